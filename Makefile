@@ -1,0 +1,57 @@
+# Two commands for users: `make run` and `make test`. `make check` is for contributors and CI.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SAY := @printf '\n\033[1m%s\033[0m\n'
+
+.PHONY: run test check setup format bench help clean
+
+help:
+	@echo 'make run    set up .venv, then show the arms and the picture of the healthcare problem'
+	@echo 'make test   set up .venv, then run all tests but the slow ones'
+	@echo 'make check  slow tests, ruff, mypy --strict, the layers'
+	@echo 'make bench  benchmarks, beside their yardsticks'
+	@echo 'make format let ruff format and mend the code'
+
+run: setup
+	$(SAY) 'The interventions that can be optimal in the healthcare problem'
+	@mkdir -p out
+	@$(BIN)/dowise arms healthcare --picture out/healthcare.png
+
+test: setup
+	$(SAY) 'Tests (all but the slow ones)'
+	$(BIN)/python -m pytest -q -m 'not slow'
+
+check: setup
+	$(SAY) 'Slow tests'
+	$(BIN)/python -m pytest -q -m slow
+	$(SAY) 'Lint and format (ruff)'
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(SAY) 'Types (mypy --strict)'
+	$(BIN)/mypy
+	$(SAY) 'Layers (import-linter)'
+	$(BIN)/lint-imports --no-cache
+
+bench: setup
+	$(SAY) 'Benchmarks, each beside its yardstick'
+	$(BIN)/python -m pytest -q -s benchmarks/bench_*.py --benchmark-only --benchmark-columns=min,median,rounds --benchmark-sort=fullname
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(SAY) 'Setting up $(VENV) (once; this downloads the libraries)'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'dowise needs Python 3.11 or newer; say which with: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)'; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+clean:
+	rm -rf $(VENV) out build dist

@@ -1,0 +1,40 @@
+"""Decide which intervention to try next when the causal graph is known and the numbers are not.
+
+Importing dowise is cheap: each name below is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dowise.errors import DowiseError as DowiseError
+    from dowise.graph import CausalGraph as CausalGraph
+    from dowise.problem import Intervention as Intervention
+    from dowise.problem import Problem as Problem
+    from dowise.problem import load_problem as load_problem
+
+_HOME = {
+    "CausalGraph": "dowise.graph",
+    "DowiseError": "dowise.errors",
+    "Intervention": "dowise.problem",
+    "Problem": "dowise.problem",
+    "load_problem": "dowise.problem",
+}
+
+__all__ = [*_HOME, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("dowise")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'dowise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

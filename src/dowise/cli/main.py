@@ -1,0 +1,155 @@
+"""`dowise …`: one small function a command; everything heavy is imported inside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dowise.errors import DowiseError
+
+if TYPE_CHECKING:
+    from dowise.problem import Problem
+
+__all__ = ["main"]
+
+
+class _PlainSpeaking(click.Group):
+    """Turns every error of ours into one line on stderr and exit status 2."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except DowiseError as error:
+            click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+            click.echo(str(error), err=True)
+            context.exit(2)
+
+
+def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked:
+        import dowise
+
+        click.echo(f"dowise {dowise.__version__}")
+        context.exit()
+
+
+@click.group(
+    cls=_PlainSpeaking,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with:  dowise arms healthcare",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+    help="Print the version and leave.",
+)  # fmt: skip
+def main() -> None:
+    """Decide which intervention to try next when the causal graph is known and the numbers are not.
+
+    PROBLEM is a problem file (.toml) or the name of a built-in problem; `dowise problems` lists
+    those.
+    """
+
+
+_problem = click.argument("problem")
+_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document, nothing else."
+)
+
+
+def _command(epilog: str) -> Callable[[Callable[..., None]], click.Command]:
+    return main.command(epilog="\b\nExamples:\n" + epilog)
+
+
+@_command("""\
+  dowise arms healthcare
+  dowise arms my-problem.toml --picture graph.svg
+  dowise arms task3 --json""")
+@_problem
+@_json
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE",
+    help="Draw the graph, roles in colour, to a .svg, .png or .pdf file.",
+)  # fmt: skip
+def arms(problem: str, as_json: bool, picture: Path | None) -> None:
+    """The interventions that can possibly be optimal."""
+    loaded = _load(problem)
+    if picture is not None:
+        from dowise.problem.picture import draw
+        from dowise.problem.picture import picture as picture_of
+
+        draw(picture_of(loaded), picture)
+    if as_json:
+        sets = [sorted(names) for names in loaded.intervention_sets]
+        _print_json({"intervention_sets": sets, "arms": [dict(arm) for arm in loaded.arms]})
+        return
+    from dowise.cli.show import show_arms
+
+    show_arms(loaded)
+    if picture is not None:
+        click.echo(f"\nThe graph is drawn in {picture}")
+
+
+@_command("""\
+  dowise formulas task1
+  dowise formulas task2 --latex""")
+@_problem
+@_json
+@click.option("--latex", is_flag=True, help="Print LaTeX instead of text.")
+def formulas(problem: str, as_json: bool, latex: bool) -> None:
+    """Each arm's expected reward as a formula."""
+    from dowise.problem.formulas import formulas as formulas_of
+
+    found = formulas_of(_load(problem))
+    if as_json:
+        _print_json(
+            {
+                "formulas": [
+                    {
+                        "arm": dict(formula.arm),
+                        "identified": formula.obstacle is None,
+                        "text": str(formula),
+                        "latex": formula.latex(),
+                    }
+                    for formula in found
+                ]
+            }
+        )
+        return
+    for formula in found:
+        click.echo(formula.latex() if latex else str(formula))
+
+
+@_command("  dowise problems")
+@_json
+def problems(as_json: bool) -> None:
+    """The problems that come built in."""
+    from dowise.problem import builtin_names
+
+    found = [(name, _load(name)) for name in builtin_names()]
+    if as_json:
+        _print_json(
+            {
+                "problems": [
+                    {"name": name, "description": problem.description, "arms": len(problem.arms)}
+                    for name, problem in found
+                ]
+            }
+        )
+        return
+    from dowise.cli.show import show_problems
+
+    show_problems(found)
+
+
+def _load(source: str) -> Problem:
+    from dowise.problem import load_problem
+
+    return load_problem(source)
+
+
+def _print_json(document: object) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -1,0 +1,52 @@
+"""What can go wrong, said in plain English: the offending name, the value, the remedy."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from types import ModuleType
+
+__all__ = ["DowiseError", "InputSyntaxError", "MissingExtraError", "import_extra", "suggestion"]
+
+
+class DowiseError(Exception):
+    """Base of every error that dowise raises on purpose."""
+
+
+class InputSyntaxError(DowiseError):
+    """A text that does not follow its grammar, with the place where it went wrong."""
+
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+class MissingExtraError(DowiseError, ImportError):
+    """A library that one of dowise's extras brings is not installed."""
+
+
+def suggestion(name: str, candidates: Iterable[str]) -> str:
+    """`" (did you mean 'Z2'?)"`, or nothing where no candidate is close.
+
+    >>> suggestion("Treatmnt", ["Diet", "Treatment"])
+    " (did you mean 'Treatment'?)"
+    """
+    known = list(candidates)
+    by_lower = {candidate.lower(): candidate for candidate in reversed(known)}
+    if name.lower() in by_lower:
+        return f" (did you mean {by_lower[name.lower()]!r}?)"
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import `module`, or say which extra of dowise brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingExtraError(
+            f"{purpose} needs {package}, which is not installed: pip install 'dowise[{extra}]'"
+        ) from error

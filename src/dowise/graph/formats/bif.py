@@ -1,0 +1,160 @@
+"""Bayesian networks in the interchange format (BIF): a graph, domains and probability tables.
+
+>>> network = parse_bif('''
+...     network example { }
+...     variable rain { type discrete [ 2 ] { yes, no }; }
+...     variable grass { type discrete [ 2 ] { wet, dry }; }
+...     probability ( rain ) { table 0.2, 0.8; }
+...     probability ( grass | rain ) { (yes) 0.9, 0.1; (no) 0.25, 0.75; }
+... ''')
+>>> print(network.graph, network.domains["grass"])
+rain -> grass ('wet', 'dry')
+>>> network.cpts["grass"].tolist()
+[[0.9, 0.1], [0.25, 0.75]]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dowise.errors import DowiseError
+from dowise.graph.causal_graph import CausalGraph
+from dowise.graph.formats.cpt import Block, Domains, Entry, Variable, blocks_of, cpt_of, domains_of
+from dowise.graph.formats.files import read_file
+from dowise.graph.formats.grammar import bare_text, parse_with, quoted
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Network", "parse_bif", "read_bif", "to_bif", "write_bif"]
+
+_WORDS = {
+    "WORD": "a name",
+    "QUOTED": "a name",
+    "NUMBER": "a number",
+    "COUNT": "a whole number",
+    "_PROPERTY": "'property'",
+    "$END": "the end",
+}
+_BARE = re.compile(r'(?:(?!/[/*])[^\s,;{}()\[\]|"])+')
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A Bayesian network.
+
+    `cpts[v]` is a float64 array with one axis for each of `graph.parents(v)`, in that order, and
+    a last one for `v` itself; along each axis the labels stand in the order of `domains`.
+    """
+
+    graph: CausalGraph
+    domains: Domains
+    cpts: dict[str, NDArray[np.float64]]
+
+
+def parse_bif(text: str) -> Network:
+    """Read a network.
+
+    A row must sum to 1 within 0.001. It is divided by its sum where that is off by more than
+    1e-12, and otherwise left to the last bit. A `table` of a variable with parents runs through
+    the variable's own labels slowest and through those of the last parent fastest.
+    """
+    from lark import Transformer
+
+    class Reader(Transformer[Any, Any]):
+        def name(self, children: list[Any]) -> str:
+            return bare_text(str(children[0]))
+
+        def names(self, children: list[Any]) -> tuple[str, ...]:
+            return tuple(children)
+
+        def numbers(self, children: list[Any]) -> list[float]:
+            return [float(number) for number in children]
+
+        def network(self, children: list[Any]) -> None:  # noqa: ARG002 - its name is no matter
+            return None
+
+        def type(self, children: list[Any]) -> tuple[int, tuple[str, ...]]:
+            return int(children[0]), children[1]
+
+        def variable(self, children: list[Any]) -> Variable:
+            return Variable(children[0], *children[1])
+
+        def table(self, children: list[Any]) -> Entry:
+            return Entry("table", (), children[0])
+
+        def default(self, children: list[Any]) -> Entry:
+            return Entry("default", (), children[0])
+
+        def row(self, children: list[Any]) -> Entry:
+            return Entry("row", children[0], children[1])
+
+        def probability(self, children: list[Any]) -> Block:
+            entries = [child for child in children if isinstance(child, Entry)]
+            parents = children[1 : len(children) - len(entries)]
+            return Block(children[0], parents[0] if parents else (), entries)
+
+        def start(self, children: list[Any]) -> list[Variable | Block]:
+            return [child for child in children if child is not None]
+
+    parts = parse_with("bif", text, Reader(), _WORDS, "BIF")
+    domains = domains_of(part for part in parts if isinstance(part, Variable))
+    blocks = blocks_of((part for part in parts if isinstance(part, Block)), domains)
+    edges = [(parent, block.name) for block in blocks.values() for parent in block.parents]
+    graph = CausalGraph(edges, variables=domains)
+    cpts = {}
+    for name in graph.variables:
+        block = blocks[name]
+        order = [block.parents.index(parent) for parent in graph.parents(name)]
+        cpts[name] = cpt_of(block, domains).transpose(*order, len(order)).copy()
+    return Network(graph, domains, cpts)
+
+
+def read_bif(path: str | Path) -> Network:
+    """Read the network of a BIF file."""
+    return read_file(path, parse_bif)
+
+
+def to_bif(network: Network) -> str:
+    """The network as BIF, which `parse_bif` reads back to the last bit."""
+    graph, domains = network.graph, network.domains
+    for one, other in graph.bidirected_edges:
+        raise DowiseError(f"{one} <-> {other}: a Bayesian network has no bidirected edges")
+    lines = ["network unknown {", "}"]
+    for name in graph.variables:
+        labels = domains[name]
+        declared = f"type discrete [ {len(labels)} ] {{ {_listed(labels)} }};"
+        lines += [f"variable {_name(name)} {{", f"  {declared}", "}"]
+    for name in graph.variables:
+        parents = graph.parents(name)
+        given = f" | {_listed(parents)}" if parents else ""
+        lines.append(f"probability ( {_name(name)}{given} ) {{")
+        rows = network.cpts[name].reshape(-1, len(domains[name])).tolist()
+        for labels, row in zip(product(*(domains[p] for p in parents)), rows, strict=True):
+            start = f"({_listed(labels)})" if parents else "table"
+            lines.append(f"  {start} {', '.join(map(repr, row))};")
+        lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def write_bif(network: Network, path: str | Path) -> None:
+    """Write the network to a BIF file."""
+    text = to_bif(network)
+    try:
+        Path(path).write_bytes(text.encode())
+    except OSError as error:
+        raise DowiseError(f"{path}: can't be written ({error.strerror})") from None
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(_name, names))
+
+
+def _name(name: str) -> str:
+    return name if _BARE.fullmatch(name) else quoted(name)

@@ -1,0 +1,131 @@
+"""dagitty's model code, with its exposures, outcomes and latent variables.
+
+A latent variable is projected out: what it drives becomes tied by bidirected edges.
+
+>>> structure = parse_dagitty('''dag {
+...     X [exposure, pos="0,1"]
+...     Y [outcome]
+...     U [latent]
+...     U -> {X Y}
+...     X -> Y
+... }''')
+>>> print(structure.graph, structure.exposures, structure.outcomes, structure.latent)
+X -> Y; X <-> Y ('X',) ('Y',) ('U',)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from dowise.errors import DowiseError, InputSyntaxError
+from dowise.graph.causal_graph import CausalGraph
+from dowise.graph.formats.grammar import bare_text, parse_with, quoted
+from dowise.graph.formats.structure import Sketch, Structure, isolated
+
+__all__ = ["parse_dagitty", "to_dagitty"]
+
+_WORDS = {
+    "KIND": "'dag'",
+    "GRAPH": "",
+    "BARE": "a variable name",
+    "QUOTED": "a variable name",
+    "ARROW": "an arrow (->, <-, <->)",
+    "$END": "the end",
+}
+_ROLES = {  # dagitty's words and their abbreviations
+    **dict.fromkeys(("exposure", "e", "source"), "exposure"),
+    **dict.fromkeys(("outcome", "o", "target"), "outcome"),
+    **dict.fromkeys(("latent", "l", "unobserved", "u"), "latent"),
+}
+_BARE = re.compile(r"[A-Za-z0-9_.]+")
+
+
+class _Chain(NamedTuple):
+    """Names and groups joined by arrows; a name with its tags is a chain of one."""
+
+    ends: list[Any]  # a name, or the list of statements of a group
+    arrows: list[str]
+    tags: list[str]
+
+
+def parse_dagitty(text: str) -> Structure:
+    """Read a `dag { ... }`. Positions, and tags such as `adjusted` or `selected`, don't matter."""
+    from lark import Transformer
+
+    class Reader(Transformer[Any, Any]):
+        def name(self, children: list[Any]) -> str:
+            return bare_text(str(children[0]))
+
+        def tag(self, children: list[Any]) -> str:
+            return str(children[0])
+
+        def tags(self, children: list[Any]) -> tuple[str, ...]:
+            return tuple(children)
+
+        def chain(self, children: list[Any]) -> _Chain:
+            tags = children.pop() if isinstance(children[-1], tuple) else ()
+            for arrow in children[1::2]:
+                if arrow not in ("->", "<-", "<->"):
+                    raise _unsuitable(f"an edge '{arrow}' says too little about causes", arrow)
+            return _Chain(children[::2], children[1::2], list(tags))
+
+        def setting(self, children: list[Any]) -> None:  # noqa: ARG002 - about the drawing
+            return None
+
+        def body(self, children: list[Any]) -> list[Any]:
+            return [child for child in children if child is not None]
+
+        def kind(self, children: list[Any]) -> None:
+            if children[0].lower() not in ("dag", "digraph"):
+                raise _unsuitable(f"a '{children[0]}' leaves causes open", children[0])
+
+        def start(self, children: list[Any]) -> list[Any]:
+            return list(children[-1])
+
+    sketch = Sketch()
+    roles: dict[str, set[str]] = {"exposure": set(), "outcome": set(), "latent": set()}
+    _take_in(parse_with("dagitty", text, Reader(), _WORDS, "dagitty"), sketch, roles)
+    for role in ("exposure", "outcome"):
+        for name in sorted(roles[role] & roles["latent"]):
+            raise DowiseError(f"dagitty: {name} can't be both {role} and latent: drop one tag")
+    exposures, outcomes, latent = (tuple(sorted(names)) for names in roles.values())
+    graph = sketch.graph().project(latent)
+    if not graph.variables:
+        raise DowiseError(f"dagitty: all variables are latent ({', '.join(latent)})")
+    return Structure(graph, {}, exposures, outcomes, latent)
+
+
+def to_dagitty(graph: CausalGraph) -> str:
+    """Directed edges, then bidirected ones, then the variables without any."""
+    lines = [f"{_name(a)} -> {_name(b)}" for a, b in graph.directed_edges]
+    lines += [f"{_name(a)} <-> {_name(b)}" for a, b in graph.bidirected_edges]
+    lines += [_name(name) for name in isolated(graph)]
+    return "\n".join(["dag {", *lines, "}"]) + "\n"
+
+
+def _take_in(statements: list[_Chain], sketch: Sketch, roles: dict[str, set[str]]) -> list[str]:
+    """Add the statements between two braces to the sketch; return the names they mention."""
+    mentioned: list[str] = []
+    for ends, arrows, tags in statements:
+        groups = [[end] if isinstance(end, str) else _take_in(end, sketch, roles) for end in ends]
+        mentioned += (name for group in groups for name in group)
+        sketch.chain(groups, arrows)
+        if not arrows:  # the tags of an edge say nothing about its ends
+            for role in {_ROLES[tag] for tag in tags if tag in _ROLES}:
+                roles[role].update(groups[0])
+    return list(dict.fromkeys(mentioned))
+
+
+def _unsuitable(what: str, token: Any) -> InputSyntaxError:
+    return InputSyntaxError(
+        f"dagitty, line {token.line}, column {token.column}: {what}: "
+        "write a 'dag' with the arrows ->, <- and <-> only",
+        token.line,
+        token.column,
+    )
+
+
+def _name(name: str) -> str:
+    # dagitty itself can't have a variable 'graph' or 'node'; ours can, in quotes.
+    return name if _BARE.fullmatch(name) and name not in ("graph", "node") else quoted(name)

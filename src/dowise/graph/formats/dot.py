@@ -1,0 +1,162 @@
+"""Graphviz' DOT language, where an edge drawn with two heads (`dir=both`) is bidirected.
+
+>>> graph = parse_dot('''digraph { Z -> {X Y}; X -> Y -> W; X -> W [dir=both] }''')
+>>> print(graph)
+X -> Y; Y -> W; Z -> X; Z -> Y; W <-> X
+>>> parse_dot(to_dot(graph)) == graph
+True
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from dowise.errors import DowiseError, InputSyntaxError, suggestion
+from dowise.graph.causal_graph import CausalGraph
+from dowise.graph.formats.grammar import bare_text, parse_with, quoted
+from dowise.graph.formats.structure import Sketch, isolated
+
+__all__ = ["parse_dot", "to_dot"]
+
+_A_NAME = "a name (in quotes, unless it is a plain word or number)"
+_WORDS = {
+    "STRICT": "",
+    "GRAPH": "",
+    "DIGRAPH": "'digraph'",
+    "SUBGRAPH": "'subgraph'",
+    "NODE": "",
+    "EDGE": "",
+    **dict.fromkeys(("BARE", "NUMERAL", "QUOTED", "HTML"), _A_NAME),
+    "LINE": "",
+    "$END": "the end",
+}
+_ARROWS = {"forward": "->", "back": "<-", "both": "<->"}
+_BARE = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_KEYWORDS = {"strict", "graph", "digraph", "subgraph", "node", "edge"}
+
+
+class _Chain(NamedTuple):
+    """Nodes and groups joined by arrows; a node or group alone is a chain of one."""
+
+    ends: list[Any]  # a name, or the list of statements of a group
+    attributes: dict[str, str]
+
+
+class _Defaults(NamedTuple):
+    """Attributes for the edges that follow."""
+
+    attributes: dict[str, str]
+
+
+def parse_dot(text: str) -> CausalGraph:
+    """Read a digraph; ports, and all attributes but an edge's `dir`, don't matter."""
+    from lark import Transformer
+
+    class Reader(Transformer[Any, Any]):
+        def id(self, children: list[Any]) -> str:
+            if children[0].type == "HTML":
+                return str(children[0][1:-1])
+            return "".join(bare_text(str(piece)) for piece in children)
+
+        def node(self, children: list[Any]) -> str:
+            return str(children[0])  # the rest is the port
+
+        def group(self, children: list[Any]) -> list[Any]:
+            return list(children[-1])
+
+        def edge(self, children: list[Any]) -> None:
+            if children[0].type == "LINE":
+                raise _undirected("an edge '--' has", children[0])
+
+        def attribute(self, children: list[Any]) -> tuple[str, str]:
+            return children[0], children[1]
+
+        def attributes(self, children: list[Any]) -> dict[str, str]:
+            return dict(children)
+
+        def chain(self, children: list[Any]) -> _Chain:
+            ends = [child for child in children if isinstance(child, str | list)]
+            return _Chain(ends, _merged(children))
+
+        def defaults(self, children: list[Any]) -> _Defaults | None:
+            return _Defaults(_merged(children)) if children[0].type == "EDGE" else None
+
+        def setting(self, children: list[Any]) -> None:  # noqa: ARG002 - about the drawing
+            return None
+
+        def body(self, children: list[Any]) -> list[Any]:
+            return [child for child in children if child is not None]
+
+        def kind(self, children: list[Any]) -> None:
+            if children[0].type == "GRAPH":
+                raise _undirected("a 'graph' has", children[0])
+
+        def start(self, children: list[Any]) -> list[Any]:
+            return list(children[-1])
+
+    sketch = Sketch()
+    _take_in(parse_with("dot", text, Reader(), _WORDS, "DOT"), sketch, "forward")
+    return sketch.graph()
+
+
+def to_dot(graph: CausalGraph) -> str:
+    """Directed edges, then bidirected ones (dashed), then the variables without any."""
+    lines = [f"    {_name(a)} -> {_name(b)};" for a, b in graph.directed_edges]
+    lines += [
+        f"    {_name(a)} -> {_name(b)} [dir=both, style=dashed];" for a, b in graph.bidirected_edges
+    ]
+    lines += [f"    {_name(name)};" for name in isolated(graph)]
+    return "\n".join(["digraph {", *lines, "}"]) + "\n"
+
+
+def _take_in(statements: list[Any], sketch: Sketch, direction: str) -> list[str]:
+    """Add the statements between two braces to the sketch; return the names they mention.
+
+    `direction` is the default of `dir`: it comes in from outside and changes on the way down.
+    """
+    mentioned: list[str] = []
+    for statement in statements:
+        direction_here = statement.attributes.get("dir", direction)
+        if isinstance(statement, _Defaults):
+            direction = direction_here
+            continue
+        groups = [
+            [end] if isinstance(end, str) else _take_in(end, sketch, direction)
+            for end in statement.ends
+        ]
+        mentioned += (name for group in groups for name in group)
+        between = len(groups) - 1
+        sketch.chain(groups, [_arrow(direction_here, groups)] * between if between else [])
+    return list(dict.fromkeys(mentioned))
+
+
+def _arrow(direction: str, groups: list[list[str]]) -> str:
+    if direction in _ARROWS:
+        return _ARROWS[direction]
+    where = " -> ".join(group[0] if len(group) == 1 else "{...}" for group in groups)
+    raise DowiseError(
+        f"DOT: the edge {where} has dir={direction}{suggestion(direction, _ARROWS)}, but causes "
+        "need a direction: use dir=forward, dir=back, or dir=both for a bidirected edge"
+    )
+
+
+def _undirected(what: str, token: Any) -> InputSyntaxError:
+    return InputSyntaxError(
+        f"DOT, line {token.line}, column {token.column}: {what} no direction, but causes need "
+        "one: write 'digraph' and '->'",
+        token.line,
+        token.column,
+    )
+
+
+def _merged(children: list[Any]) -> dict[str, str]:
+    """The attributes of all the brackets; the last word counts."""
+    return {k: v for child in children if isinstance(child, dict) for k, v in child.items()}
+
+
+def _name(name: str) -> str:
+    # Graphviz would keep the doubled backslash of a quoted name; we read it as one, because
+    # otherwise a name that ends in a backslash could not be written at all.
+    bare = _BARE.fullmatch(name) and name.lower() not in _KEYWORDS
+    return name if bare else quoted(name)

@@ -1,0 +1,45 @@
+"""Reading a file so that whatever is wrong with it is said with its path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from dowise.errors import DowiseError
+
+__all__ = ["existing_file", "read_file"]
+
+Result = TypeVar("Result")
+
+
+def existing_file(path: str | Path) -> Path:
+    """The path, once it is known to lead to a file."""
+    path = Path(path)
+    if path.is_dir():
+        raise DowiseError(f"{path} is a folder: give the path of a file in it")
+    if not path.exists():
+        raise DowiseError(f"{path}: there is no such file")
+    return path
+
+
+def read_file(path: str | Path, parse: Callable[[str], Result]) -> Result:
+    """Parse the text of a file, which must be UTF-8."""
+    path = existing_file(path)
+    try:
+        # Bytes, so that a carriage return inside a quoted name survives; utf-8-sig drops the
+        # byte order mark that some editors put first.
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise DowiseError(f"{path}: can't be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise DowiseError(
+            f"{path}: byte {error.start + 1} is not UTF-8 text: save the file as UTF-8"
+        ) from None
+    if not text.strip():
+        raise DowiseError(f"{path}: the file is empty")
+    try:
+        return parse(text)
+    except DowiseError as error:
+        error.args = (f"{path}: {error}",)
+        raise

@@ -1,0 +1,58 @@
+"""What a file of structure says: a causal graph, and whatever else its format can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from dowise.errors import DowiseError
+from dowise.graph.causal_graph import CausalGraph, Edge
+
+__all__ = ["Sketch", "Structure", "isolated"]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A causal graph with the labels of its variables and their roles, where the file has them."""
+
+    graph: CausalGraph
+    domains: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The labels of each variable; only BIF has them."""
+    exposures: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    latent: tuple[str, ...] = ()
+    """The hidden variables, no longer in the graph; like the roles above, only dagitty has them."""
+
+
+class Sketch:
+    """A graph as a reader comes across it, chain by chain."""
+
+    def __init__(self) -> None:
+        self.directed: list[Edge] = []
+        self.bidirected: list[Edge] = []
+        self.names: dict[str, None] = {}
+
+    def chain(self, groups: Sequence[Sequence[str]], arrows: Iterable[str]) -> None:
+        """Join each group to the next, every variable of the one to every variable of the other."""
+        self.names.update((name, None) for group in groups for name in group)
+        for lefts, arrow, rights in zip(groups, arrows, groups[1:], strict=False):
+            pairs = product(lefts, rights)
+            if arrow == "<->":
+                self.bidirected += pairs
+            elif arrow == "<-":
+                self.directed += ((right, left) for left, right in pairs)
+            else:
+                self.directed += pairs
+
+    def graph(self) -> CausalGraph:
+        """The finished graph."""
+        if not self.names:
+            raise DowiseError("the graph is empty: it names no variable")
+        return CausalGraph(self.directed, self.bidirected, self.names)
+
+
+def isolated(graph: CausalGraph) -> list[str]:
+    """The variables that no edge names, which a writer must list by themselves."""
+    joined = {end for edge in (*graph.directed_edges, *graph.bidirected_edges) for end in edge}
+    return [name for name in graph.variables if name not in joined]

@@ -1,0 +1,147 @@
+"""Where to intervene: the possibly optimal minimal intervention sets (POMIS).
+
+A set X of variables is a POMIS for the reward Y if in some world with this graph the best arm on X
+beats every arm on every other set. Lee & Bareinboim (NeurIPS 2018) characterise them: cut the edges
+into some set W, let T be the minimal UC-territory around Y, and X = Pa(T) minus T, its border, is a
+POMIS; all of them arise so (Lemma 1).
+
+There are 2^n sets W but few territories, so we enumerate those. Let T(S) be the territory of Y in
+the subgraph G[S]. Since T(S) lies in S, grows with S, and T(T(S)) = T(S), the territories are the
+fixed points of an interior operator, and the standard enumeration of closed sets finds each once
+with nothing remembered: take variables out one at a time, nearest to Y first, and drop a branch as
+soon as it loses a variable that an earlier branch has dealt with. (This is Lee & Bareinboim's
+recursion with its test made on the territory instead of the border, which rules repeats out.)
+
+>>> from dowise.graph import CausalGraph
+>>> graph = CausalGraph.parse("X -> W -> Y; X <-> Y")     # H2 of the paper's Figure 1
+>>> sorted(muct(graph, "Y")), sorted(interventional_border(graph, "Y"))
+(['W', 'X', 'Y'], [])
+>>> [sorted(s) for s in pomis(graph, "Y")]
+[[], ['W']]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from dowise.errors import DowiseError
+from dowise.graph.causal_graph import DEFAULT_MAX_SETS, CausalGraph
+
+__all__ = ["interventional_border", "iter_pomis", "muct", "pomis"]
+
+
+def muct(graph: CausalGraph, reward: str) -> frozenset[str]:
+    """MUCT(G, Y), the minimal UC-territory of the reward (Definition 1)."""
+    territories = _Territories(graph, reward)
+    return territories.names(territories.inside(territories.everything))
+
+
+def interventional_border(graph: CausalGraph, reward: str) -> frozenset[str]:
+    """IB(G, Y) = Pa(T) minus T for the minimal UC-territory T (Definition 2)."""
+    territories = _Territories(graph, reward)
+    return territories.names(territories.border(territories.inside(territories.everything)))
+
+
+def iter_pomis(graph: CausalGraph, reward: str) -> Iterator[frozenset[str]]:
+    """Every POMIS, each once, as it is found; the time from one to the next is polynomial."""
+    territories = _Territories(graph, reward)
+    return (territories.names(territories.border(t)) for t in territories)
+
+
+def pomis(
+    graph: CausalGraph, reward: str, max_sets: int | None = DEFAULT_MAX_SETS
+) -> tuple[frozenset[str], ...]:
+    """Every POMIS, by size and then by names; an error where there are more than `max_sets`."""
+    limit = None if max_sets is None else max_sets + 1
+    found = list(islice(iter_pomis(graph, reward), limit))
+    if max_sets is not None and len(found) > max_sets:
+        raise DowiseError(
+            f"stopped after {max_sets:,} intervention sets that can be optimal for {reward!r}, "
+            "and there are more: declare the variables that you can't or won't set as "
+            "non-manipulable, or raise max_sets"
+        )
+    return tuple(sorted(found, key=lambda names: (len(names), sorted(names))))
+
+
+class _Territories:
+    """The distinct territories of one reward, as bit sets over An(Y) numbered from Y upwards.
+
+    Bit 0 is Y and a cause has a higher bit than its effects. A set of one variable, `1 << i`, is
+    also the key of its neighbours: one dictionary look-up is cheaper than finding i.
+    """
+
+    def __init__(self, graph: CausalGraph, reward: str) -> None:
+        ancestors = graph.subgraph(graph.ancestors(reward))
+        self._order = tuple(reversed(ancestors.topological_order()))
+        bit = {name: 1 << i for i, name in enumerate(self._order)}
+        self._parents = {
+            bit[name]: sum(bit[other] for other in ancestors.parents(name)) for name in self._order
+        }
+        # A territory that holds a variable holds its children and its siblings.
+        self._drawn_in = {
+            bit[name]: sum(
+                bit[other] for other in {*ancestors.children(name), *ancestors.siblings(name)}
+            )
+            for name in self._order
+        }
+        self.everything = (1 << len(self._order)) - 1
+
+    def inside(self, allowed: int) -> int:
+        """T(S): the territory of Y in the subgraph of the allowed variables (Y among them)."""
+        ancestors, frontier = 0, 1
+        parents = self._parents
+        while frontier:
+            lowest = frontier & -frontier
+            ancestors |= lowest
+            frontier = (frontier | parents[lowest]) & allowed & ~ancestors
+        territory, frontier = 0, 1
+        drawn_in = self._drawn_in
+        while frontier:
+            lowest = frontier & -frontier
+            territory |= lowest
+            frontier = (frontier | drawn_in[lowest]) & ancestors & ~territory
+        return territory
+
+    def border(self, territory: int) -> int:
+        """Pa(T) minus T."""
+        border, left = 0, territory
+        while left:
+            lowest = left & -left
+            border |= self._parents[lowest]
+            left ^= lowest
+        return border & ~territory
+
+    def names(self, mask: int) -> frozenset[str]:
+        names = []
+        while mask:
+            lowest = mask & -mask
+            names.append(self._order[lowest.bit_length() - 1])
+            mask ^= lowest
+        return frozenset(names)
+
+    def __iter__(self) -> Iterator[int]:
+        """Every territory once (Close-by-One with inherited failures, on the removed variables).
+
+        A branch takes out one variable, after having tried and put back those below it; it is
+        followed only if the territory keeps all of these. `shrunk[v]` is the parent's territory
+        without v. Inside a branch the territory without v lies within both, so a variable that
+        was lost there is lost here: most dead ends are seen without computing anything.
+        """
+        root = self.inside(self.everything)
+        stack: list[tuple[int, int, dict[int, int]]] = [(root, 1, {})]
+        while stack:
+            territory, removed, inherited = stack.pop()
+            yield territory
+            shrunk: dict[int, int] = {}
+            candidates = territory & ~(2 * removed - 1)
+            while candidates:
+                v = candidates & -candidates
+                candidates ^= v
+                settled = territory & (v - 1)
+                without = inherited.get(v, territory) & territory & ~v
+                if not settled & ~without:
+                    without = self.inside(without)
+                shrunk[v] = without
+                if not settled & ~without:
+                    stack.append((without, v, shrunk))

@@ -1,0 +1,60 @@
+"""Why the other interventions are no arms, in a sentence or two."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from dowise.problem.problem import Problem
+
+__all__ = ["why_others_are_out"]
+
+
+def why_others_are_out(problem: Problem) -> str:
+    """Say what the arms leave out, and show it on one example.
+
+    For any set S that is left out, the border of Y in the graph with S cut is a POMIS whose best
+    arm is at least as good as the best arm on S (Lee & Bareinboim 2018): that one is the example.
+
+    >>> from dowise.problem import load_problem
+    >>> print(why_others_are_out(load_problem("healthcare")))
+    The other 3 of 4 sets of variables are out: in every world with this graph some arm above does \
+at least as well. For example, doing nothing never beats the best way of setting Diet and Treatment.
+    """
+    if problem.arms_kind == "custom":
+        return (
+            'These arms were chosen by hand; there may be better ones (arms = "pomis" finds them).'
+        )
+    if problem.arms_kind == "all":
+        return 'These are all interventions; arms = "pomis" would keep those that can be optimal.'
+    effective = problem.projected.ancestors(problem.reward) - {problem.reward}
+    if not effective:
+        return (
+            f"No variable that you can set has an effect on {problem.reward}, "
+            "so do() is the only arm."
+        )
+    total = 2 ** len(problem.manipulable)
+    out = total - len(problem.intervention_sets)
+    if out == 0:
+        return "No set of variables is left out: each of them can be optimal."
+    lost = next(
+        frozenset(chosen)
+        for size in range(len(problem.manipulable) + 1)
+        for chosen in combinations(problem.manipulable, size)
+        if frozenset(chosen) not in problem.intervention_sets
+    )
+    better = problem.projected.cut(lost).interventional_border(problem.reward)
+    where = "in every world with this graph" + (", in every context," if problem.context else "")
+    which = "The other set" if out == 1 else f"The other {out:,} of {total:,} sets of variables"
+    return (
+        f"{which} {'is' if out == 1 else 'are'} out: {where} some arm above does at least as well. "
+        f"For example, {_doing(lost)} never beats "
+        f"{'the best way of ' if better else ''}{_doing(better)}."
+    )
+
+
+def _doing(names: frozenset[str]) -> str:
+    if not names:
+        return "doing nothing"
+    ordered = sorted(names)
+    listed = ", ".join(ordered[:-1]) + " and " + ordered[-1] if ordered[1:] else ordered[0]
+    return f"setting {listed}"

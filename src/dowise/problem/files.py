@@ -1,0 +1,139 @@
+"""Problem files: a TOML page that says what `Problem` needs, and the ones that come built in."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from dowise.errors import DowiseError, InputSyntaxError, suggestion
+from dowise.graph import CausalGraph
+from dowise.graph.formats import read_structure
+from dowise.graph.formats.files import read_file
+from dowise.problem.problem import Problem
+
+__all__ = ["builtin_names", "load_problem", "parse_problem", "save_problem"]
+
+_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "name": (str, "a text"),
+    "description": (str, "a text"),
+    "graph": (str, 'a text such as "X -> Y"'),
+    "graph_file": (str, "the path of a .txt, .dot, .gml, .dagitty or .bif file"),
+    "reward": (str, "the name of a variable"),
+    "context": (list, "a list of names"),
+    "non_manipulable": (list, "a list of names"),
+    "arms": ((str, list), '"pomis", "all" or a list such as ["do()", "do(X=1)"]'),
+    "max_arms": (int, "a whole number"),
+    "domains": (dict, "a table with a list of labels for each variable"),
+    "reward_values": (dict, "a table with a number for each label of the reward"),
+}
+
+
+def builtin_names() -> tuple[str, ...]:
+    """The problems that come with dowise, which `load_problem` takes by name."""
+    folder = resources.files("dowise.problem").joinpath("builtin")
+    names = (Path(entry.name) for entry in folder.iterdir())
+    return tuple(sorted(name.stem for name in names if name.suffix == ".toml"))
+
+
+def load_problem(source: str | Path) -> Problem:
+    """Load a problem file, or a built-in problem by its name.
+
+    >>> len(load_problem("task3").arms)
+    9
+    """
+    path = Path(source)
+    if isinstance(source, str) and source in builtin_names() and not path.is_file():
+        text = (
+            resources.files("dowise.problem").joinpath(f"builtin/{source}.toml").read_text("utf-8")
+        )
+        return parse_problem(text)
+    if not path.exists():
+        raise DowiseError(
+            f"no problem {str(source)!r}{suggestion(str(source), builtin_names())}: give the path "
+            f"of a problem file (.toml) or one of {', '.join(builtin_names())}"
+        )
+    return read_file(path, lambda text: parse_problem(text, path.parent))
+
+
+def parse_problem(text: str, folder: Path = Path()) -> Problem:
+    """Read the text of a problem file; `graph_file` is looked up in `folder`."""
+    try:
+        page = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputSyntaxError(f"not valid TOML: {error}") from None
+    return _build(page, folder)
+
+
+def save_problem(problem: Problem, path: str | Path) -> None:
+    """Write the problem file that `load_problem` reads back."""
+    lines = [
+        f"{key} = {_toml(value)}"
+        for key, value in (("name", problem.name), ("description", problem.description))
+        if value is not None
+    ]
+    lines += [f"graph = {_toml(problem.graph.to_text())}", f"reward = {_toml(problem.reward)}"]
+    lines += [f"context = {_toml(problem.context)}"] if problem.context else []
+    if problem.non_manipulable:
+        lines += [f"non_manipulable = {_toml(problem.non_manipulable)}"]
+    if problem.arms_kind == "custom":
+        lines += [f"arms = {_toml([str(arm) for arm in problem.arms])}"]
+    elif problem.arms_kind != "pomis":
+        lines += [f"arms = {_toml(problem.arms_kind)}"]
+    lines += [f"max_arms = {problem.max_arms}"] if problem.max_arms != 100_000 else []
+    lines += ["", "[domains]"]
+    lines += [f"{_toml(name)} = {_toml(labels)}" for name, labels in problem.domains.items()]
+    lines += ["", "[reward_values]"]
+    lines += [f"{_toml(label)} = {value!r}" for label, value in problem.reward_values.items()]
+    try:
+        Path(path).write_text("\n".join(lines) + "\n", "utf-8")
+    except OSError as error:
+        raise DowiseError(f"{path}: can't be written ({error.strerror})") from None
+
+
+def _build(page: dict[str, Any], folder: Path) -> Problem:
+    for key, value in page.items():
+        if key not in _KINDS:
+            raise DowiseError(
+                f"unknown key {key!r}{suggestion(key, _KINDS)}: "
+                f"a problem file has {', '.join(_KINDS)}"
+            )
+        kind, meaning = _KINDS[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise DowiseError(f"{key} must be {meaning}, not {value!r}")
+    if ("graph" in page) == ("graph_file" in page):
+        raise DowiseError('give the graph either as graph = "X -> Y" or as graph_file = "…"')
+    options = {key: page[key] for key in page if key not in ("graph", "graph_file")}
+    if "graph" in page:
+        graph = CausalGraph.parse(page["graph"])
+    else:
+        graph = _read_graph_file(folder / page["graph_file"], options)
+    if "reward" not in options:
+        raise DowiseError('no reward: say which variable to maximise, reward = "Y"')
+    return Problem(graph, **options)
+
+
+def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:
+    """The graph of a file; what else the file says (domains, tags) fills in what is not given."""
+    structure = read_structure(path)
+    options["domains"] = {**structure.domains, **options.get("domains", {})}
+    if len(structure.outcomes) == 1:
+        options.setdefault("reward", structure.outcomes[0])
+    if structure.exposures and "reward" in options:
+        spoken_for = {*structure.exposures, options["reward"], *options.get("context", ())}
+        options.setdefault(
+            "non_manipulable", [name for name in structure.graph if name not in spoken_for]
+        )
+    return structure.graph
+
+
+def _toml(value: str | Iterable[str]) -> str:
+    """A TOML basic string, or an array of them. JSON's escapes are TOML's, but for DEL."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        raise TypeError("tables are written line by line")
+    return "[" + ", ".join(_toml(item) for item in value) + "]"

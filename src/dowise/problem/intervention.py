@@ -1,0 +1,113 @@
+"""An arm: which variables are set, and to what.
+
+>>> arm = Intervention({"X2": 1, "X1": "low"})
+>>> print(arm), dict(arm), arm.in_words()
+do(X1=low, X2=1)
+(None, {'X1': 'low', 'X2': '1'}, 'set X1 to low and X2 to 1')
+>>> Intervention.parse("do( X1 = low, X2 = 1 )") == arm
+True
+>>> print(Intervention())
+do()
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from dowise.errors import DowiseError, InputSyntaxError
+from dowise.problem.values import text_of
+
+__all__ = ["Intervention"]
+
+_BARE = r"""[^\s"=,()]+(?:[ \t]+[^\s"=,()]+)*"""
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_SETTING = re.compile(rf"\s*({_QUOTED}|{_BARE})\s*=\s*({_QUOTED}|{_BARE})\s*")
+
+
+class Intervention(Mapping[str, str]):
+    """do(X1=x1, …): an immutable, hashable mapping from variable to label, by name."""
+
+    __slots__ = ("_settings",)
+
+    def __init__(self, settings: Mapping[str, object] | None = None) -> None:
+        settings = settings or {}
+        labels: dict[str, str] = {}
+        for name in sorted(settings, key=str):
+            value = settings[name]
+            if not isinstance(name, str):
+                raise DowiseError(f"{name!r} is not the name of a variable: names are texts")
+            label = text_of(value)
+            if label is None:
+                raise DowiseError(f"do({name}={value!r}): say which value {name} is set to")
+            labels[name] = label
+        self._settings = labels
+
+    @classmethod
+    def parse(cls, text: str) -> Intervention:
+        """Read `do(X=1, "body mass"=high)`; names and labels with , = ( ) or " are quoted."""
+        body = text.strip()
+        if not (body.startswith("do(") and body.endswith(")")):
+            raise InputSyntaxError(f"an intervention reads do(X=1, …) or do(), not {text!r}")
+        body = body[3:-1]
+        settings: dict[str, str] = {}
+        position = 0
+        while body.strip():
+            match = _SETTING.match(body, position)
+            if match is None:
+                raise InputSyntaxError(
+                    f"{text!r}: expected NAME=VALUE at {body[position:].strip()!r}; "
+                    "put names or values with , = ( ) in double quotes"
+                )
+            name, label = (_unquoted(group) for group in match.groups())
+            if name in settings:
+                raise DowiseError(f"{text!r} sets {name} twice")
+            settings[name] = label
+            position = match.end()
+            if position == len(body):
+                break
+            if body[position] != ",":
+                raise InputSyntaxError(f"{text!r}: expected ',' or ')' at {body[position:]!r}")
+            position += 1
+        return cls(settings)
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The intervention set: which variables the arm sets."""
+        return frozenset(self._settings)
+
+    def in_words(self) -> str:
+        """`set X1 to low and X2 to 1`; for do(), `set nothing and observe`."""
+        parts = [f"{name} to {label}" for name, label in self.items()]
+        if not parts:
+            return "set nothing and observe"
+        return "set " + (", ".join(parts[:-1]) + " and " if parts[1:] else "") + parts[-1]
+
+    def __getitem__(self, name: str) -> str:
+        return self._settings[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._settings)
+
+    def __len__(self) -> int:
+        return len(self._settings)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._settings.items()))
+
+    def __str__(self) -> str:
+        settings = (f"{_quoted(name)}={_quoted(label)}" for name, label in self.items())
+        return f"do({', '.join(settings)})"
+
+    def __repr__(self) -> str:
+        return f"Intervention({self._settings!r})"
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
+
+
+def _quoted(text: str) -> str:
+    if re.fullmatch(_BARE, text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

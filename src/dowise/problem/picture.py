@@ -1,0 +1,276 @@
+"""The picture of a problem: its causal graph, with the role of every variable in colour and shape.
+
+The numbers come first (`picture`), the drawing second (`draw`), so that what is drawn can be tested
+and drawn otherwise. Each role differs in colour and also in its outline, so that the picture can be
+read in grey print and by colour-blind eyes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from dowise.errors import DowiseError, import_extra
+from dowise.graph.layout import Box, Curve, Layout, layout, line, text_width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dowise.problem.problem import Problem
+
+__all__ = ["Picture", "Role", "draw", "picture"]
+
+Role = Literal["manipulable", "non_manipulable", "context", "reward"]
+
+_FORMATS = (".svg", ".png", ".pdf")
+_FONT_SIZE = 12.0  # points; one em of the layout
+_MARGIN = 2.0
+_HEAD_LENGTH, _HEAD_WIDTH = 0.68, 0.5
+_CORNER = 0.4
+_HALF_CAPITAL = 0.365  # of DejaVu Sans, matplotlib's own font
+_EDGE, _HIDDEN = "#3b4252", "#7b4b94"
+_SWATCH, _LEGEND_FONT = 2.2, 0.85
+_LABELS = {
+    "manipulable": "manipulable",
+    "non_manipulable": "non-manipulable",
+    "context": "context",
+    "reward": "reward",
+    "hidden": "hidden common cause",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How a role looks: colours, the shape of the corners, the outline."""
+
+    line: str
+    fill: str
+    text: str
+    corners: Literal["round", "square", "cut"]
+    dashes: tuple[float, ...] = ()
+    double: bool = False
+
+
+# Red for what can't be set and orange for the context, as in the paper. The tints differ in
+# brightness too.
+_STYLES: dict[str, _Style] = {
+    "manipulable": _Style("#1f4e79", "#ffffff", "#16324f", "round"),
+    "non_manipulable": _Style("#c1121f", "#fdeaea", "#8a0d16", "square", dashes=(3.5, 1.6)),
+    "context": _Style("#d97706", "#ffe3ad", "#6b3a00", "cut"),
+    "reward": _Style("#1b263b", "#1b263b", "#ffffff", "round", double=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is to be drawn: the layout, the role of every variable, and a title or none."""
+
+    layout: Layout
+    roles: Mapping[str, Role]
+    title: str | None
+
+    @property
+    def legend(self) -> tuple[Role, ...]:
+        """The roles that occur, in the order of the legend."""
+        return tuple(role for role in get_args(Role) if role in self.roles.values())
+
+
+def picture(problem: Problem) -> Picture:
+    """The picture of a problem: causes on the left, the reward on the right."""
+
+    def role(name: str) -> Role:
+        if name == problem.reward:
+            return "reward"
+        if name in problem.context:
+            return "context"
+        return "non_manipulable" if name in problem.non_manipulable else "manipulable"
+
+    return Picture(
+        layout=layout(problem.graph, last=problem.reward),
+        roles={name: role(name) for name in problem.graph.variables},
+        title=problem.name,
+    )
+
+
+def draw(picture: Picture, path: str | Path) -> None:
+    """Write the picture as SVG, PNG or PDF, by the ending of the path."""
+    path = Path(path)
+    if path.suffix.lower() not in _FORMATS:
+        raise DowiseError(
+            f"can't tell the format of the picture {str(path)!r} by its ending: "
+            f"use one of {', '.join(_FORMATS)}"
+        )
+    if not path.parent.is_dir():
+        raise DowiseError(
+            f"can't write the picture {str(path)!r}: there is no folder {str(path.parent)!r}"
+        )
+    style = _matplotlib("style")
+    # The user's own settings must not show in the picture, nor ours outlive it.
+    settings = {"svg.hashsalt": "dowise", "svg.fonttype": "none", "font.size": _FONT_SIZE}
+    with style.context(["default", settings]), warnings.catch_warnings():
+        # A character that the font lacks prints as an empty box, which needs no second notice.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure = _figure(picture)
+        # Without a date, the same picture gives the same bytes.
+        date = {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix.lower())
+        try:
+            figure.savefig(path, dpi=200, metadata={date: None} if date else None)
+        except OSError as error:
+            raise DowiseError(
+                f"can't write the picture {str(path)!r}: {error.strerror or error}"
+            ) from error
+
+
+def _matplotlib(module: str) -> Any:
+    return import_extra(f"matplotlib.{module}", "simulate", "drawing a picture")
+
+
+def _figure(picture: Picture) -> Any:
+    """A figure without margins of its own, one unit of its axes being one em."""
+    figures = _matplotlib("figure")
+    left, top, right, bottom = picture.layout.bounds
+    title = _printable(picture.title or "")
+    entries = [*picture.legend, *(["hidden"] if picture.layout.bidirected else [])]
+    rows = _legend_rows(entries, max(right - left, 52.0))
+
+    width = max([right - left, 1.4 * text_width(title), *(row[-1][2] for row in rows)])
+    shift = (left + right - width) / 2
+    x0, x1 = shift - _MARGIN, shift + width + _MARGIN
+    y0 = top - _MARGIN - (3.0 if title else 0.0)
+    y1 = bottom + _MARGIN + 1.2 + 2.2 * len(rows)
+
+    em = _FONT_SIZE / 72
+    figure = figures.Figure(figsize=((x1 - x0) * em, (y1 - y0) * em), facecolor="white")
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(x0, x1), ylim=(y1, y0))
+    axes.set_axis_off()
+    middle = (left + right) / 2
+    if title:
+        _write(axes, middle, y0 + _MARGIN, title, 1.3, color="#1b263b")
+    for curve in picture.layout.directed.values():
+        _draw_edge(axes, curve, _EDGE)
+    for curve in picture.layout.bidirected.values():
+        _draw_edge(axes, curve, _HIDDEN, hidden=True)
+    for name, box in picture.layout.boxes.items():
+        _draw_box(axes, box, _STYLES[picture.roles[name]])
+        _write(axes, box.x, box.y, name, color=_STYLES[picture.roles[name]].text)
+    for i, row in enumerate(rows):
+        y = bottom + _MARGIN + 1.9 + 2.2 * i
+        for entry, start, _ in row:
+            _draw_entry(axes, entry, middle - row[-1][2] / 2 + start, y)
+    return figure
+
+
+def _draw_box(axes: Any, box: Box, style: _Style) -> None:
+    patches = _matplotlib("patches")
+    paths = _matplotlib("path")
+
+    def outline(inset: float, fill: str) -> None:
+        path = paths.Path(*_outline(box, style.corners, inset))
+        dashes = (0.0, style.dashes) if style.dashes else "solid"
+        axes.add_patch(
+            patches.PathPatch(
+                path, facecolor=fill, edgecolor=style.line, linewidth=1.5, linestyle=dashes
+            )
+        )
+
+    outline(0.0, "#ffffff" if style.double else style.fill)
+    if style.double:
+        outline(0.25, style.fill)
+
+
+def _outline(
+    box: Box, corners: Literal["round", "square", "cut"], inset: float
+) -> tuple[list[tuple[float, float]], list[int]]:
+    """The vertices of a box and matplotlib's code for each: 1 move, 2 line, 3 curve, 79 close."""
+    left, right = box.left + inset, box.right - inset
+    top, bottom = box.top + inset, box.bottom - inset
+    r = max(_CORNER - inset, 0.1)
+    # Corner by corner: where its rounding starts, the corner, where the rounding ends.
+    turns = [
+        ((left, top + r), (left, top), (left + r, top)),
+        ((right - r, top), (right, top), (right, top + r)),
+        ((right, bottom - r), (right, bottom), (right - r, bottom)),
+        ((left + r, bottom), (left, bottom), (left, bottom - r)),
+    ]
+    vertices: list[tuple[float, float]] = []
+    codes: list[int] = []
+    for start, corner, end in turns:
+        if corners == "square":
+            vertices, codes = [*vertices, corner], [*codes, 2]
+        elif corners == "cut":
+            vertices, codes = [*vertices, start, end], [*codes, 2, 2]
+        else:
+            vertices, codes = [*vertices, start, corner, end], [*codes, 2, 3, 3]
+    return [*vertices, vertices[0]], [1, *codes[1:], 79]
+
+
+def _draw_edge(axes: Any, curve: Curve, colour: str, hidden: bool = False) -> None:
+    """A line with a head at its end, or dashed with one at either end."""
+    patches = _matplotlib("patches")
+    paths = _matplotlib("path")
+    points = list(curve)
+    # The line stops inside the head: a line's blunt end would show beside the sharp tip.
+    for tip, inner in ((-1, -4), (0, 3))[: 2 if hidden else 1]:
+        head, points[tip] = _head(curve[tip], curve[inner])
+        axes.add_patch(patches.Polygon(head, facecolor=colour, edgecolor="none", zorder=1.5))
+    codes = [1] + [4] * (len(points) - 1)
+    axes.add_patch(
+        patches.PathPatch(
+            paths.Path(points, codes),
+            facecolor="none",
+            edgecolor=colour,
+            linewidth=1.4,
+            linestyle=(0.0, (4.0, 2.4)) if hidden else "solid",
+            capstyle="butt",
+            zorder=1.4,
+        )
+    )
+
+
+def _head(
+    tip: tuple[float, float], towards: tuple[float, float]
+) -> tuple[list[tuple[float, float]], tuple[float, float]]:
+    """The triangle of an arrowhead, and the point inside it where the line should stop."""
+    dx, dy = towards[0] - tip[0], towards[1] - tip[1]
+    length = (dx * dx + dy * dy) ** 0.5
+    dx, dy = dx / length, dy / length
+    x, y = tip[0] + _HEAD_LENGTH * dx, tip[1] + _HEAD_LENGTH * dy
+    half = _HEAD_WIDTH / 2
+    wings = [(x - half * dy, y + half * dx), (x + half * dy, y - half * dx)]
+    return [tip, *wings], (tip[0] + 0.9 * (x - tip[0]), tip[1] + 0.9 * (y - tip[1]))
+
+
+def _legend_rows(entries: Iterable[str], width: float) -> list[list[tuple[str, float, float]]]:
+    """Rows of (entry, start, end), each no wider than it must be."""
+    rows: list[list[tuple[str, float, float]]] = []
+    for entry in entries:
+        size = _SWATCH + 0.6 + _LEGEND_FONT * text_width(_LABELS[entry])
+        start = rows[-1][-1][2] + 1.2 if rows else 0.0
+        if not rows or start + size > width:
+            rows.append([(entry, 0.0, size)])
+        else:
+            rows[-1].append((entry, start, start + size))
+    return rows
+
+
+def _draw_entry(axes: Any, entry: str, x: float, y: float) -> None:
+    if entry == "hidden":
+        end = (x + _SWATCH, y)
+        _draw_edge(axes, ((x, y), *line((x, y), end)), _HIDDEN, hidden=True)
+    else:
+        _draw_box(axes, Box(x + _SWATCH / 2, y, _SWATCH, 1.3), _STYLES[entry])
+    _write(axes, x + _SWATCH + 0.6, y, _LABELS[entry], _LEGEND_FONT, ha="left", color=_EDGE)
+
+
+def _write(axes: Any, x: float, y: float, text: str, size: float = 1.0, **style: Any) -> None:
+    """Text whose capitals are centred on y, whether or not a letter reaches below the line."""
+    style = {"ha": "center", "fontsize": size * _FONT_SIZE} | style
+    # parse_math would read a name with two dollar signs as a formula.
+    axes.text(x, y + _HALF_CAPITAL * size, _printable(text), parse_math=False, **style)
+
+
+def _printable(text: str) -> str:
+    """The text on one line; control characters, which SVG forbids, become spaces."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -1,0 +1,213 @@
+"""A decision problem: a causal graph, the role of each variable, and the arms worth pulling.
+
+>>> from dowise.graph import CausalGraph
+>>> problem = Problem(CausalGraph.parse("Z -> X -> Y; Z -> Y"), reward="Y", non_manipulable="Z")
+>>> [str(arm) for arm in problem.arms]
+['do()', 'do(X=0)', 'do(X=1)']
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from dowise.errors import DowiseError, suggestion
+from dowise.graph import CausalGraph
+from dowise.problem.arms import all_sets, arms_of, canonical_order, possibly_optimal_sets
+from dowise.problem.intervention import Intervention
+from dowise.problem.values import check_domain, label_of
+
+__all__ = ["Problem"]
+
+ArmLike = Intervention | Mapping[str, object] | str
+
+
+class Problem:
+    """Which variable is the reward, which are seen before the choice, which can't be set.
+
+    `arms` is "pomis" (only what can be optimal), "all" (every intervention on manipulable
+    variables) or a list of arms of your own. `reward_values` gives each label of the reward its
+    worth; the default is its position in the domain, scaled to [0, 1]. Where the reward's domain is
+    not given, the labels of `reward_values` are it. A problem never changes.
+    """
+
+    def __init__(
+        self,
+        graph: CausalGraph,
+        reward: str,
+        context: str | Iterable[str] = (),
+        non_manipulable: str | Iterable[str] = (),
+        domains: Mapping[str, Iterable[object]] | None = None,
+        reward_values: Mapping[str, float] | None = None,
+        arms: str | Iterable[ArmLike] = "pomis",
+        max_arms: int = 100_000,
+        name: str | None = None,
+        description: str | None = None,
+    ) -> None:
+        self.graph = graph
+        self.name = name
+        self.description = description
+        self.reward = self._known(reward, "reward")
+        self.context = self._role("context", context)
+        self.non_manipulable = self._role("non-manipulable", non_manipulable)
+        for shared in sorted({*self.context} & {*self.non_manipulable}):
+            raise DowiseError(
+                f"{shared} can't be both context and non-manipulable: context is seen before the "
+                "choice, non-manipulable after; keep it in one of the two"
+            )
+        conditioned = graph.condition(self.context)
+        self.projected: CausalGraph = conditioned.project(self.non_manipulable)
+        """The graph of the manipulable variables and the reward, on which POMISs are found."""
+
+        given = dict(domains or {})
+        if reward_values is not None:
+            given.setdefault(self.reward, list(reward_values))
+        self.domains: Mapping[str, tuple[str, ...]] = self._checked_domains(given)
+        self.reward_values: Mapping[str, float] = self._checked_values(reward_values)
+        self.arms_kind = arms if isinstance(arms, str) else "custom"
+        self.max_arms = max_arms
+        self.intervention_sets: tuple[frozenset[str], ...]
+        self.arms: tuple[Intervention, ...]
+        self.intervention_sets, self.arms = self._arms(arms, max_arms)
+
+    @property
+    def manipulable(self) -> tuple[str, ...]:
+        """The variables that can be set, sorted by name."""
+        return tuple(name for name in self.projected.variables if name != self.reward)
+
+    def intervention(self, arm: ArmLike) -> Intervention:
+        """An intervention on manipulable variables, checked: an arm, a mapping or `do(X=1)`."""
+        settings: Mapping[str, object]
+        if isinstance(arm, str):
+            settings = Intervention.parse(arm)
+        elif isinstance(arm, Mapping):
+            settings = arm
+        else:
+            raise DowiseError(
+                f"{arm!r} is not an intervention: give a mapping such as {{'X': 1}} or 'do(X=1)'"
+            )
+        labels: dict[str, object] = {}
+        for name, value in settings.items():
+            self._known(name, "variable")
+            if name not in self.manipulable:
+                raise DowiseError(f"{name} can't be set: it is {self._role_of(name)}")
+            labels[name] = label_of(name, value, self.domains[name])
+        return Intervention(labels)
+
+    def arm_index(self, arm: ArmLike) -> int:
+        """Where an arm stands in `arms`."""
+        checked = self.intervention(arm)
+        try:
+            return self._arm_positions[checked]
+        except KeyError:
+            raise DowiseError(
+                f"{checked} is not one of the {len(self.arms)} arms of this problem; "
+                "`dowise arms` lists them"
+            ) from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the problem file (TOML) that `load_problem` reads back."""
+        from dowise.problem.files import save_problem
+
+        save_problem(self, path)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Problem) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.graph, self.reward, self.context, self.non_manipulable))
+
+    def __repr__(self) -> str:
+        roles = [f"reward={self.reward!r}"]
+        roles += [f"context={self.context!r}"] if self.context else []
+        roles += [f"non_manipulable={self.non_manipulable!r}"] if self.non_manipulable else []
+        name = f"{self.name}: " if self.name else ""
+        sizes = f"{len(self.graph)} variables, {', '.join(roles)}, {len(self.arms)} arms"
+        return f"<Problem {name}{sizes}>"
+
+    @cached_property
+    def _arm_positions(self) -> dict[Intervention, int]:
+        return {arm: i for i, arm in enumerate(self.arms)}
+
+    def _key(self) -> tuple[Any, ...]:
+        roles = self.graph, self.reward, self.context, self.non_manipulable
+        return *roles, dict(self.domains), dict(self.reward_values), self.arms, self.name
+
+    def _known(self, name: str, role: str) -> str:
+        if name not in self.graph:
+            variables = self.graph.variables
+            raise DowiseError(
+                f"unknown {role} {name!r}{suggestion(str(name), variables)}: "
+                f"the graph's variables are {', '.join(variables)}"
+            )
+        return name
+
+    def _role(self, role: str, names: str | Iterable[str]) -> tuple[str, ...]:
+        names = {names} if isinstance(names, str) else set(names)
+        for name in sorted(names, key=str):
+            self._known(name, f"{role} variable")
+            if name == self.reward:
+                raise DowiseError(f"{name} can't be both reward and {role}: give it one role")
+        return tuple(sorted(names))
+
+    def _role_of(self, name: str) -> str:
+        if name == self.reward:
+            return "the reward"
+        return "context" if name in self.context else "non-manipulable"
+
+    def _checked_domains(
+        self, given: Mapping[str, Iterable[object]]
+    ) -> Mapping[str, tuple[str, ...]]:
+        for name in given:
+            self._known(name, "variable in domains")
+        return MappingProxyType(
+            {name: check_domain(name, given.get(name, ("0", "1"))) for name in self.graph}
+        )
+
+    def _checked_values(self, given: Mapping[str, float] | None) -> Mapping[str, float]:
+        domain = self.domains[self.reward]
+        if given is None:
+            return MappingProxyType(
+                {label: i / (len(domain) - 1) for i, label in enumerate(domain)}
+            )
+        values: dict[str, float] = {}
+        for key, value in given.items():
+            label = label_of(self.reward, key, domain)
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not math.isfinite(value)
+            ):
+                raise DowiseError(f"the reward value of {label!r} must be a number, not {value!r}")
+            values[str(label)] = float(value)
+        for label in domain:
+            if label not in values:
+                raise DowiseError(f"reward_values has no number for {self.reward}={label}: add one")
+        if len(set(values.values())) == 1:
+            raise DowiseError(
+                f"every value of {self.reward} is worth the same: there is nothing to decide; "
+                "give its labels different reward_values"
+            )
+        return MappingProxyType({label: values[label] for label in domain})
+
+    def _arms(
+        self, arms: str | Iterable[ArmLike], max_arms: int
+    ) -> tuple[tuple[frozenset[str], ...], tuple[Intervention, ...]]:
+        if not isinstance(arms, str):
+            own = [self.intervention(arm) for arm in arms]
+            if len(own) > max_arms:
+                raise DowiseError(f"{len(own):,} arms were given, and max_arms is {max_arms:,}")
+            return canonical_order(own, self.domains)
+        if arms == "pomis":
+            sets = possibly_optimal_sets(self.projected, self.reward, self.domains, max_arms)
+        elif arms == "all":
+            sets = all_sets(self.manipulable, self.domains, max_arms)
+        else:
+            raise DowiseError(
+                f"arms={arms!r}: say 'pomis', 'all', or give a list of arms such as ['do(X=1)']"
+            )
+        return sets, tuple(arms_of(sets, self.domains))

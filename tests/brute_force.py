@@ -1,0 +1,39 @@
+"""Expected rewards by enumerating the whole joint distribution: slow, and obviously right."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+
+def random_cpts(problem, rng):
+    """CPT rows from Dirichlet(1): axes parents(v) in name order, then v."""
+    sizes = {name: len(labels) for name, labels in problem.domains.items()}
+    return {
+        name: rng.dirichlet(
+            np.ones(sizes[name]), size=tuple(sizes[p] for p in problem.graph.parents(name))
+        )
+        for name in problem.graph
+    }
+
+
+def mean_reward(problem, cpts, arm, context):
+    """E[reward | do(arm), context]; `context` maps names to positions in the domain."""
+    graph, domains = problem.graph, problem.domains
+    fixed = {name: domains[name].index(label) for name, label in arm.items()}
+    names = graph.variables
+    weight = total = 0.0
+    for places in product(*(range(len(domains[name])) for name in names)):
+        value = dict(zip(names, places, strict=True))
+        if any(value[name] != place for name, place in (fixed | context).items()):
+            continue
+        probability = 1.0
+        for name in names:
+            if name not in fixed:
+                row = tuple(value[p] for p in graph.parents(name))
+                probability *= cpts[name][(*row, value[name])]
+        weight += probability
+        label = domains[problem.reward][value[problem.reward]]
+        total += probability * problem.reward_values[label]
+    return total / weight

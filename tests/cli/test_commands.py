@@ -1,0 +1,132 @@
+"""The command line as a user meets it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import dowise
+from dowise.cli.main import main
+
+
+@pytest.fixture
+def run():
+    def call(*arguments):
+        return CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+    return call
+
+
+def test_arms_as_a_table(run):
+    result = run("arms", "healthcare")
+    assert result.exit_code == 0
+    for part in ("maximise", "{Diet, Treatment}", "do(Diet=0, Treatment=1)",
+                 "set Diet to 0 and Treatment to 1", "doing nothing never beats"):  # fmt: skip
+        assert part in " ".join(result.stdout.split())
+
+
+def test_arms_as_json(run):
+    result = run("arms", "task2", "--json")
+    assert json.loads(result.stdout) == {
+        "intervention_sets": [["X1"], ["X2"]],
+        "arms": [{"X1": "0"}, {"X1": "1"}, {"X2": "0"}, {"X2": "1"}],
+    }
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_arms_with_a_picture(run, tmp_path, ending):
+    path = tmp_path / f"graph.{ending}"
+    result = run("arms", "task3", "--picture", str(path))
+    assert result.exit_code == 0 and str(path) in result.stdout.replace("\n", "")
+    assert path.stat().st_size > 1000
+    beside_json = run("arms", "task3", "--picture", str(path), "--json")
+    assert len(json.loads(beside_json.stdout)["arms"]) == 9
+
+
+def test_formulas(run):
+    assert "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | X=0, z) P(z)" in run("formulas", "task1").stdout
+    assert r"\sum_{z} P(Y=1 \mid X=0, z) P(z)" in run("formulas", "task1", "--latex").stdout
+    document = json.loads(run("formulas", "task1", "--json").stdout)
+    assert [entry["arm"] for entry in document["formulas"]] == [{}, {"X": "0"}, {"X": "1"}]
+
+
+def test_problems(run):
+    listed = run("problems").stdout
+    document = json.loads(run("problems", "--json").stdout)
+    counts = {entry["name"]: entry["arms"] for entry in document["problems"]}
+    assert {name: counts[name] for name in ("task1", "task2", "task3", "healthcare")} == {
+        "task1": 3, "task2": 4, "task3": 9, "healthcare": 4,
+    }  # fmt: skip
+    assert all(name in listed for name in counts)
+
+
+def test_version(run):
+    assert run("--version").stdout == f"dowise {dowise.__version__}\n"
+
+
+def test_help_has_examples(run):
+    assert "dowise arms my-problem.toml --picture graph.svg" in run("arms", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ('graph = "X -> Y"\nreward = "Z"', "unknown reward 'Z'"),
+        ('graph = "X -> "\nreward = "Y"', "line 1, column 6: the text ends"),
+        ("graph", "not valid TOML"),
+        ("", "the file is empty"),
+    ],
+)
+def test_bad_input_is_one_message_and_status_2(run, tmp_path, page, message):
+    path = tmp_path / "bad.toml"
+    path.write_text(page)
+    for command in ("arms", "formulas"):
+        result = run(command, str(path))
+        assert result.exit_code == 2
+        assert message in result.stderr and result.stdout == ""
+        assert result.stderr.startswith("Error: ") and len(result.stderr.splitlines()) == 1
+
+
+def test_bad_pictures_and_names(run, tmp_path):
+    for arguments, message in (
+        (("arms", "tsak1"), "did you mean 'task1'"),
+        (("arms", "task1", "--picture", str(tmp_path / "graph.bmp")), ".svg"),
+        (("arms", "task1", "--picture", str(tmp_path / "none" / "graph.svg")), "none"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2 and message in result.stderr and result.stdout == ""
+
+
+def test_only_do_nothing_is_said_so(run, tmp_path):
+    path = tmp_path / "lonely.toml"
+    path.write_text('graph = "Y -> X"\nreward = "Y"\n')
+    told = " ".join(run("arms", str(path)).stdout.split())
+    assert "No variable that you can set has an effect on Y, so do() is the only arm." in told
+
+
+def test_long_lists_are_cut_for_people_only(run, tmp_path):
+    path = tmp_path / "wide.toml"
+    path.write_text('graph = "A -> Y; B -> Y; C -> Y; D -> Y; E -> Y; F -> Y"\nreward = "Y"\n')
+    assert "and 24 more; --json lists them all" in run("arms", str(path)).stdout
+    assert len(json.loads(run("arms", str(path), "--json").stdout)["arms"]) == 64
+
+
+def test_names_that_look_like_markup_are_printed_as_they_are(run, tmp_path):
+    path = tmp_path / "odd.toml"
+    path.write_text('graph = \'"[bold]X[/]" -> Y\'\nreward = "Y"\n')
+    assert "{[bold]X[/]}" in run("arms", str(path)).stdout
+
+
+def test_heavy_libraries_are_not_loaded_for_help():
+    code = (
+        "import sys; from dowise.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'numba', 'networkx', 'lark', 'rich', 'matplotlib', 'pandas'}\n"
+        "sys.exit(', '.join(heavy & set(sys.modules)) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,135 @@
+"""Reading files by their ending, and the round trip that every format owes."""
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from strategies import graphs
+
+from dowise import CausalGraph, DowiseError
+from dowise.errors import InputSyntaxError
+from dowise.graph.formats import Structure, read_structure
+
+AWKWARD = [
+    "a b", " x", 'say "x"', "back\\slash", '\\"', "\\", "\\n", "two\nlines", "cr\r", "größe",
+    "变量", "1", "-1.5", "1a", "a.b", "a-b", "Y'", "->", "A -> B", "<b>", "[]", "()", "{", ";", "#",
+    "//x", "/*", "&amp;", "node", "Node", "edge", "graph", "digraph", "subgraph", "strict", "dag",
+    "latent", "table", "default", "property", "variable", "\u00a0x", "x\u2028", "\x00", "'",
+]  # fmt: skip
+
+
+@st.composite
+def renamed_graphs(draw):
+    """A random graph under awkward names."""
+    plain = draw(graphs(max_size=5))
+    names = st.sampled_from(AWKWARD) | st.text(min_size=1).filter(str.strip)
+    new = draw(st.lists(names, min_size=len(plain), max_size=len(plain), unique=True))
+    name = dict(zip(plain, new, strict=True))
+    return CausalGraph(
+        [(name[a], name[b]) for a, b in plain.directed_edges],
+        [(name[a], name[b]) for a, b in plain.bidirected_edges],
+        new,
+    )
+
+
+@pytest.mark.parametrize(
+    ("write", "read"),
+    [
+        pytest.param(CausalGraph.to_text, CausalGraph.parse, id="text"),
+        pytest.param(CausalGraph.to_networkx, CausalGraph.from_networkx, id="networkx"),
+        pytest.param(CausalGraph.to_gml, CausalGraph.from_gml, id="gml"),
+        pytest.param(CausalGraph.to_dot, CausalGraph.from_dot, id="dot"),
+        pytest.param(CausalGraph.to_dagitty, CausalGraph.from_dagitty, id="dagitty"),
+    ],
+)
+@settings(deadline=None)  # the first example builds the parser
+@given(graph=renamed_graphs())
+@example(graph=CausalGraph(variables=AWKWARD))
+@example(graph=CausalGraph(pairwise(AWKWARD)))
+def test_what_is_written_reads_back(write, read, graph):
+    assert read(write(graph)) == graph
+
+
+BIF = """
+variable X { type discrete [ 2 ] { low, high }; }
+variable Y { type discrete [ 2 ] { 0, 1 }; }
+probability ( X ) { table 0.5, 0.5; }
+probability ( Y | X ) { (low) 0.1, 0.9; (high) 0.2, 0.8; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.txt", "X -> Y"),
+        ("g.graph", "X -> Y"),
+        ("g.dot", "digraph { X -> Y }"),
+        ("g.GV", "digraph { X -> Y }"),
+        ("g.gml", CausalGraph.parse("X -> Y").to_gml()),
+        ("g.dagitty", "dag { X -> Y }"),
+        ("my.g.bif", BIF),
+        ("mark.txt", "\ufeffX -> Y\r\n"),
+    ],
+)
+def test_the_ending_tells_the_format(tmp_path, name, text):
+    (tmp_path / name).write_bytes(text.encode())
+    structure = read_structure(tmp_path / name)
+    assert structure.graph == CausalGraph.parse("X -> Y")
+    assert read_structure(str(tmp_path / name)) == structure
+    assert CausalGraph.read(tmp_path / name) == structure.graph
+    has_domains = name.endswith(".bif")
+    assert structure.domains == ({"X": ("low", "high"), "Y": ("0", "1")} if has_domains else {})
+
+
+def test_dagitty_keeps_the_roles(tmp_path):
+    (tmp_path / "g.dagitty").write_text("dag { X [e] Y [o] U [u] X <- U -> Y }")
+    assert read_structure(tmp_path / "g.dagitty") == Structure(
+        CausalGraph.parse("X <-> Y"), {}, ("X",), ("Y",), ("U",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("g.png", b"x", "the ending '.png' is unknown; known endings are .txt, .graph, .dot, .gv"),
+        ("graph", b"A -> B", "it has no ending; known endings are .*.bif"),
+        ("g.txt", b"A -> \xff", "byte 6 is not UTF-8 text: save the file as UTF-8"),
+        ("g.bif", b"", "the file is empty"),
+        ("g.dot", b" \n\t\n", "the file is empty"),
+        ("g.txt", b"A -> B -> A", "the graph has a cycle"),
+    ],
+)
+def test_unreadable_files(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DowiseError, match=f"{name}: {message}"):
+        read_structure(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["g.txt", "g.unknown"])
+def test_a_missing_file(tmp_path, name):
+    with pytest.raises(DowiseError, match=f"{name}: there is no such file"):
+        read_structure(tmp_path / name)
+
+
+def test_a_folder(tmp_path):
+    with pytest.raises(DowiseError, match=f"{tmp_path.name} is a folder"):
+        read_structure(tmp_path)
+
+
+def test_a_syntax_error_names_the_file_and_keeps_its_place(tmp_path):
+    (tmp_path / "g.dot").write_text("digraph {\n A -- B }")
+    with pytest.raises(InputSyntaxError, match=r"^.*g\.dot: DOT, line 2, column 4: ") as caught:
+        read_structure(tmp_path / "g.dot")
+    assert (caught.value.line, caught.value.column) == (2, 4)
+
+
+def test_heavy_libraries_wait_until_they_are_needed():
+    script = (
+        "import sys, dowise.graph.formats\n"
+        "print({'lark', 'networkx', 'numpy'} & {*sys.modules} or 'none')"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "none"

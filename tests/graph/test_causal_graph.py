@@ -1,0 +1,115 @@
+"""The graph itself: relations, equality, and what it refuses."""
+
+import pickle
+from itertools import pairwise
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from strategies import graphs
+
+from dowise import CausalGraph, DowiseError
+
+
+def test_relations_of_a_known_graph():
+    graph = CausalGraph.parse("Z -> X -> Y; Z -> Y; X <-> W; W <-> Y")
+    assert graph.variables == ("W", "X", "Y", "Z")
+    assert graph.parents("Y") == ("X", "Z")
+    assert graph.children("Z") == ("X", "Y")
+    assert graph.siblings("W") == ("X", "Y")
+    assert graph.ancestors("X") == {"X", "Z"}
+    assert graph.ancestors(["W", "X"]) == {"W", "X", "Z"}
+    assert graph.descendants("X") == {"X", "Y"}
+    assert graph.c_component("X") == {"W", "X", "Y"}
+    assert graph.c_component("Z") == {"Z"}
+    assert graph.directed_edges == (("X", "Y"), ("Z", "X"), ("Z", "Y"))
+    assert graph.bidirected_edges == (("W", "X"), ("W", "Y"))
+    assert graph.topological_order() == ("W", "Z", "X", "Y")
+    assert "X" in graph and "Q" not in graph and len(graph) == 4 and list(graph) == [*"WXYZ"]
+
+
+def test_a_str_is_one_name_even_if_long():
+    graph = CausalGraph.parse("Diet -> Health")
+    assert graph.ancestors("Health") == {"Diet", "Health"}
+
+
+@given(graphs())
+def test_relations_agree_with_networkx(graph):
+    dag = nx.DiGraph(graph.directed_edges)
+    dag.add_nodes_from(graph.variables)
+    tied = nx.Graph(graph.bidirected_edges)
+    tied.add_nodes_from(graph.variables)
+    for name in graph:
+        assert graph.ancestors(name) == nx.ancestors(dag, name) | {name}
+        assert graph.descendants(name) == nx.descendants(dag, name) | {name}
+        assert graph.c_component(name) == nx.node_connected_component(tied, name)
+        assert set(graph.parents(name)) == set(dag.predecessors(name))
+    order = graph.topological_order()
+    assert all(order.index(a) < order.index(b) for a, b in graph.directed_edges)
+
+
+@given(graphs())
+def test_equal_however_it_was_written(graph):
+    other = CausalGraph(
+        reversed(graph.directed_edges),
+        [(b, a) for a, b in graph.bidirected_edges],
+        reversed(graph.variables),
+    )
+    assert other == graph and hash(other) == hash(graph) and str(other) == str(graph)
+    assert pickle.loads(pickle.dumps(graph)) == graph
+
+
+def test_different_graphs_differ():
+    texts = ["A -> B", "B -> A", "A <-> B", "A; B", "A -> B; C"]
+    assert len({CausalGraph.parse(text) for text in texts}) == len(texts)
+    assert CausalGraph.parse("A -> B") != "A -> B"
+
+
+def test_it_can_not_be_changed_by_its_views():
+    graph = CausalGraph.parse("A -> B")
+    with pytest.raises(AttributeError):
+        graph.extra = 1
+
+
+def test_cut_removes_directed_and_bidirected_edges_into_a_variable():
+    graph = CausalGraph.parse("A -> B -> C; A <-> B; A <-> C")
+    assert graph.cut("B") == CausalGraph.parse("B -> C; A <-> C")
+    assert graph.cut([]) == graph
+
+
+def test_subgraph():
+    graph = CausalGraph.parse("A -> B -> C; A <-> C")
+    assert graph.subgraph(["A", "C"]) == CausalGraph.parse("A <-> C")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CausalGraph.parse("A -> B -> C -> A"), "cycle, .*A -> B"),
+        (lambda: CausalGraph([("A", "B"), ("B", "A"), ("B", "C")]), "cycle, A -> B -> A"),
+        (lambda: CausalGraph([("A", "A")]), "A -> A.*its own cause"),
+        (lambda: CausalGraph([], [("A", "A")]), "A <-> A.*two different"),
+        (lambda: CausalGraph([("A", "Bb")], variables=["A", "B"]), "'Bb'.*did you mean 'B'"),
+        (lambda: CausalGraph(variables=["A", "A"]), "'A' is listed twice"),
+        (lambda: CausalGraph(variables=["A", ""]), "non-empty"),
+        (lambda: CausalGraph(variables=[1]), "non-empty text, not 1"),
+        (lambda: CausalGraph.parse("Apple -> B").parents("Appel"), "did you mean 'Apple'"),
+        (lambda: CausalGraph.parse("A -> B").ancestors(["A", "Q"]), "unknown variable 'Q'"),
+    ],
+)
+def test_errors_name_the_offender(make, message):
+    with pytest.raises(DowiseError, match=message):
+        make()
+
+
+@given(graphs(min_size=2))
+def test_a_cycle_named_in_the_error_is_a_cycle(graph):
+    if not graph.directed_edges:
+        return
+    cause, effect = graph.directed_edges[0]
+    edges = [*graph.directed_edges, (effect, cause)]
+    with pytest.raises(DowiseError) as caught:
+        CausalGraph(edges)
+    circle = str(caught.value).partition("cycle, ")[2].partition(":")[0].split(" -> ")
+    assert circle[0] == circle[-1] and len(circle) > 2
+    assert all(pair in edges for pair in pairwise(circle))

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dowise import CausalGraph
+from dowise.graph.layers import arrange
+from dowise.graph.layout import Layout, layout, text_width
+
+TASK_3 = """C -> Y; C -> X3; Z2 -> Y; Z2 -> X3; X1 -> Y; Z1 -> X1; X3 -> X2; Z1 -> Y; X2 -> Y"""
+HEALTHCARE = """Lifestyle -> Health; Lifestyle -> Recovery; Treatment -> Health; Diet -> Health
+Health -> Recovery; Treatment -> Recovery"""
+SEVERAL_ARCS = "B -> C -> D -> Y; A -> E -> Y; C -> E; A <-> Y; B <-> Y"
+EXAMPLES = {
+    "triangle": "Z -> X -> Y; Z -> Y",
+    "task 2": "C -> X1; C -> X2; X1 -> X2; Z -> X2; Z -> Y; X2 -> Y",
+    "task 3": TASK_3,
+    "healthcare": HEALTHCARE,
+    "several arcs": SEVERAL_ARCS,
+    "arcs in one column": "A -> Y; B -> Y; C -> Y; A <-> B; A <-> C; B <-> C",
+    "one variable": "Y",
+    "no edges": "A; B; C; D; E; Y",
+    "only hidden causes": "A <-> B; B <-> C; A <-> C; D",
+    "two parts": "A -> B -> C; D -> E; F",
+}
+
+
+def at(curve, t):
+    """A point of one Bézier piece, written differently from the library: by repeated halving."""
+    points = list(curve)
+    while len(points) > 1:
+        points = [
+            ((1 - t) * a[0] + t * b[0], (1 - t) * a[1] + t * b[1])
+            for a, b in itertools.pairwise(points)
+        ]
+    return points[0]
+
+
+def walk(curve, steps=60):
+    """Points close together along the whole curve."""
+    pieces = [curve[i : i + 4] for i in range(0, len(curve) - 1, 3)]
+    return [at(piece, k / steps) for piece in pieces for k in range(steps + 1)]
+
+
+def inside(point, box, margin=0.0):
+    return (
+        abs(point[0] - box.x) < box.width / 2 + margin
+        and abs(point[1] - box.y) < box.height / 2 + margin
+    )
+
+
+def check(graph: CausalGraph, plan: Layout) -> None:
+    """Everything that a layout promises."""
+    assert set(plan.boxes) == set(graph.variables)
+    assert tuple(plan.directed) == graph.directed_edges
+    assert tuple(plan.bidirected) == graph.bidirected_edges
+
+    for name, box in plan.boxes.items():
+        assert box.width >= text_width(name) + 1
+    for one, other in itertools.combinations(plan.boxes.values(), 2):
+        gap_x = abs(one.x - other.x) - (one.width + other.width) / 2
+        gap_y = abs(one.y - other.y) - (one.height + other.height) / 2
+        assert max(gap_x, gap_y) > 1.0
+
+    for (cause, effect), curve in plan.directed.items():
+        start, end = plan.boxes[cause], plan.boxes[effect]
+        assert start.right < end.left
+        assert curve[0][0] == start.right
+        assert curve[-1][0] == end.left
+        assert abs(curve[0][1] - start.y) < start.height / 2 - 0.3
+        assert abs(curve[-1][1] - end.y) < end.height / 2 - 0.3
+        xs = [x for x, _ in walk(curve)]
+        assert all(a <= b + 1e-9 for a, b in itertools.pairwise(xs))
+
+    for (one, other), curve in plan.bidirected.items():
+        for name, (x, y) in ((one, curve[0]), (other, curve[-1])):
+            assert y in (plan.boxes[name].top, plan.boxes[name].bottom)
+            assert abs(x - plan.boxes[name].x) < plan.boxes[name].width / 2 - 0.4
+            assert not any(inside(point, plan.boxes[name], -0.1) for point in walk(curve))
+
+    left, top, right, bottom = plan.bounds
+    for edge, curve in (*plan.directed.items(), *plan.bidirected.items()):
+        points = walk(curve)
+        foreign = [box for name, box in plan.boxes.items() if name not in edge]
+        assert not any(inside(point, box, 0.2) for point in points for box in foreign), edge
+        assert all(left - 0.1 <= x <= right + 0.1 for x, _ in points)
+        assert all(top - 0.1 <= y <= bottom + 0.1 for _, y in points)
+        # The ends carry an arrowhead: straight, and long enough for it.
+        for tip, a, b, inner in (curve[:4], curve[:-5:-1]):
+            length = ((tip[0] - inner[0]) ** 2 + (tip[1] - inner[1]) ** 2) ** 0.5
+            assert length >= 0.35 - 1e-9 if tip == curve[0] else length >= 0.7 - 1e-9
+            for p in (a, b):
+                cross = (p[0] - tip[0]) * (inner[1] - tip[1]) - (p[1] - tip[1]) * (
+                    inner[0] - tip[0]
+                )
+                assert abs(cross) < 1e-6
+
+
+@st.composite
+def graphs(draw, max_size=25):
+    """Sparse and dense graphs with names of every length, and a few hidden causes."""
+    size = draw(st.integers(1, max_size))
+    lengths = draw(st.lists(st.sampled_from([0, 0, 3, 20]), min_size=size, max_size=size))
+    names = draw(st.permutations([f"V{i}{'m' * n}" for i, n in enumerate(lengths)]))
+    pairs = list(itertools.combinations(names, 2))
+    rng = random.Random(draw(st.integers(0, 2**32)))
+    density = draw(st.sampled_from([0.0, 0.05, 0.15, 0.3]))
+    directed = [pair for pair in pairs if rng.random() < density]
+    hidden = rng.sample(pairs, min(len(pairs), draw(st.integers(0, 6))))
+    return CausalGraph(directed, hidden, names)
+
+
+@given(graphs(), st.data())
+@settings(deadline=None, max_examples=60)
+def test_a_layout_keeps_its_promises_on_random_graphs(graph, data):
+    last = data.draw(st.sampled_from([None, *graph.variables]))
+    check(graph, layout(graph, last))
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
+def test_a_layout_keeps_its_promises_on_known_graphs(text):
+    graph = CausalGraph.parse(text)
+    check(graph, layout(graph))
+    check(graph, layout(graph, last="Y" if "Y" in graph else None))
+
+
+def test_the_checks_can_fail():
+    graph = CausalGraph.parse("A -> B -> C; A -> C")
+    plan = layout(graph)
+    first, second = plan.directed["A", "B"], plan.directed["B", "C"]
+    through = (*first, first[-1], second[0], second[0], *second[1:])
+    with pytest.raises(AssertionError, match="'A', 'C'"):
+        check(graph, Layout(plan.boxes, {**plan.directed, ("A", "C"): through}, {}))
+    with pytest.raises(AssertionError):
+        check(graph, Layout({**plan.boxes, "A": plan.boxes["B"]}, plan.directed, {}))
+
+
+def test_an_empty_graph_has_an_empty_layout():
+    plan = layout(CausalGraph())
+    assert (plan.boxes, plan.directed, plan.bidirected) == ({}, {}, {})
+    assert plan.bounds == (0.0, 0.0, 0.0, 0.0)
+
+
+def test_the_last_variable_stands_furthest_right():
+    graph = CausalGraph.parse("A -> B -> C -> D; A -> Y")
+    assert layout(graph).boxes["Y"].right < layout(graph).boxes["D"].left
+    boxes = layout(graph, last="Y").boxes
+    assert max(boxes, key=lambda name: (boxes[name].x, name == "Y")) == "Y"
+    isolated = layout(CausalGraph.parse("A; B; C; D; E; Y"), last="A").boxes
+    assert isolated["A"].x == max(box.x for box in isolated.values())
+
+
+def test_a_cause_stands_close_to_its_effects():
+    boxes = layout(CausalGraph.parse("A -> B -> C -> D; Z -> D")).boxes
+    assert boxes["Z"].x == boxes["C"].x
+
+
+def test_variables_without_edges_form_a_block_and_not_one_stack():
+    boxes = layout(CausalGraph(variables=[f"V{i}" for i in range(60)])).boxes
+    columns = {box.x for box in boxes.values()}
+    assert len(columns) == 8
+    assert len({box.y for box in boxes.values()}) <= 16
+
+
+def drawn_crossings(layers):
+    """Count crossings pair by pair, straight from the definition."""
+    rank = {v: i for column in layers.columns for i, v in enumerate(column)}
+    pieces = [
+        (column, rank[u], rank[v])
+        for column, points in enumerate(layers.columns)
+        for u in points
+        for v in layers.right[u]
+    ]
+    return sum(
+        a[0] == b[0] and (a[1] - b[1]) * (a[2] - b[2]) < 0
+        for a, b in itertools.combinations(pieces, 2)
+    )
+
+
+def test_a_graph_that_can_be_drawn_without_crossings_is():
+    # In the order of names every edge would cross every other.
+    ladder = CausalGraph([(f"A{i}", f"B{9 - i}") for i in range(10)])
+    assert drawn_crossings(arrange(ladder)) == 0
+    tree = CausalGraph(
+        [(f"N{i:02}", f"N{j:02}") for i in range(15) for j in (2 * i + 1, 2 * i + 2)]
+    )
+    assert drawn_crossings(arrange(tree)) == 0
+    # Two causes of the same two effects can't avoid one.
+    assert drawn_crossings(arrange(CausalGraph.parse("A -> C; A -> D; B -> C; B -> D"))) == 1
+
+
+def test_an_edge_over_many_columns_is_level_all_the_way():
+    curve = layout(CausalGraph.parse("A -> B -> C -> D -> E -> F; A -> F")).directed["A", "F"]
+    heights = [y for _, y in curve]
+    assert max(heights) - min(heights) < 1e-9
+
+
+def test_a_chain_is_one_straight_line():
+    plan = layout(CausalGraph.parse("A -> B -> C -> D"))
+    assert len({box.y for box in plan.boxes.values()}) == 1
+
+
+def test_a_wide_label_widens_its_column():
+    short = layout(CausalGraph.parse("A -> B"))
+    long = layout(CausalGraph([("Arterial_blood_pressure", "B")]))
+    assert long.boxes["B"].left - short.boxes["B"].left > 10
+
+
+def test_text_width_counts_wide_characters_more():
+    assert text_width("iii") < text_width("nnn") < text_width("NNN") < text_width("WWW")
+    assert text_width("漢字") > text_width("ab")
+    assert text_width("e\u0301") == text_width("e")
+    assert text_width("") == 0
+
+
+def test_a_box_has_room_for_all_its_edges():
+    graph = CausalGraph([(f"P{i}", "Y") for i in range(12)])
+    plan = layout(graph)
+    ends = sorted(curve[-1][1] for curve in plan.directed.values())
+    assert min(b - a for a, b in itertools.pairwise(ends)) > 0.4
+    assert plan.boxes["Y"].height > plan.boxes["P0"].height
+
+
+def test_an_arc_bows_away_from_the_box_between():
+    # B stands between A and C with an edge A -> C below it, so the arc has to leave the line.
+    plan = layout(CausalGraph.parse("A -> B -> C; A <-> C"))
+    points = walk(plan.bidirected["A", "C"])
+    above = min(y for _, y in points) < plan.boxes["B"].top - 0.3
+    below = max(y for _, y in points) > plan.boxes["B"].bottom + 0.3
+    assert above != below
+
+
+def test_arcs_at_one_box_have_places_of_their_own():
+    plan = layout(CausalGraph.parse("A -> B -> C; A <-> C; B <-> C; A <-> B"))
+    ends = [end for curve in plan.bidirected.values() for end in (curve[0], curve[-1])]
+    assert len(set(ends)) == len(ends)
+
+
+def test_the_same_graph_gives_the_same_layout():
+    edges = [("A", "C"), ("B", "C"), ("C", "D"), ("A", "D"), ("B", "E"), ("D", "E")]
+    hidden = [("A", "E"), ("B", "D")]
+    one = layout(CausalGraph(edges, hidden))
+    assert one == layout(CausalGraph(edges[::-1], [(b, a) for a, b in hidden[::-1]]))
+
+
+@pytest.mark.parametrize(("size", "edges", "hidden"), [(27, 52, 5), (60, 120, 10)])
+def test_a_large_graph_keeps_the_promises_too(size, edges, hidden):
+    rng = random.Random(size)
+    pairs = list(itertools.combinations([f"Variable{i:02}" for i in range(size)], 2))
+    graph = CausalGraph(rng.sample(pairs, edges), rng.sample(pairs, hidden))
+    check(graph, layout(graph))

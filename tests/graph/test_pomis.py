@@ -1,0 +1,132 @@
+"""MUCT, IB and POMIS against Lemma 1's own enumeration and the paper's examples."""
+
+import itertools
+import random
+
+import pytest
+from causalrl import CausalGraph as PeerGraph
+from causalrl import pomis as peer_pomis
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_twins import edges, pomis_by_definition, territory_and_border
+from strategies import cases, graphs
+
+from dowise import CausalGraph, DowiseError
+
+
+@given(st.data())
+def test_territory_and_border_by_definition(data):
+    graph = data.draw(graphs(max_size=8))
+    reward = data.draw(st.sampled_from(graph.variables))
+    territory, border = territory_and_border(*edges(graph), graph.variables, reward)
+    assert graph.muct(reward) == territory
+    assert graph.interventional_border(reward) == border
+
+
+def check_by_definition(case):
+    graph, reward, context, hidden = case
+    projected = graph.condition(context).project(hidden)
+    found = list(projected.iter_pomis(reward))
+    assert len(found) == len(set(found)), "a set was found twice"
+    assert set(found) == pomis_by_definition(projected, reward)
+
+
+@given(cases(max_size=8))
+@settings(max_examples=300, deadline=None)
+def test_every_pomis_by_definition_with_roles(case):
+    check_by_definition(case)
+
+
+@pytest.mark.slow
+@given(cases(min_size=7, max_size=10))
+@settings(max_examples=1500, deadline=None)
+def test_every_pomis_by_definition_on_larger_graphs(case):
+    check_by_definition(case)
+
+
+@given(graphs(max_size=8))
+def test_a_pomis_is_a_fixed_point(graph):
+    reward = graph.variables[0]
+    for names in graph.pomis(reward):
+        assert graph.cut(names).interventional_border(reward) == names
+
+
+@given(graphs(max_size=8, bidirected=False))
+def test_without_confounding_only_the_parents_can_be_optimal(graph):
+    for reward in graph:
+        assert graph.muct(reward) == {reward}
+        assert graph.pomis(reward) == (frozenset(graph.parents(reward)),)
+
+
+@given(graphs(max_size=8))
+def test_sets_stand_in_canonical_order(graph):
+    sets = graph.pomis(graph.variables[0])
+    assert list(sets) == sorted(sets, key=lambda names: (len(names), sorted(names)))
+
+
+def sets_of(text, reward="Y", hidden=()):
+    return [sorted(names) for names in CausalGraph.parse(text).project(hidden).pomis(reward)]
+
+
+def test_front_door_with_the_mediator_out_of_reach_keeps_its_cause():
+    # Filtering {[], ['X'], ['Z']}-like sets of the whole graph by N = {Z} would lose {X}.
+    text = "X -> Z -> Y; X <-> Y"
+    assert sets_of(text) == [[], ["Z"]]
+    assert sets_of(text, hidden="Z") == [[], ["X"]]
+
+
+def test_graphs_of_the_2019_talk():
+    """Lee & Bareinboim's examples, by ../shared/Z2ID.md item 5."""
+    assert sets_of("A -> C; B -> C; A -> Y; C -> Y; A <-> B; B <-> Y", hidden="A") == [
+        [], ["B"], ["C"],
+    ]  # fmt: skip
+    second = "B -> C -> D -> Y; A -> E -> Y; C -> E; A <-> Y; B <-> Y"
+    assert sets_of(second, hidden=["A", "C"]) == [
+        [], ["B"], ["D"], ["E"], ["B", "D"], ["D", "E"],
+    ]  # fmt: skip
+
+
+def random_graph(size, seed, in_degree=2.0, confounded=0.1):
+    """The benchmark's graphs: average in-degree 2, bidirected with probability 0.1."""
+    draw = random.Random(seed)
+    names = [f"V{i:02}" for i in range(size)]
+    pairs = list(itertools.combinations(names, 2))
+    chance = 2 * in_degree / (size - 1)
+    return CausalGraph(
+        [pair for pair in pairs if draw.random() < chance],
+        [pair for pair in pairs if draw.random() < confounded],
+        names,
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_agrees_with_causalrl_on_larger_graphs(seed):
+    graph = random_graph(14, seed)
+    peer = PeerGraph(
+        list(graph.directed_edges), list(graph.bidirected_edges), list(graph.variables)
+    )
+    assert list(graph.pomis("V13")) == peer_pomis(peer, "V13")
+
+
+def test_sixty_nodes_stop_at_the_limit_and_say_what_to_do():
+    graph = random_graph(60, seed=6)
+    with pytest.raises(DowiseError, match=r"after 2,000 .*non-manipulable, or raise max_sets"):
+        graph.pomis("V59", max_sets=2_000)
+
+
+def test_iteration_is_lazy():
+    found = list(itertools.islice(random_graph(60, seed=6).iter_pomis("V59"), 50))
+    assert len(set(found)) == 50
+
+
+def test_a_limit_that_is_just_met_is_no_error():
+    graph = CausalGraph.parse("X -> W -> Y; X <-> Y")
+    assert len(graph.pomis("Y", max_sets=2)) == 2
+    assert graph.pomis("Y", max_sets=None) == graph.pomis("Y")
+    with pytest.raises(DowiseError, match="after 1 "):
+        graph.pomis("Y", max_sets=1)
+
+
+def test_an_unknown_reward_gets_a_suggestion():
+    with pytest.raises(DowiseError, match="unknown variable 'y'.*did you mean 'Y'"):
+        CausalGraph.parse("X -> Y").pomis("y")

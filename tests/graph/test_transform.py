@@ -1,0 +1,89 @@
+"""Conditioning and projection, against path definitions and d-separation."""
+
+from itertools import combinations
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_twins import edges, projection, subsets, with_explicit_latents
+from strategies import cases, graphs
+
+from dowise import CausalGraph, DowiseError, load_problem
+
+
+@given(st.data())
+def test_projection_agrees_with_its_definition(data):
+    graph = data.draw(graphs())
+    hidden = data.draw(st.sets(st.sampled_from(graph.variables)))
+    projected = graph.project(hidden)
+    assert edges(projected) == projection(graph, hidden)
+    assert set(projected.variables) == set(graph.variables) - hidden
+
+
+@given(st.data())
+def test_projection_is_the_same_in_any_order(data):
+    graph = data.draw(graphs(max_size=8))
+    hidden = data.draw(st.lists(st.sampled_from(graph.variables), unique=True))
+    one_by_one = graph
+    for name in hidden:
+        one_by_one = one_by_one.project(name)
+    assert one_by_one == graph.project(hidden)
+
+
+def test_projection_makes_no_bidirected_self_loop():
+    # W <-> Z and Z -> W: removing Z would tie W to itself.
+    graph = CausalGraph.parse("Z -> W; W <-> Z; W -> Y")
+    assert graph.project("Z") == CausalGraph.parse("W -> Y")
+
+
+def test_figure_1_projections():
+    g1, g2 = load_problem("task1"), load_problem("figure1-g2")
+    assert g1.projected == CausalGraph.parse("X -> Y; X <-> Y")
+    assert g2.projected == CausalGraph.parse("X -> W -> Y; X <-> Y")
+
+
+def test_conditioning_is_not_projection():
+    graph = load_problem("task2").graph
+    assert graph.condition("C") == CausalGraph.parse("X1 -> X2 -> Y; Z -> X2; Z -> Y")
+    assert ("X1", "X2") in graph.project("C").bidirected_edges
+
+
+def test_conditioning_opens_colliders_in_the_context():
+    graph = CausalGraph.parse("e <-> c1 <-> a <-> c2 <-> d")
+    assert graph.condition(["c1", "c2"]) == CausalGraph.parse("e <-> a <-> d")
+    chain = CausalGraph.parse("e <-> c1 <-> c2 <-> d")
+    assert chain.condition(["c1", "c2"]) == CausalGraph.parse("e <-> d")
+
+
+def test_an_open_context_is_refused_by_name():
+    graph = CausalGraph.parse("A -> B -> C -> Y")
+    with pytest.raises(DowiseError, match=r"A is a cause of B but is not context; add 'A'"):
+        graph.condition(["C", "B"])
+
+
+def separations(graph, given_always=frozenset()):
+    """Every (a, b, S) with a and b separated by S and what is always given."""
+    dag = with_explicit_latents(graph)
+    free = sorted(set(graph.variables) - given_always)
+    return {
+        (a, b, frozenset(between))
+        for a, b in combinations(free, 2)
+        for between in subsets(set(free) - {a, b})
+        if nx.is_d_separator(dag, {a}, {b}, between | given_always)
+    }
+
+
+@given(cases(max_size=5))
+@settings(deadline=None)
+def test_conditioning_keeps_exactly_the_separations_given_the_context(case):
+    graph, _reward, context, _hidden = case
+    assert separations(graph.condition(context)) == separations(graph, frozenset(context))
+
+
+@given(cases(max_size=5))
+@settings(deadline=None)
+def test_projection_keeps_exactly_the_separations_of_what_is_left(case):
+    graph, _reward, _context, hidden = case
+    within = {s for s in separations(graph) if not ({s[0], s[1]} | s[2]) & hidden}
+    assert separations(graph.project(hidden)) == within

@@ -1,0 +1,129 @@
+"""Problem files: what is written is read back, and a bad page is explained."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import cases
+
+from dowise import CausalGraph, DowiseError, Problem, load_problem
+from dowise.problem.files import builtin_names, parse_problem
+
+labels = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=6)
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_builtin_problems_round_trip(name, tmp_path):
+    problem = load_problem(name)
+    problem.save(tmp_path / "saved.toml")
+    assert load_problem(tmp_path / "saved.toml") == problem
+    assert problem.description and problem.name == name
+
+
+@given(cases(max_size=4), st.data())
+def test_any_problem_round_trips(tmp_path_factory, case, data):
+    graph, reward, context, hidden = case
+    domains = {
+        name: data.draw(st.lists(labels, min_size=2, max_size=3, unique=True)) for name in graph
+    }
+    problem = Problem(
+        graph, reward, context, hidden, domains, arms=data.draw(st.sampled_from(["pomis", "all"])),
+        name=data.draw(labels), max_arms=data.draw(st.sampled_from([1_000, 100_000])),
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("problem") / "saved.toml"
+    problem.save(path)
+    assert load_problem(path) == problem
+    assert load_problem(str(path)).max_arms == problem.max_arms
+
+
+def test_own_arms_round_trip(tmp_path):
+    graph = CausalGraph.parse('"body mass" -> Y')
+    problem = Problem(
+        graph, "Y", domains={"body mass": ["a, b", 'c"d']}, arms=["do()", {"body mass": "a, b"}]
+    )
+    problem.save(tmp_path / "own.toml")
+    assert load_problem(tmp_path / "own.toml") == problem
+
+
+def test_the_files_that_people_write():
+    page = """
+    graph = "C -> X1; C -> X2; X1 -> X2; Z -> X2; Z -> Y; X2 -> Y"
+    reward = "Y"
+    context = ["C"]
+    non_manipulable = ["Z"]
+    [domains]
+    X1 = ["low", "high"]
+    C = [0, 1, 2]
+    [reward_values]
+    "0" = 0
+    "1" = 2.5
+    """
+    problem = parse_problem(page)
+    assert [str(arm) for arm in problem.arms] == [
+        "do(X1=low)", "do(X1=high)", "do(X2=0)", "do(X2=1)",
+    ]  # fmt: skip
+    assert problem.domains["C"] == ("0", "1", "2") and problem.reward_values["1"] == 2.5
+
+
+def test_a_graph_file_brings_its_domains(tmp_path):
+    (tmp_path / "net.bif").write_text(
+        "network n { }\n"
+        "variable A { type discrete [ 3 ] { lo, mid, hi }; }\n"
+        "variable B { type discrete [ 2 ] { no, yes }; }\n"
+        "probability ( A ) { table 0.2, 0.3, 0.5; }\n"
+        "probability ( B | A ) { (lo) 0.1, 0.9; (mid) 0.5, 0.5; (hi) 0.9, 0.1; }\n"
+    )
+    (tmp_path / "p.toml").write_text('graph_file = "net.bif"\nreward = "B"\n')
+    problem = load_problem(tmp_path / "p.toml")
+    assert [str(arm) for arm in problem.arms] == ["do(A=lo)", "do(A=mid)", "do(A=hi)"]
+    assert problem.domains["B"] == ("no", "yes")
+
+
+def test_dagitty_tags_fill_in_the_roles(tmp_path):
+    (tmp_path / "g.dagitty").write_text(
+        "dag { T [exposure] R [outcome] U [latent] M T -> M -> R ; U -> T ; U -> R }"
+    )
+    (tmp_path / "p.toml").write_text('graph_file = "g.dagitty"\n')
+    problem = load_problem(tmp_path / "p.toml")
+    assert (problem.reward, problem.non_manipulable) == ("R", ("M",))
+    assert problem.graph == CausalGraph.parse("T -> M -> R; T <-> R")
+    (tmp_path / "p.toml").write_text('graph_file = "g.dagitty"\nnon_manipulable = []\n')
+    assert load_problem(tmp_path / "p.toml").non_manipulable == ()
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ('graph = "X -> Y"\nrewrd = "Y"', "unknown key 'rewrd' (did you mean 'reward'?)"),
+        ('graph = "X -> Y"', "no reward"),
+        ('reward = "Y"', "give the graph either as"),
+        ('graph = "X -> Y"\ngraph_file = "a.dot"\nreward = "Y"', "give the graph either as"),
+        ('graph = "X -> Y"\nreward = 3', "reward must be the name of a variable, not 3"),
+        ('graph = "X -> Y"\nreward = "Y"\ncontext = "X"', "context must be a list of names"),
+        ('graph = "X -> Y"\nreward = "Y"\nmax_arms = true', "max_arms must be a whole number"),
+        ('graph = "X => Y"\nreward = "Y"', "graph, line 1, column 3: found '=>'"),
+        ('graph = "X -> Y"\nreward = "Y"\n[domains]\nX = "a"', "must be a list of labels"),
+        ("graph = ", "not valid TOML"),
+        ("", "the file is empty"),
+        ('graph_file = "nowhere.dot"\nreward = "Y"', "nowhere.dot"),
+    ],
+)
+def test_a_bad_page_is_explained(page, message, tmp_path):
+    path = tmp_path / "page.toml"
+    path.write_text(page)
+    with pytest.raises(DowiseError, match=re.escape(message)) as caught:
+        load_problem(path)
+    assert str(path) in str(caught.value)
+
+
+def test_bad_paths(tmp_path):
+    with pytest.raises(DowiseError, match=r"no problem 'taks1' \(did you mean 'task1'\?\)"):
+        load_problem("taks1")
+    with pytest.raises(DowiseError, match="is a folder"):
+        load_problem(tmp_path)
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DowiseError, match="is not UTF-8 text"):
+        load_problem(tmp_path / "binary.toml")
+    with pytest.raises(DowiseError, match="can't be written"):
+        load_problem("task1").save(tmp_path / "no" / "folder.toml")

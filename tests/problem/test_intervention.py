@@ -1,0 +1,61 @@
+"""An arm as a mapping, as text and in words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dowise import DowiseError, Intervention
+
+words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1)
+texts = words.filter(lambda text: text.strip() == text)
+
+
+@given(st.dictionaries(texts, texts, max_size=4))
+def test_text_round_trip(settings):
+    arm = Intervention(settings)
+    assert Intervention.parse(str(arm)) == arm
+    assert dict(arm) == settings
+
+
+def test_forms():
+    arm = Intervention({"X2": 1, "X1": 0.0})
+    assert str(arm) == "do(X1=0, X2=1)"
+    assert list(arm) == ["X1", "X2"] and arm["X1"] == "0" and len(arm) == 2
+    assert arm == {"X1": "0", "X2": "1"} and arm.variables == {"X1", "X2"}
+    assert hash(arm) == hash(Intervention({"X1": "0", "X2": "1"}))
+    assert repr(arm) == "Intervention({'X1': '0', 'X2': '1'})"
+    assert str(Intervention()) == "do()" == str(Intervention.parse(" do( ) "))
+
+
+def test_in_words():
+    assert Intervention().in_words() == "set nothing and observe"
+    assert Intervention({"A": 1}).in_words() == "set A to 1"
+    assert Intervention({"A": 1, "B": 2, "C": 3}).in_words() == "set A to 1, B to 2 and C to 3"
+
+
+def test_it_can_not_be_changed():
+    with pytest.raises(TypeError):
+        Intervention({"X": 1})["X"] = "2"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("X=1", r"reads do\(X=1, …\)"),
+        ("do(X)", "expected NAME=VALUE at 'X'"),
+        ("do(X=1,)", "expected NAME=VALUE"),
+        ("do(X=1 Y=2)", "expected ',' or '\\)'"),
+        ("do(X=1, X=2)", "sets X twice"),
+        ("do(=1)", "expected NAME=VALUE"),
+    ],
+)
+def test_bad_text(text, message):
+    with pytest.raises(DowiseError, match=message):
+        Intervention.parse(text)
+
+
+def test_a_missing_value_is_no_setting():
+    with pytest.raises(DowiseError, match="which value X is set to"):
+        Intervention({"X": None})
+    with pytest.raises(DowiseError, match="names are texts"):
+        Intervention({1: "a"})

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import pytest
+
+from dowise import CausalGraph, Problem
+from dowise.errors import DowiseError, MissingExtraError
+from dowise.problem.picture import draw, picture
+
+RED, ORANGE, VIOLET = "#c1121f", "#d97706", "#7b4b94"
+
+
+def task_2(name="task2"):
+    graph = CausalGraph.parse("C -> X1; C -> X2; X1 -> X2; Z -> X2; Z -> Y; X2 -> Y")
+    return Problem(graph, "Y", context="C", non_manipulable="Z", name=name)
+
+
+def confounded():
+    graph = CausalGraph.parse("B -> C -> D -> Y; A -> E -> Y; C -> E; A <-> Y; B <-> Y")
+    return Problem(graph, "Y", name="confounded")
+
+
+def svg(problem, tmp_path) -> str:
+    path = tmp_path / "picture.svg"
+    draw(picture(problem), path)
+    return path.read_text(encoding="utf-8")
+
+
+def texts(svg_text: str) -> list[str]:
+    root = ElementTree.fromstring(svg_text)
+    return [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_each_variable_has_its_role():
+    drawn = picture(task_2())
+    assert drawn.roles == {
+        "C": "context",
+        "X1": "manipulable",
+        "X2": "manipulable",
+        "Y": "reward",
+        "Z": "non_manipulable",
+    }
+    assert drawn.title == "task2"
+    assert drawn.legend == ("manipulable", "non_manipulable", "context", "reward")
+
+
+def test_the_legend_names_only_what_occurs(tmp_path):
+    assert picture(confounded()).legend == ("manipulable", "reward")
+    assert texts(svg(confounded(), tmp_path))[-3:] == [
+        "manipulable",
+        "reward",
+        "hidden common cause",
+    ]
+    assert picture(Problem(CausalGraph.parse("Y"), "Y")).legend == ("reward",)
+
+
+def test_the_reward_stands_on_the_right():
+    graph = CausalGraph.parse("A -> B -> C -> D; A -> Y")
+    boxes = picture(Problem(graph, "Y")).layout.boxes
+    assert boxes["Y"].x >= max(boxes[name].x for name in "ABC")
+    assert boxes["Y"].x == boxes["D"].x
+
+
+def test_svg_holds_the_title_the_labels_and_the_legend_as_text(tmp_path):
+    written = texts(svg(task_2(), tmp_path))
+    legend = ["manipulable", "non-manipulable", "context", "reward"]
+    assert sorted(written) == sorted(["task2", "C", "X1", "X2", "Y", "Z", *legend])
+
+
+def test_svg_has_the_roles_in_colour_and_in_outline(tmp_path):
+    plain = svg(Problem(CausalGraph.parse("X -> Y"), "Y"), tmp_path)
+    coloured = svg(task_2(), tmp_path)
+    for colour in (RED, ORANGE):
+        assert colour not in plain
+        # Once in the graph, once in the legend.
+        assert len(re.findall(f"stroke: {colour}", coloured)) == 2
+    assert "stroke-dasharray" not in plain
+    # Only what is non-manipulable has a dashed outline.
+    dashed = re.findall(r'style="[^"]*stroke-dasharray[^"]*"', coloured)
+    assert len(dashed) == 2
+    assert all(RED in style for style in dashed)
+
+
+def test_bidirected_edges_are_dashed_with_two_heads(tmp_path):
+    text = svg(confounded(), tmp_path)
+    # Two edges and the legend's sample.
+    assert len(re.findall(rf"stroke-dasharray[^\"]*stroke: {VIOLET}", text)) == 3
+    assert len(re.findall(f"fill: {VIOLET}", text)) == 6
+    assert VIOLET not in svg(task_2(), tmp_path)
+
+
+def test_arrowheads_touch_the_boxes(tmp_path):
+    text = svg(Problem(CausalGraph.parse("X -> Y"), "Y"), tmp_path)
+
+    def xs(style: str) -> list[float]:
+        """The x of every vertex of the first shape in this style."""
+        path = re.search(rf'<path d="([^"]*)"[^>]*style="{style}', text)[1]
+        return [float(x) for x in re.findall(r"([\d.]+) [\d.]+ *\n", path)]
+
+    head, reward = xs("fill: #3b4252"), xs("fill: #ffffff; stroke: #1b263b")
+    assert max(head) == pytest.approx(min(reward), abs=1e-3)
+    assert min(head) < min(reward) - 5
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_the_same_problem_gives_the_same_bytes(tmp_path, ending):
+    for name in ("one", "two"):
+        draw(picture(task_2()), tmp_path / f"{name}.{ending}")
+    one = (tmp_path / f"one.{ending}").read_bytes()
+    assert one == (tmp_path / f"two.{ending}").read_bytes()
+    assert one.startswith({"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[ending])
+    draw(picture(task_2("other")), tmp_path / f"two.{ending}")
+    assert one != (tmp_path / f"two.{ending}").read_bytes()
+
+
+def test_the_users_settings_neither_show_nor_change(tmp_path):
+    expected = svg(task_2(), tmp_path)
+    with mpl.rc_context({"font.size": 30, "savefig.bbox": "tight", "path.sketch": (9, 9, 9)}):
+        before = dict(mpl.rcParams)
+        assert svg(task_2(), tmp_path) == expected
+        assert dict(mpl.rcParams) == before
+
+
+def test_drawing_leaves_pyplot_alone(tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
+    svg(task_2(), tmp_path)
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_strange_names_are_drawn_as_they_are(tmp_path):
+    names = ["cost in $ and $", "a<b & c", "x\x01y", "漢字", "y" * 80]
+    graph = CausalGraph([(name, "Y") for name in names])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        written = texts(svg(Problem(graph, "Y", arms=[{}]), tmp_path))
+    assert {"cost in $ and $", "a<b & c", "x y", "漢字", "y" * 80} < set(written)
+    assert not caught
+
+
+def test_a_problem_without_a_name_has_no_title(tmp_path):
+    assert picture(task_2(None)).title is None
+    named, unnamed = svg(task_2(), tmp_path), svg(task_2(None), tmp_path)
+    assert set(texts(named)) - set(texts(unnamed)) == {"task2"}
+
+
+def test_a_long_title_fits(tmp_path):
+    text = svg(Problem(CausalGraph.parse("Y"), "Y", name="a long name " * 10), tmp_path)
+    width = float(re.search(r'width="([\d.]+)pt"', text)[1])
+    assert width > 10 * 12 * 7
+
+
+@pytest.mark.parametrize("name", ["picture.jpg", "picture", "picture.svgz"])
+def test_an_unknown_ending_is_refused_with_the_known_ones(tmp_path, name):
+    with pytest.raises(DowiseError, match=r"ending: use one of \.svg, \.png, \.pdf") as caught:
+        draw(picture(task_2()), tmp_path / name)
+    assert name in str(caught.value)
+    assert not (tmp_path / name).exists()
+
+
+def test_the_ending_may_be_in_capitals(tmp_path):
+    draw(picture(task_2()), str(tmp_path / "PICTURE.SVG"))
+    assert (tmp_path / "PICTURE.SVG").read_bytes().startswith(b"<?xml")
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(DowiseError, match=r"there is no folder '.*nowhere'"):
+        draw(picture(task_2()), tmp_path / "nowhere" / "picture.svg")
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    folder = tmp_path / "picture.png"
+    folder.mkdir()
+    with pytest.raises(DowiseError, match=r"can't write the picture '.*picture\.png': Is a"):
+        draw(picture(task_2()), folder)
+
+
+def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
+    drawn = picture(task_2())
+    monkeypatch.setitem(sys.modules, "matplotlib.style", None)
+    with pytest.raises(MissingExtraError, match=r"dowise\[simulate\]"):
+        draw(drawn, Path(tmp_path) / "picture.svg")

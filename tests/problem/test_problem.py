@@ -1,0 +1,148 @@
+"""Roles, domains and arms: the paper's problems, and what a problem refuses."""
+
+import re
+
+import pytest
+
+from dowise import CausalGraph, DowiseError, Intervention, Problem, load_problem
+
+
+def sets_of(problem):
+    return [sorted(names) for names in problem.intervention_sets]
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "arms"),
+    [
+        ("task1", [[], ["X"]], ["do()", "do(X=0)", "do(X=1)"]),
+        ("task2", [["X1"], ["X2"]], ["do(X1=0)", "do(X1=1)", "do(X2=0)", "do(X2=1)"]),
+        (
+            "task3",
+            [[], ["X1"], ["X2"], ["X1", "X2"]],
+            ["do()", "do(X1=0)", "do(X1=1)", "do(X2=0)", "do(X2=1)", "do(X1=0, X2=0)",
+             "do(X1=0, X2=1)", "do(X1=1, X2=0)", "do(X1=1, X2=1)"],
+        ),
+        (
+            "healthcare",
+            [["Diet", "Treatment"]],
+            ["do(Diet=0, Treatment=0)", "do(Diet=0, Treatment=1)",
+             "do(Diet=1, Treatment=0)", "do(Diet=1, Treatment=1)"],
+        ),
+        ("figure1-g2", [[], ["W"]], ["do()", "do(W=0)", "do(W=1)"]),
+    ],
+)  # fmt: skip
+def test_the_papers_problems(name, sets, arms):
+    problem = load_problem(name)
+    assert sets_of(problem) == sets
+    assert [str(arm) for arm in problem.arms] == arms
+    assert all(isinstance(arm, Intervention) for arm in problem.arms)
+
+
+def test_the_design_example():
+    graph = CausalGraph.parse("C -> X; Z -> X; Z -> Y; X -> Y")
+    problem = Problem(
+        graph,
+        reward="Y",
+        context=("C",),
+        non_manipulable=("Z",),
+        domains={"X": ("low", "high")},
+        reward_values={"bad": 0.0, "good": 1.0},
+    )
+    assert problem.domains["X"] == ("low", "high") and problem.domains["C"] == ("0", "1")
+    assert problem.domains["Y"] == ("bad", "good")
+    assert [dict(arm) for arm in problem.arms] == [{}, {"X": "low"}, {"X": "high"}]
+    assert problem.manipulable == ("X",)
+
+
+def test_values_follow_the_order_of_the_domain_not_of_the_alphabet():
+    graph = CausalGraph.parse("A -> Y; B -> Y")
+    problem = Problem(graph, "Y", domains={"A": ["z", "a"], "B": [2, 10, 1]})
+    assert [tuple(arm.values()) for arm in problem.arms] == [
+        ("z", "2"), ("z", "10"), ("z", "1"), ("a", "2"), ("a", "10"), ("a", "1"),
+    ]  # fmt: skip
+
+
+def test_default_reward_values_are_positions_scaled():
+    graph = CausalGraph.parse("X -> Y")
+    problem = Problem(graph, "Y", domains={"Y": ["none", "some", "full"]})
+    assert dict(problem.reward_values) == {"none": 0.0, "some": 0.5, "full": 1.0}
+
+
+def test_all_arms():
+    problem = Problem(CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", arms="all")
+    assert sets_of(problem) == [[], ["X"], ["Z"], ["X", "Z"]] and len(problem.arms) == 9
+
+
+def test_arms_of_ones_own_are_put_in_order():
+    graph = CausalGraph.parse("X -> Y")
+    problem = Problem(graph, "Y", arms=["do(X=1)", {"X": 0}, Intervention()])
+    assert [str(arm) for arm in problem.arms] == ["do()", "do(X=0)", "do(X=1)"]
+    assert sets_of(problem) == [[], ["X"]]
+    assert problem.arm_index({"X": 1.0}) == 2
+
+
+def test_where_nothing_reaches_the_reward_only_do_nothing_is_left():
+    problem = Problem(CausalGraph.parse("Y -> X; Z -> Y"), "Y", non_manipulable="Z")
+    assert [str(arm) for arm in problem.arms] == ["do()"]
+
+
+def test_equality():
+    assert load_problem("task1") == load_problem("task1") != load_problem("task2")
+    assert hash(load_problem("task1")) == hash(load_problem("task1"))
+    assert repr(load_problem("task1")) == (
+        "<Problem task1: 3 variables, reward='Y', non_manipulable=('Z',), 3 arms>"
+    )
+
+
+GRAPH = CausalGraph.parse("Cause -> C -> X -> Y; Z -> Y; X -> Z")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reward": "y"}, "unknown reward 'y' (did you mean 'Y'?)"),
+        ({"context": "Casue"}, "unknown context variable 'Casue' (did you mean 'Cause'?)"),
+        ({"non_manipulable": ["Q"]}, "unknown non-manipulable variable 'Q'"),
+        ({"context": ["Y"]}, "Y can't be both reward and context"),
+        ({"non_manipulable": ["Y"]}, "Y can't be both reward and non-manipulable"),
+        (
+            {"context": ["Cause"], "non_manipulable": ["Cause"]},
+            "Cause can't be both context and non-manipulable",
+        ),
+        ({"context": ["C"]}, "Cause is a cause of C but is not context; add 'Cause'"),
+        ({"domains": {"X": ["a"]}}, "the domain of X is ['a']"),
+        ({"domains": {"X": ["a", "a"]}}, "the domain of X has the label 'a' twice"),
+        ({"domains": {"XX": ["a", "b"]}}, "unknown variable in domains 'XX' (did you mean 'X'?)"),
+        ({"reward_values": {"0": 0.0}, "domains": {"Y": [0, 1]}}, "no number for Y=1"),
+        ({"reward_values": {"0": 0, "2": 1}, "domains": {"Y": [0, 1]}}, "Y has no value '2'"),
+        ({"reward_values": {"0": 1, "1": 1}}, "worth the same"),
+        ({"reward_values": {"0": 0, "1": float("inf")}}, "must be a number, not inf"),
+        ({"reward_values": {"0": 0, "1": "much"}}, "must be a number, not 'much'"),
+        ({"arms": "some"}, "arms='some': say 'pomis', 'all'"),
+        ({"arms": []}, "the list of arms is empty"),
+        ({"arms": ["do(X=1)", {"X": 1}]}, "the arm do(X=1) is given twice"),
+        ({"arms": ["do(X=7)"]}, "X has no value '7'"),
+        ({"arms": ["do(Y=1)"]}, "Y can't be set: it is the reward"),
+        ({"arms": ["do(Z=1)"], "non_manipulable": "Z"}, "Z can't be set: it is non-manipulable"),
+        ({"arms": [7]}, "7 is not an intervention"),
+        ({"max_arms": 1}, "max_arms is 1; declare the variables that you can't or won't set"),
+        ({"arms": "all", "max_arms": 80}, "81 arms, and max_arms is 80"),
+    ],
+)
+def test_errors_name_the_offender_and_the_remedy(options, message):
+    with pytest.raises(DowiseError, match=re.escape(message)):
+        Problem(GRAPH, **{"reward": "Y", **options})
+
+
+def test_a_huge_set_of_arms_stops_before_it_is_built():
+    many = CausalGraph([(f"X{i}", "Y") for i in range(60)])
+    with pytest.raises(DowiseError, match=r"1,152,921,504,606,846,976 arms so far"):
+        Problem(many, "Y")
+
+
+def test_an_arm_that_is_none_of_the_problems():
+    problem = load_problem("task2")
+    with pytest.raises(DowiseError, match=r"do\(X1=0, X2=0\) is not one of the 4 arms"):
+        problem.arm_index({"X1": 0, "X2": 0})
+    with pytest.raises(DowiseError, match=r"X1: say|which value X1"):
+        problem.arm_index({"X1": None})

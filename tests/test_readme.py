@@ -1,0 +1,55 @@
+"""What the README shows is what happens."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dowise.cli.main import main
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def block(language):
+    return re.search(rf"```{language}\n(.*?)```", README, re.DOTALL)[1]
+
+
+def test_the_example_prints_what_it_says():
+    done = subprocess.run(
+        [sys.executable, "-c", block("python")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == block("text")
+    assert len(block("python").strip().splitlines()) <= 12
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in README.splitlines() if re.match(r"dowise \w+", line)]
+)
+def test_the_commands_run_as_written(line, tmp_path, monkeypatch):
+    (tmp_path / "ward.toml").write_text(block("toml"), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, line.partition("#")[0].split()[1:])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip()
+
+
+def test_every_link_leads_somewhere():
+    for page in [
+        ROOT / "README.md",
+        *sorted((ROOT / "docs").glob("*.md")),
+        ROOT / "CONTRIBUTING.md",
+    ]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_paper_map_names_tests_and_code_that_exist():
+    page = (ROOT / "docs" / "paper-map.md").read_text("utf-8")
+    for path in re.findall(r"`((?:graph|problem|belief)/[\w/]+\.py)", page):
+        assert (ROOT / "src" / "dowise" / path).exists() or (ROOT / "tests" / path).exists(), path
+    for path, name in re.findall(r"`([\w/]+/test_\w+\.py)::(test_\w+?)_?[…`]", page):
+        assert f"def {name}" in (ROOT / "tests" / path).read_text("utf-8"), name
