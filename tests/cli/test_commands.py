@@ -1,8 +1,11 @@
 """The command line as a user meets it."""
 
 import json
+import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -64,7 +67,40 @@ def test_problems(run):
 
 
 def test_version(run):
-    assert run("--version").stdout == f"dowise {dowise.__version__}\n"
+    written = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    assert run("--version").stdout == f"dowise {written['project']['version']}\n"
+    assert dowise.__version__ == written["project"]["version"]
+
+
+def test_the_heading_claims_no_more_than_is_known(run, tmp_path):
+    path = tmp_path / "all.toml"
+    for arms, heading in (
+        ('"all"', "4 intervention sets\n"),
+        ('["do(X=1)"]', "1 intervention set\n"),
+    ):
+        path.write_text(f'graph = "Z -> X -> Y; Z -> Y"\nreward = "Y"\narms = {arms}\n')
+        assert heading in run("arms", str(path)).stdout
+
+
+def test_the_best_value_of_the_reward_is_shown(run, tmp_path):
+    path = tmp_path / "drug.toml"
+    path.write_text(
+        'graph = "Drug -> Outcome"\nreward = "Outcome"\n[domains]\nOutcome = ["alive", "dead"]\n'
+    )
+    assert "Outcome (best dead, worst alive)" in run("arms", str(path)).stdout
+
+
+@pytest.mark.parametrize("command", ["arms", "formulas"])
+def test_a_terminal_without_greek_and_a_full_disk_are_no_tracebacks(command):
+    program = [sys.executable, "-m", "dowise", command, "task1"]
+    latin = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(program, capture_output=True, env=latin, check=False)
+    assert done.returncode == 0 and done.stderr == b""
+    if Path("/dev/full").exists():
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, check=False)
+        assert done.returncode == 2 and b"the output can't be written" in done.stderr
+        assert b"Traceback" not in done.stderr
 
 
 def test_help_has_examples(run):
@@ -117,7 +153,9 @@ def test_long_lists_are_cut_for_people_only(run, tmp_path):
 def test_names_that_look_like_markup_are_printed_as_they_are(run, tmp_path):
     path = tmp_path / "odd.toml"
     path.write_text('graph = \'"[bold]X[/]" -> Y\'\nreward = "Y"\n')
-    assert "{[bold]X[/]}" in run("arms", str(path)).stdout
+    told = run("arms", str(path)).stdout
+    assert "{[bold]X[/]}" in told
+    assert "you can set             [bold]X[/]" in told
 
 
 def test_heavy_libraries_are_not_loaded_for_help():

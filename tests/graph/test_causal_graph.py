@@ -59,16 +59,31 @@ def test_equal_however_it_was_written(graph):
     assert pickle.loads(pickle.dumps(graph)) == graph
 
 
+def test_the_empty_graph_and_a_lone_name():
+    assert repr(CausalGraph()) == "CausalGraph()"
+    assert CausalGraph(variables="Age").variables == ("Age",)
+
+
+def test_a_long_chain_is_no_trouble():
+    names = [f"V{i:05}" for i in range(5_000)]
+    chain = CausalGraph(pairwise(names))
+    assert chain.topological_order() == tuple(names)
+
+
 def test_different_graphs_differ():
     texts = ["A -> B", "B -> A", "A <-> B", "A; B", "A -> B; C"]
     assert len({CausalGraph.parse(text) for text in texts}) == len(texts)
     assert CausalGraph.parse("A -> B") != "A -> B"
 
 
-def test_it_can_not_be_changed_by_its_views():
+def test_it_can_not_be_changed():
     graph = CausalGraph.parse("A -> B")
-    with pytest.raises(AttributeError):
-        graph.extra = 1
+    for name in ("variables", "_parents", "extra"):
+        with pytest.raises(AttributeError, match="a CausalGraph never changes"):
+            setattr(graph, name, ())
+    with pytest.raises(AttributeError, match="never changes"):
+        del graph.variables
+    assert graph == CausalGraph.parse("A -> B")
 
 
 def test_cut_removes_directed_and_bidirected_edges_into_a_variable():
@@ -91,6 +106,10 @@ def test_subgraph():
         (lambda: CausalGraph([], [("A", "A")]), "A <-> A.*two different"),
         (lambda: CausalGraph([("A", "Bb")], variables=["A", "B"]), "'Bb'.*did you mean 'B'"),
         (lambda: CausalGraph(variables=["A", "A"]), "'A' is listed twice"),
+        (lambda: CausalGraph([("A", "B", "C")]), "pair of names such as"),
+        (lambda: CausalGraph(["AB"]), "pair of names such as .* not 'AB'"),
+        (lambda: CausalGraph("A -> B"), "CausalGraph.parse reads it"),
+        (lambda: CausalGraph.parse(None), "expected a text, not a NoneType"),
         (lambda: CausalGraph(variables=["A", ""]), "non-empty"),
         (lambda: CausalGraph(variables=[1]), "non-empty text, not 1"),
         (lambda: CausalGraph.parse("Apple -> B").parents("Appel"), "did you mean 'Apple'"),

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import itertools
 import random
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dowise import CausalGraph
+from dowise.graph import arcs
 from dowise.graph.layers import arrange
 from dowise.graph.layout import Layout, layout, text_width
 
@@ -253,3 +256,74 @@ def test_a_large_graph_keeps_the_promises_too(size, edges, hidden):
     pairs = list(itertools.combinations([f"Variable{i:02}" for i in range(size)], 2))
     graph = CausalGraph(rng.sample(pairs, edges), rng.sample(pairs, hidden))
     check(graph, layout(graph))
+
+
+@pytest.mark.parametrize("name", ["alarm", "asia", "child", "insurance", "sachs"])
+@pytest.mark.parametrize("hidden", [0, 14])
+def test_a_known_network_keeps_the_promises_too(name, hidden):
+    networks = Path(str(files("dowise.problem") / "builtin" / "networks"))
+    network = CausalGraph.read(networks / f"{name}.bif")
+    pairs = list(itertools.combinations(network.variables, 2))
+    graph = CausalGraph(network.directed_edges, random.Random(name).sample(pairs, hidden))
+    check(graph, layout(graph))
+
+
+def random_graph(size, directed, hidden):
+    """Each pair is joined with these chances."""
+    rng = random.Random(size)
+    names = [f"V{i:02}" for i in range(size)]
+    pairs = list(itertools.combinations(names, 2))
+    return CausalGraph(
+        [pair for pair in pairs if rng.random() < directed],
+        [pair for pair in pairs if rng.random() < hidden],
+        names,
+    )
+
+
+def test_a_full_graph_of_ordinary_size_keeps_the_promises_too():
+    graph = random_graph(25, 0.3, 0.0)
+    pairs = list(itertools.combinations(graph.variables, 2))
+    graph = CausalGraph(graph.directed_edges, random.Random(0).sample(pairs, 14), graph.variables)
+    check(graph, layout(graph))
+
+
+def check_dense(graph: CausalGraph, plan: Layout) -> None:
+    """What remains of the promises: arcs may run across boxes."""
+    for one, other in itertools.combinations(plan.boxes.values(), 2):
+        assert (
+            abs(one.x - other.x) > (one.width + other.width) / 2 + 1
+            or abs(one.y - other.y) > (one.height + other.height) / 2 + 1
+        )
+    assert set(plan.boxes) == set(graph.variables)
+    assert tuple(plan.directed) == graph.directed_edges
+    assert tuple(plan.bidirected) == graph.bidirected_edges
+    for (cause, effect), curve in plan.directed.items():
+        assert curve[0][0] == plan.boxes[cause].right
+        assert curve[-1][0] == plan.boxes[effect].left
+    for edge, curve in plan.bidirected.items():
+        for name, (x, y) in zip(edge, (curve[0], curve[-1]), strict=True):
+            assert y in (plan.boxes[name].top, plan.boxes[name].bottom)
+            assert abs(x - plan.boxes[name].x) < plan.boxes[name].width / 2
+
+
+@pytest.mark.parametrize(
+    ("size", "directed", "hidden"), [(20, 0.3, 0.2), (30, 0.3, 0.3), (60, 0.5, 0.3), (30, 0.0, 1.0)]
+)
+def test_a_dense_graph_has_separate_boxes_and_a_curve_for_every_edge(size, directed, hidden):
+    graph = random_graph(size, directed, hidden)
+    plan = layout(graph)
+    check_dense(graph, plan)
+    assert plan == layout(graph)
+
+
+def test_the_directed_edges_of_a_dense_graph_keep_their_promises():
+    graph = random_graph(30, 0.4, 0.0)
+    check(graph, layout(graph))
+
+
+def test_without_any_search_arcs_still_avoid_boxes_where_a_plain_bow_can(monkeypatch):
+    monkeypatch.setattr(arcs, "_WORK", 0)
+    graph = CausalGraph.parse("A -> B -> C; A <-> C; D -> C; A <-> D")
+    check(graph, layout(graph))
+    tall = CausalGraph([(f"P{i}", "Y") for i in range(6)], [("P0", "P5"), ("P1", "P4")])
+    check_dense(tall, layout(tall))

@@ -69,14 +69,14 @@ def sets_of(text, reward="Y", hidden=()):
 
 
 def test_front_door_with_the_mediator_out_of_reach_keeps_its_cause():
-    # Filtering {[], ['X'], ['Z']}-like sets of the whole graph by N = {Z} would lose {X}.
+    # Filtering the sets of the whole graph, {} and {Z}, by what can be set would lose {X}.
     text = "X -> Z -> Y; X <-> Y"
     assert sets_of(text) == [[], ["Z"]]
     assert sets_of(text, hidden="Z") == [[], ["X"]]
 
 
 def test_graphs_of_the_2019_talk():
-    """Lee & Bareinboim's examples, by ../shared/Z2ID.md item 5."""
+    """Lee & Bareinboim's examples of graphs with non-manipulable variables (AAAI 2019)."""
     assert sets_of("A -> C; B -> C; A -> Y; C -> Y; A <-> B; B <-> Y", hidden="A") == [
         [], ["B"], ["C"],
     ]  # fmt: skip
@@ -125,6 +125,13 @@ def test_a_limit_that_is_just_met_is_no_error():
     assert graph.pomis("Y", max_sets=None) == graph.pomis("Y")
     with pytest.raises(DowiseError, match="after 1 "):
         graph.pomis("Y", max_sets=1)
+    with pytest.raises(DowiseError, match="max_sets=0 must be at least 1"):
+        graph.pomis("Y", max_sets=0)
+
+
+def test_the_default_limit_is_a_hundred_thousand_sets():
+    with pytest.raises(DowiseError, match=r"after 100,000 "):
+        random_graph(60, seed=6).pomis("V59")
 
 
 def test_an_unknown_reward_gets_a_suggestion():

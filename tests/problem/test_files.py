@@ -92,6 +92,26 @@ def test_dagitty_tags_fill_in_the_roles(tmp_path):
     assert load_problem(tmp_path / "p.toml").non_manipulable == ()
 
 
+def test_what_the_problem_file_says_goes_before_what_the_graph_file_says(tmp_path):
+    (tmp_path / "g.dagitty").write_text(
+        "dag { T [exposure] A R [outcome] S [outcome] A -> T -> R -> S ; A -> R }"
+    )
+    page = 'graph_file = "g.dagitty"\nreward = "R"\ncontext = ["A"]\n[domains]\nT = ["a", "b"]\n'
+    (tmp_path / "p.toml").write_text(page)
+    problem = load_problem(tmp_path / "p.toml")
+    assert (problem.context, problem.non_manipulable) == (("A",), ("S",))
+    assert problem.domains["T"] == ("a", "b")
+    (tmp_path / "p.toml").write_text('graph_file = "g.dagitty"\n')
+    with pytest.raises(DowiseError, match="no reward"):  # two outcomes are no choice
+        load_problem(tmp_path / "p.toml")
+
+
+def test_a_file_goes_before_a_builtin_of_the_same_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "task1").write_text('graph = "A -> B"\nreward = "B"\n')
+    assert load_problem("task1").reward == "B"
+
+
 @pytest.mark.parametrize(
     ("page", "message"),
     [
@@ -105,6 +125,9 @@ def test_dagitty_tags_fill_in_the_roles(tmp_path):
         ('graph = "X => Y"\nreward = "Y"', "graph, line 1, column 3: found '=>'"),
         ('graph = "X -> Y"\nreward = "Y"\n[domains]\nX = "a"', "must be a list of labels"),
         ("graph = ", "not valid TOML"),
+        ("graph = " + "[" * 5000, "not valid TOML"),
+        ("max_arms = " + "9" * 5000, "not valid TOML"),
+        ('graph = "X -> Y"\nreward = "Y"\ncontext = [["X"]]', "unknown context variable ['X']"),
         ("", "the file is empty"),
         ('graph_file = "nowhere.dot"\nreward = "Y"', "nowhere.dot"),
     ],
@@ -120,6 +143,13 @@ def test_a_bad_page_is_explained(page, message, tmp_path):
 def test_bad_paths(tmp_path):
     with pytest.raises(DowiseError, match=r"no problem 'taks1' \(did you mean 'task1'\?\)"):
         load_problem("taks1")
+    with pytest.raises(DowiseError, match="no problem ''"):
+        load_problem("")
+    with pytest.raises(DowiseError, match="no problem 'xxx"):
+        load_problem("x" * 5000)
+    (tmp_path / "net.dot").write_text("digraph { A -> B }")
+    with pytest.raises(DowiseError, match='is a graph, not a problem.*graph_file = "net.dot"'):
+        load_problem(tmp_path / "net.dot")
     with pytest.raises(DowiseError, match="is a folder"):
         load_problem(tmp_path)
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")

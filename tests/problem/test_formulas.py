@@ -43,15 +43,25 @@ def test_a_reward_of_several_values_is_weighted_by_its_worth():
 
 def test_names_that_differ_only_in_case_stay_apart():
     problem = Problem(CausalGraph.parse("x -> Y; X -> Y; x -> X"), "Y", non_manipulable="x")
-    assert str(formulas(problem)[1]) == "P(Y=1 | do(X=0)) = Σ_{x} P(Y=1 | X=0, x) P(x)"
+    assert str(formulas(problem)[0]) == "P(Y=1 | do()) = Σ_{X,x} P(Y=1 | X, x) P(X | x) P(x)"
+    problem = Problem(CausalGraph.parse("X1 -> Y; X_1 -> Y; X_1 -> X1"), "Y", arms=["do()"])
+    assert formulas(problem)[0].latex() == (
+        r"P(\mathrm{Y}=1 \mid \mathrm{do}()) = \sum_{\mathrm{X1},\mathrm{X\_1}} "
+        r"P(\mathrm{Y}=1 \mid \mathrm{X1}, \mathrm{X\_1}) "
+        r"P(\mathrm{X1} \mid \mathrm{X\_1}) P(\mathrm{X\_1})"
+    )
 
 
 def test_a_hidden_common_cause_rules_the_factorisation_out_where_it_matters():
     problem = Problem(CausalGraph.parse("X -> Z -> Y; X <-> Y"), "Y", arms="all")
     told = {str(formula.arm): formula for formula in formulas(problem)}
     assert told["do(X=0)"].obstacle == ("X", "Y")
-    assert "X <-> Y share a hidden cause" in str(told["do(X=0)"])
-    assert told["do(X=0)"].latex().endswith(r"\text{(confounded)}")
+    assert str(told["do(X=0)"]).endswith(
+        "is no truncated factorisation: X <-> Y share a hidden cause"
+    )
+    assert told["do(X=0)"].latex().endswith(r"\text{(no truncated factorisation)}")
+    # What comes when nothing is set needs no formula.
+    assert str(told["do()"]) == "P(Y=1 | do()) = P(Y=1)"
     # A child of the reward that shares a hidden cause with it can't disturb anything.
     harmless = Problem(CausalGraph.parse("X -> Y -> W; Y <-> W"), "Y")
     assert [formula.obstacle for formula in formulas(harmless)] == [None, None]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import re
+import struct
 import sys
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -178,6 +180,38 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     folder.mkdir()
     with pytest.raises(DowiseError, match=r"can't write the picture '.*picture\.png': Is a"):
         draw(picture(task_2()), folder)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk to write to")
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_a_full_disk_is_named(tmp_path, ending):
+    path = tmp_path / f"picture.{ending}"
+    path.symlink_to("/dev/full")
+    with pytest.raises(DowiseError, match=r"can't write the picture '.*': No space left"):
+        draw(picture(task_2()), path)
+
+
+def size_of_png(path):
+    return struct.unpack(">II", path.read_bytes()[16:24])
+
+
+@pytest.mark.parametrize("edges", ["chain", "star"])
+def test_a_large_png_has_at_most_6000_pixels_along_its_longer_side(tmp_path, edges):
+    names = [f"V{i:03}" for i in range(120)]
+    chain = {"chain": pairwise(names), "star": ((v, "Y") for v in names)}
+    graph = CausalGraph([*chain[edges], (names[-1], "Y")])
+    path = tmp_path / "picture.png"
+    draw(picture(Problem(graph, "Y", arms=[{}])), path)
+    assert 5990 <= max(size_of_png(path)) <= 6000
+
+
+def test_a_small_png_has_200_dots_per_inch(tmp_path):
+    text = svg(task_2(), tmp_path)
+    draw(picture(task_2()), tmp_path / "picture.png")
+    points = [float(re.search(rf'{side}="([\d.]+)pt"', text)[1]) for side in ("width", "height")]
+    assert size_of_png(tmp_path / "picture.png") == pytest.approx(
+        [point / 72 * 200 for point in points], abs=1.0
+    )
 
 
 def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):

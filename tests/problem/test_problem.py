@@ -1,7 +1,10 @@
 """Roles, domains and arms: the paper's problems, and what a problem refuses."""
 
+import copy
+import pickle
 import re
 
+import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Intervention, Problem, load_problem
@@ -86,6 +89,55 @@ def test_where_nothing_reaches_the_reward_only_do_nothing_is_left():
     assert [str(arm) for arm in problem.arms] == ["do()"]
 
 
+def test_a_problem_never_changes_and_travels_between_processes():
+    for problem in (
+        load_problem("task3"),
+        Problem(CausalGraph.parse("X -> Y"), "Y", arms=["do()", "do(X=1)"], max_arms=7),
+    ):
+        for copied in (pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
+            assert copied == problem and copied.max_arms == problem.max_arms
+        with pytest.raises(AttributeError, match="a Problem never changes"):
+            problem.reward = "X"
+        with pytest.raises(TypeError):
+            problem.domains["X"] = ("a", "b")
+
+
+def test_problems_differ_by_each_of_their_parts():
+    graph = CausalGraph.parse("X -> Y; W -> X")
+    problems = [
+        Problem(graph, "Y"),
+        Problem(graph, "X"),
+        Problem(graph, "Y", context="W"),
+        Problem(graph, "Y", non_manipulable="W"),
+        Problem(graph, "Y", domains={"X": ["a", "b"]}),
+        Problem(graph, "Y", reward_values={"0": 0, "1": 2}),
+        Problem(graph, "Y", arms="all"),
+        Problem(graph, "Y", name="other"),
+    ]
+    for i, one in enumerate(problems):
+        assert [one == other for other in problems].count(True) == 1, i
+
+
+def test_roles():
+    problem = load_problem("task2")
+    roles = {name: problem.role(name) for name in problem.graph}
+    assert roles == {
+        "C": "context", "X1": "manipulable", "X2": "manipulable", "Y": "reward",
+        "Z": "non_manipulable",
+    }  # fmt: skip
+
+
+def test_numbers_of_numpy_are_numbers():
+    problem = Problem(
+        CausalGraph.parse("X -> Y"), "Y", reward_values={0: np.int64(3), 1: np.float32(0.5)}
+    )
+    assert dict(problem.reward_values) == {"0": 3.0, "1": 0.5}
+    problem = Problem(CausalGraph.parse("X -> Y"), "Y", context=None, non_manipulable=None)
+    assert problem.context == problem.non_manipulable == ()
+    truth = Problem(CausalGraph.parse("X -> Y"), "Y", domains={"X": [False, True]})
+    assert truth.arm_index(Intervention({"X": True})) == truth.arm_index({"X": True}) == 1
+
+
 def test_equality():
     assert load_problem("task1") == load_problem("task1") != load_problem("task2")
     assert hash(load_problem("task1")) == hash(load_problem("task1"))
@@ -116,7 +168,7 @@ GRAPH = CausalGraph.parse("Cause -> C -> X -> Y; Z -> Y; X -> Z")
         ({"reward_values": {"0": 0.0}, "domains": {"Y": [0, 1]}}, "no number for Y=1"),
         ({"reward_values": {"0": 0, "2": 1}, "domains": {"Y": [0, 1]}}, "Y has no value '2'"),
         ({"reward_values": {"0": 1, "1": 1}}, "worth the same"),
-        ({"reward_values": {"0": 0, "1": float("inf")}}, "must be a number, not inf"),
+        ({"reward_values": {"0": 0, "1": float("inf")}}, "must be a number, not 'inf'"),
         ({"reward_values": {"0": 0, "1": "much"}}, "must be a number, not 'much'"),
         ({"arms": "some"}, "arms='some': say 'pomis', 'all'"),
         ({"arms": []}, "the list of arms is empty"),
@@ -125,18 +177,33 @@ GRAPH = CausalGraph.parse("Cause -> C -> X -> Y; Z -> Y; X -> Z")
         ({"arms": ["do(Y=1)"]}, "Y can't be set: it is the reward"),
         ({"arms": ["do(Z=1)"], "non_manipulable": "Z"}, "Z can't be set: it is non-manipulable"),
         ({"arms": [7]}, "7 is not an intervention"),
+        ({"context": [["C"]]}, "unknown context variable ['C']"),
+        ({"reward": ["Y"]}, "unknown reward ['Y']"),
+        ({"graph": "X -> Y"}, "must be a CausalGraph, not a str"),
+        ({"domains": ["X"]}, "domains must map names to lists of labels"),
+        ({"reward_values": [0, 1]}, "reward_values must map each label of Y"),
+        (
+            {"reward_values": {"0": 0, 0: 1, "1": 1}, "domains": {"Y": [0, 1]}},
+            "reward_values names 0 more than once",
+        ),
+        ({"reward_values": {"0": 0, "1": 10**400}}, "must be a number"),
+        ({"arms": 5}, "arms=5: give a list of arms"),
+        ({"arms": {"X": 1}}, "give a list of arms"),
+        ({"arms": ["do(X=0)", "do(X=1)"], "max_arms": 1}, "2 arms were given, and max_arms is 1"),
+        ({"max_arms": -3}, "max_arms=-3 must be a whole number of at least 1"),
+        ({"max_arms": None}, "max_arms=None must be a whole number"),
         ({"max_arms": 1}, "max_arms is 1; declare the variables that you can't or won't set"),
         ({"arms": "all", "max_arms": 80}, "81 arms, and max_arms is 80"),
     ],
 )
 def test_errors_name_the_offender_and_the_remedy(options, message):
     with pytest.raises(DowiseError, match=re.escape(message)):
-        Problem(GRAPH, **{"reward": "Y", **options})
+        Problem(**{"graph": GRAPH, "reward": "Y", **options})
 
 
 def test_a_huge_set_of_arms_stops_before_it_is_built():
     many = CausalGraph([(f"X{i}", "Y") for i in range(60)])
-    with pytest.raises(DowiseError, match=r"1,152,921,504,606,846,976 arms so far"):
+    with pytest.raises(DowiseError, match=r"1 intervention set .* about 10\^18 arms so far"):
         Problem(many, "Y")
 
 

@@ -28,6 +28,8 @@ from dowise.problem.values import check_domain, label_of
         (math.nan, ("0", "1"), None),
         (np.float64("nan"), ("0", "1"), None),
         (np.str_("low"), ("low", "high"), "low"),
+        (np.float32(0.1), ("0.1", "0.2"), "0.1"),
+        ("1", ("no", "TRUE", "false"), "TRUE"),
     ],
 )
 def test_labels(value, domain, label):
@@ -63,6 +65,9 @@ def test_what_is_no_value_is_refused(value):
         (["a", ""], "empty label"),
         (["a", None], "empty label"),
         ("low", "list of labels"),
+        ({"a", "b"}, "list of labels in order"),
+        ({"a": 1, "b": 2}, "list of labels in order"),
+        ([["a"], "b"], r"X has \['a'\], which is no label"),
         (3, "list of labels"),
     ],
 )
@@ -74,3 +79,4 @@ def test_bad_domains(labels, message):
 def test_a_domain_may_be_written_with_numbers_and_truth_values():
     assert check_domain("X", [0, 1, 2.0]) == ("0", "1", "2")
     assert check_domain("X", [False, True]) == ("False", "True")
+    assert check_domain("X", np.array([False, True])) == ("False", "True")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +24,22 @@ class _PlainSpeaking(click.Group):
     """Turns every error of ours into one line on stderr and exit status 2."""
 
     def invoke(self, context: click.Context) -> Any:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A terminal that has no Σ shows a question mark; that is no reason to stop.
+            sys.stdout.reconfigure(errors="replace")
         try:
-            return super().invoke(context)
+            result = super().invoke(context)
+            sys.stdout.flush()
+            return result
         except DowiseError as error:
-            click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-            click.echo(str(error), err=True)
-            context.exit(2)
+            message = str(error)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # the reader has seen enough; click leaves quietly
+            message = f"the output can't be written: {error.strerror}"
+        click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+        click.echo(message, err=True)
+        return context.exit(2)
 
 
 def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
@@ -76,21 +89,25 @@ def _command(epilog: str) -> Callable[[Callable[..., None]], click.Command]:
 )  # fmt: skip
 def arms(problem: str, as_json: bool, picture: Path | None) -> None:
     """The interventions that can possibly be optimal."""
+    if picture is not None:
+        from dowise.problem.picture import check_path
+
+        check_path(picture)
     loaded = _load(problem)
+    if as_json:
+        sets = [sorted(names) for names in loaded.intervention_sets]
+        _print_json({"intervention_sets": sets, "arms": [dict(arm) for arm in loaded.arms]})
+    else:
+        from dowise.cli.show import show_arms
+
+        show_arms(loaded)
     if picture is not None:
         from dowise.problem.picture import draw
         from dowise.problem.picture import picture as picture_of
 
         draw(picture_of(loaded), picture)
-    if as_json:
-        sets = [sorted(names) for names in loaded.intervention_sets]
-        _print_json({"intervention_sets": sets, "arms": [dict(arm) for arm in loaded.arms]})
-        return
-    from dowise.cli.show import show_arms
-
-    show_arms(loaded)
-    if picture is not None:
-        click.echo(f"\nThe graph is drawn in {picture}")
+        if not as_json:
+            click.echo(f"\nThe graph is drawn in {picture}")
 
 
 @_command("""\
@@ -110,7 +127,7 @@ def formulas(problem: str, as_json: bool, latex: bool) -> None:
                 "formulas": [
                     {
                         "arm": dict(formula.arm),
-                        "identified": formula.obstacle is None,
+                        "factorises": formula.obstacle is None,
                         "text": str(formula),
                         "latex": formula.latex(),
                     }

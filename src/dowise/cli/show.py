@@ -24,7 +24,7 @@ def show_arms(problem: Problem) -> None:
     title = Text(problem.name or "The problem", style="bold")
     console.print(title + Text(f": {problem.description}" if problem.description else ""))
     for role, names in (
-        ("maximise", (problem.reward,)),
+        ("maximise", (_reward(problem),)),
         ("you can set", problem.manipulable),
         ("seen before the choice", problem.context),
         ("can't be set", problem.non_manipulable),
@@ -33,7 +33,8 @@ def show_arms(problem: Problem) -> None:
             console.print(f"  {role:<24}{', '.join(names)}")
 
     sizes = Counter(arm.variables for arm in problem.arms)
-    console.print(f"\n{_count(len(sizes), 'intervention set')} that can be optimal", style="bold")
+    claim = " that can be optimal" if problem.arms_kind == "pomis" else ""
+    console.print(f"\n{_count(len(sizes), 'intervention set')}{claim}", style="bold")
     _print_table(
         console,
         ("set", "arms"),
@@ -86,3 +87,10 @@ def _print_table(
 
 def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _reward(problem: Problem) -> str:
+    """The reward, and which of its values is the best: the order of a domain is easily turned."""
+    worth = problem.reward_values
+    best, worst = max(worth, key=lambda label: worth[label]), min(worth, key=lambda x: worth[x])
+    return f"{problem.reward} (best {best}, worst {worst})"

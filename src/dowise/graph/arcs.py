@@ -5,6 +5,11 @@ edge a few dozen arcs are tried, higher and flatter, above and below, and the sh
 box and crosses few edges is kept. Where every arc hits a box, the edge goes round instead: along
 the gaps between the columns, where no box is, and past the rim of the drawing if need be. Such a
 way always exists.
+
+In a dense graph the search ends when a set amount of work is done. The edges left over, which are
+the longest, get the first of a few arcs that hits no box, however many edges it crosses, or a plain
+bow across boxes if there is none. Work is counted and not timed: the same graph always gives the
+same curves.
 """
 
 from __future__ import annotations
@@ -15,15 +20,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import dist, inf
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dowise.graph.causal_graph import Edge
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    _Array = NDArray[np.float64]
 
 __all__ = ["STUB", "Box", "Curve", "Point", "flatten", "line", "route"]
 
 Point = tuple[float, float]
 Curve = tuple[Point, ...]
-# What it costs, where it runs, and the sides that it is attached to: -1 is the top, 1 the bottom.
-_Way = tuple[float, Curve, tuple[int, int]]
+# The top of a box is -1, its bottom 1; here for both ends of an edge.
+_Sides = tuple[int, int]
+_Ends = Mapping[_Sides, tuple[Point, Point]]
+# What it costs, where it runs, the sides that it is attached to, and points along it.
+_Way = tuple[float, Curve, _Sides, list[Point]]
 
 # The straight piece at the end of an edge, long enough for an arrowhead.
 STUB = 0.7
@@ -41,6 +57,9 @@ _COARSE = 3
 _SLOTS = (1.2, 0.6, 0.0)
 # How far from its boxes a way round runs, and how round its corners are.
 _AWAY, _CORNER_RADIUS = 1.0, 1.4
+# The work after which arcs are no longer searched for, counted in comparisons of straight pieces,
+# and what one way costs beside those. About a second's work.
+_WORK, _WORK_PER_WAY = 24_000_000, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,49 +124,104 @@ def route(
 
     Short edges choose first, so that they get the inner places.
     """
-    drawn = [piece for curve in directed.values() for piece in pairwise(flatten(curve, _COARSE))]
+    if not edges:
+        return {}
+    drawn = _Drawn(directed.values())
+    sides = np.array([(box.left, box.top, box.right, box.bottom) for box in boxes.values()])
+    rims = float(sides[:, 1].min()) - 2.0, float(sides[:, 3].max()) + 2.0
     # Arcs attached so far to the top or bottom of a box, by the direction they go in.
     used: Counter[tuple[str, int, bool]] = Counter()
     curves: dict[Edge, Curve] = {}
     for edge in sorted(edges, key=lambda edge: (_distance(edge, boxes), edge)):
         one, other = sorted(edge, key=lambda name: (boxes[name].x, boxes[name].y))
         a, b = boxes[one], boxes[other]
-        ways: list[_Way] = []
-        for sides in product((-1, 1), (-1, 1)):
-            start = _slot(a, sides[0], used[one, sides[0], a.x < b.x], a.x < b.x)
-            end = _slot(b, sides[1], used[other, sides[1], False], False)
-            rounds = _ways_round(start, end, sides, spans, boxes.values(), len(curves))
-            ways += ((_length(flatten(curve)), curve, sides) for curve in _arcs(start, end, sides))
-            ways += ((_length(flatten(curve)) + _DETOUR_COST, curve, sides) for curve in rounds)
-        foreign = [box for name, box in boxes.items() if name not in edge]
-        _, curve, sides = _cheapest(ways, foreign, (a, b), drawn)
+        margins = [-0.05 if name in edge else _CLEARANCE for name in boxes]
+        walls = sides + np.outer(margins, (-1.0, -1.0, 1.0, 1.0))
+        starts = {i: _slot(a, i, used[one, i, a.x < b.x], a.x < b.x) for i in (-1, 1)}
+        stops = {i: _slot(b, i, used[other, i, False], False) for i in (-1, 1)}
+        ends = {(i, j): (starts[i], stops[j]) for i, j in product((-1, 1), (-1, 1))}
+        if drawn.work < _WORK:
+            _, curve, chosen, _ = _cheapest(_ways(ends, spans, rims, len(curves)), walls, drawn)
+            drawn.add(curve)
+        else:
+            curve, chosen = _first_clear(ends, walls, stacked=a.x == b.x)
         curves[edge] = curve if edge[0] == one else curve[::-1]
-        drawn += pairwise(flatten(curve, _COARSE))
-        used[one, sides[0], a.x < b.x] += 1
-        used[other, sides[1], False] += 1
+        used[one, chosen[0], a.x < b.x] += 1
+        used[other, chosen[1], False] += 1
     return {edge: curves[edge] for edge in edges}
 
 
-def _cheapest(
-    ways: list[_Way],
-    foreign: Sequence[Box],
-    own: Sequence[Box],
-    drawn: Sequence[tuple[Point, Point]],
-) -> _Way:
+class _Drawn:
+    """What is drawn so far, as straight pieces, and the work done in comparing with them."""
+
+    def __init__(self, curves: Iterable[Curve]) -> None:
+        self.pieces: _Array = np.empty((0, 2, 2))
+        self.work = 0
+        self.add(*curves)
+
+    def add(self, *curves: Curve) -> None:
+        pieces = [piece for curve in curves for piece in pairwise(flatten(curve, _COARSE))]
+        self.pieces = np.concatenate([self.pieces, np.reshape(pieces, (-1, 2, 2))])
+
+    def crossings(self, curve: Curve) -> int:
+        """How often a curve crosses what is drawn."""
+        points = np.array(flatten(curve, _COARSE))
+        # Most pieces are far off; this spares the arithmetic.
+        (left, top), (right, bottom) = points.min(axis=0), points.max(axis=0)
+        (cx, cy), (dx, dy) = self.pieces.T.swapaxes(0, 1)
+        near = (np.maximum(cx, dx) >= left) & (np.minimum(cx, dx) <= right)
+        near &= (np.maximum(cy, dy) >= top) & (np.minimum(cy, dy) <= bottom)
+        c, d = self.pieces[near].swapaxes(0, 1)
+        a, b = points[:-1, None], points[1:, None]
+        self.work += len(self.pieces) + len(a) * len(c)
+        apart = _left_of(a, b, c) != _left_of(a, b, d)
+        return int(np.count_nonzero(apart & (_left_of(c, d, a) != _left_of(c, d, b))))
+
+
+def _left_of(p: _Array, q: _Array, r: _Array) -> NDArray[np.bool_]:
+    """Whether r lies to the left of the way from p to q."""
+    (px, py), (qx, qy), (rx, ry) = (np.moveaxis(point, -1, 0) for point in (p, q, r))
+    left: NDArray[np.bool_] = (qx - px) * (ry - py) > (qy - py) * (rx - px)
+    return left
+
+
+def _ways(
+    ends: _Ends,
+    spans: Sequence[tuple[float, float]],
+    rims: tuple[float, float],
+    turn: int,
+) -> list[_Way]:
+    """All ways to be tried, at their length; a way round costs more."""
+    ways: list[_Way] = []
+    for sides, (start, end) in ends.items():
+        curves = [(curve, 0.0) for curve in _arcs(start, end, sides)]
+        rounds = _ways_round(start, end, sides, spans, rims, turn)
+        for curve, extra in curves + [(curve, _DETOUR_COST) for curve in rounds]:
+            points = flatten(curve)
+            ways.append((_length(points) + extra, curve, sides, points))
+    return ways
+
+
+def _cheapest(ways: list[_Way], walls: _Array, drawn: _Drawn) -> _Way:
     """The way that hits no box, short and with few crossings."""
+    drawn.work += _WORK_PER_WAY * len(ways)
     best, cost = ways[0], inf
     for way in sorted(ways):
-        length, curve, _ = way
+        length, curve, _, points = way
         if length >= cost:
             break
-        points = flatten(curve)
-        if _hits(points, foreign, _CLEARANCE) or _hits(points, own, -0.05):
-            continue
-        most = len(drawn) if cost == inf else int((cost - length) / _CROSSING_COST)
-        price = length + _CROSSING_COST * _crossings(flatten(curve, _COARSE), drawn, most)
-        if price < cost:
-            best, cost = way, price
+        if not _hits(points, walls):
+            price = length + _CROSSING_COST * drawn.crossings(curve)
+            if price < cost:
+                best, cost = way, price
     return best
+
+
+def _first_clear(ends: _Ends, walls: _Array, stacked: bool) -> tuple[Curve, _Sides]:
+    """The first of a few arcs that hits no box, or else a plain bow."""
+    order = [(1, -1)] if stacked else [(-1, -1), (1, 1)]
+    arcs = [(arc, sides) for sides in order for arc in _arcs(*ends[sides], sides, _BOWS[1::2])]
+    return next((way for way in arcs if not _hits(flatten(way[0], 8), walls)), arcs[0])
 
 
 def _distance(edge: Edge, boxes: Mapping[str, Box]) -> float:
@@ -161,13 +235,15 @@ def _slot(box: Box, side: int, taken: int, rightwards: bool) -> Point:
     return box.x + (shift if rightwards else -shift), box.top if side < 0 else box.bottom
 
 
-def _arcs(start: Point, end: Point, sides: tuple[int, int]) -> Iterator[Curve]:
+def _arcs(
+    start: Point, end: Point, sides: _Sides, bows: Sequence[float] = _BOWS
+) -> Iterator[Curve]:
     """Arcs of several heights."""
     lean = 0.2 * (end[0] - start[0])
     drop = end[1] - start[1]
     # Between sides that face each other a handle must not reach past the other end.
     facing = sides[0] != sides[1] and drop * sides[0] > 0
-    for bow in (abs(drop) / 2,) if facing else _BOWS:
+    for bow in (abs(drop) / 2,) if facing else bows:
         heights = [start[1] + sides[0] * bow, end[1] + sides[1] * bow]
         if sides[0] == sides[1]:
             # Both handles at one height, else the arc would cut through the box that lies deeper.
@@ -190,9 +266,9 @@ def _along(start: Point, towards: Point, length: float = STUB) -> Point:
 def _ways_round(
     start: Point,
     end: Point,
-    sides: tuple[int, int],
+    sides: _Sides,
     spans: Sequence[tuple[float, float]],
-    boxes: Iterable[Box],
+    rims: tuple[float, float],
     turn: int,
 ) -> Iterator[Curve]:
     """Ways along the gaps between columns and past the rim; `turn` keeps two of them apart."""
@@ -201,7 +277,6 @@ def _ways_round(
     gaps += [(left[1] + right[0]) / 2 for left, right in pairwise(spans)]
     gaps += [spans[-1][1] + 3.0]
     first, final = (start[0], start[1] + sides[0] * _AWAY), (end[0], end[1] + sides[1] * _AWAY)
-    rims = min(box.top for box in boxes) - 2.0, max(box.bottom for box in boxes) + 2.0
     for here, there in product(_beside(start, gaps), _beside(end, gaps)):
         out, back = (here + aside, first[1]), (there + aside, final[1])
         if here == there:
@@ -237,47 +312,20 @@ def _length(points: Sequence[Point]) -> float:
     return sum(dist(a, b) for a, b in pairwise(points))
 
 
-def _hits(points: Sequence[Point], boxes: Iterable[Box], margin: float) -> bool:
-    """Whether a line comes within the margin of one of the boxes."""
-    left, right = min(x for x, _ in points), max(x for x, _ in points)
-    return any(
-        _enters(a, b, box, margin)
-        for box in boxes
-        if box.left - margin < right and left < box.right + margin
-        for a, b in pairwise(points)
-    )
-
-
-def _enters(a: Point, b: Point, box: Box, margin: float) -> bool:
-    """Whether the segment from a to b meets the box, grown by the margin on every side."""
-    low, high = 0.0, 1.0
-    for start, end, near, far in (
-        (a[0], b[0], box.left - margin, box.right + margin),
-        (a[1], b[1], box.top - margin, box.bottom + margin),
-    ):
-        if max(start, end) <= near or min(start, end) >= far:
-            return False
-        if start != end:
-            enter, leave = sorted(((near - start) / (end - start), (far - start) / (end - start)))
-            low, high = max(low, enter), min(high, leave)
-    return low < high
-
-
-def _crossings(points: Sequence[Point], pieces: Iterable[tuple[Point, Point]], most: int) -> int:
-    """How often a line crosses straight pieces, or just more than `most`."""
-
-    def left_of(p: Point, q: Point, r: Point) -> bool:
-        return (q[0] - p[0]) * (r[1] - p[1]) > (q[1] - p[1]) * (r[0] - p[0])
-
-    count = 0
-    for a, b in pairwise(points):
-        left, right = (a[0], b[0]) if a[0] < b[0] else (b[0], a[0])
-        for c, d in pieces:
-            # Most pieces are far off; this spares the arithmetic.
-            if (c[0] < left and d[0] < left) or (c[0] > right and d[0] > right):
-                continue
-            if left_of(a, b, c) != left_of(a, b, d) and left_of(c, d, a) != left_of(c, d, b):
-                count += 1
-        if count > most:
-            break
-    return count
+def _hits(points: Sequence[Point], walls: _Array) -> bool:
+    """Whether a line enters one of the rectangles, given by left, top, right and bottom."""
+    line = np.array(points)
+    low, high = line.min(axis=0), line.max(axis=0)
+    # Most boxes are far off; this spares the arithmetic.
+    walls = walls[(walls[:, :2] < high).all(axis=1) & (low < walls[:, 2:]).all(axis=1)]
+    if not len(walls):
+        return False
+    start, end = line[:-1, None], line[1:, None]
+    near, far = walls[:, :2], walls[:, 2:]
+    beside = (np.maximum(start, end) <= near) | (np.minimum(start, end) >= far)
+    # Which part of each piece lies between left and right, and which between top and bottom.
+    step = np.where(start == end, 1e-200, end - start)
+    ways = (near - start) / step, (far - start) / step
+    enter, leave = np.minimum(*ways).max(axis=2), np.maximum(*ways).min(axis=2)
+    inside = np.maximum(enter, 0.0) < np.minimum(leave, 1.0)
+    return bool((inside & ~beside.any(axis=2)).any())

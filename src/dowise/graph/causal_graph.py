@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dowise.errors import DowiseError, suggestion
+from dowise.frozen import Frozen
 from dowise.graph.bits import bits, closure, mask_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ DEFAULT_MAX_SETS = 100_000
 Edge = tuple[str, str]
 
 
-class CausalGraph:
+class CausalGraph(Frozen):
     """An acyclic directed mixed graph over named variables; immutable and hashable.
 
     `variables` may be left out: then they are the ends of the edges. Where it is given, an edge
@@ -49,8 +50,9 @@ class CausalGraph:
         bidirected: Iterable[Edge] = (),
         variables: Iterable[str] | None = None,
     ) -> None:
-        directed, bidirected = list(directed), list(bidirected)
+        directed, bidirected = _pairs(directed), _pairs(bidirected)
         ends = [end for edge in (*directed, *bidirected) for end in edge]
+        variables = (variables,) if isinstance(variables, str) else variables
         names = ends if variables is None else list(variables)
         for name in names:
             if not isinstance(name, str) or not name.strip():
@@ -81,6 +83,7 @@ class CausalGraph:
         self._children = tuple(children)
         self._siblings = tuple(siblings)
         self._refuse_cycle()
+        self._freeze()
 
     @classmethod
     def _from_masks(
@@ -97,6 +100,7 @@ class CausalGraph:
         graph._parents = tuple(parents)
         graph._children = tuple(children)
         graph._siblings = tuple(siblings)
+        graph._freeze()
         return graph
 
     # -- what is in it ------------------------------------------------------------------------
@@ -169,7 +173,7 @@ class CausalGraph:
         return self.to_text()
 
     def __repr__(self) -> str:
-        return f"CausalGraph.parse({self.to_text()!r})"
+        return f"CausalGraph.parse({self.to_text()!r})" if self.variables else "CausalGraph()"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CausalGraph, (self.directed_edges, self.bidirected_edges, self.variables)
@@ -345,17 +349,19 @@ class CausalGraph:
         )
 
     def _topological_positions(self) -> list[int]:
-        """Kahn's order; shorter than the graph where there is a cycle."""
-        done = 0
+        """Kahn's order, layer by layer; shorter than the graph where there is a cycle."""
+        open_parents = [mask.bit_count() for mask in self._parents]
+        ready = [i for i, count in enumerate(open_parents) if not count]
         order: list[int] = []
-        waiting = list(range(len(self.variables)))
-        while waiting:
-            ready = [i for i in waiting if not self._parents[i] & ~done]
-            if not ready:
-                break
+        while ready:
             order += ready
-            done |= mask_of(ready)
-            waiting = [i for i in waiting if not done >> i & 1]
+            freed = []
+            for i in ready:
+                for child in bits(self._children[i]):
+                    open_parents[child] -= 1
+                    if not open_parents[child]:
+                        freed.append(child)
+            ready = sorted(freed)
         return order
 
     def _refuse_cycle(self) -> None:
@@ -374,6 +380,17 @@ class CausalGraph:
                     "so remove or turn one of these edges"
                 )
             walk.append(parent)
+
+
+def _pairs(edges: Iterable[Edge]) -> list[Edge]:
+    """The edges, each of which must be two names."""
+    if isinstance(edges, str):
+        raise DowiseError(f"{edges!r} is a text: CausalGraph.parse reads it")
+    pairs = list(edges)
+    for edge in pairs:
+        if isinstance(edge, str) or len(edge) != 2:
+            raise DowiseError(f"an edge is a pair of names such as ('X', 'Y'), not {edge!r}")
+    return pairs
 
 
 def _refuse_duplicates(names: list[str]) -> None:

@@ -8,7 +8,10 @@ three promises by construction rather than by luck:
   at a height of its own and it rises or falls only in the gap between columns, where no box is;
 - it leaves a box on the right and enters on the left, level, at a place of its own.
 
-Bidirected edges leave and enter at the top or the bottom; `dowise.graph.arcs` finds their way.
+Bidirected edges leave and enter at the top or the bottom; `dowise.graph.arcs` finds their way,
+clear of all boxes. A dense graph (far more than 25 variables with 14 bidirected edges) keeps the
+three promises, but it is laid out with less care, to be done in seconds: with fewer sweeps, so that
+more edges cross, and its longest bidirected edges may run across boxes.
 
 >>> from dowise.graph import CausalGraph
 >>> plan = layout(CausalGraph([("X", "Y")]))
@@ -21,6 +24,7 @@ True
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -44,7 +48,9 @@ _CORNERS = 1.0
 # Free height between box and box, box and bend, bend and bend; more where an arc must fit between.
 _BETWEEN = {2: 2.2, 1: 1.25, 0: 1.0}
 _BETWEEN_SIBLINGS = 3.4
-_SWEEPS = 24
+# Sweeps, and how many points they may visit altogether: a dense graph gets fewer sweeps.
+_SWEEPS, _LEAST_SWEEPS = 24, 6
+_VISITS = 60_000
 # Where the pulls from left and right balance, a sweep follows the side it comes from: then an edge
 # is level over many columns rather than a staircase.
 _LEAN = 1.05
@@ -67,8 +73,9 @@ class Layout:
     @property
     def bounds(self) -> tuple[float, float, float, float]:
         """Left, top, right and bottom of everything drawn."""
-        curves = (*self.directed.values(), *self.bidirected.values())
-        points = [point for curve in curves for point in flatten(curve)]
+        points = [point for curve in self.bidirected.values() for point in flatten(curve)]
+        # A directed edge only moves level or in an S, so it reaches no further than its points.
+        points += [point for curve in self.directed.values() for point in curve]
         for box in self.boxes.values():
             points += [(box.left, box.top), (box.right, box.bottom)]
         if not points:
@@ -156,7 +163,8 @@ def _heights(
         for v, shift in zip(column, shifts, strict=True):
             heights[v] = shift - shifts[-1] / 2
     work = list(zip(layers.columns, offsets, strict=True))
-    for sweep in range(_SWEEPS):
+    sweeps = max(_LEAST_SWEEPS, min(_SWEEPS, _VISITS // max(len(heights), 1)))
+    for sweep in range(sweeps):
         forward = sweep % 2 == 0
         behind = layers.left if forward else layers.right
         for column, shifts in work if forward else reversed(work):
@@ -171,7 +179,7 @@ def _heights(
                     for v in near[u]
                 ]
                 pulls.append(pull or [(heights[u] - shift, 0.1)])
-            levels = _monotone(pulls, median=sweep >= _SWEEPS // 2)
+            levels = _monotone(pulls, median=sweep >= sweeps // 2)
             for v, shift, level in zip(column, shifts, levels, strict=True):
                 heights[v] = level + shift
     return heights
@@ -215,27 +223,35 @@ def _monotone(pulls: list[list[tuple[float, float]]], median: bool) -> list[floa
     settle = _weighted_median if median else _weighted_mean
     blocks: list[tuple[float, list[tuple[float, float]], int]] = []
     for pull in pulls:
-        block = (settle(pull), pull, 1)
-        while blocks and blocks[-1][0] > block[0]:
-            _, other, size = blocks.pop()
-            pooled = other + block[1]
-            block = (settle(pooled), pooled, size + block[2])
-        blocks.append(block)
+        # All that counts for a mean is the mean so far and its weight.
+        level, pooled, size = *settle(pull), 1
+        while blocks and blocks[-1][0] > level:
+            _, other, more = blocks.pop()
+            level, pooled = settle(other + pooled)
+            size += more
+        blocks.append((level, pooled, size))
     return [level for level, _, size in blocks for _ in range(size)]
 
 
-def _weighted_mean(pulls: list[tuple[float, float]]) -> float:
-    return sum(target * weight for target, weight in pulls) / sum(weight for _, weight in pulls)
+def _weighted_mean(
+    pulls: list[tuple[float, float]],
+) -> tuple[float, list[tuple[float, float]]]:
+    """The mean, and the one pull that stands for all of them."""
+    total = sum([weight for _, weight in pulls])
+    mean = sum([target * weight for target, weight in pulls]) / total
+    return mean, [(mean, total)]
 
 
-def _weighted_median(pulls: list[tuple[float, float]]) -> float:
-    """The middle of all the points where the weights on either side balance."""
+def _weighted_median(
+    pulls: list[tuple[float, float]],
+) -> tuple[float, list[tuple[float, float]]]:
+    """The middle of all the points where the weights on either side balance, and the pulls."""
     pulls = sorted(pulls)
-    half = sum(weight for _, weight in pulls) / 2
-    running = list(accumulate(weight for _, weight in pulls))
-    low = next(i for i, total in enumerate(running) if total >= half - 1e-9)
-    high = next((i for i, total in enumerate(running) if total > half + 1e-9), low)
-    return (pulls[low][0] + pulls[high][0]) / 2
+    running = list(accumulate([weight for _, weight in pulls]))
+    half = running[-1] / 2
+    low = bisect_left(running, half - 1e-9)
+    high = bisect_right(running, half + 1e-9)
+    return (pulls[low][0] + pulls[high][0]) / 2, pulls
 
 
 def _spans(layers: Layers, heights: list[float], widths: list[float]) -> list[tuple[float, float]]:

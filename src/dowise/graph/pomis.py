@@ -1,9 +1,9 @@
 """Where to intervene: the possibly optimal minimal intervention sets (POMIS).
 
 A set X of variables is a POMIS for the reward Y if in some world with this graph the best arm on X
-beats every arm on every other set. Lee & Bareinboim (NeurIPS 2018) characterise them: cut the edges
-into some set W, let T be the minimal UC-territory around Y, and X = Pa(T) minus T, its border, is a
-POMIS; all of them arise so (Lemma 1).
+beats every arm on every other minimal set. Lee & Bareinboim (NeurIPS 2018) characterise them: cut
+the edges into some set W, let T be the minimal UC-territory around Y, and X = Pa(T) minus T, its
+border, is a POMIS; all of them arise so (Lemma 1).
 
 There are 2^n sets W but few territories, so we enumerate those. Let T(S) be the territory of Y in
 the subgraph G[S]. Since T(S) lies in S, grows with S, and T(T(S)) = T(S), the territories are the
@@ -28,7 +28,7 @@ from itertools import islice
 from dowise.errors import DowiseError
 from dowise.graph.causal_graph import DEFAULT_MAX_SETS, CausalGraph
 
-__all__ = ["interventional_border", "iter_pomis", "muct", "pomis"]
+__all__ = ["interventional_border", "iter_pomis", "muct", "pomis", "set_order"]
 
 
 def muct(graph: CausalGraph, reward: str) -> frozenset[str]:
@@ -53,6 +53,8 @@ def pomis(
     graph: CausalGraph, reward: str, max_sets: int | None = DEFAULT_MAX_SETS
 ) -> tuple[frozenset[str], ...]:
     """Every POMIS, by size and then by names; an error where there are more than `max_sets`."""
+    if max_sets is not None and max_sets < 1:
+        raise DowiseError(f"max_sets={max_sets!r} must be at least 1, or None for no limit")
     limit = None if max_sets is None else max_sets + 1
     found = list(islice(iter_pomis(graph, reward), limit))
     if max_sets is not None and len(found) > max_sets:
@@ -61,7 +63,12 @@ def pomis(
             "and there are more: declare the variables that you can't or won't set as "
             "non-manipulable, or raise max_sets"
         )
-    return tuple(sorted(found, key=lambda names: (len(names), sorted(names))))
+    return tuple(sorted(found, key=set_order))
+
+
+def set_order(names: frozenset[str]) -> tuple[int, list[str]]:
+    """The key of the canonical order of intervention sets: by size, then by names."""
+    return len(names), sorted(names)
 
 
 class _Territories:

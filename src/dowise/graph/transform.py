@@ -31,7 +31,7 @@ def condition(graph: CausalGraph, context: str | Iterable[str]) -> CausalGraph:
 
     The context must be closed under ancestors (section 2), so fixing it removes it. Where the
     graph has bidirected edges, knowing a context variable opens the colliders in it: the variables
-    that touch one c-component of G[C] become pairwise bidirected (PAPER-NOTES 1).
+    that touch one c-component of G[C] become pairwise bidirected.
     """
     known = graph._mask(context)
     missing = closure(known, graph._parents) & ~known
@@ -62,8 +62,8 @@ def project(graph: CausalGraph, hidden: str | Iterable[str]) -> CausalGraph:
     """The latent projection (Verma) of the graph onto the variables that are not hidden.
 
     Removing n joins its parents to its children, its children to each other and its siblings to
-    its children, the latter two by bidirected edges; a self-edge vanishes (PAPER-NOTES 2). The
-    order of removal does not matter.
+    its children, the latter two by bidirected edges; a self-edge vanishes. The order of removal
+    does not matter.
     """
     gone = graph._mask(hidden)
     parents, children = list(graph._parents), list(graph._children)

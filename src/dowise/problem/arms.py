@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, product
-from math import prod
+from math import log10, prod
 
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
+from dowise.graph.pomis import set_order
 from dowise.problem.intervention import Intervention
 
 __all__ = ["all_sets", "arms_of", "canonical_order", "possibly_optimal_sets"]
@@ -32,10 +33,11 @@ def possibly_optimal_sets(
         count += prod(len(domains[name]) for name in names)
         if count > max_arms:
             raise DowiseError(
-                f"too many arms: {len(sets):,} intervention sets that can be optimal make "
-                f"{count:,} arms so far, and max_arms is {max_arms:,}; {_REMEDY}"
+                f"too many arms: {len(sets):,} intervention set{'s'[: len(sets) > 1]} that can be "
+                "optimal make "
+                f"{_many(count)} arms so far, and max_arms is {max_arms:,}; {_REMEDY}"
             )
-    return tuple(sorted(sets, key=_set_order))
+    return tuple(sorted(sets, key=set_order))
 
 
 def all_sets(
@@ -47,7 +49,7 @@ def all_sets(
     if count > max_arms:
         raise DowiseError(
             f"too many arms: all interventions on {len(names)} manipulable variables make "
-            f"{count:,} arms, and max_arms is {max_arms:,}; {_REMEDY}"
+            f"{_many(count)} arms, and max_arms is {max_arms:,}; {_REMEDY}"
         )
     return tuple(
         frozenset(chosen) for size in range(len(names) + 1) for chosen in combinations(names, size)
@@ -72,14 +74,15 @@ def canonical_order(
     for arm, times in Counter(given).items():
         if times > 1:
             raise DowiseError(f"the arm {arm} is given twice")
-    sets = sorted({arm.variables for arm in given}, key=_set_order)
+    sets = sorted({arm.variables for arm in given}, key=set_order)
 
     def order(arm: Intervention) -> tuple[int, list[str], list[int]]:
         places = [domains[name].index(label) for name, label in arm.items()]
-        return *_set_order(arm.variables), places
+        return *set_order(arm.variables), places
 
     return tuple(sets), tuple(sorted(given, key=order))
 
 
-def _set_order(variables: frozenset[str]) -> tuple[int, list[str]]:
-    return len(variables), sorted(variables)
+def _many(count: int) -> str:
+    """A count that may have thousands of digits, in a few characters."""
+    return f"{count:,}" if count < 10**15 else f"about 10^{int(count.bit_length() * log10(2))}"

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
-from collections.abc import Iterable, Mapping
-from importlib import resources
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
 from dowise.graph import CausalGraph
-from dowise.graph.formats import read_structure
-from dowise.graph.formats.files import read_file
-from dowise.problem.problem import Problem
+from dowise.graph.formats import GRAPH_ENDINGS, read_structure
+from dowise.graph.formats.files import read_file, write_file
+from dowise.problem.problem import MAX_ARMS, Problem
 
-__all__ = ["builtin_names", "load_problem", "parse_problem", "save_problem"]
+__all__ = ["builtin_names", "builtin_path", "load_problem", "parse_problem", "save_problem"]
+
+_BUILTIN = Path(__file__).parent / "builtin"
 
 _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "name": (str, "a text"),
@@ -34,9 +36,12 @@ _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
 
 def builtin_names() -> tuple[str, ...]:
     """The problems that come with dowise, which `load_problem` takes by name."""
-    folder = resources.files("dowise.problem").joinpath("builtin")
-    names = (Path(entry.name) for entry in folder.iterdir())
-    return tuple(sorted(name.stem for name in names if name.suffix == ".toml"))
+    return tuple(sorted(path.stem for path in _BUILTIN.glob("*.toml")))
+
+
+def builtin_path(name: str) -> Path:
+    """The file of a built-in problem."""
+    return _BUILTIN / f"{name}.toml"
 
 
 def load_problem(source: str | Path) -> Problem:
@@ -46,15 +51,18 @@ def load_problem(source: str | Path) -> Problem:
     9
     """
     path = Path(source)
-    if isinstance(source, str) and source in builtin_names() and not path.is_file():
-        text = (
-            resources.files("dowise.problem").joinpath(f"builtin/{source}.toml").read_text("utf-8")
-        )
-        return parse_problem(text)
-    if not path.exists():
+    if str(source) in builtin_names() and not path.is_file():
+        path = builtin_path(str(source))
+    if not str(source).strip() or not os.path.lexists(path):
+        shown = str(source)[:80]
         raise DowiseError(
-            f"no problem {str(source)!r}{suggestion(str(source), builtin_names())}: give the path "
+            f"no problem {shown!r}{suggestion(shown, builtin_names())}: give the path "
             f"of a problem file (.toml) or one of {', '.join(builtin_names())}"
+        )
+    if path.suffix.lower() in GRAPH_ENDINGS:
+        raise DowiseError(
+            f"{path} is a graph, not a problem: write a problem file (.toml) with "
+            f'graph_file = "{path.name}" and reward = "…"'
         )
     return read_file(path, lambda text: parse_problem(text, path.parent))
 
@@ -63,7 +71,7 @@ def parse_problem(text: str, folder: Path = Path()) -> Problem:
     """Read the text of a problem file; `graph_file` is looked up in `folder`."""
     try:
         page = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also numbers of 5,000 digits
         raise InputSyntaxError(f"not valid TOML: {error}") from None
     return _build(page, folder)
 
@@ -83,15 +91,12 @@ def save_problem(problem: Problem, path: str | Path) -> None:
         lines += [f"arms = {_toml([str(arm) for arm in problem.arms])}"]
     elif problem.arms_kind != "pomis":
         lines += [f"arms = {_toml(problem.arms_kind)}"]
-    lines += [f"max_arms = {problem.max_arms}"] if problem.max_arms != 100_000 else []
+    lines += [f"max_arms = {problem.max_arms}"] if problem.max_arms != MAX_ARMS else []
     lines += ["", "[domains]"]
     lines += [f"{_toml(name)} = {_toml(labels)}" for name, labels in problem.domains.items()]
     lines += ["", "[reward_values]"]
     lines += [f"{_toml(label)} = {value!r}" for label, value in problem.reward_values.items()]
-    try:
-        Path(path).write_text("\n".join(lines) + "\n", "utf-8")
-    except OSError as error:
-        raise DowiseError(f"{path}: can't be written ({error.strerror})") from None
+    write_file(path, "\n".join(lines) + "\n")
 
 
 def _build(page: dict[str, Any], folder: Path) -> Problem:
@@ -112,7 +117,9 @@ def _build(page: dict[str, Any], folder: Path) -> Problem:
     else:
         graph = _read_graph_file(folder / page["graph_file"], options)
     if "reward" not in options:
-        raise DowiseError('no reward: say which variable to maximise, reward = "Y"')
+        raise DowiseError(
+            'no reward: say which variable to maximise, reward = "Y", above any [table]'
+        )
     return Problem(graph, **options)
 
 
@@ -123,7 +130,8 @@ def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:
     if len(structure.outcomes) == 1:
         options.setdefault("reward", structure.outcomes[0])
     if structure.exposures and "reward" in options:
-        spoken_for = {*structure.exposures, options["reward"], *options.get("context", ())}
+        given = [name for name in options.get("context", ()) if isinstance(name, str)]
+        spoken_for = {*structure.exposures, options["reward"], *given}
         options.setdefault(
             "non_manipulable", [name for name in structure.graph if name not in spoken_for]
         )
@@ -134,6 +142,4 @@ def _toml(value: str | Iterable[str]) -> str:
     """A TOML basic string, or an array of them. JSON's escapes are TOML's, but for DEL."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, Mapping):
-        raise TypeError("tables are written line by line")
     return "[" + ", ".join(_toml(item) for item in value) + "]"

@@ -40,8 +40,8 @@ class Formula:
 
     `good` is the label whose probability is the mean reward, for a reward of two values worth 0
     and 1; None otherwise, and then the sum runs over the reward as well, weighted by its worth r.
-    `obstacle` is the bidirected edge that rules the factorisation out, or None; with an obstacle
-    there are no factors.
+    `obstacle` is a bidirected edge that keeps the factorisation from being valid, or None; with an
+    obstacle there are no factors. (The reward may be identifiable all the same, by other means.)
     """
 
     arm: Intervention
@@ -56,14 +56,15 @@ class Formula:
         if self.obstacle is not None:
             one, other = self.obstacle
             return (
-                f"{self._left(_PLAIN)} has no such formula: {one} <-> {other} share a hidden cause"
+                f"{self._left(_PLAIN)} is no truncated factorisation: "
+                f"{one} <-> {other} share a hidden cause"
             )
         return f"{self._left(_PLAIN)} = {self._right(_PLAIN)}"
 
     def latex(self) -> str:
         """The same for LaTeX, without the dollar signs."""
         if self.obstacle is not None:
-            return rf"{self._left(_LATEX)} \quad\text{{(confounded)}}"
+            return rf"{self._left(_LATEX)} \quad\text{{(no truncated factorisation)}}"
         return f"{self._left(_LATEX)} = {self._right(_LATEX)}"
 
     def _left(self, style: _Style) -> str:
@@ -90,8 +91,10 @@ class Formula:
         """Values are written as lower-case names, unless that makes two variables look the same."""
         names = {name for factor in self.factors for name in (factor.variable, *factor.parents)}
         names |= {*self.context, *self.arm}
-        clash = len({name.lower() for name in names}) < len(names)
-        return replace(style, value=style.name) if clash else style
+        for value in (style.value, style.name):
+            if len({value(name) for name in names}) == len(names):
+                return replace(style, value=value)
+        return replace(style, name=style.label, value=style.label)
 
     def _event(self, name: str, style: _Style) -> str:
         if name in self.arm:
@@ -111,14 +114,8 @@ def formulas(problem: Problem) -> tuple[Formula, ...]:
 
 def _formula(problem: Problem, arm: Intervention, good: str | None) -> Formula:
     graph, reward = problem.graph, problem.reward
-    reached: set[str] = set()
-    waiting = [reward]
-    while waiting:  # An(Y) once the edges into the arm's variables are cut, without the context
-        name = waiting.pop()
-        if name in reached or name in arm or name in problem.context:
-            continue
-        reached.add(name)
-        waiting += graph.parents(name)
+    fixed = {*arm, *problem.context}
+    reached = graph.cut(fixed).ancestors(reward) - fixed
 
     # P(v | pa(v)) is the mechanism of v unless v shares a hidden cause with a variable that its
     # value may depend on; only ancestors matter, everything else can be summed out first.
@@ -127,12 +124,23 @@ def _formula(problem: Problem, arm: Intervention, good: str | None) -> Formula:
         for sibling in graph.siblings(name):
             if sibling in relevant:
                 edge = (min(name, sibling), max(name, sibling))
-                return Formula(arm, reward, problem.context, (), (), good, edge)
+                return _without_factorisation(problem, arm, good, edge)
 
     outward = [name for name in reversed(graph.topological_order()) if name in reached]
     factors = tuple(Factor(name, graph.parents(name)) for name in outward)
     summed = tuple(sorted(reached if good is None else reached - {reward}))
     return Formula(arm, reward, problem.context, summed, factors, good)
+
+
+def _without_factorisation(
+    problem: Problem, arm: Intervention, good: str | None, edge: tuple[str, str]
+) -> Formula:
+    """Of do() one can always say what it is: the reward as it comes, given the context."""
+    if arm:
+        return Formula(arm, problem.reward, problem.context, (), (), good, edge)
+    seen = Factor(problem.reward, problem.context)
+    summed = () if good is not None else (problem.reward,)
+    return Formula(arm, problem.reward, problem.context, summed, (seen,), good)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dowise.errors import DowiseError, InputSyntaxError
+from dowise.graph.formats.grammar import bare_text, quoted
 from dowise.problem.values import text_of
 
 __all__ = ["Intervention"]
@@ -59,7 +60,7 @@ class Intervention(Mapping[str, str]):
                     f"{text!r}: expected NAME=VALUE at {body[position:].strip()!r}; "
                     "put names or values with , = ( ) in double quotes"
                 )
-            name, label = (_unquoted(group) for group in match.groups())
+            name, label = (bare_text(group) for group in match.groups())
             if name in settings:
                 raise DowiseError(f"{text!r} sets {name} twice")
             settings[name] = label
@@ -96,18 +97,12 @@ class Intervention(Mapping[str, str]):
         return hash(frozenset(self._settings.items()))
 
     def __str__(self) -> str:
-        settings = (f"{_quoted(name)}={_quoted(label)}" for name, label in self.items())
+        settings = (f"{_as_text(name)}={_as_text(label)}" for name, label in self.items())
         return f"do({', '.join(settings)})"
 
     def __repr__(self) -> str:
         return f"Intervention({self._settings!r})"
 
 
-def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
-
-
-def _quoted(text: str) -> str:
-    if re.fullmatch(_BARE, text):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _as_text(text: str) -> str:
+    return text if re.fullmatch(_BARE, text) else quoted(text)

@@ -7,10 +7,11 @@ read in grey print and by colour-blind eyes.
 
 from __future__ import annotations
 
+import io
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from dowise.errors import DowiseError, import_extra
 from dowise.graph.layout import Box, Curve, Layout, layout, line, text_width
@@ -18,14 +19,14 @@ from dowise.graph.layout import Box, Curve, Layout, layout, line, text_width
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dowise.problem.problem import Problem
+    from dowise.problem.problem import Problem, Role
 
-__all__ = ["Picture", "Role", "draw", "picture"]
-
-Role = Literal["manipulable", "non_manipulable", "context", "reward"]
+__all__ = ["Picture", "check_path", "draw", "picture"]
 
 _FORMATS = (".svg", ".png", ".pdf")
 _FONT_SIZE = 12.0  # points; one em of the layout
+# Of a PNG. Beyond so many pixels along its longer side a picture gets fewer dots per inch.
+_DPI, _MAX_PIXELS = 200.0, 6000
 _MARGIN = 2.0
 _HEAD_LENGTH, _HEAD_WIDTH = 0.68, 0.5
 _CORNER = 0.4
@@ -54,7 +55,7 @@ class _Style:
 
 
 # Red for what can't be set and orange for the context, as in the paper. The tints differ in
-# brightness too.
+# brightness too. The legend has this order.
 _STYLES: dict[str, _Style] = {
     "manipulable": _Style("#1f4e79", "#ffffff", "#16324f", "round"),
     "non_manipulable": _Style("#c1121f", "#fdeaea", "#8a0d16", "square", dashes=(3.5, 1.6)),
@@ -72,30 +73,50 @@ class Picture:
     title: str | None
 
     @property
-    def legend(self) -> tuple[Role, ...]:
+    def legend(self) -> tuple[str, ...]:
         """The roles that occur, in the order of the legend."""
-        return tuple(role for role in get_args(Role) if role in self.roles.values())
+        return tuple(role for role in _STYLES if role in self.roles.values())
 
 
 def picture(problem: Problem) -> Picture:
     """The picture of a problem: causes on the left, the reward on the right."""
-
-    def role(name: str) -> Role:
-        if name == problem.reward:
-            return "reward"
-        if name in problem.context:
-            return "context"
-        return "non_manipulable" if name in problem.non_manipulable else "manipulable"
-
     return Picture(
         layout=layout(problem.graph, last=problem.reward),
-        roles={name: role(name) for name in problem.graph.variables},
+        roles={name: problem.role(name) for name in problem.graph.variables},
         title=problem.name,
     )
 
 
 def draw(picture: Picture, path: str | Path) -> None:
-    """Write the picture as SVG, PNG or PDF, by the ending of the path."""
+    """Write the picture as SVG, PNG or PDF, by the ending of the path.
+
+    A PNG has 200 dots per inch, or fewer if it would be more than 6000 pixels wide or high.
+    """
+    path = check_path(path)
+    style = _matplotlib("style")
+    # The user's own settings must not show in the picture, nor ours outlive it.
+    settings = {"svg.hashsalt": "dowise", "svg.fonttype": "none", "font.size": _FONT_SIZE}
+    with style.context(["default", settings]), warnings.catch_warnings():
+        # A character that the font lacks prints as an empty box, which needs no second notice.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure = _figure(picture)
+        # Without a date, the same picture gives the same bytes.
+        date = {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix.lower())
+        dpi = min(_DPI, _MAX_PIXELS / max(figure.get_size_inches()))
+        # In memory first: matplotlib's PDF writer doesn't get over a full disk.
+        content = io.BytesIO()
+        metadata = {date: None} if date else None
+        figure.savefig(content, format=path.suffix[1:].lower(), dpi=dpi, metadata=metadata)
+    try:
+        path.write_bytes(content.getvalue())
+    except OSError as error:
+        raise DowiseError(
+            f"can't write the picture {str(path)!r}: {error.strerror or error}"
+        ) from error
+
+
+def check_path(path: str | Path) -> Path:
+    """The path of a picture that can be drawn there, as far as can be told beforehand."""
     path = Path(path)
     if path.suffix.lower() not in _FORMATS:
         raise DowiseError(
@@ -106,21 +127,8 @@ def draw(picture: Picture, path: str | Path) -> None:
         raise DowiseError(
             f"can't write the picture {str(path)!r}: there is no folder {str(path.parent)!r}"
         )
-    style = _matplotlib("style")
-    # The user's own settings must not show in the picture, nor ours outlive it.
-    settings = {"svg.hashsalt": "dowise", "svg.fonttype": "none", "font.size": _FONT_SIZE}
-    with style.context(["default", settings]), warnings.catch_warnings():
-        # A character that the font lacks prints as an empty box, which needs no second notice.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = _figure(picture)
-        # Without a date, the same picture gives the same bytes.
-        date = {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix.lower())
-        try:
-            figure.savefig(path, dpi=200, metadata={date: None} if date else None)
-        except OSError as error:
-            raise DowiseError(
-                f"can't write the picture {str(path)!r}: {error.strerror or error}"
-            ) from error
+    _matplotlib("figure")
+    return path
 
 
 def _matplotlib(module: str) -> Any:

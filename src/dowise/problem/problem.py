@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from dowise.errors import DowiseError, suggestion
+from dowise.frozen import Frozen
 from dowise.graph import CausalGraph
 from dowise.problem.arms import all_sets, arms_of, canonical_order, possibly_optimal_sets
 from dowise.problem.intervention import Intervention
@@ -24,9 +26,12 @@ from dowise.problem.values import check_domain, label_of
 __all__ = ["Problem"]
 
 ArmLike = Intervention | Mapping[str, object] | str
+Role = Literal["reward", "context", "non_manipulable", "manipulable"]
+
+MAX_ARMS = 100_000
 
 
-class Problem:
+class Problem(Frozen):
     """Which variable is the reward, which are seen before the choice, which can't be set.
 
     `arms` is "pomis" (only what can be optimal), "all" (every intervention on manipulable
@@ -44,10 +49,15 @@ class Problem:
         domains: Mapping[str, Iterable[object]] | None = None,
         reward_values: Mapping[str, float] | None = None,
         arms: str | Iterable[ArmLike] = "pomis",
-        max_arms: int = 100_000,
+        max_arms: int = MAX_ARMS,
         name: str | None = None,
         description: str | None = None,
     ) -> None:
+        if not isinstance(graph, CausalGraph):
+            raise DowiseError(
+                f"the graph must be a CausalGraph, not a {type(graph).__name__}: "
+                "make one with CausalGraph.parse(text) or CausalGraph.from_networkx(graph)"
+            )
         self.graph = graph
         self.name = name
         self.description = description
@@ -63,6 +73,8 @@ class Problem:
         self.projected: CausalGraph = conditioned.project(self.non_manipulable)
         """The graph of the manipulable variables and the reward, on which POMISs are found."""
 
+        if domains is not None and not isinstance(domains, Mapping):
+            raise DowiseError(f"domains must map names to lists of labels, not {domains!r}")
         given = dict(domains or {})
         if reward_values is not None:
             given.setdefault(self.reward, list(reward_values))
@@ -73,11 +85,21 @@ class Problem:
         self.intervention_sets: tuple[frozenset[str], ...]
         self.arms: tuple[Intervention, ...]
         self.intervention_sets, self.arms = self._arms(arms, max_arms)
+        self._freeze()
 
     @property
     def manipulable(self) -> tuple[str, ...]:
         """The variables that can be set, sorted by name."""
         return tuple(name for name in self.projected.variables if name != self.reward)
+
+    def role(self, name: str) -> Role:
+        """The role of a variable."""
+        self._known(name, "variable")
+        if name == self.reward:
+            return "reward"
+        if name in self.context:
+            return "context"
+        return "non_manipulable" if name in self.non_manipulable else "manipulable"
 
     def intervention(self, arm: ArmLike) -> Intervention:
         """An intervention on manipulable variables, checked: an arm, a mapping or `do(X=1)`."""
@@ -94,7 +116,8 @@ class Problem:
         for name, value in settings.items():
             self._known(name, "variable")
             if name not in self.manipulable:
-                raise DowiseError(f"{name} can't be set: it is {self._role_of(name)}")
+                role = self.role(name).replace("_", "-").replace("reward", "the reward")
+                raise DowiseError(f"{name} can't be set: it is {role}")
             labels[name] = label_of(name, value, self.domains[name])
         return Intervention(labels)
 
@@ -129,6 +152,13 @@ class Problem:
         sizes = f"{len(self.graph)} variables, {', '.join(roles)}, {len(self.arms)} arms"
         return f"<Problem {name}{sizes}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        arms = self.arms if self.arms_kind == "custom" else self.arms_kind
+        return Problem, (
+            self.graph, self.reward, self.context, self.non_manipulable, dict(self.domains),
+            dict(self.reward_values), arms, self.max_arms, self.name, self.description,
+        )  # fmt: skip
+
     @cached_property
     def _arm_positions(self) -> dict[Intervention, int]:
         return {arm: i for i, arm in enumerate(self.arms)}
@@ -138,7 +168,7 @@ class Problem:
         return *roles, dict(self.domains), dict(self.reward_values), self.arms, self.name
 
     def _known(self, name: str, role: str) -> str:
-        if name not in self.graph:
+        if not isinstance(name, str) or name not in self.graph:
             variables = self.graph.variables
             raise DowiseError(
                 f"unknown {role} {name!r}{suggestion(str(name), variables)}: "
@@ -146,18 +176,13 @@ class Problem:
             )
         return name
 
-    def _role(self, role: str, names: str | Iterable[str]) -> tuple[str, ...]:
-        names = {names} if isinstance(names, str) else set(names)
-        for name in sorted(names, key=str):
+    def _role(self, role: str, names: str | Iterable[str] | None) -> tuple[str, ...]:
+        names = (names,) if isinstance(names, str) else names or ()
+        for name in names:
             self._known(name, f"{role} variable")
             if name == self.reward:
                 raise DowiseError(f"{name} can't be both reward and {role}: give it one role")
-        return tuple(sorted(names))
-
-    def _role_of(self, name: str) -> str:
-        if name == self.reward:
-            return "the reward"
-        return "context" if name in self.context else "non-manipulable"
+        return tuple(sorted(set(names)))
 
     def _checked_domains(
         self, given: Mapping[str, Iterable[object]]
@@ -174,16 +199,16 @@ class Problem:
             return MappingProxyType(
                 {label: i / (len(domain) - 1) for i, label in enumerate(domain)}
             )
+        if not isinstance(given, Mapping):
+            raise DowiseError(
+                f"reward_values must map each label of {self.reward} to a number, not {given!r}"
+            )
         values: dict[str, float] = {}
         for key, value in given.items():
             label = label_of(self.reward, key, domain)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float)
-                or not math.isfinite(value)
-            ):
-                raise DowiseError(f"the reward value of {label!r} must be a number, not {value!r}")
-            values[str(label)] = float(value)
+            if label is None or label in values:
+                raise DowiseError(f"reward_values names {key!r} more than once or not by a label")
+            values[label] = _finite(value, label)
         for label in domain:
             if label not in values:
                 raise DowiseError(f"reward_values has no number for {self.reward}={label}: add one")
@@ -197,6 +222,10 @@ class Problem:
     def _arms(
         self, arms: str | Iterable[ArmLike], max_arms: int
     ) -> tuple[tuple[frozenset[str], ...], tuple[Intervention, ...]]:
+        if isinstance(max_arms, bool) or not isinstance(max_arms, int) or max_arms < 1:
+            raise DowiseError(f"max_arms={max_arms!r} must be a whole number of at least 1")
+        if isinstance(arms, Mapping) or not isinstance(arms, Iterable):
+            raise DowiseError(f"arms={arms!r}: give a list of arms, 'pomis' or 'all'")
         if not isinstance(arms, str):
             own = [self.intervention(arm) for arm in arms]
             if len(own) > max_arms:
@@ -211,3 +240,15 @@ class Problem:
                 f"arms={arms!r}: say 'pomis', 'all', or give a list of arms such as ['do(X=1)']"
             )
         return sets, tuple(arms_of(sets, self.domains))
+
+
+def _finite(value: object, label: str) -> float:
+    """A number of any kind, NumPy's among them, as a float."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    raise DowiseError(f"the reward value of {label!r} must be a number, not {str(value)[:40]!r}")

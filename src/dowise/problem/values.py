@@ -10,7 +10,7 @@ the value is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from numbers import Integral, Real
 
 from dowise.errors import DowiseError, suggestion
@@ -18,48 +18,60 @@ from dowise.errors import DowiseError, suggestion
 __all__ = ["check_domain", "label_of", "text_of"]
 
 
-def text_of(value: object, domain: tuple[str, ...] = ()) -> str | None:
-    """The text of a value by the rules above, or None where the value is missing."""
+def text_of(value: object) -> str | None:
+    """The text of a value by the rules above, a bool as 1 or 0; None where it is missing."""
     if isinstance(value, str):
         return str(value)
+    text = str(value)  # of a NumPy float32 this is its short form, "0.1"
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         value = value.item()  # a NumPy scalar
     if value is None:
         return None
-    if isinstance(value, bool):
-        says = {label.lower(): label for label in domain}
-        return says.get(str(value).lower(), str(int(value)))
-    if isinstance(value, Integral):
+    if isinstance(value, bool | Integral):
         return str(int(value))
     if isinstance(value, Real):
         number = float(value)
         if number != number:
             return None
-        return str(int(number)) if number.is_integer() else str(value)
+        return str(int(number)) if number.is_integer() else text
     raise DowiseError(f"{value!r} is not a value: use a text, a number, a truth value or None")
 
 
 def label_of(variable: str, value: object, domain: tuple[str, ...]) -> str | None:
     """The label of `domain` that a value stands for, or None where the value is missing."""
-    label = text_of(value, domain)
-    if label is not None and label not in domain:
-        raise DowiseError(
-            f"{variable} has no value {label!r}{suggestion(label, domain)}: "
-            f"its values are {', '.join(domain)}"
-        )
-    return label
+    try:
+        label = text_of(value)
+    except DowiseError as error:
+        raise DowiseError(f"{variable}: {error}") from None
+    if label is None or label in domain:
+        return label
+    # An Intervention made from a bool knows no domain and has 1 or 0 as well.
+    truth = {"1": "true", "0": "false"}.get(label)
+    for own in domain:
+        if own.lower() == truth:
+            return own
+    raise DowiseError(
+        f"{variable} has no value {label!r}{suggestion(label, domain)}: "
+        f"its values are {', '.join(domain)}"
+    )
 
 
 def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:
     """The labels as texts: at least two, all different, none empty."""
-    if isinstance(labels, str) or not isinstance(labels, Iterable):
+    if isinstance(labels, str | Set | Mapping) or not isinstance(labels, Iterable):
         raise DowiseError(
-            f"the domain of {variable} must be a list of labels such as "
+            f"the domain of {variable} must be a list of labels in order, such as "
             f'["low", "high"], not {labels!r}'
         )
     domain: list[str] = []
     for given in labels:
-        label = str(given) if isinstance(given, bool) else text_of(given)
+        try:
+            is_bool = isinstance(given, bool) or type(given).__name__ == "bool"
+            label = str(given) if is_bool else text_of(given)
+        except DowiseError:
+            raise DowiseError(
+                f"the domain of {variable} has {given!r}, which is no label: use texts or numbers"
+            ) from None
         if not label:
             raise DowiseError(f"the domain of {variable} has an empty label: name every value")
         if label in domain:

@@ -159,7 +159,7 @@ ROWS = "(a,0.5) 1,0; (a,c) 1,0; (a,d) 1,0; (b,0.5) 1,0; (b,c) 1,0; "
     [
         ("network n { }", "the network is empty"),
         ("variable X { type discrete [ 3 ] { a, b }; }" + PX, r"'X'.*\[ 3 \].*lists 2 \(a, b\)"),
-        ("variable X { type discrete [ 2 ] { a, a }; }" + PX, "'X' lists the state 'a' twice"),
+        ("variable X { type discrete [ 2 ] { a, a }; }" + PX, "'X' lists the label 'a' twice"),
         (X + X + PX, "'X' is declared twice"),
         (X + PX + PX, "probability of 'X' is given twice"),
         (X + Y + PX, r"'Y' has no probability block: add 'probability \( Y \)"),
@@ -178,8 +178,8 @@ ROWS = "(a,0.5) 1,0; (a,c) 1,0; (a,d) 1,0; (b,0.5) 1,0; (b,c) 1,0; "
         (given_x_and_y("default 1, 0, 0;"), r"default of P\(Z\) has 3 numbers: give 2"),
         (given_x_and_y("(a, c) 1;"), r"P\(Z \| X=a, Y=c\) has 1 numbers: give 2, .*\(0, 1\)"),
         (given_x_and_y("(a) 1, 0;"), r"P\(Z\), row \(a\): Z has 2 parents, not 1: .* X, Y"),
-        (given_x_and_y("(A, c) 1, 0;"), r"P\(Z\).*X has no state 'A' \(did you mean 'a'\?\)"),
-        (given_x_and_y("(c, a) 1, 0;"), r"X has no state 'c'.*its states are a, b"),
+        (given_x_and_y("(A, c) 1, 0;"), r"P\(Z\).*X has no label 'A' \(did you mean 'a'\?\)"),
+        (given_x_and_y("(c, a) 1, 0;"), r"X has no label 'c'.*its labels are a, b"),
         (given_x_and_y(ROWS), r"P\(Z \| X=b, Y=d\) is missing: add this row, or a 'default'"),
         (given_x_and_y("(b, d) 1, 0; (b, d) 1, 0;"), r"P\(Z \| X=b, Y=d\) is given twice"),
         (

@@ -14,7 +14,7 @@ from dowise.graph.formats.files import existing_file, read_file
 from dowise.graph.formats.structure import Structure
 from dowise.graph.formats.text import parse_text
 
-__all__ = ["Structure", "read_structure"]
+__all__ = ["GRAPH_ENDINGS", "Structure", "read_structure"]
 
 
 def read_structure(path: str | Path) -> Structure:
@@ -41,3 +41,6 @@ _PARSERS: dict[str, Callable[[str], Structure]] = {
     ".dagitty": parse_dagitty,
     ".bif": _from_bif,
 }
+
+GRAPH_ENDINGS = tuple(_PARSERS)
+"""The endings of the files that `read_structure` reads."""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from dowise.errors import DowiseError
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.formats.cpt import Block, Domains, Entry, Variable, blocks_of, cpt_of, domains_of
-from dowise.graph.formats.files import read_file
+from dowise.graph.formats.files import read_file, write_file
 from dowise.graph.formats.grammar import bare_text, parse_with, quoted
 
 if TYPE_CHECKING:
@@ -145,11 +145,7 @@ def to_bif(network: Network) -> str:
 
 def write_bif(network: Network, path: str | Path) -> None:
     """Write the network to a BIF file."""
-    text = to_bif(network)
-    try:
-        Path(path).write_bytes(text.encode())
-    except OSError as error:
-        raise DowiseError(f"{path}: can't be written ({error.strerror})") from None
+    write_file(path, to_bif(network))
 
 
 def _listed(names: Iterable[str]) -> str:

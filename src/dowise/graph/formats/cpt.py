@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Block", "Domains", "Entry", "Variable", "blocks_of", "cpt_of", "domains_of"]
 
 _TOLERANCE = 1e-3  # files round their numbers, often to three digits
+_MAX_ENTRIES, _MAX_PARENTS = 50_000_000, 60  # 400 MB; NumPy has at most 64 axes
 _EXACT = 1e-12  # what float64 leaves of a row that was meant to sum to 1
 
 Domains = dict[str, tuple[str, ...]]
@@ -55,12 +56,12 @@ def domains_of(variables: Iterable[Variable]) -> Domains:
             raise DowiseError(f"the variable {name!r} is declared twice: remove one declaration")
         if declared != len(labels):
             raise DowiseError(
-                f"variable {name!r} is declared with [ {declared} ] states but lists {len(labels)} "
+                f"variable {name!r} is declared with [ {declared} ] labels but lists {len(labels)} "
                 f"({', '.join(labels)}): correct the number or the list"
             )
         for label in labels:
             if labels.count(label) > 1:
-                raise DowiseError(f"variable {name!r} lists the state {label!r} twice: rename one")
+                raise DowiseError(f"variable {name!r} lists the label {label!r} twice: rename one")
         domains[name] = labels
     if not domains:
         raise DowiseError("the network is empty: it declares no variable")
@@ -122,12 +123,17 @@ def _rows(block: Block, domains: Domains) -> NDArray[np.float64]:
     import numpy as np
 
     count, size = math.prod(len(domains[p]) for p in block.parents), len(domains[block.name])
+    if count * size > _MAX_ENTRIES or len(block.parents) > _MAX_PARENTS:
+        raise DowiseError(
+            f"the table of {block.name!r} is too large: {len(block.parents)} parents make it more "
+            f"than {_MAX_ENTRIES:,} numbers or {_MAX_PARENTS} axes; give it fewer parents"
+        )
     rows, given = np.empty((count, size)), np.zeros(count, dtype=bool)
 
     def check(numbers: list[float], expected: int, where: str) -> None:
         if len(numbers) != expected:
-            states = f"{size} states ({', '.join(domains[block.name])})"
-            each = f"{count} rows of {states}" if expected > size else states
+            labels = f"{size} labels ({', '.join(domains[block.name])})"
+            each = f"{count} rows of {labels}" if expected > size else labels
             raise DowiseError(f"{where} has {len(numbers)} numbers: give {expected}, for {each}")
 
     def refuse_twice(place: int) -> None:
@@ -163,7 +169,7 @@ def _place(block: Block, labels: tuple[str, ...], domains: Domains) -> int:
     where = f"P({block.name}), row ({', '.join(labels)})"
     if len(labels) != len(block.parents):
         parents = ", ".join(block.parents)
-        remedy = f"give one state for each of {parents}" if parents else "write 'table ...;'"
+        remedy = f"give one label for each of {parents}" if parents else "write 'table ...;'"
         raise DowiseError(
             f"{where}: {block.name} has {len(block.parents)} parents, not {len(labels)}: {remedy}"
         )
@@ -172,8 +178,8 @@ def _place(block: Block, labels: tuple[str, ...], domains: Domains) -> int:
         domain = domains[parent]
         if label not in domain:
             raise DowiseError(
-                f"{where}: {parent} has no state {label!r}{suggestion(label, domain)}; "
-                f"its states are {', '.join(domain)}"
+                f"{where}: {parent} has no label {label!r}{suggestion(label, domain)}; "
+                f"its labels are {', '.join(domain)}"
             )
         place = place * len(domain) + domain.index(label)
     return place

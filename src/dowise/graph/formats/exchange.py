@@ -100,15 +100,24 @@ def _causal_graph(graph: networkx.Graph[Any], labels: Mapping[Hashable, object])
 def _marked_edges(graph: Any) -> list[tuple[Hashable, Hashable, bool]]:
     """Every edge, with whether it is marked as bidirected."""
 
-    def marked(data: Mapping[str, object]) -> bool:
-        return bool(data.get("bidirected")) or data.get("dir") == "both"
+    keyed = graph.is_multigraph()
+    edges = graph.edges(keys=True, data=True) if keyed else graph.edges(data=True)
+    marked: list[tuple[Hashable, Hashable, bool]] = []
+    for cause, effect, *key, data in edges:
+        direction = data.get("dir", "forward")
+        if direction not in ("forward", "back", "both"):
+            raise DowiseError(
+                f"the edge from {cause!r} to {effect!r} has dir={direction!r}: use forward, back, "
+                "or both for a bidirected edge"
+            )
+        tied = key == ["bidirected"] or direction == "both" or _says_yes(data.get("bidirected"))
+        ends = (effect, cause) if direction == "back" else (cause, effect)
+        marked.append((*ends, tied))
+    return marked
 
-    if graph.is_multigraph():
-        return [
-            (cause, effect, key == "bidirected" or marked(data))
-            for cause, effect, key, data in graph.edges(keys=True, data=True)
-        ]
-    return [(cause, effect, marked(data)) for cause, effect, data in graph.edges(data=True)]
+
+def _says_yes(mark: object) -> bool:
+    return mark.lower() in ("1", "true", "yes") if isinstance(mark, str) else bool(mark)
 
 
 def _syntax_problem(message: str) -> InputSyntaxError:

@@ -1,4 +1,4 @@
-"""Reading a file so that whatever is wrong with it is said with its path."""
+"""Reading and writing files so that whatever goes wrong is said with the path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from dowise.errors import DowiseError
 
-__all__ = ["existing_file", "read_file"]
+__all__ = ["existing_file", "read_file", "write_file"]
 
 Result = TypeVar("Result")
 
@@ -16,10 +16,13 @@ Result = TypeVar("Result")
 def existing_file(path: str | Path) -> Path:
     """The path, once it is known to lead to a file."""
     path = Path(path)
-    if path.is_dir():
-        raise DowiseError(f"{path} is a folder: give the path of a file in it")
-    if not path.exists():
-        raise DowiseError(f"{path}: there is no such file")
+    try:
+        if path.is_dir():
+            raise DowiseError(f"{path} is a folder: give the path of a file in it")
+        if not path.exists():
+            raise DowiseError(f"{path}: there is no such file")
+    except OSError as error:  # a name too long, a folder that may not be looked into
+        raise DowiseError(f"{str(path)[:80]}: can't be read ({error.strerror})") from None
     return path
 
 
@@ -43,3 +46,13 @@ def read_file(path: str | Path, parse: Callable[[str], Result]) -> Result:
     except DowiseError as error:
         error.args = (f"{path}: {error}",)
         raise
+
+
+def write_file(path: str | Path, text: str) -> None:
+    """Write a text as UTF-8, with the line ends that it has."""
+    try:
+        Path(path).write_bytes(text.encode())
+    except UnicodeEncodeError as error:
+        raise DowiseError(f"{path}: {error.object[error.start]!r} can't be written") from None
+    except OSError as error:
+        raise DowiseError(f"{path}: can't be written ({error.strerror})") from None

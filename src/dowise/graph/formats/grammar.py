@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from dowise.errors import InputSyntaxError
+from dowise.errors import DowiseError, InputSyntaxError
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Transformer
@@ -31,6 +31,8 @@ def parse_with(
     """
     from lark.exceptions import UnexpectedEOF, UnexpectedInput, VisitError
 
+    if not isinstance(text, str):
+        raise DowiseError(f"{what}: expected a text, not a {type(text).__name__}")
     try:
         tree = _parser(grammar).parse(text)
     except UnexpectedInput as error:
@@ -50,7 +52,11 @@ def parse_with(
     try:
         return transformer.transform(tree)
     except VisitError as error:
+        if isinstance(error.orig_exc, RecursionError):
+            raise InputSyntaxError(f"{what}: the braces are nested too deeply") from None
         raise error.orig_exc from None
+    except RecursionError:
+        raise InputSyntaxError(f"{what}: the braces are nested too deeply") from None
 
 
 def bare_text(text: str) -> str:

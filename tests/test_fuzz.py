@@ -1,0 +1,67 @@
+"""Whatever text is thrown at a reader: a result or a DowiseError, never another exception."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dowise import CausalGraph, DowiseError, Intervention
+from dowise.graph.formats.bif import parse_bif
+from dowise.problem.files import parse_problem
+
+READERS = {
+    "text": (CausalGraph.parse, ["A", "B", "->", "<->", "<-", ";", "\n", '"', "#", "--", " "]),
+    "dot": (
+        CausalGraph.from_dot,
+        ["digraph", "{", "}", "A", "->", "[", "]", "dir=both", ";", '"', "subgraph", "<b>", ":"],
+    ),
+    "dagitty": (
+        CausalGraph.from_dagitty,
+        ["dag", "{", "}", "A", "B", "->", "<->", "[latent]", "[e]", '"', "bb=", ";"],
+    ),
+    "gml": (
+        CausalGraph.from_gml,
+        ["graph [", "]", "directed 1", "node [", "id 0", 'label "A"', "edge [", "source 0", "\n"],
+    ),
+    "bif": (
+        parse_bif,
+        ["network n {}", "variable", "A", "{", "}", "type discrete [ 2 ] { a, b };", "probability",
+         "(", ")", "|", "table", "0.5,", "0.5;", "default", "9" * 5000],
+    ),
+    "do": (Intervention.parse, ["do(", ")", "X", "=", "1", ",", '"', " ", "\\"]),
+    "toml": (
+        parse_problem,
+        ['graph = "A -> B"\n', 'reward = "B"\n', "context = ", '["A"]', "[[1]]", "[domains]\n",
+         "A = 1\n", "[reward_values]\n", '"0" = 1e999\n', "arms = ", '["do(A=1)"]', "\n"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", READERS)
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_readers_never_fail_in_another_way(reader, data):
+    read, pieces = READERS[reader]
+    piece = st.sampled_from(pieces) | st.text(max_size=3)
+    text = data.draw(st.lists(piece, max_size=25).map(" ".join) | st.text())
+    with suppress(DowiseError):
+        read(text)
+
+
+@pytest.mark.parametrize("reader", ["dot", "dagitty"])
+@pytest.mark.parametrize("depth", [300, 3000])
+def test_deep_nesting_is_no_traceback(reader, depth):
+    read, pieces = READERS[reader]
+    text = pieces[0] + "{" * depth + "A" + "}" * depth
+    with suppress(DowiseError):
+        assert read(text).variables == ("A",)
+
+
+def test_a_table_of_too_many_parents_is_refused():
+    parents = [f"P{i}" for i in range(70)]
+    lines = [f"variable {p} {{ type discrete [ 1 ] {{ a }}; }}" for p in [*parents, "X"]]
+    lines += [f"probability ( {p} ) {{ table 1.0; }}" for p in parents]
+    lines += [f"probability ( X | {', '.join(parents)} ) {{ default 1.0; }}"]
+    with pytest.raises(DowiseError, match="the table of 'X' is too large: 70 parents"):
+        parse_bif("\n".join(lines))
