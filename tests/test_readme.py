@@ -14,23 +14,30 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-def block(language):
-    return re.search(rf"```{language}\n(.*?)```", README, re.DOTALL)[1]
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def run_python(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def test_the_example_prints_what_it_says():
-    done = subprocess.run(
-        [sys.executable, "-c", block("python")], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == block("text")
-    assert len(block("python").strip().splitlines()) <= 12
+    example, expected = blocks("python")[0], blocks("text")[0]
+    assert run_python(example) == expected
+    assert len(example.strip().splitlines()) <= 12
+
+
+def test_the_examples_one_after_the_other_print_what_they_say():
+    assert run_python("\n".join(blocks("python"))) == "".join(blocks("text"))
 
 
 @pytest.mark.parametrize(
     "line", [line for line in README.splitlines() if re.match(r"dowise \w+", line)]
 )
 def test_the_commands_run_as_written(line, tmp_path, monkeypatch):
-    (tmp_path / "ward.toml").write_text(block("toml"), "utf-8")
+    (tmp_path / "ward.toml").write_text(blocks("toml")[0], "utf-8")
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, line.partition("#")[0].split()[1:])
     assert result.exit_code == 0, result.output
@@ -51,5 +58,6 @@ def test_the_paper_map_names_tests_and_code_that_exist():
     page = (ROOT / "docs" / "paper-map.md").read_text("utf-8")
     for path in re.findall(r"`((?:graph|problem|belief)/[\w/]+\.py)", page):
         assert (ROOT / "src" / "dowise" / path).exists() or (ROOT / "tests" / path).exists(), path
-    for path, name in re.findall(r"`([\w/]+/test_\w+\.py)::(test_\w+?)_?[…`]", page):
-        assert f"def {name}" in (ROOT / "tests" / path).read_text("utf-8"), name
+    tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    for name in re.findall(r"(?<![\w/])(test_\w+?)_?(?=[…`])", page):
+        assert f"def {name}" in tests, name

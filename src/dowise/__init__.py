@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dowise.belief import Belief as Belief
     from dowise.errors import DowiseError as DowiseError
     from dowise.graph import CausalGraph as CausalGraph
     from dowise.problem import Intervention as Intervention
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from dowise.problem import load_problem as load_problem
 
 _HOME = {
+    "Belief": "dowise.belief",
     "CausalGraph": "dowise.graph",
     "DowiseError": "dowise.errors",
     "Intervention": "dowise.problem",

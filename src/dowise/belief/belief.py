@@ -1,0 +1,244 @@
+"""What is known of the CPTs, and what follows for every arm.
+
+The posterior of section 4: each row of each CPT has an independent Dirichlet distribution whose
+parameters are the prior counts plus how often each value was seen, equations (2) and (3). Every
+observation teaches about every arm, because the arms share the CPTs.
+
+>>> from dowise.problem import load_problem
+>>> belief = Belief(load_problem("task1"))
+>>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
+>>> belief.mean_rewards().round(3).tolist()          # do(), do(X=0), do(X=1)
+[0.556, 0.5, 0.611]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief.compiled import kernels
+from dowise.belief.observe import MISSING, encode_frame, encode_outcome, entries_seen
+from dowise.belief.prior import Prior, prior_counts
+from dowise.belief.program import Program, compile_program
+from dowise.belief.tables import Tables
+from dowise.errors import DowiseError, suggestion
+from dowise.graph.formats.files import read_file, write_file
+from dowise.problem import Problem
+from dowise.problem.problem import ArmLike
+from dowise.problem.values import label_of
+
+__all__ = ["Belief"]
+
+Context = Mapping[str, object] | None
+Random = np.random.Generator | int
+
+# All values of a block of lanes should fit in the second-level cache of a core.
+_CACHE = 512 * 1024
+_LARGEST_BLOCK, _SMALLEST_BLOCK = 256, 16
+
+
+class Belief:
+    """A Dirichlet posterior over every CPT row of a problem.
+
+    `prior` is the Dirichlet parameter of every entry, or a mapping from variable to counts (see
+    `dowise.belief.prior`), or the path of a TOML file with such a mapping. The graph must have no
+    bidirected edges.
+    """
+
+    def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
+        self.problem = problem
+        self.tables = Tables(problem)
+        self.program: Program = compile_program(problem, self.tables)
+        self.counts: NDArray[np.float64] = prior_counts(self.tables, prior)
+        """The Dirichlet parameter of every CPT entry: prior plus observed; see `Tables`."""
+        self._context_strides = self.tables.strides[self.program.row_variables]
+        self._row_entries: dict[tuple[int, ...], NDArray[np.int64]] = {}
+        labels = problem.domains[problem.reward]
+        self._worth = np.array([problem.reward_values[label] for label in labels])
+
+    # -- learning -----------------------------------------------------------------------------
+
+    def update(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
+        """Learn from one outcome of an intervention on manipulable variables.
+
+        `outcome` maps variables, the context among them, to values; variables that the arm set may
+        be absent. A family (a variable and its parents) counts only where all of it was seen. That
+        is exact if whether a value is missing does not depend on the values of its family that are
+        not seen (they are missing at random); what was seen of an incomplete family is not used.
+        A bad outcome is an error and changes nothing.
+        """
+        played = self.problem.intervention(arm)
+        codes = encode_outcome(self.problem, played, outcome)
+        was_set = [name in played for name in self.tables.variables]
+        for v, family in enumerate(self.tables.families):
+            if was_set[v] or any(codes[u] == MISSING for u in family):
+                continue
+            strides = self.tables.strides[v]
+            self.counts[self.tables.starts[v] + sum(codes[u] * strides[u] for u in family)] += 1
+
+    def update_many(self, frame: Any, arm: ArmLike | None = None) -> None:
+        """Learn from a table of past records: a pandas or pyarrow table, or a mapping of columns.
+
+        A column `arm` holds each record's intervention as text, "do(X=1)"; without it all records
+        are of `arm`, or of do() where that is not given. A variable without a column is missing.
+        """
+        played = None if arm is None else self.problem.intervention(arm)
+        codes, was_set = encode_frame(self.problem, frame, played)
+        seen = entries_seen(self.tables, codes, was_set)
+        self.counts += np.bincount(seen, minlength=self.tables.entries)
+
+    # -- what it says -------------------------------------------------------------------------
+
+    def mean_cpts(self) -> dict[str, NDArray[np.float64]]:
+        """The posterior mean of every CPT: axes the parents in the order of names, then itself."""
+        means = self.tables.normalised(self.counts)
+        return {name: self.tables.view(means, name).copy() for name in self.tables.variables}
+
+    def mean_distributions(self, context: Context = None) -> NDArray[np.float64]:
+        """P(Y = y | do(arm), c), averaged over the posterior: an array (arms, values of Y).
+
+        Exact: a monomial of the program has one entry of each CPT, and rows are independent, so the
+        mean of the polynomial is the polynomial at the mean CPTs.
+        """
+        program = self.program
+        values = np.empty((program.slots, 1))
+        values[0] = 1.0
+        means = self.tables.normalised(self.counts)
+        rows = self.row_entries(context)
+        for entry, slot, size in zip(rows, program.row_slots, program.row_sizes, strict=True):
+            values[slot : slot + size, 0] = means[entry : entry + size]
+        kernels().run_program(
+            values, 1, program.outputs, program.starts, program.lefts, program.rights
+        )
+        return _with_first_value(values[program.results, 0])
+
+    def mean_rewards(self, context: Context = None) -> NDArray[np.float64]:
+        """The exact posterior mean reward of every arm, in the user's units."""
+        rewards: NDArray[np.float64] = self.mean_distributions(context) @ self._worth
+        return rewards
+
+    def draw_distributions(
+        self, context: Context, samples: int, rng: Random
+    ) -> NDArray[np.float32]:
+        """P(Y = y | do(arm), c) under draws from the posterior: (arms, values of Y, samples)."""
+        return _with_first_value(self._draw(context, samples, rng))
+
+    def draw_rewards(self, context: Context, samples: int, rng: Random) -> NDArray[np.float32]:
+        """The mean reward of every arm under draws from the posterior: (arms, samples).
+
+        In the user's units and in single precision. All arms of one draw share its CPTs.
+        """
+        drawn = self._draw(context, samples, rng)
+        first, rest = self._worth[0], (self._worth[1:] - self._worth[0]).astype(np.float32)
+        if len(rest) == 1:
+            rewards = drawn[:, 0]
+            if rest[0] != 1 or first != 0:
+                rewards *= rest[0]
+                rewards += np.float32(first)
+            return rewards
+        weighted: NDArray[np.float32] = np.einsum("avs,v->as", drawn, rest)
+        return weighted + np.float32(first)
+
+    def probability_best(self, context: Context, samples: int, rng: Random) -> NDArray[np.float64]:
+        """p*(a): how often each arm is best among draws; ties go to the first arm."""
+        best = self.draw_rewards(context, samples, rng).argmax(axis=0)
+        return np.bincount(best, minlength=len(self.problem.arms)) / samples
+
+    def reward_intervals(
+        self, context: Context = None, level: float = 0.95, samples: int = 10_000, rng: Random = 0
+    ) -> NDArray[np.float64]:
+        """Central credible intervals of every arm's mean reward, from draws: (arms, 2)."""
+        if not 0 < level < 1:
+            raise DowiseError(f"level={level!r} must be between 0 and 1, such as 0.95")
+        tail = (1 - level) / 2
+        rewards = self.draw_rewards(context, samples, rng)
+        return np.quantile(rewards.astype(np.float64), [tail, 1 - tail], axis=1).T
+
+    # -- the current context ------------------------------------------------------------------
+
+    def context_codes(self, context: Context) -> tuple[int, ...]:
+        """The positions of the context's values, in the order of names."""
+        given = context or {}
+        for name in given:
+            if name not in self.problem.context:
+                raise DowiseError(
+                    f"{name!r} is not a context variable"
+                    f"{suggestion(str(name), self.problem.context)}"
+                )
+        codes = []
+        for name in self.problem.context:
+            domain = self.problem.domains[name]
+            label = label_of(name, given.get(name), domain)
+            if label is None:
+                raise DowiseError(
+                    f"the context has no value for {name}: give all of "
+                    f"{', '.join(self.problem.context)}"
+                )
+            codes.append(domain.index(label))
+        return tuple(codes)
+
+    def row_entries(self, context: Context) -> NDArray[np.int64]:
+        """Where the program's rows start in `counts` under this context.
+
+        The context-conditioned posterior of section 4 differs from the posterior only in the rows
+        of the context variables themselves, and no arm's reward depends on those.
+        """
+        codes = self.context_codes(context)
+        if codes not in self._row_entries:
+            numbers = [self.tables.number[name] for name in self.problem.context]
+            shift = self._context_strides[:, numbers] @ np.array(codes, dtype=np.int64)
+            self._row_entries[codes] = self.program.row_entries + shift
+        return self._row_entries[codes]
+
+    def _draw(self, context: Context, samples: int, rng: Random) -> NDArray[np.float32]:
+        """(arms, values of Y but the first, samples)."""
+        if isinstance(samples, bool) or samples < 1:
+            raise DowiseError(f"samples={samples!r}: draw at least one")
+        rows = self.row_entries(context)
+        generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+        key0, key1 = generator.bit_generator.random_raw(2)
+        program = self.program
+        block = _CACHE // (4 * program.slots) // 16 * 16
+        block = min(max(block, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+        out = np.empty((*program.results.shape, samples), dtype=np.float32)
+        kernels().draw_results(
+            key0, key1, self.counts, rows, program.row_slots, program.row_sizes,
+            program.outputs, program.starts, program.lefts, program.rights, program.results,
+            block, program.slots, out,
+        )  # fmt: skip
+        return out
+
+    # -- keeping it ---------------------------------------------------------------------------
+
+    def copy(self) -> Belief:
+        """A belief that learns on its own from here; what never changes is shared."""
+        twin = object.__new__(Belief)
+        twin.__dict__ |= self.__dict__
+        twin.counts = self.counts.copy()
+        return twin
+
+    def save(self, path: str | Path) -> None:
+        """Write the belief to a JSON file; `dowise.belief.storage` documents the format."""
+        from dowise.belief.storage import to_json
+
+        write_file(path, to_json(self))
+
+    @classmethod
+    def load(cls, path: str | Path, problem: Problem) -> Belief:
+        """Read a belief of this problem back from the file that `save` wrote."""
+        from dowise.belief.storage import from_json
+
+        return read_file(path, lambda text: from_json(text, problem))
+
+    def __repr__(self) -> str:
+        return f"<Belief about {self.problem!r}>"
+
+
+def _with_first_value(others: NDArray[Any]) -> NDArray[Any]:
+    """Put the probability of the reward's first value, one minus the others, in front."""
+    first = 1 - others.sum(axis=1, keepdims=True)
+    return np.concatenate([np.maximum(first, 0), others], axis=1)

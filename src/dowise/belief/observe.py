@@ -1,0 +1,159 @@
+"""From what was seen to counts: outcomes and tables of past records, checked and encoded.
+
+An encoded record holds for each variable the position of its value in the domain, or −1 where the
+value is missing. A family (a variable and its parents) counts where all of it was seen and the arm
+did not set the variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief.tables import Tables
+from dowise.errors import DowiseError, suggestion
+from dowise.problem import Intervention, Problem
+from dowise.problem.values import label_of, text_of
+
+__all__ = ["MISSING", "encode_frame", "encode_outcome", "entries_seen"]
+
+MISSING = -1
+
+Codes = NDArray[np.int64]
+
+
+def encode_outcome(problem: Problem, arm: Intervention, outcome: Mapping[str, object]) -> list[int]:
+    """One record: what was seen, with the values that the arm set."""
+    for name in outcome:
+        if name not in problem.graph:
+            raise DowiseError(
+                f"the outcome names {name!r}, which is no variable of the problem"
+                f"{suggestion(str(name), problem.graph.variables)}"
+            )
+    codes: list[int] = []
+    for name in problem.graph.variables:
+        domain = problem.domains[name]
+        label = label_of(name, outcome.get(name), domain)
+        if name in arm:
+            _refuse_contradiction(arm, name, label)
+            label = arm[name]
+        codes.append(MISSING if label is None else domain.index(label))
+    return codes
+
+
+def encode_frame(
+    problem: Problem, frame: Any, arm: Intervention | None
+) -> tuple[Codes, NDArray[np.bool_]]:
+    """A table of records: codes and, for the same cells, whether the arm set the variable.
+
+    Both arrays have a row for each variable and a column for each record.
+    """
+    columns = {str(name): frame[name] for name in _column_names(frame)}
+    sizes = {len(column) for column in columns.values()} or {0}
+    if len(sizes) > 1:
+        raise DowiseError(f"the table has columns of different lengths: {sorted(sizes)}")
+    size = sizes.pop()
+    for name in columns:
+        if name != "arm" and name not in problem.graph:
+            raise DowiseError(
+                f"the table has a column {name!r}, which is no variable of the problem"
+                f"{suggestion(name, problem.graph.variables)}: rename or drop it"
+            )
+    codes = np.full((len(problem.graph), size), MISSING, dtype=np.int64)
+    was_set = np.zeros(codes.shape, dtype=bool)
+    for v, name in enumerate(problem.graph.variables):
+        if name in columns:
+            domain = problem.domains[name]
+            kinds, values = _distinct(columns[name])
+            labels = [_label(name, value, domain, kinds, i) for i, value in enumerate(values)]
+            places = [MISSING if x is None else domain.index(x) for x in labels]
+            codes[v] = np.array([*places, MISSING], dtype=np.int64)[kinds]
+    if "arm" in columns:
+        if arm is not None:
+            raise DowiseError("the table has a column 'arm': leave the argument arm out")
+        kinds, texts = _distinct(columns["arm"])
+        if (kinds == MISSING).any():
+            row = int(np.flatnonzero(kinds == MISSING)[0])
+            raise DowiseError(
+                f"row {row} of the table has no arm: write do() where nothing was set"
+            )
+        arms = [problem.intervention(str(text)) for text in texts]
+    else:
+        kinds, arms = np.zeros(size, dtype=np.int64), [arm or Intervention()]
+    for kind, played in enumerate(arms):
+        if not played:
+            continue
+        rows = np.flatnonzero(kinds == kind)
+        for name, label in played.items():
+            v, place = problem.graph.variables.index(name), problem.domains[name].index(label)
+            against = rows[(codes[v, rows] != MISSING) & (codes[v, rows] != place)]
+            if len(against):
+                seen = problem.domains[name][codes[v, against[0]]]
+                _refuse_contradiction(played, name, seen, f"row {against[0]} of the table: ")
+            codes[v, rows] = place
+            was_set[v, rows] = True
+    return codes, was_set
+
+
+def entries_seen(tables: Tables, codes: Codes, was_set: NDArray[np.bool_]) -> Codes:
+    """The flat CPT entries that the records count in, once for each time."""
+    seen = []
+    for v, family in enumerate(tables.families):
+        entries = np.full(codes.shape[1], tables.starts[v])
+        complete = ~was_set[v]
+        for u in family:
+            entries += codes[u] * tables.strides[v, u]
+            complete &= codes[u] != MISSING
+        seen.append(entries[complete])
+    return np.concatenate(seen)
+
+
+def _refuse_contradiction(arm: Intervention, name: str, label: str | None, where: str = "") -> None:
+    if label is not None and label != arm[name]:
+        raise DowiseError(
+            f"{where}{arm} set {name}={arm[name]}, but the outcome has {name}={label}"
+        )
+
+
+def _label(
+    name: str, value: object, domain: tuple[str, ...], kinds: Codes, kind: int
+) -> str | None:
+    try:
+        return label_of(name, value, domain)
+    except DowiseError as error:
+        row = int(np.flatnonzero(kinds == kind)[0])
+        raise DowiseError(f"row {row} of the table: {error}") from None
+
+
+def _column_names(frame: Any) -> list[Any]:
+    """The columns of a pandas or pyarrow table, or the keys of a mapping of columns."""
+    if hasattr(frame, "column_names"):
+        return list(frame.column_names)
+    if hasattr(frame, "columns"):
+        return list(frame.columns)
+    if isinstance(frame, Mapping):
+        return list(frame)
+    raise DowiseError(
+        f"a {type(frame).__name__} is no table: give a pandas DataFrame, a pyarrow Table or a "
+        "mapping from column to values"
+    )
+
+
+def _distinct(column: Any) -> tuple[Codes, list[object]]:
+    """(kinds, values): column[i] is values[kinds[i]], and missing where kinds[i] is −1."""
+    if hasattr(column, "dictionary_encode"):  # pyarrow
+        encoded = column.dictionary_encode()
+        encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
+        kinds = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False)
+        return kinds.astype(np.int64), encoded.dictionary.to_pylist()
+    if hasattr(column, "factorize"):  # pandas
+        kinds, values = column.factorize()
+        return kinds.astype(np.int64), list(values)
+    places: dict[object, int] = {}
+    kinds = np.array([places.setdefault(value, len(places)) for value in column], dtype=np.int64)
+    values = list(places)
+    missing = [kind for kind, value in enumerate(values) if text_of(value) is None]
+    return np.where(np.isin(kinds, missing), MISSING, kinds), values

@@ -1,0 +1,130 @@
+"""The reward program: equal to brute force, no larger than need be, refused where hopeless."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from brute_force import mean_reward, random_cpts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import cases
+
+from dowise import CausalGraph, DowiseError, Problem, load_problem
+from dowise.belief import Belief
+from dowise.belief.elimination import elimination_order
+from dowise.belief.kernels import run_program
+
+
+def evaluate(belief, cpts, context, dtype):
+    """Run the program at given CPTs: P(Y = y) for y = 1, 2, …, for every arm."""
+    program = belief.program
+    flat = belief.tables.flatten(cpts)
+    values = np.full((program.slots, 1), np.nan, dtype=dtype)
+    values[0] = 1
+    rows = belief.row_entries(context)
+    for entry, slot, size in zip(rows, program.row_slots, program.row_sizes, strict=True):
+        values[slot : slot + size, 0] = flat[entry : entry + size]
+    run_program(values, 1, program.outputs, program.starts, program.lefts, program.rights)
+    return values[program.results, 0]
+
+
+def rewards(belief, cpts, context, dtype=np.float64):
+    labels = belief.problem.domains[belief.problem.reward]
+    worth = np.array([belief.problem.reward_values[label] for label in labels])
+    return worth[0] + evaluate(belief, cpts, context, dtype) @ (worth[1:] - worth[0])
+
+
+@given(cases(max_size=6, bidirected=False), st.data())
+@settings(deadline=None, max_examples=80)
+def test_rewards_equal_brute_force(case, data):
+    graph, reward, context, hidden = case
+    sizes = {name: data.draw(st.integers(2, 3)) for name in graph}
+    domains = {name: [str(i) for i in range(size)] for name, size in sizes.items()}
+    worth = {label: data.draw(st.integers(-3, 9)) for label in domains[reward]}
+    if len(set(worth.values())) == 1:
+        worth["0"] = 10
+    kind = data.draw(st.sampled_from(["pomis", "all"]))
+    problem = Problem(graph, reward, context, hidden, domains, worth, arms=kind)
+    belief = Belief(problem)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    cpts = random_cpts(problem, rng)
+    seen = {name: int(rng.integers(sizes[name])) for name in context}
+    truth = [mean_reward(problem, cpts, arm, seen) for arm in problem.arms]
+    np.testing.assert_allclose(rewards(belief, cpts, seen), truth, rtol=0, atol=1e-12)
+    single = rewards(belief, cpts, seen, np.float32)
+    np.testing.assert_allclose(single, truth, rtol=0, atol=1e-5)
+
+
+def test_arms_of_ones_own_need_only_their_rows():
+    graph = CausalGraph.parse("Z -> X -> Y; Z -> Y")
+    everything = Belief(Problem(graph, "Y", non_manipulable="Z"))
+    one_arm = Belief(Problem(graph, "Y", non_manipulable="Z", arms=["do(X=1)"]))
+    assert len(everything.program.row_slots) == 7
+    assert len(one_arm.program.row_slots) == 3  # P(z) and P(Y | X=1, z)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    # Counted by hand from the graphs: task2 never draws X1's rows, and half of X2's and Y's
+    # belong to the other context; task3 draws 1 + 1 + 2 + 2 + 2 + 16.
+    [("task1", 1 + 2 + 4), ("task2", 1 + 4 + 4), ("task3", 24), ("healthcare", 1 + 8 + 8)],
+)
+def test_only_rows_that_some_arm_can_reach_are_drawn(name, rows):
+    assert len(Belief(load_problem(name)).program.row_slots) == rows
+
+
+def test_arms_of_several_sets_share_what_they_can():
+    # 12 sums of two products for do(X1, X2), and do(X2) starts from the eight inner ones.
+    program = Belief(load_problem("task3")).program
+    alone = sum(
+        Belief(Problem(
+            load_problem("task3").graph, "Y", "C", ["Z1", "Z2"],
+            arms=[arm for arm in load_problem("task3").arms if arm.variables == names],
+        )).program.multiplications
+        for names in load_problem("task3").intervention_sets
+    )  # fmt: skip
+    assert program.multiplications < alone
+
+
+def test_slots_are_used_again():
+    chain = CausalGraph([(f"V{i:02}", f"V{i + 1:02}") for i in range(30)])
+    problem = Problem(chain, "V30", non_manipulable=[f"V{i:02}" for i in range(1, 30)])
+    program = Belief(problem).program
+    inputs = int(program.row_sizes.sum())
+    assert program.slots - 1 - inputs < len(program.outputs) / 4
+
+
+def test_hidden_common_causes_are_refused_with_a_reason():
+    problem = Problem(CausalGraph.parse("X -> Y; X <-> Y"), "Y")
+    with pytest.raises(DowiseError, match=r"X <-> Y share a hidden cause.*observed"):
+        Belief(problem)
+
+
+def test_a_cpt_that_does_not_fit_is_refused_by_name():
+    wide = CausalGraph([*((f"P{i:02}", "W") for i in range(40)), ("X", "Y")])
+    with pytest.raises(DowiseError, match=r"W with its 40 parents alone has 2.2e\+12"):
+        Belief(Problem(wide, "Y", non_manipulable=[v for v in wide if v not in ("X", "Y")]))
+
+
+def test_an_entangled_problem_is_refused_with_its_cost_before_any_work():
+    # A ladder of hidden variables, each caused by four of the rung before: a wide elimination.
+    rung, rungs = 26, 3
+    edges = [
+        (f"R{r}-{i:02}", f"R{r + 1}-{(i + k * k) % rung:02}")
+        for r in range(rungs - 1)
+        for i in range(rung)
+        for k in range(4)
+    ]
+    last = [f"R{rungs - 1}-{i:02}" for i in range(rung)]
+    edges += [(a, b) for a, b in pairwise(last)] + [(last[-1], "Y"), ("X", "Y")]
+    graph = CausalGraph(edges)
+    with pytest.raises(DowiseError, match=r"take about \d\.\de\+\d+ multiplications a draw"):
+        Belief(Problem(graph, "Y", non_manipulable=[v for v in graph if v not in ("X", "Y")]))
+
+
+def test_elimination_order_prefers_what_fills_least():
+    # A star: eliminating the leaves first costs next to nothing.
+    star = [frozenset({0, leaf}) for leaf in range(1, 6)]
+    order, cost = elimination_order(star, [0, 1, 2, 3, 4, 5], [2] * 6)
+    assert order[:4] == (1, 2, 3, 4)
+    assert cost < 2**6
