@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,8 @@ class _PlainSpeaking(click.Group):
             if error.errno == errno.EPIPE:
                 raise  # the reader has seen enough; click leaves quietly
             message = f"the output can't be written: {error.strerror}"
+            # What is still in the buffer would fail again when Python exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
         click.echo(message, err=True)
         return context.exit(2)
