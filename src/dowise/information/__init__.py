@@ -1,0 +1,21 @@
+"""What an arm costs and what it teaches: Δ, g, and the ratio that IDS minimises."""
+
+from dowise.information.divergence import minimise_kl, project_to_box
+from dowise.information.estimates import Estimate, estimate
+from dowise.information.intervals import Interval, Radii, delta_interval, gain_interval, radii
+from dowise.information.ratio import IDSAction, information_ratio, minimise_ratio
+
+__all__ = [
+    "Estimate",
+    "IDSAction",
+    "Interval",
+    "Radii",
+    "delta_interval",
+    "estimate",
+    "gain_interval",
+    "information_ratio",
+    "minimise_kl",
+    "minimise_ratio",
+    "project_to_box",
+    "radii",
+]

@@ -1,0 +1,99 @@
+"""Confidence intervals for Δ and g from N draws: Lemmas 3 and 4.
+
+Δ is a mean of numbers in [0, 1], so Hoeffding's inequality bounds it. g is a divergence between
+probabilities each of which Hoeffding bounds: the radii ε₁ (joint), ε₂ (best arm) and ε₃ (reward)
+hold for all of them at once with probability 1 − δ. From below, g is at least the smallest
+divergence that those boxes allow; from above, at most a χ² at their corners, and never more than
+log r for a reward of r values.
+
+Where we say more than the paper, or other than it:
+
+- Lemma 3 prints the radius √(2/N · log(2/δ)); its own proof gives half of that,
+  √(1/(2N) · log(2/δ)). The printed one is the default, `printed=False` takes the other.
+- Values are clipped to what is possible: Δ to [0, 1].
+- The upper bound on g does not close in on g as N grows: it tends to min(log r, χ²), and it is
+  log r as soon as one p*(a) is at most ε₂. The claim after Theorem 2 that its width shrinks like
+  √(1/N) does not hold. The estimate itself always lies inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.errors import DowiseError
+from dowise.information.divergence import minimise_kl
+from dowise.information.estimates import Estimate
+
+__all__ = ["Interval", "Radii", "delta_interval", "gain_interval", "radii"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """Lower and upper ends, arrays over arms."""
+
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
+class Radii:
+    """ε₁, ε₂ and ε₃ of the appendix."""
+
+    joint: float
+    best: float
+    outcome: float
+
+
+def radii(samples: int, arms: int, values: int, delta: float) -> Radii:
+    """The radii of Lemma 4 for r reward values; the printed ones at r = 2."""
+    _check(samples, delta)
+
+    def radius(events: float) -> float:
+        return sqrt(log(events / delta) / (2 * samples))
+
+    return Radii(radius(6 * values * arms**2), radius(6 * arms), radius(6 * values * arms))
+
+
+def delta_interval(
+    estimate: Estimate, delta: float, samples: int | None = None, printed: bool = True
+) -> Interval:
+    """Lemma 3: an interval for Δ(a), each arm's alone with probability 1 − delta.
+
+    `samples` asks for the radius that another number of draws would give.
+    """
+    n = estimate.samples if samples is None else samples
+    _check(n, delta)
+    radius = sqrt((2 if printed else 0.5) / n * log(2 / delta))
+    return Interval(
+        np.maximum(estimate.delta - radius, 0.0), np.minimum(estimate.delta + radius, 1.0)
+    )
+
+
+def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) -> Interval:
+    """Lemma 4: intervals for g(a) that hold for all arms at once with probability 1 − delta."""
+    arms, _, values = estimate.joint.shape
+    e = radii(estimate.samples if samples is None else samples, arms, values, delta)
+    joint, best, outcome = estimate.joint, estimate.best, estimate.outcomes
+    p_low, p_high = np.maximum(joint - e.joint, 0), np.minimum(joint + e.joint, 1)
+    best_low, best_high = np.maximum(best - e.best, 0), np.minimum(best + e.best, 1)
+    out_low, out_high = np.maximum(outcome - e.outcome, 0), np.minimum(outcome + e.outcome, 1)
+    q_low = best_low[None, :, None] * out_low[:, None, :]
+    q_high = best_high[None, :, None] * out_high[:, None, :]
+    low = [minimise_kl(*bounds) for bounds in zip(p_low, p_high, q_low, q_high, strict=True)]
+    with np.errstate(divide="ignore"):
+        ratios = np.where(q_low > 0, p_high**2 / np.where(q_low > 0, q_low, 1), np.inf)
+    high = np.clip(ratios.sum(axis=(1, 2)) - 1, 0, log(values))
+    return Interval(np.minimum(low, high), high)
+
+
+def _check(samples: int, delta: float) -> None:
+    if not 0 < delta < 1:
+        raise DowiseError(f"delta={delta!r} must be between 0 and 1, such as 0.05")
+    if samples < 1:
+        raise DowiseError(f"samples={samples!r} must be at least 1")

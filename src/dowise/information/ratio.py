@@ -1,0 +1,90 @@
+"""The information ratio and its minimiser: IDSAction of the appendix, in closed form.
+
+Ψ(π) = (πᵀΔ)² / πᵀg is convex in π, and a distribution on at most two arms attains its minimum
+(Russo & Van Roy 2014). On the pair (a, b), with q the probability of a, d = Δ_a − Δ_b and
+e = g_a − g_b, the derivative of (Δ_b + qd)² / (g_b + qe) vanishes at q = (eΔ_b − 2d g_b) / (de);
+it is compared with both ends, so no grid over q is needed. Conventions: 0/0 = 0 and x/0 = ∞.
+
+>>> minimise_ratio([0.2, 0.1], [0.0, 0.5])         # arm 1 is cheaper and teaches more
+IDSAction(first=1, second=1, probability=1.0)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dowise.errors import DowiseError
+
+__all__ = ["IDSAction", "information_ratio", "minimise_ratio"]
+
+NOTHING = 1e-12  # a gain of at most this is rounding, and counts as 0
+
+Floats = NDArray[np.float64]
+
+
+class IDSAction(NamedTuple):
+    """Play `first` with this probability, otherwise `second`; a pure choice is (a, a, 1.0)."""
+
+    first: int
+    second: int
+    probability: float
+
+
+def information_ratio(regret: ArrayLike, gain: ArrayLike) -> Floats:
+    """Ψ = Δ²/g, element by element, with 0/0 = 0 and x/0 = ∞."""
+    squared, known = np.broadcast_arrays(np.square(regret, dtype=np.float64), np.asarray(gain))
+    ratio = np.where(squared > 0, np.inf, 0.0)
+    np.divide(squared, known, out=ratio, where=known > 0)
+    return ratio
+
+
+def minimise_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
+    """The distribution over arms with the smallest information ratio.
+
+    Where no arm teaches anything, the arm with the least regret. Among equals a pure choice goes
+    before a mixed one, then the arms that come first.
+    """
+    regret, known = _checked(delta), _checked(gain)
+    if regret.shape != known.shape or regret.ndim != 1 or not len(regret):
+        raise DowiseError(
+            f"delta {regret.shape} and gain {known.shape}: give a number for each arm"
+        )
+    known = np.where(known <= NOTHING, 0.0, known)
+    if not known.any():
+        cheapest = int(regret.argmin())
+        return IDSAction(cheapest, cheapest, 1.0)
+
+    pure = information_ratio(regret, known)
+    single = int(pure.argmin())
+    q, mixed = _pairs(regret, known)
+    place = int(mixed.argmin())
+    first, second = divmod(place, len(regret))
+    if mixed[first, second] < pure[single]:
+        return IDSAction(first, second, float(q[first, second]))
+    return IDSAction(single, single, 1.0)
+
+
+def _pairs(regret: Floats, known: Floats) -> tuple[Floats, Floats]:
+    """For every pair a < b the inner stationary q and its ratio; ∞ where there is none."""
+    d = regret[:, None] - regret[None, :]
+    e = known[:, None] - known[None, :]
+    bend = d * e
+    above = e * regret[None, :] - 2 * d * known[None, :]
+    q = np.divide(above, bend, out=np.full_like(bend, -1.0), where=bend != 0)
+    inner = np.triu((q > 0) & (q < 1), k=1)
+    q = np.where(inner, q, 1.0)
+    ratio = information_ratio(
+        q * regret[:, None] + (1 - q) * regret[None, :],
+        q * known[:, None] + (1 - q) * known[None, :],
+    )
+    return q, np.where(inner, ratio, np.inf)
+
+
+def _checked(numbers: ArrayLike) -> Floats:
+    array = np.asarray(numbers, dtype=np.float64)
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise DowiseError(f"regrets and gains must be finite and not negative, not {numbers!r}")
+    return array

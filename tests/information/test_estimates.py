@@ -1,0 +1,97 @@
+"""Δ, g and p* from draws: against the formulas of Lemma 2 written out, and known cases."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dowise import DowiseError
+from dowise.information import estimate
+
+
+def by_the_book(distributions, worth):
+    """Lemma 2 with plain loops: (arms, values, samples)."""
+    arms, values, samples = distributions.shape
+    means = np.einsum("avs,v->as", distributions, worth)
+    best = [int(np.flatnonzero(means[:, i] == means[:, i].max())[0]) for i in range(samples)]
+    p_best = [best.count(a) / samples for a in range(arms)]
+    delta, gain = [], []
+    for a in range(arms):
+        delta.append(sum(means[best[i], i] - means[a, i] for i in range(samples)) / samples)
+        total = 0.0
+        for b in range(arms):
+            for y in range(values):
+                p_y = distributions[a, y].sum() / samples
+                joint = (
+                    sum(distributions[a, y, i] for i in range(samples) if best[i] == b) / samples
+                )
+                if joint > 0:
+                    total += joint * np.log(joint / (p_best[b] * p_y))
+        gain.append(total)
+    return np.array(delta), np.array(gain), np.array(p_best)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 4), st.integers(1, 12))
+@settings(deadline=None)
+def test_against_the_formulas_written_out(seed, arms, values, samples):
+    rng = np.random.default_rng(seed)
+    drawn = rng.dirichlet(np.ones(values), size=(arms, samples)).transpose(0, 2, 1)
+    worth = np.sort(rng.random(values))
+    found = estimate(drawn, values=worth)
+    for ours, theirs in zip(
+        (found.delta, found.gain, found.best), by_the_book(drawn, worth), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(1, 12))
+@settings(deadline=None)
+def test_two_values_are_the_same_in_both_forms(seed, arms, samples):
+    rewards = np.random.default_rng(seed).random((arms, samples))
+    short = estimate(rewards)
+    full = estimate(np.stack([1 - rewards, rewards], axis=1), values=[0, 1])
+    for name in ("delta", "gain", "best", "means", "joint", "outcomes"):
+        np.testing.assert_allclose(getattr(short, name), getattr(full, name), atol=1e-12)
+    assert (short.gain >= 0).all() and (short.delta >= 0).all()
+    assert short.best.sum() == pytest.approx(1)
+    assert (short.gain <= np.log(2) + 1e-12).all()
+
+
+def test_where_all_draws_agree_nothing_is_left_to_learn():
+    rng = np.random.default_rng(0)
+    low, high = rng.random((2, 1000)) * 0.4
+    found = estimate(np.stack([low, high + 0.5]).astype(np.float32))
+    assert found.gain.tolist() == [0.0, 0.0]
+    assert found.best.tolist() == [0.0, 1.0]
+
+
+def test_ties_go_to_the_first_arm():
+    assert estimate(np.full((3, 10), 0.5)).best.tolist() == [1, 0, 0]
+
+
+def test_thompson_sampling_never_pays_more_than_half_the_arms_per_nat():
+    """Corollary 1's proof: Ψ of Thompson Sampling ≤ K/2, always; also with few draws."""
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        arms, samples = rng.integers(2, 8), rng.integers(2, 60)
+        found = estimate(rng.beta(0.5, 0.5, size=(arms, samples)))
+        regret, gain = found.best @ found.delta, found.best @ found.gain
+        assert regret**2 <= arms / 2 * gain + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("rewards", "values", "message"),
+    [
+        ([0.5, 0.5], None, "give \\(arms, samples\\)"),
+        (np.zeros((2, 2, 3)), None, "give \\(arms, samples\\)"),
+        (np.zeros((2, 3)), [0, 1], "give \\(arms, samples\\)"),
+        (np.zeros((0, 3)), None, "give \\(arms, samples\\)"),
+        ([[0.5, 1.5]], None, "range from 0.5 to 1.5: scale them"),
+        ([[0.5, np.nan]], None, "scale them to"),
+        (np.full((1, 2, 3), 0.5), [0, 2], "2 numbers between 0 and 1"),
+        (np.full((1, 2, 3), 0.5), [0, 0.5, 1], "2 numbers between 0 and 1"),
+    ],
+)
+def test_bad_input_is_explained(rewards, values, message):
+    with pytest.raises(DowiseError, match=message):
+        estimate(rewards, values)

@@ -1,0 +1,109 @@
+"""Lemmas 3 and 4: radii as printed, both bounds as written, and what the paper gets loose."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from dowise import Belief, DowiseError, load_problem
+from dowise.information import delta_interval, estimate, gain_interval, minimise_kl, radii
+
+DELTA = 0.05 / (2 * 1000 * 9)
+
+
+def at_the_prior(name, samples, seed=0):
+    belief = Belief(load_problem(name))
+    context = dict.fromkeys(belief.problem.context, 0)
+    return estimate(belief.draw_rewards(context, samples, seed))
+
+
+def test_radii_are_those_of_the_appendix_for_two_values():
+    found = radii(samples=1000, arms=9, values=2, delta=0.01)
+    assert found.joint == pytest.approx(np.sqrt(np.log(12 * 81 / 0.01) / 2000))
+    assert found.best == pytest.approx(np.sqrt(np.log(6 * 9 / 0.01) / 2000))
+    assert found.outcome == pytest.approx(np.sqrt(np.log(12 * 9 / 0.01) / 2000))
+    assert radii(1000, 9, 3, 0.01).best == found.best
+    assert radii(1000, 9, 3, 0.01).outcome > found.outcome
+
+
+def test_lemma_3_as_printed_and_as_proved():
+    found = at_the_prior("task3", 1000)
+    printed, proved = delta_interval(found, 0.01), delta_interval(found, 0.01, printed=False)
+    radius = np.sqrt(2 / 1000 * np.log(2 / 0.01))
+    np.testing.assert_allclose(printed.high, np.minimum(found.delta + radius, 1))
+    np.testing.assert_allclose(printed.low, np.maximum(found.delta - radius, 0))
+    np.testing.assert_allclose(proved.high - found.delta, (printed.high - found.delta) / 2)
+
+
+def test_lemma_4_as_written_arm_by_arm():
+    found = at_the_prior("task1", 50_000)
+    arms, values, delta = 3, 2, 0.01
+    e = radii(50_000, arms, values, delta)
+    interval = gain_interval(found, delta)
+    for a in range(arms):
+        total, p, q = 0.0, [[], []], [[], []]
+        for b in range(arms):
+            for y in range(values):
+                joint, best, out = found.joint[a, b, y], found.best[b], found.outcomes[a, y]
+                low2, low3 = max(0, best - e.best), max(0, out - e.outcome)
+                total += min(1, joint + e.joint) ** 2 / (low2 * low3)
+                p[0].append(max(0, joint - e.joint))
+                p[1].append(min(1, joint + e.joint))
+                q[0].append(low2 * low3)
+                q[1].append(min(1, best + e.best) * min(1, out + e.outcome))
+        assert interval.high[a] == pytest.approx(min(np.log(2), max(0, total - 1)))
+        assert interval.low[a] == pytest.approx(minimise_kl(*p, *q), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare"])
+@pytest.mark.parametrize("samples", [2, 1000, 10**6, 10**10])
+def test_the_estimate_lies_inside(name, samples):
+    found = at_the_prior(name, 2000)
+    for interval, value in (
+        (gain_interval(found, DELTA, samples), found.gain),
+        (delta_interval(found, DELTA, samples), found.delta),
+    ):
+        assert (interval.low <= value + 1e-9).all() and (value <= interval.high + 1e-9).all()
+        assert (interval.low >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare"])
+def test_at_a_thousand_draws_the_intervals_say_nothing(name):
+    """The paper's N, T = 1000 and δ' = 0.05: [0, log 2] for every arm."""
+    found = at_the_prior(name, 1000)
+    interval = gain_interval(found, DELTA)
+    assert (interval.low == 0).all()
+    np.testing.assert_allclose(interval.high, np.log(2))
+
+
+def test_the_upper_bound_tends_to_chi_squared_not_to_the_gain():
+    """Refutes the claim after Theorem 2 that the interval closes in on g."""
+    found = at_the_prior("task1", 200_000)
+    product = found.best[None, :, None] * found.outcomes[:, None, :]
+    chi_squared = (found.joint**2 / product).sum(axis=(1, 2)) - 1
+    limit = gain_interval(found, DELTA, samples=10**16)
+    np.testing.assert_allclose(limit.high, np.minimum(chi_squared, np.log(2)), rtol=1e-3)
+    assert (limit.high > 1.3 * found.gain).all()
+    np.testing.assert_allclose(limit.low, found.gain, rtol=1e-3)
+
+
+def test_more_draws_and_a_larger_delta_give_narrower_intervals():
+    found = at_the_prior("task1", 20_000)
+    wide, narrow = (gain_interval(found, DELTA, n) for n in (10**5, 10**7))
+    assert (narrow.low >= wide.low).all() and (narrow.high <= wide.high + 1e-12).all()
+    strict, lax = (gain_interval(found, delta, 10**6) for delta in (1e-9, 0.5))
+    assert (lax.low >= strict.low).all() and (lax.high <= strict.high + 1e-12).all()
+
+
+def test_an_arm_that_is_never_best_leaves_the_upper_bound_at_its_cap():
+    found = at_the_prior("task1", 1000)
+    never = dataclasses.replace(found, best=np.array([0.0, 0.5, 0.5]))
+    np.testing.assert_allclose(gain_interval(never, 0.01, 10**9).high, np.log(2))
+
+
+@pytest.mark.parametrize(("delta", "samples"), [(0, 10), (1, 10), (-1, 10), (0.1, 0)])
+def test_bad_input_is_explained(delta, samples):
+    found = at_the_prior("task1", 10)
+    for interval in (delta_interval, gain_interval):
+        with pytest.raises(DowiseError, match="must be"):
+            interval(found, delta, samples)
