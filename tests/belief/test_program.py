@@ -18,7 +18,7 @@ from dowise.belief.kernels import run_program
 def evaluate(belief, cpts, context, dtype):
     """Run the program at given CPTs: P(Y = y) for y = 1, 2, …, for every arm."""
     program = belief.program
-    flat = belief.tables.flatten(cpts)
+    flat = np.concatenate([cpts[name].ravel() for name in belief.tables.variables])
     values = np.full((program.slots, 1), np.nan, dtype=dtype)
     values[0] = 1
     rows = belief.row_entries(context)
@@ -43,14 +43,21 @@ def test_rewards_equal_brute_force(case, data):
     worth = {label: data.draw(st.integers(-3, 9)) for label in domains[reward]}
     if len(set(worth.values())) == 1:
         worth["0"] = 10
-    kind = data.draw(st.sampled_from(["pomis", "all"]))
-    problem = Problem(graph, reward, context, hidden, domains, worth, arms=kind)
+    kind = data.draw(st.sampled_from(["pomis", "all", "some"]))
+    every = Problem(graph, reward, context, hidden, domains, worth, arms="all").arms
+    some = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=3, unique=True))
+    arms = some if kind == "some" else kind
+    problem = Problem(graph, reward, context, hidden, domains, worth, arms=arms)
     belief = Belief(problem)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     cpts = random_cpts(problem, rng)
     seen = {name: int(rng.integers(sizes[name])) for name in context}
     truth = [mean_reward(problem, cpts, arm, seen) for arm in problem.arms]
     np.testing.assert_allclose(rewards(belief, cpts, seen), truth, rtol=0, atol=1e-12)
+    belief.counts[:] = rng.gamma(2.0, size=belief.counts.size) + 0.1
+    means = belief.mean_cpts()
+    truth_of_means = [mean_reward(problem, means, arm, seen) for arm in problem.arms]
+    np.testing.assert_allclose(belief.mean_rewards(seen), truth_of_means, rtol=0, atol=1e-12)
     single = rewards(belief, cpts, seen, np.float32)
     np.testing.assert_allclose(single, truth, rtol=0, atol=1e-5)
 
@@ -84,6 +91,16 @@ def test_arms_of_several_sets_share_what_they_can():
         for names in load_problem("task3").intervention_sets
     )  # fmt: skip
     assert program.multiplications < alone
+
+
+def test_a_few_arms_on_many_variables_are_no_trouble():
+    levers = [f"X{i:02}" for i in range(40)]
+    chain = [f"H{i:02}" for i in range(40)]
+    edges = [*zip(levers, chain, strict=True), *pairwise(chain), (chain[-1], "Y")]
+    arms = [dict.fromkeys(levers, 0), dict.fromkeys(levers, 1)]
+    belief = Belief(Problem(CausalGraph(edges), "Y", non_manipulable=chain, arms=arms))
+    assert belief.program.multiplications < 1000
+    assert belief.mean_rewards().tolist() == [0.5, 0.5]
 
 
 def test_slots_are_used_again():

@@ -14,6 +14,7 @@ observation teaches about every arm, because the arms share the CPTs.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,14 @@ from dowise.errors import DowiseError, suggestion
 from dowise.graph.formats.files import read_file, write_file
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike
-from dowise.problem.values import label_of
+from dowise.problem.values import as_mapping, label_of
 
 __all__ = ["Belief"]
 
 Context = Mapping[str, object] | None
 Random = np.random.Generator | int
 
+MAX_BYTES = 16 * 2**30  # of one array of draws
 # All values of a block of lanes should fit in the second-level cache of a core.
 _CACHE = 512 * 1024
 _LARGEST_BLOCK, _SMALLEST_BLOCK = 256, 16
@@ -50,6 +52,11 @@ class Belief:
     """
 
     def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
+        if not isinstance(problem, Problem):
+            raise DowiseError(
+                f"a belief is about a Problem, not a {type(problem).__name__}: "
+                "make one with Problem(graph, reward) or load_problem(name)"
+            )
         self.problem = problem
         self.tables = Tables(problem)
         self.program: Program = compile_program(problem, self.tables)
@@ -67,9 +74,10 @@ class Belief:
 
         `outcome` maps variables, the context among them, to values; variables that the arm set may
         be absent. A family (a variable and its parents) counts only where all of it was seen. That
-        is exact if whether a value is missing does not depend on the values of its family that are
-        not seen (they are missing at random); what was seen of an incomplete family is not used.
-        A bad outcome is an error and changes nothing.
+        is valid as long as whether a family is complete does not depend on the variable's own
+        value, given its parents: a parent may be unseen more often for some values of the parents,
+        but not more often for some values of the child. What was seen of an incomplete family is
+        not used. A bad outcome is an error and changes nothing.
         """
         played = self.problem.intervention(arm)
         codes = encode_outcome(self.problem, played, outcome)
@@ -80,16 +88,20 @@ class Belief:
             strides = self.tables.strides[v]
             self.counts[self.tables.starts[v] + sum(codes[u] * strides[u] for u in family)] += 1
 
-    def update_many(self, frame: Any, arm: ArmLike | None = None) -> None:
+    def update_many(self, frame: Any, arm: ArmLike | None = None) -> int:
         """Learn from a table of past records: a pandas or pyarrow table, or a mapping of columns.
 
         A column `arm` holds each record's intervention as text, "do(X=1)"; without it all records
-        are of `arm`, or of do() where that is not given. A variable without a column is missing.
+        are of `arm`, or of do() where that is not given. (Where the graph itself has a variable
+        `arm`, the column is that variable.) A variable without a column is missing. Returns the
+        number of records. Of missing values `update` says when leaving them out is valid. A bad
+        table is an error and changes nothing.
         """
         played = None if arm is None else self.problem.intervention(arm)
         codes, was_set = encode_frame(self.problem, frame, played)
         seen = entries_seen(self.tables, codes, was_set)
         self.counts += np.bincount(seen, minlength=self.tables.entries)
+        return int(codes.shape[1])
 
     # -- what it says -------------------------------------------------------------------------
 
@@ -127,21 +139,19 @@ class Belief:
         """P(Y = y | do(arm), c) under draws from the posterior: (arms, values of Y, samples)."""
         return _with_first_value(self._draw(context, samples, rng))
 
-    def draw_rewards(self, context: Context, samples: int, rng: Random) -> NDArray[np.float32]:
+    def draw_rewards(self, context: Context, samples: int, rng: Random) -> NDArray[np.floating]:
         """The mean reward of every arm under draws from the posterior: (arms, samples).
 
-        In the user's units and in single precision. All arms of one draw share its CPTs.
+        In the user's units. The draws are in single precision; where the reward's values are other
+        than 0 and 1, what they are worth is put in in double precision. All arms of one draw share
+        its CPTs.
         """
         drawn = self._draw(context, samples, rng)
-        first, rest = self._worth[0], (self._worth[1:] - self._worth[0]).astype(np.float32)
-        if len(rest) == 1:
-            rewards = drawn[:, 0]
-            if rest[0] != 1 or first != 0:
-                rewards *= rest[0]
-                rewards += np.float32(first)
-            return rewards
-        weighted: NDArray[np.float32] = np.einsum("avs,v->as", drawn, rest)
-        return weighted + np.float32(first)
+        first, rest = self._worth[0], self._worth[1:] - self._worth[0]
+        if first == 0 and rest.tolist() == [1]:
+            return drawn[:, 0]
+        rewards: NDArray[np.float64] = first + np.einsum("avs,v->as", drawn, rest)
+        return rewards
 
     def probability_best(self, context: Context, samples: int, rng: Random) -> NDArray[np.float64]:
         """p*(a): how often each arm is best among draws; ties go to the first arm."""
@@ -152,7 +162,7 @@ class Belief:
         self, context: Context = None, level: float = 0.95, samples: int = 10_000, rng: Random = 0
     ) -> NDArray[np.float64]:
         """Central credible intervals of every arm's mean reward, from draws: (arms, 2)."""
-        if not 0 < level < 1:
+        if not isinstance(level, float) or not 0 < level < 1:
             raise DowiseError(f"level={level!r} must be between 0 and 1, such as 0.95")
         tail = (1 - level) / 2
         rewards = self.draw_rewards(context, samples, rng)
@@ -162,7 +172,7 @@ class Belief:
 
     def context_codes(self, context: Context) -> tuple[int, ...]:
         """The positions of the context's values, in the order of names."""
-        given = context or {}
+        given = as_mapping(context, "the context")
         for name in given:
             if name not in self.problem.context:
                 raise DowiseError(
@@ -196,12 +206,17 @@ class Belief:
 
     def _draw(self, context: Context, samples: int, rng: Random) -> NDArray[np.float32]:
         """(arms, values of Y but the first, samples)."""
-        if isinstance(samples, bool) or samples < 1:
-            raise DowiseError(f"samples={samples!r}: draw at least one")
+        if isinstance(samples, bool) or not isinstance(samples, Integral) or samples < 1:
+            raise DowiseError(f"samples={samples!r}: draw at least one, a whole number of them")
         rows = self.row_entries(context)
-        generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
-        key0, key1 = generator.bit_generator.random_raw(2)
+        key0, key1 = _key(_generator(rng))
         program = self.program
+        size = 4 * program.results.size * int(samples)
+        if size > MAX_BYTES:
+            raise DowiseError(
+                f"{samples:,} draws for {len(program.results):,} arms take {size:.1e} bytes: "
+                "draw fewer at a time"
+            )
         block = _CACHE // (4 * program.slots) // 16 * 16
         block = min(max(block, _SMALLEST_BLOCK), _LARGEST_BLOCK)
         out = np.empty((*program.results.shape, samples), dtype=np.float32)
@@ -232,10 +247,29 @@ class Belief:
         """Read a belief of this problem back from the file that `save` wrote."""
         from dowise.belief.storage import from_json
 
+        if not isinstance(problem, Problem):
+            raise DowiseError("Belief.load takes the path and then the Problem it is about")
         return read_file(path, lambda text: from_json(text, problem))
 
     def __repr__(self) -> str:
         return f"<Belief about {self.problem!r}>"
+
+
+def _key(generator: np.random.Generator) -> tuple[np.uint64, np.uint64]:
+    """Two words that no other call gets."""
+    if isinstance(generator.bit_generator, np.random.MT19937):  # its raw words have 32 bits
+        key0, key1 = generator.integers(0, 2**64, size=2, dtype=np.uint64)
+    else:
+        key0, key1 = generator.bit_generator.random_raw(2)
+    return key0, key1
+
+
+def _generator(rng: Random) -> np.random.Generator:
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, Integral) and not isinstance(rng, bool) and rng >= 0:
+        return np.random.default_rng(int(rng))
+    raise DowiseError(f"rng={rng!r}: give a seed such as 0, or a numpy.random.Generator")
 
 
 def _with_first_value(others: NDArray[Any]) -> NDArray[Any]:

@@ -9,8 +9,10 @@ code. Three exact methods, by shape:
 - a shape α below 1: a variate of shape α + 1 times U^(1/α) (same source), in logarithms, because
   its value underflows where its logarithm does not.
 
-Lane i of attempt k of a stream is a hash of (stream's key, k, i), by SplitMix64's finaliser
-(Steele, Lea & Flood 2014). No state is carried along: any lane can be drawn at any time by anyone.
+Lane i of attempt k of a stream is a function of a hash of (stream's key, k, i), by SplitMix64's
+finaliser (Steele, Lea & Flood 2014), and no state is carried along. Two lanes share a hash, lane i
+and lane i + half of those drawn together, so the same key gives the same variates for the same
+number of lanes.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from numba import float32, int32, njit, uint64
 
 __all__ = ["LARGEST_ERLANG", "exp32", "gammas", "log32", "log_gammas", "mix", "stream_key"]
 
-LARGEST_ERLANG = 4  # a product of five 24-bit uniforms could fall below float32's 2^-126
+LARGEST_ERLANG = 4  # a product of six uniforms could fall below float32's 2^-126
 
 # No 'nnan' or 'ninf': a rejected lane may hold either.
 _FAST = {"contract", "reassoc", "arcp", "nsz"}
@@ -52,14 +54,14 @@ def _hash(key, counter):
 
 @njit(inline="always")
 def _upper(z):
-    """A uniform on (0, 1) from the upper 24 bits; never 0, never 1."""
-    return (float32(np.int32(z >> uint64(40))) + float32(0.5)) * float32(2.0**-24)
+    """A uniform on (0, 1) from the upper 23 bits: exact in a float32, never 0, never 1."""
+    return (float32(np.int32(z >> uint64(41))) + float32(0.5)) * float32(2.0**-23)
 
 
 @njit(inline="always")
 def _lower(z):
-    """A uniform on (0, 1) from the lower 24 bits."""
-    return (float32(np.int32(z & uint64(0xFFFFFF))) + float32(0.5)) * float32(2.0**-24)
+    """A uniform on (0, 1) from the lower 23 bits."""
+    return (float32(np.int32(z & uint64(0x7FFFFF))) + float32(0.5)) * float32(2.0**-23)
 
 
 @njit(inline="always")
@@ -116,7 +118,7 @@ def exp32(x):
 
 @njit(inline="always")
 def _normals(z):
-    """Two normals (Box–Muller): the radius from the upper 24 bits, the angle from the next 20."""
+    """Two normals (Box–Muller): the radius from the upper 23 bits, the angle from bits 20 to 39."""
     radius = math.sqrt(float32(-2) * log32(_upper(z)))
     angle = float32(np.int32((z >> uint64(20)) & uint64(0xFFFFF))) + float32(0.5)
     turn = angle * float32(2.0**-18)  # in quarters of a circle

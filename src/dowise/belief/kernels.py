@@ -108,4 +108,6 @@ def draw_results(
         run_program(values, lanes, outputs, starts, lefts, rights)
         for arm in range(out.shape[0]):
             for y in range(out.shape[1]):
-                out[arm, y, first : first + lanes] = values[results[arm, y], :lanes]
+                row = values[results[arm, y]]
+                for lane in range(lanes):  # rounding may have carried a sum beyond 1
+                    out[arm, y, first + lane] = min(row[lane], float32(1))

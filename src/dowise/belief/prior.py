@@ -16,6 +16,9 @@ from dowise.graph.formats.files import read_file
 
 __all__ = ["Prior", "prior_counts"]
 
+# Beyond these a single-precision draw is a point anyway.
+SMALLEST, LARGEST = 1e-6, 1e9
+
 Prior = float | Mapping[str, Any] | str | Path
 
 
@@ -29,8 +32,12 @@ def prior_counts(tables: Tables, prior: Prior) -> NDArray[np.float64]:
     if isinstance(prior, str | Path):
         return read_file(prior, lambda text: prior_counts(tables, _parse(text)))
     if not isinstance(prior, Mapping):
-        _check(np.asarray(prior), f"prior={prior!r}")
-        return np.full(tables.entries, float(prior))
+        alpha = _checked(prior, f"prior={prior!r}")
+        if alpha.ndim:
+            raise DowiseError(
+                f"prior={prior!r}: give one number, or a mapping from variable to counts"
+            )
+        return np.full(tables.entries, float(alpha))
     flat = np.ones(tables.entries)
     for name, given in prior.items():
         if name not in tables.number:
@@ -39,28 +46,37 @@ def prior_counts(tables: Tables, prior: Prior) -> NDArray[np.float64]:
                 f"{suggestion(str(name), tables.variables)}"
             )
         shape = tables.shapes[tables.number[name]]
+        counts = _checked(given, f"the prior of {name}")
         try:
-            counts = np.broadcast_to(np.asarray(given, dtype=np.float64), shape)
+            tables.view(flat, name)[...] = counts
         except ValueError:
             raise DowiseError(
                 f"the prior of {name} does not fit its CPT: give a number, {shape[-1]} numbers, or "
                 f"an array of shape {shape} (axes {_axes(tables, name)})"
             ) from None
-        _check(counts, f"the prior of {name}")
-        tables.view(flat, name)[...] = counts
     return flat
 
 
 def _parse(text: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputSyntaxError(f"not valid TOML: {error}") from None
 
 
-def _check(counts: NDArray[Any], what: str) -> None:
-    if counts.dtype.kind not in "iuf" or not np.isfinite(counts).all() or (counts <= 0).any():
-        raise DowiseError(f"{what} must be above 0: a Dirichlet count says how much is known")
+def _checked(given: Any, what: str) -> NDArray[np.float64]:
+    try:
+        counts = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        counts = np.asarray(None)
+    if counts.dtype.kind not in "iuf":
+        raise DowiseError(f"{what} must be numbers")
+    if not ((counts >= SMALLEST) & (counts <= LARGEST)).all():
+        raise DowiseError(
+            f"{what} must be above 0, from {SMALLEST:g} to {LARGEST:g}: a Dirichlet count says how "
+            "much is known, in records"
+        )
+    return counts.astype(np.float64)
 
 
 def _axes(tables: Tables, name: str) -> str:

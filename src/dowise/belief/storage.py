@@ -20,8 +20,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dowise.belief.prior import prior_counts
 from dowise.errors import DowiseError, InputSyntaxError
 from dowise.problem import Problem
 
@@ -54,30 +54,49 @@ def from_json(text: str, problem: Problem) -> Belief:
         page = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputSyntaxError(f"not valid JSON: {error}", error.lineno, error.colno) from None
+    except RecursionError:
+        raise InputSyntaxError("not valid JSON: nested too deeply") from None
     if not isinstance(page, dict) or page.get("format") != _FORMAT:
         raise DowiseError("this is no belief: save one with belief.save(path)")
-    if page.get("version") != _VERSION:
+    version = page.get("version")
+    if type(version) is not int or version != _VERSION:
         raise DowiseError(
-            f"this belief has format version {page.get('version')!r}, and this dowise reads "
+            f"this belief has format version {version!r}, and this dowise reads "
             f"version {_VERSION}: update dowise, or save the belief anew"
         )
-    stored: dict[str, Any] = page.get("counts", {})
+    stored = page.get("counts")
+    if not isinstance(stored, dict) or not all(isinstance(x, dict) for x in stored.values()):
+        raise DowiseError("the belief is damaged: it has no counts for each variable")
     for name in sorted({*stored} ^ {*problem.graph}):
         where = "the belief" if name in stored else "the problem"
         raise DowiseError(f"{name} is in {where} only: the belief is about another problem")
-    for name in problem.graph:
-        expected = _shape_of(problem, name)
-        found = {key: stored[name].get(key) for key in expected}
-        if found != expected:
-            raise DowiseError(
-                f"the CPT of {name} has {found} in the belief and {expected} in the problem: "
-                "the belief is about another problem"
-            )
     belief = Belief(problem)
-    belief.counts = prior_counts(
-        belief.tables, {name: np.array(stored[name]["counts"]) for name in problem.graph}
-    )
+    for name in problem.graph:
+        for key, expected in _shape_of(problem, name).items():
+            if stored[name].get(key) != expected:
+                raise DowiseError(
+                    f"the belief is about another problem: the CPT of {name} has the {key} "
+                    f"{stored[name].get(key)} there and {expected} here"
+                )
+        counts = _checked_counts(stored[name].get("counts"), name)
+        table = belief.tables.view(belief.counts, name)
+        if counts.shape != table.shape:
+            raise DowiseError(
+                f"the belief is damaged: the counts of {name} have the shape {counts.shape}, "
+                f"not {table.shape}"
+            )
+        table[...] = counts
     return belief
+
+
+def _checked_counts(given: Any, name: str) -> NDArray[np.float64]:
+    try:
+        counts = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        counts = np.asarray(None)
+    if counts.dtype.kind not in "iuf" or not (np.isfinite(counts) & (counts > 0)).all():
+        raise DowiseError(f"the belief is damaged: the counts of {name} must be numbers above 0")
+    return counts.astype(np.float64)
 
 
 def _shape_of(problem: Problem, name: str) -> dict[str, list[Any]]:

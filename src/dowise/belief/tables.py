@@ -7,7 +7,6 @@ so a row, the distribution of a variable given its parents, is a run of neighbou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from math import prod
 
@@ -82,10 +81,6 @@ class Tables:
         """The CPT of one variable as a view of the flat array, in its own shape."""
         i = self.number[name]
         return flat[self.starts[i] : self.starts[i + 1]].reshape(self.shapes[i])
-
-    def flatten(self, cpts: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """One flat array of the CPTs of all variables."""
-        return np.concatenate([np.ravel(cpts[name]) for name in self.variables])
 
     def normalised(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
         """Every row divided by its sum."""

@@ -92,25 +92,21 @@ def _command(epilog: str) -> Callable[[Callable[..., None]], click.Command]:
 )  # fmt: skip
 def arms(problem: str, as_json: bool, picture: Path | None) -> None:
     """The interventions that can possibly be optimal."""
-    if picture is not None:
-        from dowise.problem.picture import check_path
-
-        check_path(picture)
     loaded = _load(problem)
-    if as_json:
-        sets = [sorted(names) for names in loaded.intervention_sets]
-        _print_json({"intervention_sets": sets, "arms": [dict(arm) for arm in loaded.arms]})
-    else:
-        from dowise.cli.show import show_arms
-
-        show_arms(loaded)
     if picture is not None:
         from dowise.problem.picture import draw
         from dowise.problem.picture import picture as picture_of
 
         draw(picture_of(loaded), picture)
-        if not as_json:
-            click.echo(f"\nThe graph is drawn in {picture}")
+    if as_json:
+        sets = [sorted(names) for names in loaded.intervention_sets]
+        _print_json({"intervention_sets": sets, "arms": [dict(arm) for arm in loaded.arms]})
+        return
+    from dowise.cli.show import show_arms
+
+    show_arms(loaded)
+    if picture is not None:
+        click.echo(f"\nThe graph is drawn in {picture}")
 
 
 @_command("""\

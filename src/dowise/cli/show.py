@@ -23,6 +23,7 @@ def show_arms(problem: Problem) -> None:
     console = _console()
     title = Text(problem.name or "The problem", style="bold")
     console.print(title + Text(f": {problem.description}" if problem.description else ""))
+    roles = Table.grid(padding=(0, 2))
     for role, names in (
         ("maximise", (_reward(problem),)),
         ("you can set", problem.manipulable),
@@ -30,7 +31,8 @@ def show_arms(problem: Problem) -> None:
         ("can't be set", problem.non_manipulable),
     ):
         if names:
-            console.print(f"  {role:<24}{', '.join(names)}")
+            roles.add_row("", role, Text(", ".join(names)))
+    console.print(roles)
 
     sizes = Counter(arm.variables for arm in problem.arms)
     claim = " that can be optimal" if problem.arms_kind == "pomis" else ""

@@ -15,7 +15,22 @@ from numbers import Integral, Real
 
 from dowise.errors import DowiseError, suggestion
 
-__all__ = ["check_domain", "label_of", "text_of"]
+__all__ = ["as_mapping", "check_domain", "label_of", "text_of"]
+
+_PANDAS_MISSING = ("NAType", "NaTType")  # by name: pandas need not be there
+
+
+def as_mapping(given: object, what: str) -> Mapping[str, object]:
+    """A mapping from variable to value: also a pandas Series, such as a row of a table."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return given
+    if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 1:
+        return dict(given.to_dict())
+    raise DowiseError(
+        f"{what} must map variables to values, such as {{'X': 1}}; this is a {type(given).__name__}"
+    )
 
 
 def text_of(value: object) -> str | None:
@@ -25,7 +40,7 @@ def text_of(value: object) -> str | None:
     text = str(value)  # of a NumPy float32 this is its short form, "0.1"
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         value = value.item()  # a NumPy scalar
-    if value is None:
+    if value is None or type(value).__name__ in _PANDAS_MISSING:
         return None
     if isinstance(value, bool | Integral):
         return str(int(value))

@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 def existing_file(path: str | Path) -> Path:
     """The path, once it is known to lead to a file."""
-    path = Path(path)
+    path = _path(path)
     try:
         if path.is_dir():
             raise DowiseError(f"{path} is a folder: give the path of a file in it")
@@ -50,9 +50,16 @@ def read_file(path: str | Path, parse: Callable[[str], Result]) -> Result:
 
 def write_file(path: str | Path, text: str) -> None:
     """Write a text as UTF-8, with the line ends that it has."""
+    path = _path(path)
     try:
-        Path(path).write_bytes(text.encode())
+        path.write_bytes(text.encode())
     except UnicodeEncodeError as error:
         raise DowiseError(f"{path}: {error.object[error.start]!r} can't be written") from None
     except OSError as error:
         raise DowiseError(f"{path}: can't be written ({error.strerror})") from None
+
+
+def _path(given: str | Path) -> Path:
+    if not isinstance(given, str | Path):
+        raise DowiseError(f"{given!r} is not a path: give a text or a pathlib.Path")
+    return Path(given)
