@@ -56,7 +56,9 @@ def test_every_link_leads_somewhere():
 
 def test_the_paper_map_names_tests_and_code_that_exist():
     page = (ROOT / "docs" / "paper-map.md").read_text("utf-8")
-    for path in re.findall(r"`((?:graph|problem|belief|information)/[\w/]+\.py)", page):
+    for path in re.findall(
+        r"`((?:graph|problem|belief|information|policies|environments)/[\w/]+\.py)", page
+    ):
         assert (ROOT / "src" / "dowise" / path).exists() or (ROOT / "tests" / path).exists(), path
     tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     for name in re.findall(r"(?<![\w/])(test_\w+?)_?(?=[…`])", page):

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dowise.belief import Belief as Belief
+    from dowise.environments import Environment as Environment
+    from dowise.environments import make_environment as make_environment
     from dowise.errors import DowiseError as DowiseError
     from dowise.graph import CausalGraph as CausalGraph
+    from dowise.policies import Decision as Decision
+    from dowise.policies import check_policy as check_policy
+    from dowise.policies import make_policy as make_policy
+    from dowise.policies import register_policy as register_policy
     from dowise.problem import Intervention as Intervention
     from dowise.problem import Problem as Problem
     from dowise.problem import load_problem as load_problem
@@ -19,10 +25,16 @@ if TYPE_CHECKING:
 _HOME = {
     "Belief": "dowise.belief",
     "CausalGraph": "dowise.graph",
+    "Decision": "dowise.policies",
     "DowiseError": "dowise.errors",
+    "Environment": "dowise.environments",
     "Intervention": "dowise.problem",
     "Problem": "dowise.problem",
+    "check_policy": "dowise.policies",
     "load_problem": "dowise.problem",
+    "make_environment": "dowise.environments",
+    "make_policy": "dowise.policies",
+    "register_policy": "dowise.policies",
 }
 
 __all__ = [*_HOME, "__version__"]

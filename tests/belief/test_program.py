@@ -21,7 +21,7 @@ def evaluate(belief, cpts, context, dtype):
     flat = np.concatenate([cpts[name].ravel() for name in belief.tables.variables])
     values = np.full((program.slots, 1), np.nan, dtype=dtype)
     values[0] = 1
-    rows = belief.row_entries(context)
+    rows = belief.rewards.row_entries(context)
     for entry, slot, size in zip(rows, program.row_slots, program.row_sizes, strict=True):
         values[slot : slot + size, 0] = flat[entry : entry + size]
     run_program(values, 1, program.outputs, program.starts, program.lefts, program.rights)

@@ -24,18 +24,14 @@ from numpy.typing import NDArray
 from dowise.belief.compiled import kernels
 from dowise.belief.observe import MISSING, encode_frame, encode_outcome, entries_seen
 from dowise.belief.prior import Prior, prior_counts
-from dowise.belief.program import Program, compile_program
-from dowise.belief.tables import Tables
-from dowise.errors import DowiseError, suggestion
+from dowise.belief.randomness import Random, generator, key_of
+from dowise.belief.rewards import Context, Rewards, with_first_value
+from dowise.errors import DowiseError
 from dowise.graph.formats.files import read_file, write_file
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike
-from dowise.problem.values import as_mapping, label_of
 
 __all__ = ["Belief"]
-
-Context = Mapping[str, object] | None
-Random = np.random.Generator | int
 
 MAX_BYTES = 16 * 2**30  # of one array of draws
 # All values of a block of lanes should fit in the second-level cache of a core.
@@ -58,14 +54,10 @@ class Belief:
                 "make one with Problem(graph, reward) or load_problem(name)"
             )
         self.problem = problem
-        self.tables = Tables(problem)
-        self.program: Program = compile_program(problem, self.tables)
+        self.rewards = Rewards(problem)
+        self.tables, self.program = self.rewards.tables, self.rewards.program
         self.counts: NDArray[np.float64] = prior_counts(self.tables, prior)
         """The Dirichlet parameter of every CPT entry: prior plus observed; see `Tables`."""
-        self._context_strides = self.tables.strides[self.program.row_variables]
-        self._row_entries: dict[tuple[int, ...], NDArray[np.int64]] = {}
-        labels = problem.domains[problem.reward]
-        self._worth = np.array([problem.reward_values[label] for label in labels])
 
     # -- learning -----------------------------------------------------------------------------
 
@@ -116,28 +108,18 @@ class Belief:
         Exact: a monomial of the program has one entry of each CPT, and rows are independent, so the
         mean of the polynomial is the polynomial at the mean CPTs.
         """
-        program = self.program
-        values = np.empty((program.slots, 1))
-        values[0] = 1.0
-        means = self.tables.normalised(self.counts)
-        rows = self.row_entries(context)
-        for entry, slot, size in zip(rows, program.row_slots, program.row_sizes, strict=True):
-            values[slot : slot + size, 0] = means[entry : entry + size]
-        kernels().run_program(
-            values, 1, program.outputs, program.starts, program.lefts, program.rights
-        )
-        return _with_first_value(values[program.results, 0])
+        return self.rewards.distributions(self.tables.normalised(self.counts), context)
 
     def mean_rewards(self, context: Context = None) -> NDArray[np.float64]:
         """The exact posterior mean reward of every arm, in the user's units."""
-        rewards: NDArray[np.float64] = self.mean_distributions(context) @ self._worth
+        rewards: NDArray[np.float64] = self.mean_distributions(context) @ self.rewards.worth
         return rewards
 
     def draw_distributions(
         self, context: Context, samples: int, rng: Random
     ) -> NDArray[np.float32]:
         """P(Y = y | do(arm), c) under draws from the posterior: (arms, values of Y, samples)."""
-        return _with_first_value(self._draw(context, samples, rng))
+        return with_first_value(self._draw(context, samples, rng))
 
     def draw_rewards(self, context: Context, samples: int, rng: Random) -> NDArray[np.floating]:
         """The mean reward of every arm under draws from the posterior: (arms, samples).
@@ -147,7 +129,8 @@ class Belief:
         its CPTs.
         """
         drawn = self._draw(context, samples, rng)
-        first, rest = self._worth[0], self._worth[1:] - self._worth[0]
+        worth = self.rewards.worth
+        first, rest = worth[0], worth[1:] - worth[0]
         if first == 0 and rest.tolist() == [1]:
             return drawn[:, 0]
         rewards: NDArray[np.float64] = first + np.einsum("avs,v->as", drawn, rest)
@@ -168,48 +151,12 @@ class Belief:
         rewards = self.draw_rewards(context, samples, rng)
         return np.quantile(rewards.astype(np.float64), [tail, 1 - tail], axis=1).T
 
-    # -- the current context ------------------------------------------------------------------
-
-    def context_codes(self, context: Context) -> tuple[int, ...]:
-        """The positions of the context's values, in the order of names."""
-        given = as_mapping(context, "the context")
-        for name in given:
-            if name not in self.problem.context:
-                raise DowiseError(
-                    f"{name!r} is not a context variable"
-                    f"{suggestion(str(name), self.problem.context)}"
-                )
-        codes = []
-        for name in self.problem.context:
-            domain = self.problem.domains[name]
-            label = label_of(name, given.get(name), domain)
-            if label is None:
-                raise DowiseError(
-                    f"the context has no value for {name}: give all of "
-                    f"{', '.join(self.problem.context)}"
-                )
-            codes.append(domain.index(label))
-        return tuple(codes)
-
-    def row_entries(self, context: Context) -> NDArray[np.int64]:
-        """Where the program's rows start in `counts` under this context.
-
-        The context-conditioned posterior of section 4 differs from the posterior only in the rows
-        of the context variables themselves, and no arm's reward depends on those.
-        """
-        codes = self.context_codes(context)
-        if codes not in self._row_entries:
-            numbers = [self.tables.number[name] for name in self.problem.context]
-            shift = self._context_strides[:, numbers] @ np.array(codes, dtype=np.int64)
-            self._row_entries[codes] = self.program.row_entries + shift
-        return self._row_entries[codes]
-
     def _draw(self, context: Context, samples: int, rng: Random) -> NDArray[np.float32]:
         """(arms, values of Y but the first, samples)."""
         if isinstance(samples, bool) or not isinstance(samples, Integral) or samples < 1:
             raise DowiseError(f"samples={samples!r}: draw at least one, a whole number of them")
-        rows = self.row_entries(context)
-        key0, key1 = _key(_generator(rng))
+        rows = self.rewards.row_entries(context)
+        key0, key1 = key_of(generator(rng))
         program = self.program
         size = 4 * program.results.size * int(samples)
         if size > MAX_BYTES:
@@ -253,26 +200,3 @@ class Belief:
 
     def __repr__(self) -> str:
         return f"<Belief about {self.problem!r}>"
-
-
-def _key(generator: np.random.Generator) -> tuple[np.uint64, np.uint64]:
-    """Two words that no other call gets."""
-    if isinstance(generator.bit_generator, np.random.MT19937):  # its raw words have 32 bits
-        key0, key1 = generator.integers(0, 2**64, size=2, dtype=np.uint64)
-    else:
-        key0, key1 = generator.bit_generator.random_raw(2)
-    return key0, key1
-
-
-def _generator(rng: Random) -> np.random.Generator:
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if isinstance(rng, Integral) and not isinstance(rng, bool) and rng >= 0:
-        return np.random.default_rng(int(rng))
-    raise DowiseError(f"rng={rng!r}: give a seed such as 0, or a numpy.random.Generator")
-
-
-def _with_first_value(others: NDArray[Any]) -> NDArray[Any]:
-    """Put the probability of the reward's first value, one minus the others, in front."""
-    first = 1 - others.sum(axis=1, keepdims=True)
-    return np.concatenate([np.maximum(first, 0), others], axis=1)

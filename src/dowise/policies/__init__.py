@@ -1,0 +1,15 @@
+"""Who decides: one file a policy, one registry."""
+
+from dowise.policies.checks import check_policy
+from dowise.policies.decision import Decision
+from dowise.policies.policy import Policy
+from dowise.policies.registry import make_policy, policy_names, register_policy
+
+__all__ = [
+    "Decision",
+    "Policy",
+    "check_policy",
+    "make_policy",
+    "policy_names",
+    "register_policy",
+]

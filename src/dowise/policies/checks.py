@@ -1,0 +1,102 @@
+"""The contract that every policy keeps, as a check to run on a policy of one's own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dowise.errors import DowiseError
+from dowise.policies.policy import Policy
+from dowise.policies.registry import make_policy
+from dowise.problem import Problem, load_problem
+
+__all__ = ["check_policy"]
+
+
+def check_policy(policy: str | Callable[..., Policy], rounds: int = 1000, **options: Any) -> None:
+    """Play a policy on small problems and raise a `DowiseError` where it breaks the contract.
+
+    Same seed, same decisions; probabilities sum to 1 where they are known; never an arm outside the
+    allowed ones; `decide` changes no state; `rounds` rounds without a warning; a bad context gets a
+    `DowiseError`. `policy` is a registered name, or what makes one from a problem and the options.
+    """
+
+    def make(problem: Problem) -> Policy:
+        return (
+            make_policy(policy, problem, **options)
+            if isinstance(policy, str)
+            else policy(problem, **options)
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("task1", "task2"):
+            problem = load_problem(name)
+            _check_repeatable(make(problem), make(problem))
+            _check_allowed(make(problem))
+            _check_bad_context(make(problem))
+        _play(make(load_problem("task2")), rounds, seed=0)
+
+
+def _demand(kept: bool, promise: str) -> None:
+    if not kept:
+        raise DowiseError(f"this policy breaks the contract: {promise}")
+
+
+def _play(policy: Policy, rounds: int, seed: int) -> list[str]:
+    """Outcomes are fair coins: whether a policy learns well is not the question here."""
+    rng = np.random.default_rng(seed)
+    problem, played = policy.problem, []
+    for t in range(rounds):
+        context = {name: str(rng.choice(problem.domains[name])) for name in problem.context}
+        decision = policy.decide(context, np.random.default_rng([seed, t]))
+        _demand(decision.arm in problem.arms, f"it played {decision.arm}, which is no arm")
+        known = decision.probabilities
+        if known is not None:
+            _demand(
+                known.shape == (len(problem.arms),)
+                and bool((known >= 0).all())
+                and abs(float(known.sum()) - 1) < 1e-9,
+                "probabilities must be one for each arm and sum to 1",
+            )
+        outcome = {
+            name: str(rng.choice(problem.domains[name]))
+            for name in problem.graph
+            if name not in decision.arm
+        }
+        policy.observe(decision.arm, outcome | context)
+        played.append(str(decision.arm))
+    return played
+
+
+def _check_repeatable(one: Policy, other: Policy) -> None:
+    _demand(_play(one, 30, seed=1) == _play(other, 30, seed=1), "same seed, same decisions")
+    context = {name: one.problem.domains[name][0] for name in one.problem.context}
+    first = one.decide(context, 7)
+    for seed in range(5):
+        one.decide(context, seed)
+    again = one.decide(context, 7)
+    _demand(first.arm == again.arm, "decide must not change its state")
+
+
+def _check_allowed(policy: Policy) -> None:
+    problem = policy.problem
+    context = {name: problem.domains[name][0] for name in problem.context}
+    for arm in problem.arms:
+        decision = policy.decide(context, 0, allowed=[arm])
+        _demand(decision.arm == arm, f"only {arm} was allowed, but it chose {decision.arm}")
+    pair = problem.arms[-2:]
+    for seed in range(20):
+        chosen = policy.decide(context, seed, allowed=pair).arm
+        _demand(chosen in pair, f"{chosen} was not allowed")
+
+
+def _check_bad_context(policy: Policy) -> None:
+    try:
+        policy.decide({"no such variable": 1}, 0)
+    except DowiseError:
+        return
+    _demand(False, "a context with an unknown variable must be a DowiseError")

@@ -1,0 +1,52 @@
+"""A decision: an arm, with the probability of every arm at that moment and the figures behind it.
+
+Nothing feeds the figures back into a policy: they are for people, logs and tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.problem import Intervention
+
+__all__ = ["Decision", "Figures"]
+
+
+class Figures(Mapping[str, Any]):
+    """Named figures; those given as functions are computed when they are first asked for."""
+
+    def __init__(self, known: Mapping[str, Any], lazy: Mapping[str, Callable[[], Any]]) -> None:
+        self._known = dict(known)
+        self._lazy = dict(lazy)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._known:
+            self._known[name] = self._lazy[name]()
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._known, **self._lazy})
+
+    def __len__(self) -> int:
+        return len({*self._known, *self._lazy})
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """The arm to play. `probabilities` is over the problem's arms, or None where it is not known.
+
+    `str(decision)` is one sentence that says why.
+    """
+
+    arm: Intervention
+    probabilities: NDArray[np.float64] | None
+    reason: str
+    figures: Figures = field(default_factory=lambda: Figures({}, {}))
+
+    def __str__(self) -> str:
+        return f"{self.arm}: {self.reason}"

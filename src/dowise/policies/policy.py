@@ -1,0 +1,63 @@
+"""What every policy can do, and the blocks that the Bayesian ones are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief import Belief
+from dowise.belief.prior import Prior
+from dowise.belief.randomness import Random
+from dowise.belief.rewards import Context
+from dowise.errors import DowiseError
+from dowise.policies.decision import Decision
+from dowise.problem import Problem
+from dowise.problem.problem import ArmLike
+
+__all__ = ["BayesianPolicy", "Policy", "allowed_arms"]
+
+
+class Policy(Protocol):
+    """Decides, then learns. `decide` changes nothing: with the same seed it repeats itself."""
+
+    problem: Problem
+
+    def decide(
+        self,
+        context: Context = None,
+        rng: Random | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> Decision:
+        """Choose an arm for this context, among the allowed ones if any are named."""
+        ...
+
+    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
+        """Learn what was seen after the arm was played, the context included."""
+        ...
+
+
+class BayesianPolicy:
+    """A policy whose knowledge is a `Belief`."""
+
+    def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
+        self.problem = problem
+        self.belief = Belief(problem, prior)
+
+    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
+        """Learn from all variables that were seen."""
+        self.belief.update(arm, outcome)
+
+
+def allowed_arms(problem: Problem, allowed: Iterable[ArmLike] | None) -> NDArray[np.int64]:
+    """The positions of the allowed arms, rising; all of them where `allowed` is None."""
+    if allowed is None:
+        return np.arange(len(problem.arms))
+    if isinstance(allowed, str | Mapping):
+        raise DowiseError(f"allowed={allowed!r}: give a list of arms")
+    positions = sorted({problem.arm_index(arm) for arm in allowed})
+    if not positions:
+        raise DowiseError("allowed is empty: allow at least one arm")
+    return np.array(positions)

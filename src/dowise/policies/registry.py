@@ -1,0 +1,67 @@
+"""Policies by name, and how to add one's own.
+
+>>> from dowise.problem import load_problem
+>>> policy = make_policy("ids", load_problem("task1"), samples=200)
+>>> policy.decide(rng=0).arm in policy.problem.arms
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from dowise.errors import DowiseError, suggestion
+from dowise.policies.policy import Policy
+from dowise.problem import Problem
+
+__all__ = ["make_policy", "policy_names", "register_policy"]
+
+Factory = TypeVar("Factory", bound=Callable[..., Policy])
+
+_BUILTIN = {
+    "ids": ("dowise.policies.ids", "InformationDirectedSampling"),
+    "ts": ("dowise.policies.thompson", "ThompsonSampling"),
+}
+_OWN: dict[str, Callable[..., Policy]] = {}
+
+
+def policy_names() -> tuple[str, ...]:
+    """The names that `make_policy` takes."""
+    return tuple(sorted({*_BUILTIN, *_OWN}))
+
+
+def register_policy(name: str) -> Callable[[Factory], Factory]:
+    """Make a class or function that takes a problem and options known under a name."""
+
+    def register(factory: Factory) -> Factory:
+        if name in policy_names():
+            raise DowiseError(f"there is a policy {name!r} already: choose another name")
+        _OWN[name] = factory
+        return factory
+
+    return register
+
+
+def make_policy(name: str, problem: Problem, **options: Any) -> Policy:
+    """A fresh policy of this name for a problem, with the policy's own options."""
+    if name not in policy_names():
+        raise DowiseError(
+            f"unknown policy {name!r}{suggestion(str(name), policy_names())}: "
+            f"there are {', '.join(policy_names())}"
+        )
+    if name in _OWN:
+        factory = _OWN[name]
+    else:
+        module, attribute = _BUILTIN[name]
+        factory = getattr(importlib.import_module(module), attribute)
+    known = [x for x in inspect.signature(factory).parameters if x != "problem"]
+    for option in options:
+        if option not in known:
+            raise DowiseError(
+                f"the policy {name!r} has no option {option!r}{suggestion(option, known)}: "
+                f"its options are {', '.join(known)}"
+            )
+    return factory(problem, **options)

@@ -1,0 +1,88 @@
+"""The world: what it plays has the right distribution, and what it says of regret is exact."""
+
+import re
+
+import numpy as np
+import pytest
+from brute_force import mean_reward, random_cpts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from strategies import cases
+
+from dowise import CausalGraph, DowiseError, Environment, Problem, load_problem, make_environment
+
+
+@given(cases(max_size=5, bidirected=False), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=30)
+def test_means_and_regret_by_brute_force(case, seed):
+    graph, reward, context, hidden = case
+    problem = Problem(graph, reward, context, hidden, {reward: ["a", "b", "c"]})
+    rng = np.random.default_rng(seed)
+    world = Environment(problem, random_cpts(problem, rng))
+    seen = {name: int(rng.integers(2)) for name in context}
+    truth = np.array([mean_reward(problem, world.cpts, arm, seen) for arm in problem.arms])
+    np.testing.assert_allclose(world.means(seen), truth, rtol=0, atol=1e-12)
+    for i, arm in enumerate(problem.arms):
+        assert world.regret(arm, seen) == pytest.approx(truth.max() - truth[i], abs=1e-12)
+    assert world.best_arm(seen) == problem.arms[int(truth.argmax())]
+
+
+@pytest.mark.parametrize("name", ["task2", "task3"])
+def test_what_is_played_has_the_mean_that_is_claimed(name):
+    """4,000 plays an arm; each mean within five standard errors, nine z-values at most."""
+    world = make_environment(name, seed=3)
+    rng = np.random.default_rng(0)
+    for arm, mean in zip(world.problem.arms, world.means({"C": 1}), strict=True):
+        outcomes = [world.play(arm, {"C": 1}, rng) for _ in range(4000)]
+        rewards = np.array([int(outcome["Y"]) for outcome in outcomes])
+        assert abs(rewards.mean() - mean) < 5 * np.sqrt(mean * (1 - mean) / 4000)
+        assert all(outcome["C"] == "1" for outcome in outcomes)
+        assert all(outcome[v] == label for outcome in outcomes for v, label in arm.items())
+        assert set(outcomes[0]) == set(world.problem.graph)
+
+
+def test_every_conditional_is_the_cpt():
+    """Chi-squared for each row of each CPT under do(); about 40 p-values above 1e-4."""
+    world = make_environment("task3", seed=5)
+    rng = np.random.default_rng(1)
+    plays = [world.play("do()", world.draw_context(rng), rng) for _ in range(8000)]
+    graph = world.problem.graph
+    for name in graph:
+        parents, cpt = graph.parents(name), world.cpts[name]
+        for row in np.ndindex(cpt.shape[:-1]):
+            same = [p for p in plays if tuple(int(p[x]) for x in parents) == row]
+            seen = np.bincount([int(p[name]) for p in same], minlength=2)
+            if (len(same) * cpt[row]).min() > 5:
+                assert stats.chisquare(seen, len(same) * cpt[row]).pvalue > 1e-4
+
+
+def test_same_seed_same_world():
+    one, other, third = (make_environment("task1", seed=s) for s in (1, 1, 2))
+    np.testing.assert_array_equal(one.means(), other.means())
+    assert not np.array_equal(one.means(), third.means())
+    assert one.draw_context(0) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"Z": [0.5, 0.6]}, "the rows of the CPT of Z must be probabilities"),
+        ({"Z": [1.5, -0.5]}, "the rows of the CPT of Z must be probabilities"),
+        ({"X": [0.5, 0.5]}, "the CPT of X has the shape (2,), not (2, 2): its axes are Z, X"),
+        ({"Q": [0.5, 0.5]}, "unknown variable 'Q' in cpts"),
+        ({"Z": None}, "cpts has no table for Z"),
+    ],
+)
+def test_bad_tables_are_explained(change, message):
+    problem = load_problem("task1")
+    cpts = {**random_cpts(problem, np.random.default_rng(0)), **change}
+    cpts = {name: table for name, table in cpts.items() if table is not None}
+    with pytest.raises(DowiseError, match=re.escape(message)):
+        Environment(problem, cpts)
+
+
+def test_hidden_causes_are_refused_for_now():
+    problem = Problem(CausalGraph.parse("X -> Y; X <-> Y"), "Y")
+    with pytest.raises(DowiseError, match="hidden cause"):
+        make_environment(problem, 0)

@@ -1,0 +1,110 @@
+"""Every registered policy keeps the contract, and a policy of one's own can be added."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dowise import DowiseError, check_policy, load_problem, make_policy, register_policy
+from dowise.policies import Decision, policy_names, registry
+
+PAGE = (Path(__file__).parents[1] / "docs" / "own-policy.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_the_contract(name):
+    check_policy(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ts", {"propensity_samples": 50}),
+        ("ids", {"samples": 20, "interval": "optimistic"}),
+        ("ids", {"samples": 20, "interval": "pessimistic"}),
+    ],
+)
+def test_the_contract_with_options(name, options):
+    check_policy(name, rounds=20, **options)
+
+
+@pytest.fixture
+def clean_registry(monkeypatch):
+    monkeypatch.setattr(registry, "_OWN", {})
+
+
+@pytest.mark.usefixtures("clean_registry")
+def test_the_example_of_the_docs_runs():
+    code = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
+    assert len(code.strip().splitlines()) <= 36
+    exec(compile(code, "own-policy.md", "exec"), {"__name__": "example"})
+    assert "greedy" in policy_names()
+
+
+class Broken:
+    """A policy with one fault at a time."""
+
+    def __init__(self, problem, fault):
+        self.problem, self.fault, self.count = problem, fault, 0
+
+    def decide(self, context=None, rng=None, allowed=None):
+        assert rng is not None
+        self.count += 1
+        arms = self.problem.arms
+        if allowed is not None:
+            arms = [self.problem.intervention(arm) for arm in allowed]
+        arm = arms[0]
+        probabilities = np.zeros(len(self.problem.arms))
+        probabilities[self.problem.arm_index(arm)] = 1.0
+        if self.fault == "context" or set(context or {}) <= set(self.problem.context):
+            pass
+        else:
+            raise DowiseError("bad context")
+        if self.fault == "state":
+            arm = arms[self.count % len(arms)]
+            probabilities = None
+        if self.fault == "allowed":
+            arm = self.problem.arms[0]
+        if self.fault == "sum":
+            probabilities *= 0.9
+        if self.fault == "warning":
+            np.log(np.zeros(1))
+        return Decision(arm, probabilities, "because")
+
+    def observe(self, arm, outcome):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        ("state", "decide must not change its state"),
+        ("allowed", "was allowed|was not allowed"),
+        ("sum", "sum to 1"),
+        ("context", "unknown variable must be a DowiseError"),
+    ],
+)
+def test_each_broken_promise_is_named(fault, complaint):
+    with pytest.raises(DowiseError, match=complaint):
+        check_policy(Broken, rounds=5, fault=fault)
+
+
+def test_a_warning_breaks_the_contract():
+    with pytest.raises(RuntimeWarning):
+        check_policy(Broken, rounds=5, fault="warning")
+
+
+def test_a_policy_without_faults_passes():
+    check_policy(Broken, rounds=5, fault=None)
+
+
+@pytest.mark.usefixtures("clean_registry")
+def test_names_and_options():
+    problem = load_problem("task1")
+    with pytest.raises(DowiseError, match=r"unknown policy 'idz' \(did you mean 'ids'\?\)"):
+        make_policy("idz", problem)
+    with pytest.raises(DowiseError, match="has no option 'sample' .did you mean 'samples'"):
+        make_policy("ids", problem, sample=3)
+    with pytest.raises(DowiseError, match="there is a policy 'ids' already"):
+        register_policy("ids")(Broken)
