@@ -1,5 +1,13 @@
 """What an arm costs and what it teaches: Δ, g, and the ratio that IDS minimises."""
 
+from dowise.information.bounds import (
+    corollary_1,
+    corollary_2,
+    gamma_bracket,
+    map_entropy,
+    theorem_1,
+    theorem_2,
+)
 from dowise.information.divergence import minimise_kl, project_to_box
 from dowise.information.estimates import Estimate, estimate
 from dowise.information.intervals import Interval, Radii, delta_interval, gain_interval, radii
@@ -10,12 +18,18 @@ __all__ = [
     "IDSAction",
     "Interval",
     "Radii",
+    "corollary_1",
+    "corollary_2",
     "delta_interval",
     "estimate",
     "gain_interval",
+    "gamma_bracket",
     "information_ratio",
+    "map_entropy",
     "minimise_kl",
     "minimise_ratio",
     "project_to_box",
     "radii",
+    "theorem_1",
+    "theorem_2",
 ]
