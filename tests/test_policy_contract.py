@@ -1,5 +1,6 @@
 """Every registered policy keeps the contract, and a policy of one's own can be added."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -42,6 +43,9 @@ def test_the_example_of_the_docs_runs():
     assert "greedy" in policy_names()
 
 
+COUNTER = itertools.count()
+
+
 class Broken:
     """A policy with one fault at a time."""
 
@@ -66,6 +70,10 @@ class Broken:
             probabilities = None
         if self.fault == "allowed":
             arm = self.problem.arms[0]
+        if self.fault == "seed":
+            arm = arms[next(COUNTER) // 7 % len(arms)]
+        if self.fault == "spread":
+            probabilities[:] = 1 / len(probabilities)
         if self.fault == "sum":
             probabilities *= 0.9
         if self.fault == "warning":
@@ -82,6 +90,8 @@ class Broken:
         ("state", "decide must not change its state"),
         ("allowed", "was allowed|was not allowed"),
         ("sum", "sum to 1"),
+        ("seed", "same seed, same decisions"),
+        ("spread", "not allowed must have probability 0"),
         ("context", "unknown variable must be a DowiseError"),
     ],
 )
@@ -91,7 +101,7 @@ def test_each_broken_promise_is_named(fault, complaint):
 
 
 def test_a_warning_breaks_the_contract():
-    with pytest.raises(RuntimeWarning):
+    with pytest.raises(DowiseError, match="it warns, divide by zero"):
         check_policy(Broken, rounds=5, fault="warning")
 
 

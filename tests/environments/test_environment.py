@@ -72,6 +72,8 @@ def test_same_seed_same_world():
         ({"X": [0.5, 0.5]}, "the CPT of X has the shape (2,), not (2, 2): its axes are Z, X"),
         ({"Q": [0.5, 0.5]}, "unknown variable 'Q' in cpts"),
         ({"Z": None}, "cpts has no table for Z"),
+        ({"X": [[0.5, 0.5], [1.0]]}, "the CPT of X must be an array of numbers"),
+        ({"Z": ["a", "b"]}, "the CPT of Z must be an array of numbers"),
     ],
 )
 def test_bad_tables_are_explained(change, message):

@@ -35,7 +35,10 @@ def test_how_the_bounds_relate():
     assert theorem_1(np.sqrt(3 / 2), np.log(3), 100) == pytest.approx(corollary_1(3, 1, 100))
     assert theorem_2(3, 0.9, 100, [0.0] * 100) == pytest.approx(corollary_2(3, 0.9, 100))
     assert theorem_2(3, 0.9, 100, [0.1] * 100) > corollary_2(3, 0.9, 100)
-    assert theorem_2(3, 0.9, 2, [0.1, np.inf]) == np.inf
+    assert theorem_2(3, 0.9, 2, [0.1, np.inf]) == np.inf == theorem_2(3, 0.0, 1, [np.inf])
+    assert corollary_2(3, -1e-17, 5) == 0
+    with pytest.raises(DowiseError, match="arms=0 must be at least 1"):
+        corollary_1(0, 1, 1)
 
 
 def random_intervals(rng, arms):
@@ -104,6 +107,6 @@ def test_map_entropy():
     plain = corrected - (np.count_nonzero(counts, axis=1) - 1) / 80
     # The bias of the plug-in is a good 3/80 = .0375; the correction removes most of it.
     assert abs(corrected.mean() - truth) < 0.3 * abs(plain.mean() - truth)
-    for bad in ([], [-1, 2], [0, 0]):
+    for bad in ([], [-1, 2], [0, 0], [np.nan]):
         with pytest.raises(DowiseError, match="how often each map was drawn"):
             map_entropy(bad)

@@ -103,6 +103,14 @@ def test_boxes_that_share_a_distribution_are_at_distance_zero_exactly():
     assert minimise_kl([0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]) == 0.0
 
 
+def test_an_entry_that_dwindles_is_no_division_by_zero():
+    found = minimise_kl(
+        [0.6183409924422046, 0, 0], [0.7729215018275949, 0.06883158463696105, 0.5226941634791413],
+        [0, 0, 0.9999999387710505], [9.913281782012058e-08, 1.0137058753183727e-07, 1],
+    )  # fmt: skip
+    assert 5 < found < 20
+
+
 def test_any_rank_is_one_problem():
     rng = np.random.default_rng(3)
     p = rng.dirichlet(np.ones(12)).reshape(2, 3, 2)

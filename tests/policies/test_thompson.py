@@ -33,5 +33,5 @@ def test_only_allowed_arms_compete():
 
 
 def test_a_negative_sample_size_is_refused():
-    with pytest.raises(DowiseError, match="can't be negative"):
+    with pytest.raises(DowiseError, match="must be 0 or more"):
         make_policy("ts", load_problem("task1"), propensity_samples=-1)

@@ -33,6 +33,8 @@ class Environment:
     """
 
     def __init__(self, problem: Problem, cpts: Mapping[str, ArrayLike]) -> None:
+        if not isinstance(problem, Problem):
+            raise DowiseError(f"a world needs a Problem, not a {type(problem).__name__}")
         self.problem = problem
         self._rewards = Rewards(problem)
         self._tables = self._rewards.tables
@@ -104,7 +106,10 @@ class Environment:
     def _checked(self, name: str, cpts: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
         if name not in cpts:
             raise DowiseError(f"cpts has no table for {name}: give one for each variable")
-        table = np.asarray(cpts[name], dtype=np.float64)
+        try:
+            table = np.asarray(cpts[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DowiseError(f"the CPT of {name} must be an array of numbers") from None
         shape = self._tables.shapes[self._tables.number[name]]
         if table.shape != shape:
             raise DowiseError(
@@ -119,6 +124,8 @@ class Environment:
 def make_environment(problem: str | Problem, seed: int) -> Environment:
     """A world for a problem, or the built-in one of that name, with rows from Dirichlet(1)."""
     made = load_problem(problem) if isinstance(problem, str) else problem
+    if not isinstance(made, Problem):
+        raise DowiseError(f"give a Problem or the name of one, not {problem!r}")
     source = generator(seed)
     sizes = {name: len(labels) for name, labels in made.domains.items()}
     cpts = {

@@ -15,7 +15,7 @@ recover Corollary 2 in the limit.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import log, sqrt
+from math import isinf, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,17 +29,19 @@ __all__ = ["corollary_1", "corollary_2", "gamma_bracket", "map_entropy", "theore
 
 def theorem_1(coefficient: float, entropy: float, horizon: int) -> float:
     """Γ √(H(Π*) T): the Bayesian regret of Thompson Sampling, for Γ² at least every round's Ψ."""
-    return coefficient * sqrt(entropy * horizon)
+    return coefficient * sqrt(max(entropy, 0.0) * horizon)
 
 
 def corollary_1(arms: int, contexts: int, horizon: int) -> float:
     """√(T |A| |C| log|A| / 2): Theorem 1 with Γ² = |A|/2 and the largest entropy there is."""
+    if arms < 1:
+        raise DowiseError(f"arms={arms!r} must be at least 1")
     return sqrt(horizon * arms * contexts * log(arms) / 2)
 
 
 def corollary_2(arms: int, entropy: float, horizon: int) -> float:
     """√(|A|/2 · T · H(Π*)): IDS with the information ratio computed exactly."""
-    return sqrt(arms / 2 * horizon * entropy)
+    return sqrt(arms / 2 * horizon * max(entropy, 0.0))
 
 
 def theorem_2(arms: int, entropy: float, horizon: int, gammas: Iterable[float]) -> float:
@@ -48,7 +50,8 @@ def theorem_2(arms: int, entropy: float, horizon: int, gammas: Iterable[float]) 
     (The paper bounds an expectation by γ_t, which are random, and conditions on an event of all
     rounds; we report its formula and say so.)
     """
-    return sqrt(entropy * (horizon * arms / 2 + 2 * sum(gammas)))
+    total = sum(gammas)
+    return total if isinf(total) else sqrt(max(entropy, 0.0) * (horizon * arms / 2 + 2 * total))
 
 
 def gamma_bracket(delta: Interval, gain: Interval) -> tuple[float, float]:
@@ -58,8 +61,7 @@ def gamma_bracket(delta: Interval, gain: Interval) -> tuple[float, float]:
         return np.inf, np.inf
     lowest = information_ratio(delta.low, gain.high)
     action = minimise_ratio(delta.low, gain.high)
-    pi = np.zeros(len(highest))
-    np.add.at(pi, [action.first, action.second], [action.probability, 1 - action.probability])
+    pi = action.distribution(len(highest))
     smallest = float(information_ratio(pi @ delta.low, pi @ gain.high))
     return float((highest - lowest).max()), float(highest.max() - smallest)
 
@@ -70,7 +72,7 @@ def map_entropy(counts: ArrayLike) -> tuple[float, float]:
     Plug-in plus Miller and Madow's (kinds − 1) / (2 draws).
     """
     seen = np.asarray(counts, dtype=np.float64).ravel()
-    if not len(seen) or (seen < 0).any() or seen.sum() < 1:
+    if not len(seen) or not (seen >= 0).all() or not seen.sum() >= 1:
         raise DowiseError(f"counts={counts!r}: give how often each map was drawn")
     draws = seen.sum()
     shares = seen[seen > 0] / draws

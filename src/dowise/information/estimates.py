@@ -87,11 +87,14 @@ def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
         raise DowiseError(
             f"rewards range from {drawn.min():.4g} to {drawn.max():.4g}: scale them to [0, 1]"
         )
+    drawn = drawn.clip(0, 1)
     if values is None:
         distributions, worth = drawn[:, None, :], np.ones(1)
     else:
         worth = _checked_values(values, drawn.shape[1])
         distributions = drawn
+        if not np.abs(drawn.sum(axis=1) - 1).max() <= 1e-4:
+            raise DowiseError("the probabilities of the values must sum to 1 for each arm and draw")
     return _finish(accumulate, distributions, worth, two_valued=values is None)
 
 

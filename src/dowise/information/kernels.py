@@ -8,6 +8,10 @@ from numba import njit
 __all__ = ["accumulate", "minimise_divergence"]
 
 
+# An entry that may be 0 is kept here: the sums don't feel it, and no ratio is 0/0.
+_TINY = 1e-200
+
+
 @njit(cache=True)
 def accumulate(drawn, worth, joint, counts):
     """Add up each draw's probabilities under its best arm; the sum of the best mean rewards.
@@ -126,12 +130,16 @@ def minimise_divergence(p_low, p_high, q_low, q_high, start, tolerance, most_swe
         if not _scaled(q, p_low, p_high, p):
             return -1.0
         for i in range(n):
-            empty[i] = p[i] == 0
+            empty[i] = p_high[i] == 0
+            if not empty[i]:
+                p[i] = max(p[i], _TINY)
         if not _scaled(p, q_low, q_high, q) and not _fill_up(q, q_high, empty):
             return -1.0
+        for i in range(n):
+            q[i] = max(q[i], _TINY)
         value, at_p, at_q = 0.0, 0.0, 0.0
         for i in range(n):
-            if p[i] == 0:  # P must be 0 here: nothing to gain or lose
+            if empty[i]:  # P must be 0 here: nothing to gain or lose
                 grad_p[i] = grad_q[i] = 0.0
                 continue
             ratio = p[i] / q[i]

@@ -32,6 +32,13 @@ class IDSAction(NamedTuple):
     second: int
     probability: float
 
+    def distribution(self, arms: int) -> Floats:
+        """π: the probability of each of so many arms."""
+        pi = np.zeros(arms)
+        pi[self.first] += self.probability
+        pi[self.second] += 1 - self.probability
+        return pi
+
 
 def information_ratio(regret: ArrayLike, gain: ArrayLike) -> Floats:
     """Ψ = Δ²/g, element by element, with 0/0 = 0 and x/0 = ∞."""

@@ -33,12 +33,15 @@ def check_policy(policy: str | Callable[..., Policy], rounds: int = 1000, **opti
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for name in ("task1", "task2"):
-            problem = load_problem(name)
-            _check_repeatable(make(problem), make(problem))
-            _check_allowed(make(problem))
-            _check_bad_context(make(problem))
-        _play(make(load_problem("task2")), rounds, seed=0)
+        try:
+            for name in ("task1", "task2"):
+                problem = load_problem(name)
+                _check_repeatable(make(problem), make(problem))
+                _check_allowed(make(problem))
+                _check_bad_context(make(problem))
+            _play(make(load_problem("task2")), rounds, seed=0)
+        except Warning as warning:
+            raise DowiseError(f"this policy breaks the contract: it warns, {warning}") from warning
 
 
 def _demand(kept: bool, promise: str) -> None:
@@ -79,7 +82,11 @@ def _check_repeatable(one: Policy, other: Policy) -> None:
     for seed in range(5):
         one.decide(context, seed)
     again = one.decide(context, 7)
-    _demand(first.arm == again.arm, "decide must not change its state")
+    same = first.arm == again.arm and np.array_equal(
+        [] if first.probabilities is None else first.probabilities,
+        [] if again.probabilities is None else again.probabilities,
+    )
+    _demand(same, "decide must not change its state")
 
 
 def _check_allowed(policy: Policy) -> None:
@@ -90,8 +97,11 @@ def _check_allowed(policy: Policy) -> None:
         _demand(decision.arm == arm, f"only {arm} was allowed, but it chose {decision.arm}")
     pair = problem.arms[-2:]
     for seed in range(20):
-        chosen = policy.decide(context, seed, allowed=pair).arm
-        _demand(chosen in pair, f"{chosen} was not allowed")
+        decision = policy.decide(context, seed, allowed=pair)
+        _demand(decision.arm in pair, f"{decision.arm} was not allowed")
+        if decision.probabilities is not None:
+            outside = float(decision.probabilities[:-2].sum())
+            _demand(outside == 0, "arms that are not allowed must have probability 0")
 
 
 def _check_bad_context(policy: Policy) -> None:

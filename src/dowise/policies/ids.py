@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from math import log
+from numbers import Integral
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,6 +17,7 @@ from dowise.belief.rewards import Context
 from dowise.errors import DowiseError
 from dowise.information import (
     Estimate,
+    IDSAction,
     Interval,
     delta_interval,
     estimate,
@@ -40,7 +43,8 @@ class InformationDirectedSampling(BayesianPolicy):
     two arms are played with positive probability. `interval` says which values within the
     confidence intervals of Lemmas 3 and 4, at level delta / (2·horizon·K), drive the choice: the
     estimates ("point"), small Δ and large g ("optimistic"), or large Δ and small g
-    ("pessimistic"). The regret is bounded by Theorem 2.
+    ("pessimistic"), ties going to the arm that teaches more, then to the one that is estimated to
+    cost less. The regret is bounded by Theorem 2.
 
     Applies when the graph has no bidirected edge. At N = 1000 the intervals of g are [0, log r]
     in practice (docs/paper-map.md), so the two alternatives to "point" say little about g.
@@ -56,10 +60,10 @@ class InformationDirectedSampling(BayesianPolicy):
         prior: Prior = 1.0,
     ) -> None:
         super().__init__(problem, prior)
-        if not 0 < delta < 1:
+        if not isinstance(delta, float) or not 0 < delta < 1:
             raise DowiseError(f"delta={delta!r} must be between 0 and 1, such as 0.05")
         for name, number in (("samples", samples), ("horizon", horizon)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            if isinstance(number, bool) or not isinstance(number, Integral) or number < 1:
                 raise DowiseError(f"{name}={number!r} must be a whole number of at least 1")
         if interval not in get_args(Within):
             raise DowiseError(f"interval={interval!r} must be one of {', '.join(get_args(Within))}")
@@ -78,40 +82,26 @@ class InformationDirectedSampling(BayesianPolicy):
         source, arms = generator(rng), allowed_arms(self.problem, allowed)
         found = self._estimate(context, source, arms)
         regret, gain = self._driving(found)
-        action = minimise_ratio(regret, gain)
+        action = self._settle_ties(minimise_ratio(regret, gain), regret, gain, found)
         pick = action.first if source.random() < action.probability else action.second
-
-        everything = len(self.problem.arms)
-        probabilities = np.zeros(everything)
-        probabilities[arms[action.first]] += action.probability
-        probabilities[arms[action.second]] += 1 - action.probability
+        pi = action.distribution(len(arms))
+        spread = partial(_over_all, arms, len(self.problem.arms))
         level = self._level(len(arms))
-
-        def over_all(values: NDArray[np.float64], absent: float = np.nan) -> NDArray[np.float64]:
-            """Figures of the allowed arms, at their places among all arms."""
-            full = np.full(everything, absent)
-            full[arms] = values
-            return full
-
-        def widened(interval: Interval) -> Interval:
-            return Interval(over_all(interval.low), over_all(interval.high))
-
-        pi = np.zeros(len(arms))
-        np.add.at(pi, [action.first, action.second], [action.probability, 1 - action.probability])
         figures = Figures(
             {
-                "delta": over_all(found.delta),
-                "gain": over_all(found.gain),
-                "best": over_all(found.best, 0.0),
+                "delta": spread(found.delta),
+                "gain": spread(found.gain),
+                "best": spread(found.best, 0.0),
                 "ratio": float(information_ratio(pi @ regret, pi @ gain)),
                 "pair": tuple(self.problem.arms[arms[i]] for i in (action.first, action.second)),
                 "q": action.probability,
             },
             {
-                "delta_interval": lambda: widened(delta_interval(found, level)),
-                "gain_interval": lambda: widened(gain_interval(found, level)),
+                "delta_interval": partial(_interval, delta_interval, found, level, spread),
+                "gain_interval": partial(_interval, gain_interval, found, level, spread),
             },
         )
+        probabilities = spread(pi, 0.0)
         reason = self._reason(found, pick, arms)
         return Decision(self.problem.arms[arms[pick]], probabilities, reason, figures)
 
@@ -140,6 +130,25 @@ class InformationDirectedSampling(BayesianPolicy):
             return cost.low, taught.high
         return cost.high, taught.low
 
+    def _settle_ties(
+        self,
+        action: IDSAction,
+        regret: NDArray[np.float64],
+        gain: NDArray[np.float64],
+        found: Estimate,
+    ) -> IDSAction:
+        """Among arms of the same ratio, the one that teaches most, then the one that costs least.
+
+        The ends of wide intervals tie: with Δ̲ = 0 for several arms the first would be played for
+        ever. Estimates tie only where the arms are alike, and there the first one goes.
+        """
+        if self.interval == "point" or action.first != action.second:
+            return action
+        ratios = information_ratio(regret, gain)
+        tied = np.flatnonzero(ratios == ratios[action.first])
+        chosen = int(min(tied, key=lambda a: (-gain[a], found.delta[a], a)))
+        return IDSAction(chosen, chosen, 1.0)
+
     def _reason(self, found: Estimate, pick: int, arms: NDArray[np.int64]) -> str:
         likely = int(found.best.argmax())
         return (
@@ -147,3 +156,22 @@ class InformationDirectedSampling(BayesianPolicy):
             f"teach {found.gain[pick] / log(2):.2g} bits about which that is; most likely it is "
             f"{self.problem.arms[arms[likely]]} ({100 * found.best[likely]:.0f} %)"
         )
+
+
+def _over_all(
+    arms: NDArray[np.int64], everything: int, values: NDArray[np.float64], absent: float = np.nan
+) -> NDArray[np.float64]:
+    """Figures of the allowed arms, at their places among all arms."""
+    full = np.full(everything, absent)
+    full[arms] = values
+    return full
+
+
+def _interval(
+    of: Callable[[Estimate, float], Interval],
+    found: Estimate,
+    level: float,
+    spread: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+) -> Interval:
+    interval = of(found, level)
+    return Interval(spread(interval.low), spread(interval.high))

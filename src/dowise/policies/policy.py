@@ -55,7 +55,7 @@ def allowed_arms(problem: Problem, allowed: Iterable[ArmLike] | None) -> NDArray
     """The positions of the allowed arms, rising; all of them where `allowed` is None."""
     if allowed is None:
         return np.arange(len(problem.arms))
-    if isinstance(allowed, str | Mapping):
+    if isinstance(allowed, str | Mapping) or not isinstance(allowed, Iterable):
         raise DowiseError(f"allowed={allowed!r}: give a list of arms")
     positions = sorted({problem.arm_index(arm) for arm in allowed})
     if not positions:

@@ -57,9 +57,11 @@ def make_policy(name: str, problem: Problem, **options: Any) -> Policy:
     else:
         module, attribute = _BUILTIN[name]
         factory = getattr(importlib.import_module(module), attribute)
-    known = [x for x in inspect.signature(factory).parameters if x != "problem"]
+    parameters = inspect.signature(factory).parameters
+    takes_any = any(x.kind is x.VAR_KEYWORD for x in parameters.values())
+    known = [x for x in parameters if x != "problem"]
     for option in options:
-        if option not in known:
+        if option not in known and not takes_any:
             raise DowiseError(
                 f"the policy {name!r} has no option {option!r}{suggestion(option, known)}: "
                 f"its options are {', '.join(known)}"

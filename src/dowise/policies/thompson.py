@@ -32,9 +32,9 @@ class ThompsonSampling(BayesianPolicy):
 
     def __init__(self, problem: Problem, prior: Prior = 1.0, propensity_samples: int = 0) -> None:
         super().__init__(problem, prior)
-        if propensity_samples < 0:
-            raise DowiseError(f"propensity_samples={propensity_samples!r} can't be negative")
-        self.propensity_samples = propensity_samples
+        if not isinstance(propensity_samples, int | np.integer) or propensity_samples < 0:
+            raise DowiseError(f"propensity_samples={propensity_samples!r} must be 0 or more")
+        self.propensity_samples: int = int(propensity_samples)
 
     def decide(
         self,
