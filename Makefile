@@ -27,6 +27,8 @@ test: setup
 check: setup
 	$(SAY) 'Slow tests'
 	$(BIN)/python -m pytest -q -m slow
+	$(SAY) 'Benchmarks load (make bench runs them)'
+	$(BIN)/python -m pytest -q benchmarks/bench_*.py --collect-only
 	$(SAY) 'Lint and format (ruff)'
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

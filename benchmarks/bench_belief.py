@@ -75,7 +75,10 @@ def test_ratios(benchmark, name):
 
 @pytest.mark.parametrize("name", ["child", "alarm", "insurance"])
 def test_networks(benchmark, name):
-    belief = Belief(load_problem(name))
+    problem = load_problem(name)
+    start = perf_counter()
+    belief = Belief(problem)
+    print(f"\n{name}: built in {1e3 * (perf_counter() - start):.1f} ms")
     context = {c: belief.problem.domains[c][0] for c in belief.problem.context}
     benchmark.pedantic(belief.draw_rewards, (context, SAMPLES, 0), rounds=3, warmup_rounds=1)
 

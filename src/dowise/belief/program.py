@@ -36,7 +36,8 @@ __all__ = ["Program", "compile_program"]
 
 Integers = NDArray[np.int64]
 
-# About 8 s to build, half a gigabyte, and 1.5 s for 1000 draws.
+# Ten times what `insurance` needs, which is built in half a second and takes a twelfth of a second
+# for 1000 draws (docs/performance.md); both grow in proportion.
 MAX_MULTIPLICATIONS = 2_000_000
 
 
