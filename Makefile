@@ -25,10 +25,11 @@ test: setup
 	$(BIN)/python -m pytest -q -m 'not slow'
 
 check: setup
+	$(SAY) 'Benchmarks load (make bench runs them)'
+	@$(BIN)/python -m pytest -q benchmarks/bench_*.py --collect-only > /dev/null || \
+	  $(BIN)/python -m pytest -q benchmarks/bench_*.py --collect-only
 	$(SAY) 'Slow tests'
 	$(BIN)/python -m pytest -q -m slow
-	$(SAY) 'Benchmarks load (make bench runs them)'
-	$(BIN)/python -m pytest -q benchmarks/bench_*.py --collect-only
 	$(SAY) 'Lint and format (ruff)'
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
