@@ -34,15 +34,19 @@ def trained(name):
     return ours, theirs, dict.fromkeys(problem.context, 1)
 
 
-def best_times(calls, seconds=3.0):
-    """The shortest time of each call, taken by turns so that all meet the same machine."""
+def best_times(calls, seconds=3.0, in_a_row=1):
+    """The shortest time of each call, taken by turns so that all meet the same machine.
+
+    Rounds of a trial follow one another: they are timed so many in a row, and the mean counts.
+    """
     best = [float("inf")] * len(calls)
     end = perf_counter() + seconds
     while perf_counter() < end:
         for i, call in enumerate(calls):
             start = perf_counter()
-            call()
-            best[i] = min(best[i], perf_counter() - start)
+            for _ in range(in_a_row):
+                call()
+            best[i] = min(best[i], (perf_counter() - start) / in_a_row)
     return best
 
 

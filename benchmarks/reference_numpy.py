@@ -80,3 +80,54 @@ class NumpyBelief:
         if number not in self.paths:
             self.paths[number] = np.einsum_path(formula, *operands, optimize="greedy")[0]
         return np.einsum(formula, *operands, optimize=self.paths[number])
+
+
+class NumpyThompson(NumpyBelief):
+    """Algorithm 1: one draw, the best arm under it."""
+
+    def decide(self, context, rng):
+        return self.problem.arms[int(self.draw_rewards(context, 1, rng)[:, 0].argmax())]
+
+
+class NumpyIDS(NumpyBelief):
+    """Algorithm 2 for rewards 0 and 1: Lemma 2 as matrix products, all pairs of arms at once."""
+
+    def __init__(self, problem: Problem, samples: int = 1000) -> None:
+        super().__init__(problem)
+        self.samples = samples
+
+    def decide(self, context, rng):
+        rewards = self.draw_rewards(context, self.samples, rng)
+        first, second, q = smallest_ratio(*regret_and_gain(rewards))
+        return self.problem.arms[first if rng.random() < q else second]
+
+
+def regret_and_gain(rewards):
+    arms, samples = rewards.shape
+    winners = np.zeros((samples, arms))
+    winners[np.arange(samples), rewards.argmax(axis=0)] = 1
+    best = winners.mean(axis=0)
+    ones = rewards @ winners / samples  # p_a(a*, Y = 1)
+    joint = np.stack([np.maximum(best - ones, 0), ones], axis=2)
+    product = best[None, :, None] * joint.sum(axis=1, keepdims=True)
+    seen = joint > 0
+    logs = np.log(np.divide(joint, product, out=np.ones_like(joint), where=seen))
+    gain = np.maximum((joint * logs).sum(axis=(1, 2)), 0)
+    return rewards.max(axis=0).mean() - rewards.mean(axis=1), gain
+
+
+def smallest_ratio(delta, gain):
+    """IDSAction: the inner stationary point of every pair, beside the single arms."""
+    gain = np.where(gain <= 1e-12, 0.0, gain)
+    if not gain.any():
+        cheapest = int(delta.argmin())
+        return cheapest, cheapest, 1.0
+    d, e = delta[:, None] - delta, gain[:, None] - gain
+    bend = d * e
+    q = np.divide(e * delta - 2 * d * gain, bend, out=np.ones_like(bend), where=bend != 0)
+    q = np.where((q > 0) & (q < 1), q, 1.0)
+    cost, taught = q * delta[:, None] + (1 - q) * delta, q * gain[:, None] + (1 - q) * gain
+    ratio = np.where(cost > 0, np.inf, 0.0)
+    np.divide(cost**2, taught, out=ratio, where=taught > 0)
+    first, second = divmod(int(ratio.argmin()), len(delta))
+    return first, second, float(q[first, second])

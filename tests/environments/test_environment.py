@@ -28,6 +28,26 @@ def test_means_and_regret_by_brute_force(case, seed):
     assert world.best_arm(seen) == problem.arms[int(truth.argmax())]
 
 
+@given(cases(max_size=5, bidirected=False), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=30)
+def test_a_play_agrees_with_its_slow_twin(case, seed):
+    """The same uniforms, in an order with causes first, against each row's cumulative sums."""
+    graph, reward, context, hidden = case
+    problem = Problem(graph, reward, context, hidden, {reward: ["a", "b", "c"]})
+    rng = np.random.default_rng(seed)
+    world = Environment(problem, random_cpts(problem, rng))
+    seen = {name: int(rng.integers(2)) for name in context}
+    arm = problem.arms[rng.integers(len(problem.arms))]
+    fixed = {name: problem.code(name, x) for name, x in {**seen, **arm}.items()}
+    order = graph.topological_order()
+    codes = {}
+    for name, u in zip(order, np.random.default_rng(seed).random(len(order)), strict=True):
+        row = world.cpts[name][tuple(codes[parent] for parent in graph.parents(name))]
+        codes[name] = fixed.get(name, int((row.cumsum()[:-1] <= u).sum()))
+    played = world.play(arm, seen, seed)
+    assert played == {name: problem.domains[name][codes[name]] for name in graph}
+
+
 @pytest.mark.parametrize("name", ["task2", "task3"])
 def test_what_is_played_has_the_mean_that_is_claimed(name):
     """4,000 plays an arm; each mean within five standard errors, nine z-values at most."""

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_numpy import smallest_ratio
 from scipy.optimize import minimize
 
 from dowise import DowiseError
@@ -19,6 +20,7 @@ def ratio_of(action, delta, gain):
 
 
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6), st.integers(0, 2**32 - 1))
+@settings(deadline=None)
 def test_no_distribution_beats_the_pair(arms, seed):
     delta, gain = np.array(arms).T
     action = minimise_ratio(delta, gain)
@@ -28,6 +30,15 @@ def test_no_distribution_beats_the_pair(arms, seed):
     others = np.vstack([np.eye(len(delta)), rng.dirichlet(np.full(len(delta), 0.3), size=200)])
     theirs = information_ratio(others @ delta, others @ np.where(gain <= 1e-12, 0, gain))
     assert ours <= theirs.min() * (1 + 1e-9) + 1e-15
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6))
+@settings(deadline=None)
+def test_agrees_with_its_slow_twin(arms):
+    delta, gain = np.array(arms).T
+    seen = np.where(gain <= 1e-12, 0, gain)
+    twin = ratio_of(IDSAction(*smallest_ratio(delta, gain)), delta, seen)
+    assert ratio_of(minimise_ratio(delta, gain), delta, seen) == pytest.approx(twin, rel=1e-12)
 
 
 def test_a_general_solver_does_not_beat_it_either():

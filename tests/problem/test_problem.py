@@ -213,3 +213,29 @@ def test_an_arm_that_is_none_of_the_problems():
         problem.arm_index({"X1": 0, "X2": 0})
     with pytest.raises(DowiseError, match=r"X1: say|which value X1"):
         problem.arm_index({"X1": None})
+
+
+def test_codes_are_positions_of_labels():
+    """What `code` finds at once and what it looks up the long way agree."""
+    domains = {"X": ["low", "1", "0"], "Y": ["False", "True"]}
+    problem = Problem(CausalGraph.parse("X -> Y"), "Y", domains=domains)
+    for value, code in (
+        ("low", 0),
+        ("1", 1),
+        (1, 1),
+        (1.0, 1),
+        (True, 1),
+        (0, 2),
+        (np.int64(0), 2),
+    ):
+        assert problem.code("X", value) == code
+    for value, code in ((True, 1), (1, 1), (np.False_, 0), (None, -1), (float("nan"), -1)):
+        assert problem.code("Y", value) == code
+    with pytest.raises(DowiseError, match="X has no value '2'"):
+        problem.code("X", 2)
+
+
+def test_an_arm_of_another_problem_is_still_checked():
+    problem = Problem(CausalGraph.parse("X -> Y"), "Y")
+    with pytest.raises(DowiseError, match="X has no value '7'"):
+        problem.intervention(Intervention({"X": 7}))

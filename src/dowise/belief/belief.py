@@ -14,7 +14,6 @@ observation teaches about every arm, because the arms share the CPTs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief.compiled import kernels
-from dowise.belief.observe import MISSING, encode_frame, encode_outcome, entries_seen
+from dowise.belief.observe import encode_frame, encode_outcome, entries_seen
 from dowise.belief.prior import Prior, prior_counts
 from dowise.belief.randomness import Random, generator, key_of
 from dowise.belief.rewards import Context, Rewards, with_first_value
@@ -58,6 +57,11 @@ class Belief:
         self.tables, self.program = self.rewards.tables, self.rewards.program
         self.counts: NDArray[np.float64] = prior_counts(self.tables, prior)
         """The Dirichlet parameter of every CPT entry: prior plus observed; see `Tables`."""
+        block = _CACHE // (4 * self.program.slots) // 16 * 16
+        self._block = min(max(block, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+        worth = self.rewards.worth
+        self._first, self._rest = float(worth[0]), worth[1:] - worth[0]
+        self._is_plain = worth.tolist() == [0, 1]
 
     # -- learning -----------------------------------------------------------------------------
 
@@ -72,13 +76,11 @@ class Belief:
         not used. A bad outcome is an error and changes nothing.
         """
         played = self.problem.intervention(arm)
-        codes = encode_outcome(self.problem, played, outcome)
-        was_set = [name in played for name in self.tables.variables]
-        for v, family in enumerate(self.tables.families):
-            if was_set[v] or any(codes[u] == MISSING for u in family):
-                continue
-            strides = self.tables.strides[v]
-            self.counts[self.tables.starts[v] + sum(codes[u] * strides[u] for u in family)] += 1
+        codes = np.array(encode_outcome(self.problem, played, outcome))
+        tables = self.tables
+        kernels().count_record(
+            self.counts, codes, tables.fixed(played), tables.starts, tables.strides
+        )
 
     def update_many(self, frame: Any, arm: ArmLike | None = None) -> int:
         """Learn from a table of past records: a pandas or pyarrow table, or a mapping of columns.
@@ -119,7 +121,7 @@ class Belief:
         self, context: Context, samples: int, rng: Random
     ) -> NDArray[np.float32]:
         """P(Y = y | do(arm), c) under draws from the posterior: (arms, values of Y, samples)."""
-        return with_first_value(self._draw(context, samples, rng))
+        return with_first_value(self.draw_raw(context, samples, rng))
 
     def draw_rewards(self, context: Context, samples: int, rng: Random) -> NDArray[np.floating]:
         """The mean reward of every arm under draws from the posterior: (arms, samples).
@@ -128,12 +130,10 @@ class Belief:
         than 0 and 1, what they are worth is put in in double precision. All arms of one draw share
         its CPTs.
         """
-        drawn = self._draw(context, samples, rng)
-        worth = self.rewards.worth
-        first, rest = worth[0], worth[1:] - worth[0]
-        if first == 0 and rest.tolist() == [1]:
+        drawn = self.draw_raw(context, samples, rng)
+        if self._is_plain:
             return drawn[:, 0]
-        rewards: NDArray[np.float64] = first + np.einsum("avs,v->as", drawn, rest)
+        rewards: NDArray[np.float64] = self._first + np.einsum("avs,v->as", drawn, self._rest)
         return rewards
 
     def probability_best(self, context: Context, samples: int, rng: Random) -> NDArray[np.float64]:
@@ -151,9 +151,13 @@ class Belief:
         rewards = self.draw_rewards(context, samples, rng)
         return np.quantile(rewards.astype(np.float64), [tail, 1 - tail], axis=1).T
 
-    def _draw(self, context: Context, samples: int, rng: Random) -> NDArray[np.float32]:
-        """(arms, values of Y but the first, samples)."""
-        if isinstance(samples, bool) or not isinstance(samples, Integral) or samples < 1:
+    def draw_raw(self, context: Context, samples: int, rng: Random) -> NDArray[np.float32]:
+        """`draw_distributions` without the reward's first value, which the others leave.
+
+        An array (arms, values of Y but the first, samples): what the kernel computes, and what
+        `dowise.information.estimate_from_draws` takes.
+        """
+        if type(samples) is bool or not isinstance(samples, int | np.integer) or samples < 1:
             raise DowiseError(f"samples={samples!r}: draw at least one, a whole number of them")
         rows = self.rewards.row_entries(context)
         key0, key1 = key_of(generator(rng))
@@ -164,13 +168,11 @@ class Belief:
                 f"{samples:,} draws for {len(program.results):,} arms take {size:.1e} bytes: "
                 "draw fewer at a time"
             )
-        block = _CACHE // (4 * program.slots) // 16 * 16
-        block = min(max(block, _SMALLEST_BLOCK), _LARGEST_BLOCK)
         out = np.empty((*program.results.shape, samples), dtype=np.float32)
         kernels().draw_results(
             key0, key1, self.counts, rows, program.row_slots, program.row_sizes,
             program.outputs, program.starts, program.lefts, program.rights, program.results,
-            block, program.slots, out,
+            self._block, program.slots, out,
         )  # fmt: skip
         return out
 

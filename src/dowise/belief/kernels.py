@@ -12,7 +12,7 @@ from numba import float32, njit
 
 from dowise.belief.gamma import exp32, gammas, log_gammas, stream_key
 
-__all__ = ["draw_results", "run_program"]
+__all__ = ["count_record", "draw_results", "run_program"]
 
 _FAST = {"contract", "reassoc", "arcp", "nsz"}
 # One cache line more than the lanes: room for a scratch lane, and neighbouring slots don't fall on
@@ -38,6 +38,24 @@ def run_program(values, lanes, outputs, starts, lefts, rights):
             a, b = values[lefts[k]], values[rights[k]]
             for lane in range(lanes):
                 out[lane] += a[lane] * b[lane]
+
+
+@njit(cache=True)
+def count_record(counts, codes, fixed, starts, strides):
+    """Count every family that was seen whole and whose variable the arm did not set.
+
+    codes[v] is the position of v's value, negative where it was not seen; fixed[v] likewise of the
+    value that the arm set.
+    """
+    for v in range(len(codes)):
+        entry = starts[v]
+        complete = fixed[v] < 0
+        for u in range(len(codes)):
+            if strides[v, u] > 0:
+                complete &= codes[u] >= 0
+                entry += codes[u] * strides[v, u]
+        if complete:
+            counts[entry] += 1.0
 
 
 @njit(cache=True, fastmath=_FAST)

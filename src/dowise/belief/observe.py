@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 from dowise.belief.tables import Tables
 from dowise.errors import DowiseError, suggestion
 from dowise.problem import Intervention, Problem
-from dowise.problem.values import as_mapping, label_of, text_of
+from dowise.problem.values import MISSING, as_mapping, label_of, text_of
 
-__all__ = ["MISSING", "encode_frame", "encode_outcome", "entries_seen"]
-
-MISSING = -1
+__all__ = ["encode_frame", "encode_outcome", "entries_seen"]
 
 Codes = NDArray[np.int64]
 Result = TypeVar("Result")
@@ -32,19 +30,20 @@ def encode_outcome(problem: Problem, arm: Intervention, outcome: Mapping[str, ob
     """One record: what was seen, with the values that the arm set."""
     outcome = as_mapping(outcome, "an outcome")
     for name in outcome:
-        if name not in problem.graph:
+        if name not in problem.domains:
             raise DowiseError(
                 f"the outcome names {name!r}, which is no variable of the problem"
                 f"{suggestion(str(name), problem.graph.variables)}"
             )
     codes: list[int] = []
-    for name in problem.graph.variables:
-        domain = problem.domains[name]
-        label = label_of(name, outcome.get(name), domain)
+    for name in problem.domains:
+        code = problem.code(name, outcome.get(name))
         if name in arm:
-            _refuse_contradiction(arm, name, label)
-            label = arm[name]
-        codes.append(MISSING if label is None else domain.index(label))
+            was_set = problem.code(name, arm[name])
+            if code not in (MISSING, was_set):
+                _refuse_contradiction(arm, name, problem.domains[name][code])
+            code = was_set
+        codes.append(code)
     return codes
 
 
@@ -123,11 +122,8 @@ def entries_seen(tables: Tables, codes: Codes, was_set: NDArray[np.bool_]) -> Co
     return np.concatenate(seen)
 
 
-def _refuse_contradiction(arm: Intervention, name: str, label: str | None, where: str = "") -> None:
-    if label is not None and label != arm[name]:
-        raise DowiseError(
-            f"{where}{arm} set {name}={arm[name]}, but the outcome has {name}={label}"
-        )
+def _refuse_contradiction(arm: Intervention, name: str, label: str, where: str = "") -> None:
+    raise DowiseError(f"{where}{arm} set {name}={arm[name]}, but the outcome has {name}={label}")
 
 
 def _in_row(kinds: Codes, kind: int, read: Callable[[], Result]) -> Result:

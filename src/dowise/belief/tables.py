@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
-from dowise.problem import Problem
+from dowise.problem import Intervention, Problem
 
 __all__ = ["Tables"]
 
@@ -46,6 +46,8 @@ class Tables:
             )
         self.starts = np.concatenate([[0], np.cumsum(cells)]).astype(np.int64)
         """CPT i is entries[starts[i] : starts[i + 1]]."""
+        self._problem = problem
+        self._fixed: dict[Intervention, NDArray[np.int64]] = {}
 
     @property
     def entries(self) -> int:
@@ -76,6 +78,14 @@ class Tables:
     def row_sizes(self) -> NDArray[np.int64]:
         """The number of entries of every row."""
         return np.diff(np.append(self.row_starts, self.entries))
+
+    def fixed(self, arm: Intervention) -> NDArray[np.int64]:
+        """For each variable the position of the value that the arm sets, MISSING where none."""
+        if arm not in self._fixed:
+            self._fixed[arm] = np.array(
+                [self._problem.code(name, arm.get(name)) for name in self.variables]
+            )
+        return self._fixed[arm]
 
     def view(self, flat: NDArray[np.float64], name: str) -> NDArray[np.float64]:
         """The CPT of one variable as a view of the flat array, in its own shape."""

@@ -46,7 +46,9 @@ class Environment:
         self._flat = np.empty(self._tables.entries)
         for name in problem.graph:
             self._tables.view(self._flat, name)[...] = self._checked(name, cpts)
-        self._order = [self._tables.number[name] for name in problem.graph.topological_order()]
+        number = self._tables.number
+        self._order = np.array([number[name] for name in problem.graph.topological_order()])
+        self._context = [number[name] for name in problem.context]
         self._means: dict[tuple[int, ...], NDArray[np.float64]] = {}
 
     @property
@@ -56,15 +58,13 @@ class Environment:
 
     def draw_context(self, rng: Random) -> dict[str, str]:
         """What is seen before the choice; empty where the problem has no context."""
-        drawn = self._sample(Intervention(), {}, generator(rng))
+        drawn = self._sample(Intervention(), (), generator(rng))
         return {name: drawn[name] for name in self.problem.context}
 
     def play(self, arm: ArmLike, context: Context, rng: Random) -> dict[str, str]:
         """Everything that is seen after an intervention in this context, what it set included."""
         played = self.problem.intervention(arm)
-        codes = self._rewards.context_codes(context)
-        known = dict(zip(self.problem.context, codes, strict=True))
-        return self._sample(played, known, generator(rng))
+        return self._sample(played, self._rewards.context_codes(context), generator(rng))
 
     def means(self, context: Context = None) -> NDArray[np.float64]:
         """μ(a, c): the true mean reward of every arm, exact, in the user's units."""
@@ -85,23 +85,21 @@ class Environment:
         return float(means.max() - means[self.problem.arm_index(arm)])
 
     def _sample(
-        self, arm: Intervention, known: dict[str, int], source: np.random.Generator
+        self, arm: Intervention, known: tuple[int, ...], source: np.random.Generator
     ) -> dict[str, str]:
         """One draw of all variables, causes before effects; the known ones are as they are."""
-        tables, domains = self._tables, self.problem.domains
-        uniforms = source.random(len(self._order))
-        codes = [0] * len(self._order)
-        for v, u in zip(self._order, uniforms, strict=True):
-            name = tables.variables[v]
-            if name in arm:
-                codes[v] = domains[name].index(arm[name])
-            elif name in known:
-                codes[v] = known[name]
-            else:
-                *parents, _ = tables.families[v]
-                row = tables.view(self._flat, name)[tuple(codes[p] for p in parents)]
-                codes[v] = min(int(np.searchsorted(row.cumsum(), u, side="right")), len(row) - 1)
-        return {name: domains[name][codes[v]] for v, name in enumerate(tables.variables)}
+        from dowise.environments.kernels import sample_record
+
+        tables = self._tables
+        codes = tables.fixed(arm).copy()
+        if known:
+            codes[self._context] = known
+        uniforms = source.random(len(codes))
+        sample_record(
+            self._flat, codes, self._order, tables.starts, tables.strides, tables.sizes, uniforms
+        )
+        labels = zip(self.problem.domains.items(), codes.tolist(), strict=True)
+        return {name: domain[code] for (name, domain), code in labels}
 
     def _checked(self, name: str, cpts: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
         if name not in cpts:

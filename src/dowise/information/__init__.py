@@ -9,7 +9,7 @@ from dowise.information.bounds import (
     theorem_2,
 )
 from dowise.information.divergence import minimise_kl, project_to_box
-from dowise.information.estimates import Estimate, estimate
+from dowise.information.estimates import Estimate, estimate, estimate_from_draws
 from dowise.information.intervals import Interval, Radii, delta_interval, gain_interval, radii
 from dowise.information.ratio import IDSAction, information_ratio, minimise_ratio
 
@@ -22,6 +22,7 @@ __all__ = [
     "corollary_2",
     "delta_interval",
     "estimate",
+    "estimate_from_draws",
     "gain_interval",
     "gamma_bracket",
     "information_ratio",

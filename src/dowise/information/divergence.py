@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dowise.errors import DowiseError
+from dowise.information.compiled import kernels
 
 __all__ = ["minimise_kl", "project_to_box"]
 
-_TOLERANCE = 1e-10
-_MOST_SWEEPS = 20_000
 _ROUNDING = 1e-12
 
 Floats = NDArray[np.float64]
@@ -34,29 +33,16 @@ def minimise_kl(p_low: ArrayLike, p_high: ArrayLike, q_low: ArrayLike, q_high: A
     Arrays of one shape, any rank; one problem. Infinite where Q can't be positive at a place where
     P must be. A box that holds no distribution is an error.
     """
-    from dowise.information.kernels import minimise_divergence
-
-    bounds = [np.ravel(np.asarray(x, dtype=np.float64)) for x in (p_low, p_high, q_low, q_high)]
-    if len({np.shape(x) for x in (p_low, p_high, q_low, q_high)}) > 1 or not bounds[0].size:
+    pl, pu = np.asarray(p_low, np.float64), np.asarray(p_high, np.float64)
+    ql, qu = np.asarray(q_low, np.float64), np.asarray(q_high, np.float64)
+    if not pl.shape == pu.shape == ql.shape == qu.shape or not pl.size:
         raise DowiseError("the four bounds must be arrays of one shape with at least one entry")
-    pl, pu = _checked_box("P", bounds[0], bounds[1])
-    ql, qu = _checked_box("Q", bounds[2], bounds[3])
-    if _share_a_distribution(np.maximum(pl, ql), np.minimum(pu, qu)):
-        return 0.0
-    if ql.sum() >= 1:
-        qu = ql  # Q has no choice
-    # Where Q must be 0, P must be too.
-    kept = qu > 0
-    if pl[~kept].any() or pu[kept].sum() < 1 - _ROUNDING:
-        return float("inf")
-    pl, pu, ql, qu = pl[kept], pu[kept], ql[kept], qu[kept]
-    # Strictly inside: an entry of Q that starts at 0 would stay there.
-    spread = qu.sum() - ql.sum()
-    start = ql + (qu - ql) * ((1 - ql.sum()) / spread if spread > 0 else 0.0)
-    value = minimise_divergence(pl, pu, ql, qu, start, _TOLERANCE, _MOST_SWEEPS)
-    if value < 0:
-        raise DowiseError("the bounds leave no room for a distribution: they sum to 1 too closely")
-    return float(value)
+    value: float = kernels().box_divergence(pl.ravel(), pu.ravel(), ql.ravel(), qu.ravel())
+    if value >= 0:
+        return value
+    _checked_box("P", pl, pu)
+    _checked_box("Q", ql, qu)
+    raise DowiseError("the bounds leave no room for a distribution: they sum to 1 too closely")
 
 
 def project_to_box(point: ArrayLike, low: ArrayLike, high: ArrayLike) -> Floats:
@@ -85,7 +71,3 @@ def _checked_box(name: str, low: Floats, high: Floats) -> tuple[Floats, Floats]:
             "or a lower one exceeds its upper one"
         )
     return low, high
-
-
-def _share_a_distribution(low: Floats, high: Floats) -> bool:
-    return bool((low <= high).all() and low.sum() <= 1 <= high.sum())

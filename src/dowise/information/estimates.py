@@ -20,15 +20,14 @@ Sums are in double precision. Ties go to the first arm.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dowise.errors import DowiseError
+from dowise.information.compiled import kernels
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["Estimate", "estimate", "estimate_from_draws"]
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +38,8 @@ _SLACK = 1e-5  # what single precision may add to a probability
 class Estimate:
     """What N draws say, arrays over arms.
 
-    `joint[a, b, y]` is p_a(a* = b, Y_a = y); `best` is p*; `means` are the mean rewards in [0, 1].
+    `joint[a, b, y]` is p_a(a* = b, Y_a = y); `best` is p*; `means` are the mean rewards in [0, 1];
+    `gain` is never negative, and exactly 0 where all draws agree on the best arm.
     """
 
     samples: int
@@ -47,23 +47,13 @@ class Estimate:
     best: Floats
     means: Floats
     delta: Floats
+    gain: Floats
 
     @property
     def outcomes(self) -> Floats:
         """p_a(y): an array (arms, values of Y)."""
         sums: Floats = self.joint.sum(axis=1)
         return sums
-
-    @cached_property
-    def gain(self) -> Floats:
-        """g(a) ≥ 0; exactly 0 where all draws agree on the best arm."""
-        product = self.best[None, :, None] * self.outcomes[:, None, :]
-        seen = self.joint > 0
-        ratio = np.divide(self.joint, product, out=np.ones_like(self.joint), where=seen)
-        gains: Floats = (self.joint * np.log(ratio)).sum(axis=(1, 2))
-        if (self.best == 1).any():
-            return np.zeros_like(gains)
-        return np.maximum(gains, 0)
 
 
 def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
@@ -73,8 +63,6 @@ def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
     (arms, values, samples), the probability of each value, and `values` says what each of them is
     worth, from 0 to 1.
     """
-    from dowise.information.kernels import accumulate
-
     drawn = np.asarray(rewards)
     if drawn.dtype != np.float32:
         drawn = drawn.astype(np.float64, copy=False)
@@ -89,29 +77,23 @@ def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
         )
     drawn = drawn.clip(0, 1)
     if values is None:
-        distributions, worth = drawn[:, None, :], np.ones(1)
-    else:
-        worth = _checked_values(values, drawn.shape[1])
-        distributions = drawn
-        if not np.abs(drawn.sum(axis=1) - 1).max() <= 1e-4:
-            raise DowiseError("the probabilities of the values must sum to 1 for each arm and draw")
-    return _finish(accumulate, distributions, worth, two_valued=values is None)
+        return estimate_from_draws(drawn[:, None, :], np.array([0.0, 1.0]))
+    worth = _checked_values(values, drawn.shape[1])
+    if not np.abs(drawn.sum(axis=1) - 1).max() <= 1e-4:
+        raise DowiseError("the probabilities of the values must sum to 1 for each arm and draw")
+    return estimate_from_draws(drawn[:, 1:], worth)
 
 
-def _finish(accumulate: Any, drawn: NDArray[Any], worth: Floats, two_valued: bool) -> Estimate:
-    arms, given, samples = drawn.shape
-    joint = np.zeros((arms, arms, given))
-    counts = np.zeros(arms)
-    peak = accumulate(np.ascontiguousarray(drawn), worth, joint, counts)
-    joint /= samples
-    best = counts / samples
-    if two_valued:  # P(Y = 0) is what P(Y = 1) leaves of each best arm's share
-        others = np.maximum(best[None, :, None] - joint, 0)
-        joint = np.concatenate([others, joint], axis=2)
-        worth = np.array([0.0, 1.0])
-    means = joint.sum(axis=1) @ worth
-    delta = np.maximum(peak / samples - means, 0)
-    return Estimate(samples, joint, best, means, delta)
+def estimate_from_draws(drawn: NDArray[np.floating], worth: Floats) -> Estimate:
+    """The same from what a belief draws: drawn[arm, y − 1, draw], all values but the first.
+
+    Nothing is checked. `worth` has a number from 0 to 1 for every value, the first included.
+    """
+    arms, others, samples = drawn.shape
+    joint = np.zeros((arms, arms, others + 1))
+    best, means, delta, gain = np.empty((4, arms))
+    kernels().summarise(np.ascontiguousarray(drawn), worth, joint, best, means, delta, gain)
+    return Estimate(samples, joint, best, means, delta, gain)
 
 
 def _checked_values(values: ArrayLike, count: int) -> Floats:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
-from dowise.information.divergence import minimise_kl
+from dowise.information.compiled import kernels
 from dowise.information.estimates import Estimate
 
 __all__ = ["Interval", "Radii", "delta_interval", "gain_interval", "radii"]
@@ -79,17 +79,15 @@ def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) 
     """Lemma 4: intervals for g(a) that hold for all arms at once with probability 1 − delta."""
     arms, _, values = estimate.joint.shape
     e = radii(estimate.samples if samples is None else samples, arms, values, delta)
-    joint, best, outcome = estimate.joint, estimate.best, estimate.outcomes
-    p_low, p_high = np.maximum(joint - e.joint, 0), np.minimum(joint + e.joint, 1)
-    best_low, best_high = np.maximum(best - e.best, 0), np.minimum(best + e.best, 1)
-    out_low, out_high = np.maximum(outcome - e.outcome, 0), np.minimum(outcome + e.outcome, 1)
-    q_low = best_low[None, :, None] * out_low[:, None, :]
-    q_high = best_high[None, :, None] * out_high[:, None, :]
-    low = [minimise_kl(*bounds) for bounds in zip(p_low, p_high, q_low, q_high, strict=True)]
-    with np.errstate(divide="ignore"):
-        ratios = np.where(q_low > 0, p_high**2 / np.where(q_low > 0, q_low, 1), np.inf)
-    high = np.clip(ratios.sum(axis=(1, 2)) - 1, 0, log(values))
-    return Interval(np.minimum(low, high), high)
+    low, high = np.empty((2, arms))
+    if not kernels().gain_bounds(
+        estimate.joint, estimate.best, e.joint, e.best, e.outcome, low, high
+    ):
+        raise DowiseError(
+            "the estimate is inconsistent: no distribution lies within its radii; make it with "
+            "dowise.information.estimate"
+        )
+    return Interval(low, high)
 
 
 def _check(samples: int, delta: float) -> None:

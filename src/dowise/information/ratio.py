@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dowise.errors import DowiseError
+from dowise.information.compiled import kernels
 
 __all__ = ["IDSAction", "information_ratio", "minimise_ratio"]
 
@@ -54,44 +55,14 @@ def minimise_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
     Where no arm teaches anything, the arm with the least regret. Among equals a pure choice goes
     before a mixed one, then the arms that come first.
     """
-    regret, known = _checked(delta), _checked(gain)
+    regret, known = np.asarray(delta, np.float64), np.asarray(gain, np.float64)
     if regret.shape != known.shape or regret.ndim != 1 or not len(regret):
         raise DowiseError(
             f"delta {regret.shape} and gain {known.shape}: give a number for each arm"
         )
-    known = np.where(known <= NOTHING, 0.0, known)
-    if not known.any():
-        cheapest = int(regret.argmin())
-        return IDSAction(cheapest, cheapest, 1.0)
-
-    pure = information_ratio(regret, known)
-    single = int(pure.argmin())
-    q, mixed = _pairs(regret, known)
-    place = int(mixed.argmin())
-    first, second = divmod(place, len(regret))
-    if mixed[first, second] < pure[single]:
-        return IDSAction(first, second, float(q[first, second]))
-    return IDSAction(single, single, 1.0)
-
-
-def _pairs(regret: Floats, known: Floats) -> tuple[Floats, Floats]:
-    """For every pair a < b the inner stationary q and its ratio; ∞ where there is none."""
-    d = regret[:, None] - regret[None, :]
-    e = known[:, None] - known[None, :]
-    bend = d * e
-    above = e * regret[None, :] - 2 * d * known[None, :]
-    q = np.divide(above, bend, out=np.full_like(bend, -1.0), where=bend != 0)
-    inner = np.triu((q > 0) & (q < 1), k=1)
-    q = np.where(inner, q, 1.0)
-    ratio = information_ratio(
-        q * regret[:, None] + (1 - q) * regret[None, :],
-        q * known[:, None] + (1 - q) * known[None, :],
-    )
-    return q, np.where(inner, ratio, np.inf)
-
-
-def _checked(numbers: ArrayLike) -> Floats:
-    array = np.asarray(numbers, dtype=np.float64)
-    if not np.isfinite(array).all() or (array < 0).any():
-        raise DowiseError(f"regrets and gains must be finite and not negative, not {numbers!r}")
-    return array
+    action = IDSAction(*kernels().best_pair(regret, known, NOTHING))
+    if action.first < 0:
+        raise DowiseError(
+            f"regrets and gains must be finite and not negative, not {delta!r} and {gain!r}"
+        )
+    return action

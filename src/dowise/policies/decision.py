@@ -36,17 +36,21 @@ class Figures(Mapping[str, Any]):
         return len({*self._known, *self._lazy})
 
 
-@dataclass(frozen=True, eq=False)
+_NO_FIGURES = Figures({}, {})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Decision:
     """The arm to play. `probabilities` is over the problem's arms, or None where it is not known.
 
-    `str(decision)` is one sentence that says why.
+    `str(decision)` is one sentence that says why; `reason` is the end of it, or what makes it when
+    somebody asks.
     """
 
     arm: Intervention
     probabilities: NDArray[np.float64] | None
-    reason: str
-    figures: Figures = field(default_factory=lambda: Figures({}, {}))
+    reason: str | Callable[[], str]
+    figures: Figures = field(default_factory=lambda: _NO_FIGURES)
 
     def __str__(self) -> str:
-        return f"{self.arm}: {self.reason}"
+        return f"{self.arm}: {self.reason() if callable(self.reason) else self.reason}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from math import log
 from numbers import Integral
@@ -20,14 +21,14 @@ from dowise.information import (
     IDSAction,
     Interval,
     delta_interval,
-    estimate,
+    estimate_from_draws,
     gain_interval,
     information_ratio,
     minimise_ratio,
 )
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.policy import BayesianPolicy, allowed_arms
-from dowise.problem import Problem
+from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike
 
 __all__ = ["InformationDirectedSampling"]
@@ -68,9 +69,9 @@ class InformationDirectedSampling(BayesianPolicy):
         if interval not in get_args(Within):
             raise DowiseError(f"interval={interval!r} must be one of {', '.join(get_args(Within))}")
         self.samples, self.delta, self.horizon, self.interval = samples, delta, horizon, interval
-        worth = np.array(list(problem.reward_values.values()))
-        self._lowest, self._span = float(worth.min()), float(np.ptp(worth))
-        self._values = None if len(worth) == 2 else (worth - self._lowest) / self._span
+        worth = self.belief.rewards.worth
+        self._span = float(np.ptp(worth))
+        self._scaled = (worth - worth.min()) / self._span
 
     def decide(
         self,
@@ -80,42 +81,18 @@ class InformationDirectedSampling(BayesianPolicy):
     ) -> Decision:
         """Balance regret against information, and play one of at most two arms."""
         source, arms = generator(rng), allowed_arms(self.problem, allowed)
-        found = self._estimate(context, source, arms)
+        drawn = self.belief.draw_raw(context, self.samples, source)
+        found = estimate_from_draws(drawn if allowed is None else drawn[arms], self._scaled)
         regret, gain = self._driving(found)
-        action = self._settle_ties(minimise_ratio(regret, gain), regret, gain, found)
+        action = minimise_ratio(regret, gain)
+        action = self._settle_ties(action, regret, gain, found)
         pick = action.first if source.random() < action.probability else action.second
-        pi = action.distribution(len(arms))
-        spread = partial(_over_all, arms, len(self.problem.arms))
-        level = self._level(len(arms))
-        figures = Figures(
-            {
-                "delta": spread(found.delta),
-                "gain": spread(found.gain),
-                "best": spread(found.best, 0.0),
-                "ratio": float(information_ratio(pi @ regret, pi @ gain)),
-                "pair": tuple(self.problem.arms[arms[i]] for i in (action.first, action.second)),
-                "q": action.probability,
-            },
-            {
-                "delta_interval": partial(_interval, delta_interval, found, level, spread),
-                "gain_interval": partial(_interval, gain_interval, found, level, spread),
-            },
-        )
-        probabilities = spread(pi, 0.0)
-        reason = self._reason(found, pick, arms)
-        return Decision(self.problem.arms[arms[pick]], probabilities, reason, figures)
-
-    def _estimate(
-        self, context: Context, source: np.random.Generator, arms: NDArray[np.int64]
-    ) -> Estimate:
-        """Lemma 2 on fresh draws, with rewards scaled to [0, 1]."""
-        if self._values is not None:
-            drawn = self.belief.draw_distributions(context, self.samples, source)
-            return estimate(drawn[arms], values=self._values)
-        rewards = self.belief.draw_rewards(context, self.samples, source)[arms]
-        if self._lowest or self._span != 1:
-            rewards = (rewards - self._lowest) / self._span
-        return estimate(rewards)
+        behind = _Workings(
+            self.problem.arms, arms, found, action, pick, regret, gain, self._level(len(arms)),
+            self._span,
+        )  # fmt: skip
+        chosen = self.problem.arms[arms[pick]]
+        return Decision(chosen, behind.probabilities(), behind.reason, behind.figures())
 
     def _level(self, arms: int) -> float:
         return self.delta / (2 * self.horizon * arms)
@@ -149,29 +126,66 @@ class InformationDirectedSampling(BayesianPolicy):
         chosen = int(min(tied, key=lambda a: (-gain[a], found.delta[a], a)))
         return IDSAction(chosen, chosen, 1.0)
 
-    def _reason(self, found: Estimate, pick: int, arms: NDArray[np.int64]) -> str:
-        likely = int(found.best.argmax())
-        return (
-            f"expected to cost {found.delta[pick] * self._span:.3g} against the best arm and to "
-            f"teach {found.gain[pick] / log(2):.2g} bits about which that is; most likely it is "
-            f"{self.problem.arms[arms[likely]]} ({100 * found.best[likely]:.0f} %)"
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Workings:
+    """What one decision was made from: `arms` are the places of the allowed arms among all."""
+
+    all_arms: tuple[Intervention, ...]
+    arms: NDArray[np.int64]
+    found: Estimate
+    action: IDSAction
+    pick: int
+    regret: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    level: float
+    span: float
+
+    def probabilities(self) -> NDArray[np.float64]:
+        full = np.zeros(len(self.all_arms))
+        full[self.arms[self.action.first]] += self.action.probability
+        full[self.arms[self.action.second]] += 1 - self.action.probability
+        return full
+
+    def figures(self) -> Figures:
+        return Figures(
+            {"q": self.action.probability},
+            {
+                "delta": partial(self._over_all, "delta"),
+                "gain": partial(self._over_all, "gain"),
+                "best": partial(self._over_all, "best", 0.0),
+                "ratio": self._ratio,
+                "pair": self._pair,
+                "delta_interval": partial(self._interval, delta_interval),
+                "gain_interval": partial(self._interval, gain_interval),
+            },
         )
 
+    def reason(self) -> str:
+        found, pick, likely = self.found, self.pick, int(self.found.best.argmax())
+        return (
+            f"expected to cost {found.delta[pick] * self.span:.3g} against the best arm and to "
+            f"teach {found.gain[pick] / log(2):.2g} bits about which that is; most likely it is "
+            f"{self.all_arms[self.arms[likely]]} ({100 * found.best[likely]:.0f} %)"
+        )
 
-def _over_all(
-    arms: NDArray[np.int64], everything: int, values: NDArray[np.float64], absent: float = np.nan
-) -> NDArray[np.float64]:
-    """Figures of the allowed arms, at their places among all arms."""
-    full = np.full(everything, absent)
-    full[arms] = values
-    return full
+    def _ratio(self) -> float:
+        pi = self.action.distribution(len(self.arms))
+        return float(information_ratio(pi @ self.regret, pi @ self.gain))
 
+    def _pair(self) -> tuple[Intervention, Intervention]:
+        first, second = self.action.first, self.action.second
+        return self.all_arms[self.arms[first]], self.all_arms[self.arms[second]]
 
-def _interval(
-    of: Callable[[Estimate, float], Interval],
-    found: Estimate,
-    level: float,
-    spread: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-) -> Interval:
-    interval = of(found, level)
-    return Interval(spread(interval.low), spread(interval.high))
+    def _over_all(self, name: str, absent: float = np.nan) -> NDArray[np.float64]:
+        return self._spread(getattr(self.found, name), absent)
+
+    def _interval(self, of: Callable[[Estimate, float], Interval]) -> Interval:
+        interval = of(self.found, self.level)
+        return Interval(self._spread(interval.low), self._spread(interval.high))
+
+    def _spread(self, values: NDArray[np.float64], absent: float = np.nan) -> NDArray[np.float64]:
+        """Figures of the allowed arms, at their places among all arms."""
+        full = np.full(len(self.all_arms), absent)
+        full[self.arms] = values
+        return full

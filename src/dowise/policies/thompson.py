@@ -44,8 +44,8 @@ class ThompsonSampling(BayesianPolicy):
     ) -> Decision:
         """Play what one fresh draw from the posterior says is best."""
         source, arms = generator(rng), allowed_arms(self.problem, allowed)
-        rewards = self.belief.draw_rewards(context, 1, source)[arms, 0]
-        chosen = int(arms[rewards.argmax()])
+        rewards = self.belief.draw_rewards(context, 1, source)[:, 0]
+        chosen = int(rewards.argmax() if allowed is None else arms[rewards[arms].argmax()])
         reason = "the best arm under one draw from the posterior"
         if not self.propensity_samples:
             return Decision(self.problem.arms[chosen], None, reason)

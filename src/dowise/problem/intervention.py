@@ -87,6 +87,9 @@ class Intervention(Mapping[str, str]):
     def __getitem__(self, name: str) -> str:
         return self._settings[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._settings
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._settings)
 

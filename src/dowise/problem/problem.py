@@ -21,7 +21,7 @@ from dowise.frozen import Frozen
 from dowise.graph import CausalGraph
 from dowise.problem.arms import all_sets, arms_of, canonical_order, possibly_optimal_sets
 from dowise.problem.intervention import Intervention
-from dowise.problem.values import check_domain, label_of
+from dowise.problem.values import MISSING, check_domain, label_of
 
 __all__ = ["Problem"]
 
@@ -103,6 +103,11 @@ class Problem(Frozen):
 
     def intervention(self, arm: ArmLike) -> Intervention:
         """An intervention on manipulable variables, checked: an arm, a mapping or `do(X=1)`."""
+        if isinstance(arm, Intervention) and arm in self._arm_positions:
+            return arm
+        return self._checked_intervention(arm)
+
+    def _checked_intervention(self, arm: ArmLike) -> Intervention:
         settings: Mapping[str, object]
         if isinstance(arm, str):
             settings = Intervention.parse(arm)
@@ -131,6 +136,14 @@ class Problem(Frozen):
                 f"{checked} is not one of the {len(self.arms)} arms of this problem; "
                 "`dowise arms` lists them"
             ) from None
+
+    def code(self, name: str, value: object) -> int:
+        """The position of a value in the variable's domain, or MISSING (−1) where it is missing."""
+        known = self._codes[name]
+        if (type(value) is str or type(value) is int) and value in known:
+            return known[value]
+        label = label_of(name, value, self.domains[name])
+        return MISSING if label is None else known[label]
 
     def save(self, path: str | Path) -> None:
         """Write the problem file (TOML) that `load_problem` reads back."""
@@ -162,6 +175,15 @@ class Problem(Frozen):
     @cached_property
     def _arm_positions(self) -> dict[Intervention, int]:
         return {arm: i for i, arm in enumerate(self.arms)}
+
+    @cached_property
+    def _codes(self) -> dict[str, dict[str | int, int]]:
+        """For each variable the positions of its labels, and of the ints that they are texts of."""
+        codes: dict[str, dict[str | int, int]] = {}
+        for name, domain in self.domains.items():
+            codes[name] = {label: i for i, label in enumerate(domain)}
+            codes[name] |= {i: codes[name][str(i)] for i in range(len(domain)) if str(i) in domain}
+        return codes
 
     def _key(self) -> tuple[Any, ...]:
         roles = self.graph, self.reward, self.context, self.non_manipulable
@@ -227,7 +249,7 @@ class Problem(Frozen):
         if isinstance(arms, Mapping) or not isinstance(arms, Iterable):
             raise DowiseError(f"arms={arms!r}: give a list of arms, 'pomis' or 'all'")
         if not isinstance(arms, str):
-            own = [self.intervention(arm) for arm in arms]
+            own = [self._checked_intervention(arm) for arm in arms]
             if len(own) > max_arms:
                 raise DowiseError(f"{len(own):,} arms were given, and max_arms is {max_arms:,}")
             return canonical_order(own, self.domains)

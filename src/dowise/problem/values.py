@@ -15,7 +15,9 @@ from numbers import Integral, Real
 
 from dowise.errors import DowiseError, suggestion
 
-__all__ = ["as_mapping", "check_domain", "label_of", "text_of"]
+__all__ = ["MISSING", "as_mapping", "check_domain", "label_of", "text_of"]
+
+MISSING = -1  # the position of a value that was not seen
 
 _PANDAS_MISSING = ("NAType", "NaTType")  # by name: pandas need not be there
 
