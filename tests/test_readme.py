@@ -18,6 +18,12 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
+def test_the_pages_examples_print_what_they_say():
+    page = (ROOT / "docs" / "bounds.md").read_text("utf-8")
+    code, text = (re.findall(rf"```{x}\n(.*?)```", page, re.DOTALL) for x in ("python", "text"))
+    assert run_python("\n".join(code)) == "".join(text)
+
+
 def run_python(code):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout
@@ -57,7 +63,7 @@ def test_every_link_leads_somewhere():
 def test_the_paper_map_names_tests_and_code_that_exist():
     page = (ROOT / "docs" / "paper-map.md").read_text("utf-8")
     for path in re.findall(
-        r"`((?:graph|problem|belief|information|policies|environments)/[\w/]+\.py)", page
+        r"`((?:graph|problem|belief|information|policies|environments|simulation)/[\w/]+\.py)", page
     ):
         assert (ROOT / "src" / "dowise" / path).exists() or (ROOT / "tests" / path).exists(), path
     tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))

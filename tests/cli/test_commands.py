@@ -168,3 +168,25 @@ def test_heavy_libraries_are_not_loaded_for_help():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_bounds_for_people(run):
+    shown = run("bounds", "task2", "--horizon", "20", "--samples", "5000").stdout
+    assert "4 arms, 2 contexts, T = 20" in shown
+    assert "C=0" in shown and "C=1" in shown
+    assert "Theorem 2, IDS, N = 1,000" in shown and "infinite" in shown
+    text = " ".join(shown.split())
+    assert (
+        "in 20 of 20 rounds; γ_t is infinite in 20 of 20 rounds, so Theorem 2 says nothing" in text
+    )
+
+
+def test_bounds_for_programs(run):
+    args = ("bounds", "task1", "--horizon", "1000", "--policy-samples", "50", "--json")
+    document = json.loads(run(*args).stdout)
+    assert document["theorem_2"] == "inf"
+    assert document["p_best_radius"] == pytest.approx(0.0093, abs=5e-5)
+    assert document["worst_coefficient"] == pytest.approx(1.2837, abs=5e-5)
+    assert len(document["p_best"]) == document["arms"] == 3
+    names = {"entropy", "entropy_error", "coefficient", "saving", "corollary_1", "corollary_2"}
+    assert names | {"theorem_1", "theorem_1_run", "gamma_sum", "vacuous_rounds"} <= {*document}

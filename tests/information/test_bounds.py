@@ -15,22 +15,6 @@ from dowise.information.bounds import (
 )
 
 
-def test_the_worked_example_of_section_6():
-    """Section 6 on task1. The paper rounded p* before it went on: it prints H = .9165 and
-    1.1725√T; with 2e8 draws of an independent prototype H = .91149 and 1.16929. Five standard
-    errors of 400,000 draws (0.0013 for H)."""
-    best = Belief(load_problem("task1")).probability_best(None, 400_000, rng=0)
-    entropy, error = map_entropy(best * 400_000)
-    assert error < 0.0015
-    assert entropy == pytest.approx(0.91149, abs=5 * error)
-    assert corollary_2(3, entropy, 1) == pytest.approx(1.16929, abs=0.005)
-    worst = corollary_1(3, 1, 1)
-    assert worst == pytest.approx(1.2837, abs=5e-5)  # as printed
-    assert 100 * (1 - corollary_2(3, entropy, 1) / worst) == pytest.approx(8.91, abs=0.4)
-    # ± .0093 at N = 50,000 and confidence .999, by Hoeffding and a union bound over three arms.
-    assert np.sqrt(np.log(2 * 3 / 0.001) / (2 * 50_000)) == pytest.approx(0.0093, abs=5e-5)
-
-
 def test_how_the_bounds_relate():
     assert theorem_1(np.sqrt(3 / 2), np.log(3), 100) == pytest.approx(corollary_1(3, 1, 100))
     assert theorem_2(3, 0.9, 100, [0.0] * 100) == pytest.approx(corollary_2(3, 0.9, 100))

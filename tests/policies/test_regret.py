@@ -41,8 +41,8 @@ def trial(name, policy, number):
 @pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare"])
 def test_regret_is_that_of_the_yardstick(name, policy):
     """The mean paired difference over 200 worlds is within four standard errors of 0: a false alarm
-    of 6e-5 for each of the eight cases. In so many worlds the standard error is 5 to 12 % of the
-    regret itself, which is what the test can resolve."""
+    of 6e-5 for each of the eight cases. The standard error is 4 to 13 % of the regret itself,
+    which is what the test can resolve."""
     done = Parallel(n_jobs=2)(delayed(trial)(name, policy, number) for number in range(TRIALS))
     ours, theirs = np.array(done).T
     difference = ours - theirs

@@ -139,6 +139,47 @@ def formulas(problem: str, as_json: bool, latex: bool) -> None:
         click.echo(formula.latex() if latex else str(formula))
 
 
+@_command("""\
+  dowise bounds task1 --horizon 1000
+  dowise bounds healthcare --horizon 500 --policy-samples 100000
+  dowise bounds my-problem.toml --horizon 1000 --json""")
+@_problem
+@_json
+@click.option(
+    "--horizon", type=click.IntRange(1), required=True, metavar="T", help="The number of rounds."
+)
+@click.option(
+    "--samples", type=click.IntRange(1), default=50_000, show_default=True, metavar="M",
+    help="Draws at the prior, for p* and the entropy H(Π*).",
+)  # fmt: skip
+@click.option(
+    "--policy-samples", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
+    help="Draws in each round of the run.",
+)  # fmt: skip
+@click.option(
+    "--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
+    show_default=True, help="The intervals may fail with this probability, over the whole run.",
+)  # fmt: skip
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True,
+    help="Of the draws, and of the world of the run.",
+)  # fmt: skip
+def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
+    """How much regret to expect at most: the paper's bounds, with numbers.
+
+    From the prior on, where nothing has been seen yet. Theorems 1 and 2 are taken along one run of
+    Thompson Sampling in a world drawn from the prior.
+    """
+    from dowise.cli.show import show_bounds, tracked
+    from dowise.simulation import bounds as bounds_of
+
+    found = bounds_of(_load(problem), horizon, **options, track=tracked)
+    if as_json:
+        _print_json(found.as_dict())
+    else:
+        show_bounds(found)
+
+
 @_command("  dowise problems")
 @_json
 def problems(as_json: bool) -> None:

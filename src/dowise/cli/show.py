@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import isinf
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
 from dowise.problem import Problem
 from dowise.problem.explain import why_others_are_out
 
-__all__ = ["show_arms", "show_problems"]
+if TYPE_CHECKING:
+    from dowise.simulation import Bounds
+
+__all__ = ["show_arms", "show_bounds", "show_problems", "tracked"]
 
 # Nobody reads more rows than this on a terminal; --json has them all.
 _MOST_ROWS = 40
+_MOST_CONTEXT_COLUMNS = 4
 
 
 def show_arms(problem: Problem) -> None:
@@ -65,6 +72,118 @@ def show_problems(problems: Iterable[tuple[str, Problem]]) -> None:
         ],
         right=("variables", "arms"),
     )
+
+
+def show_bounds(found: Bounds) -> None:
+    """p*, H(Π*), every bound beside the worst case, and what the intervals are worth."""
+    console, problem = _console(), found.problem
+    contexts = len(found.contexts)
+    size = f"{_count(found.arms, 'arm')}, {_count(contexts, 'context')}, T = {found.horizon:,}"
+    console.print(Text(problem.name or "The problem", style="bold") + Text(f": {size}"))
+
+    each = contexts > 1 and contexts <= _MOST_CONTEXT_COLUMNS
+    tables = found.p_best if each else found.p_best.mean(axis=0, keepdims=True)
+    heads = [_in_short(context) for context in found.contexts] if each else ["p*"]
+    which = "" if each or contexts == 1 else ", mean over contexts"
+    console.print(
+        f"\nHow likely each arm is the best before anything was seen{which} "
+        f"({found.samples:,} draws, ±{found.p_best_radius:.4f} at confidence 0.999)",
+        style="bold",
+    )
+    _print_table(
+        console,
+        ("arm", *heads),
+        [(str(arm), *(f"{p:.4f}" for p in tables[:, i])) for i, arm in enumerate(problem.arms)],
+        right=tuple(heads),
+    )
+    of = "the best arm" if contexts == 1 else "the map from context to best arm"
+    console.print(
+        f"\nEntropy of {of}: H = {found.entropy:.4f} ± {found.entropy_error:.4f} nats, "
+        f"at most {found.worst_entropy:.4f}"
+    )
+    if not found.is_joint:
+        console.print(
+            f"(There are too few draws for the {found.maps_seen:,} maps seen, so this is the sum "
+            "over contexts, which is never smaller.)"
+        )
+    _show_bound_values(console, found)
+    console.print()
+    console.print(_what_intervals_say(found))
+
+
+def _show_bound_values(console: Console, found: Bounds) -> None:
+    values, run = found.values(), found.run
+    worst = values["corollary_1"]
+    names = {
+        "corollary_1": "Corollary 1, the worst case",
+        "theorem_1": f"Theorem 1, TS, Γ² = K/2 = {found.arms / 2:g}",
+        "theorem_1_run": f"Theorem 1, TS, Γ² as in a run ({run.largest_ratio:.3f})",
+        "corollary_2": "Corollary 2, IDS with exact Δ and g",
+        "theorem_2": f"Theorem 2, IDS, N = {found.policy_samples:,}",
+    }
+    units = "" if found.reward_span == 1 else f" (rewards in [0, 1]; times {found.reward_span:g})"
+    console.print(
+        f"\nExpected regret after {found.horizon:,} rounds is at most{units}", style="bold"
+    )
+    _print_table(
+        console,
+        ("bound", "regret", "of the worst case"),
+        [
+            (text, _number(values[name]), _share(values[name], worst))
+            for name, text in names.items()
+        ],
+        right=("regret", "of the worst case"),
+    )
+    console.print(
+        f"\nThe prior lowers the coefficient of √T from {found.worst_coefficient:.4f} to "
+        f"{found.coefficient:.4f}: {100 * found.saving:.1f} % less"
+    )
+
+
+def _what_intervals_say(found: Bounds) -> str:
+    run, rounds = found.run, found.horizon
+    if not run.infinite_rounds:
+        gamma = (
+            f"γ_t is finite in every round, and its sum is between {_number(run.gamma_low)} and "
+            f"{_number(run.gamma_high)}."
+        )
+    else:
+        gamma = (
+            f"γ_t is infinite in {run.infinite_rounds:,} of {rounds:,} rounds, so Theorem 2 says "
+            "nothing."
+        )
+    bite = f"from about N = {found.samples_for_some:,.0f} on"
+    if isinf(found.samples_for_some):
+        bite = "for no N"
+    full = f"from about N = {found.samples_for_all:,.0f} on"
+    if isinf(found.samples_for_all):
+        full = "for no N: some arm has nothing to teach"
+    return (
+        f"With N = {found.policy_samples:,} draws in a round, Lemma 4 says no more of any arm's "
+        f"information gain than that it is between 0 and log r in {run.vacuous_rounds:,} of "
+        f"{rounds:,} rounds; {gamma} At the prior the lower bound on some arm's gain is positive "
+        f"{bite}, that of every arm {full}."
+    )
+
+
+def tracked(items: Iterable[Any], what: str) -> Iterable[Any]:
+    """Go through the items with a progress bar on the terminal, if there is one."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return items
+    return track(items, what, console=console, transient=True)
+
+
+def _in_short(context: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={label}" for name, label in context.items())
+
+
+def _share(value: float, whole: float) -> str:
+    return "—" if isinf(value) or not whole else f"{100 * value / whole:.1f} %"
+
+
+def _number(value: float) -> str:
+    return "infinite" if isinf(value) else f"{value:,.2f}"
 
 
 def _console() -> Console:

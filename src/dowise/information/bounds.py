@@ -78,4 +78,4 @@ def map_entropy(counts: ArrayLike) -> tuple[float, float]:
     shares = seen[seen > 0] / draws
     plug_in = float(-(shares * np.log(shares)).sum())
     spread = float((shares * np.log(shares) ** 2).sum() - plug_in**2)
-    return plug_in + (len(shares) - 1) / (2 * draws), sqrt(max(spread, 0.0) / draws)
+    return plug_in + (len(shares) - 1) / float(2 * draws), sqrt(max(spread, 0.0) / draws)

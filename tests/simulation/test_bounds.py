@@ -1,0 +1,162 @@
+"""The bounds of a problem at hand: the worked example, the joint map, a run redone by hand."""
+
+import numpy as np
+import pytest
+
+from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_environment
+from dowise.information import delta_interval, estimate, gain_interval, gamma_bracket, map_entropy
+from dowise.simulation import bounds
+
+
+def test_the_worked_example_of_section_6():
+    """Section 6 on task1, against PAPER-NOTES 16 (2e8 draws of an independent prototype): p* =
+    .07719, .46142, .46139, H = .91149 where the paper, which had rounded p*, prints .9165. Five
+    standard errors of 400,000 draws: a false alarm in 2e-6 for each."""
+    found = bounds(load_problem("task1"), horizon=1, samples=400_000, policy_samples=10)
+    errors = 5 * np.sqrt(found.p_best[0] * (1 - found.p_best[0]) / 400_000)
+    assert (np.abs(found.p_best[0] - [0.07719, 0.46142, 0.46139]) < errors).all()
+    assert found.entropy_error < 0.001
+    assert found.entropy == pytest.approx(0.91149, abs=5 * found.entropy_error)
+    assert found.worst_entropy == pytest.approx(np.log(3))
+    assert found.worst_coefficient == pytest.approx(1.2837, abs=5e-5)  # as printed
+    slope = 1.16929 / (2 * 0.91149)  # of √(1.5 H) in H
+    assert found.coefficient == pytest.approx(1.16929, abs=5 * slope * found.entropy_error)
+    assert 100 * found.saving == pytest.approx(
+        8.91, abs=0.005 + 500 * slope * found.entropy_error / 1.2837
+    )
+
+
+def test_the_printed_radius():
+    found = bounds(load_problem("task1"), horizon=1, samples=50_000, policy_samples=10)
+    assert found.p_best_radius == pytest.approx(0.0093, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "entropy"), [("task2", 1.569), ("task3", 3.318), ("healthcare", 1.386)]
+)
+def test_entropies_of_the_joint_map(name, entropy):
+    """PAPER-NOTES 16, given to three digits; within them and five standard errors."""
+    found = bounds(load_problem(name), horizon=1, samples=200_000, policy_samples=10)
+    assert found.is_joint
+    assert found.entropy == pytest.approx(entropy, abs=0.0005 + 5 * found.entropy_error)
+
+
+def test_one_draw_has_the_same_cpts_in_every_context():
+    """The reward does not listen to the context, so each draw has one best arm, and the joint map
+    has the entropy of one context; independent draws would have that of two."""
+    graph = CausalGraph.parse("C -> W; X -> Y; Z -> Y")
+    problem = Problem(graph, "Y", context="C", non_manipulable=["W", "Z"])
+    found = bounds(problem, horizon=1, samples=20_000, policy_samples=10)
+    assert found.maps_seen == len(problem.arms) == 2
+    assert found.entropy == pytest.approx(np.log(2), abs=1e-3)
+
+
+def test_the_entropy_of_the_map_by_hand():
+    """Best arms per draw and context from rewards of the same seed, counted as tuples."""
+    problem = load_problem("task2")
+    found = bounds(problem, horizon=1, samples=5_000, policy_samples=10, seed=3)
+    belief = Belief(problem)
+    winners = [belief.draw_rewards({"C": c}, 5_000, 3).argmax(axis=0) for c in (0, 1)]
+    _, counts = np.unique(np.stack(winners), axis=1, return_counts=True)
+    shares = counts / 5_000
+    plug_in = -(shares * np.log(shares)).sum()
+    assert found.entropy == pytest.approx(plug_in + (len(counts) - 1) / 10_000)
+    assert found.maps_seen == len(counts)
+
+
+def test_with_few_draws_for_each_map_the_contexts_add_up():
+    few = bounds(load_problem("task3"), horizon=1, samples=200, policy_samples=10)
+    assert not few.is_joint and few.as_dict()["entropy_of"] == "sum over contexts"
+    assert few.maps_seen * 10 > 200
+    parts = [map_entropy(200 * row) for row in few.p_best]
+    assert few.entropy == pytest.approx(sum(entropy for entropy, _ in parts))
+    assert few.entropy_error == pytest.approx(sum(error for _, error in parts))
+    assert 3.318 - 5 * few.entropy_error < few.entropy <= few.worst_entropy
+
+
+def test_a_run_by_hand():
+    """Theorem 1's Γ² and Σγ_t of a run, redone step by step with the public functions."""
+    problem = load_problem("task1")
+    found = bounds(problem, horizon=20, samples=100, policy_samples=200_000, seed=5)
+    world_seed, run_seed = np.random.SeedSequence(5).spawn(2)
+    world = make_environment(problem, int(world_seed.generate_state(1)[0]))
+    belief, rng = Belief(problem), np.random.default_rng(run_seed)
+    level = 0.05 / (2 * 20 * 3)
+    ratios, gammas, vacuous = [], [], 0
+    for _ in range(20):
+        world.draw_context(rng)
+        one = estimate(belief.draw_rewards(None, 200_000, rng))
+        ratios.append((one.best @ one.delta) ** 2 / (one.best @ one.gain))
+        gain = gain_interval(one, level)
+        gammas.append(gamma_bracket(delta_interval(one, level), gain))
+        vacuous += bool((gain.low == 0).all() and (gain.high == np.log(2)).all())
+        arm = problem.arms[int(belief.draw_rewards(None, 1, rng)[:, 0].argmax())]
+        belief.update(arm, world.play(arm, None, rng))
+    assert found.run.largest_ratio == pytest.approx(max(ratios))
+    assert found.run.largest_ratio <= 1.5  # Corollary 1's proof: at most K/2
+    assert found.run.vacuous_rounds == vacuous < 20
+    assert found.run.gamma_high == pytest.approx(sum(high for _, high in gammas))
+    assert found.run.infinite_rounds == sum(np.isinf(high) for _, high in gammas)
+    values = found.values()
+    assert values["theorem_1_run"] == pytest.approx(np.sqrt(max(ratios) * found.entropy * 20))
+    assert values["theorem_1_run"] < values["theorem_1"] == pytest.approx(values["corollary_2"])
+    assert values["corollary_2"] < values["corollary_1"] <= values["theorem_2"]
+
+
+@pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare"])
+def test_at_a_thousand_draws_theorem_2_says_nothing(name):
+    """PAPER-NOTES 12, along a run of 50 rounds; and from how many draws on it would."""
+    found = bounds(load_problem(name), horizon=50, samples=20_000)
+    assert found.run.infinite_rounds == found.run.vacuous_rounds == 50
+    assert found.as_dict()["theorem_2"] == "inf" == found.as_dict()["gamma_sum"]
+    assert 1000 < found.samples_for_some < 1e5
+    assert found.samples_for_some <= found.samples_for_all < 1e9
+
+
+def test_the_number_of_draws_from_which_a_lower_bound_is_positive():
+    """To two digits: a tenth fewer are not enough, the number itself is."""
+    problem = load_problem("task1")
+    found = bounds(problem, horizon=100, samples=50_000, policy_samples=10)
+    one = estimate(Belief(problem).draw_rewards(None, 50_000, 0))
+    level = 0.05 / (2 * 100 * 3)
+    for number, enough in ((found.samples_for_some, np.any), (found.samples_for_all, np.all)):
+        assert enough(gain_interval(one, level, int(1.05 * number)).low > 0)
+        assert not enough(gain_interval(one, level, int(0.95 * number)).low > 0)
+
+
+def test_one_arm_has_nothing_to_regret():
+    problem = Problem(CausalGraph.parse("X -> Y"), "Y", arms=["do(X=1)"])
+    figures = bounds(problem, horizon=5, samples=100, policy_samples=10).as_dict()
+    assert figures["corollary_1"] == figures["corollary_2"] == figures["entropy"] == 0
+    assert figures["saving"] == 0 and figures["samples_for_some_lower_bound"] == "inf"
+
+
+def test_progress_is_shown_for_both_parts():
+    told = []
+
+    def track(items, what):
+        told.append(what)
+        return items
+
+    bounds(load_problem("task2"), horizon=2, samples=10, policy_samples=5, track=track)
+    assert told == ["p* and H(Π*)", "a run of Thompson Sampling"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"horizon": 0}, "horizon=0 must be a whole number"),
+        ({"horizon": 5, "samples": 1.5}, "samples=1.5 must be a whole number"),
+        ({"horizon": 5, "delta": 1.0}, "delta=1.0 must be between 0 and 1"),
+    ],
+)
+def test_bad_options_are_explained(options, message):
+    with pytest.raises(DowiseError, match=message):
+        bounds(load_problem("task1"), **options)
+
+
+def test_too_many_contexts_are_refused():
+    names = [f"C{i}" for i in range(11)]
+    graph = CausalGraph([*((name, "Y") for name in names), ("X", "Y")])
+    with pytest.raises(DowiseError, match="2,048 contexts"):
+        bounds(Problem(graph, "Y", context=names), 5)
