@@ -37,7 +37,9 @@ def minimise_kl(p_low: ArrayLike, p_high: ArrayLike, q_low: ArrayLike, q_high: A
     ql, qu = np.asarray(q_low, np.float64), np.asarray(q_high, np.float64)
     if not pl.shape == pu.shape == ql.shape == qu.shape or not pl.size:
         raise DowiseError("the four bounds must be arrays of one shape with at least one entry")
-    value: float = kernels().box_divergence(pl.ravel(), pu.ravel(), ql.ravel(), qu.ravel())
+    if pl.ndim != 1:
+        pl, pu, ql, qu = pl.ravel(), pu.ravel(), ql.ravel(), qu.ravel()
+    value: float = kernels().box_divergence(pl, pu, ql, qu)
     if value >= 0:
         return value
     _checked_box("P", pl, pu)

@@ -239,9 +239,12 @@ def _alternate(p_low, p_high, q_low, q_high, start):
     must have q_high > 0, and `start` is a Q inside its box with no entry 0.
     """
     n = len(p_low)
-    q, p = start, np.empty(n)
-    grad_p, grad_q = np.empty(n), np.empty(n)
-    order_p, order_q = np.arange(n), np.arange(n)
+    scratch = np.empty((3, n))
+    q, p, grad_p, grad_q = start, scratch[0], scratch[1], scratch[2]
+    orders = np.empty((2, n), dtype=np.int64)
+    order_p, order_q = orders[0], orders[1]
+    for i in range(n):
+        order_p[i] = order_q[i] = i
     empty = p_high == 0
     bound = 0.0
     for _ in range(_MOST_SWEEPS):
@@ -296,8 +299,13 @@ def _share_a_distribution(p_low, p_high, q_low, q_high):
 @njit(cache=True)
 def box_divergence(p_low, p_high, q_low, q_high):
     """min KL(P‖Q) over two boxes of distributions, from below; negative where one is empty."""
-    p_low, p_high = np.maximum(p_low, 0.0), np.minimum(p_high, 1.0)
-    q_low, q_high = np.maximum(q_low, 0.0), np.minimum(q_high, 1.0)
+    clipped = np.empty((5, len(p_low)))
+    for i in range(len(p_low)):
+        if not (p_low[i] <= p_high[i] and q_low[i] <= q_high[i]):  # a NaN, for one
+            return _NO_ANSWER
+        clipped[0, i], clipped[1, i] = max(p_low[i], 0.0), min(p_high[i], 1.0)
+        clipped[2, i], clipped[3, i] = max(q_low[i], 0.0), min(q_high[i], 1.0)
+    p_low, p_high, q_low, q_high = clipped[0], clipped[1], clipped[2], clipped[3]
     if not _holds_a_distribution(p_low, p_high):
         return _NO_ANSWER
     if not _holds_a_distribution(q_low, q_high):
@@ -322,7 +330,10 @@ def box_divergence(p_low, p_high, q_low, q_high):
     least = q_low.sum()
     spread = q_high.sum() - least
     share = (1 - least) / spread if spread > 0 else 0.0
-    return _alternate(p_low, p_high, q_low, q_high, q_low + (q_high - q_low) * share)
+    start = clipped[4, : len(q_low)]
+    for i in range(len(q_low)):
+        start[i] = q_low[i] + (q_high[i] - q_low[i]) * share
+    return _alternate(p_low, p_high, q_low, q_high, start)
 
 
 @njit(cache=True)
