@@ -134,11 +134,15 @@ def best_pair(regret, gain, nothing):
             if d * e == 0:
                 continue
             q = (e * regret[b] - 2 * d * g_b) / (d * e)
-            if 0 < q < 1:
-                cost = q * regret[a] + (1 - q) * regret[b]
-                ratio = cost * cost / (q * g_a + (1 - q) * g_b)
+            rest = 1 - q
+            if q >= 1:  # or so close below that it was rounded: then the other arm's is exact
+                rest = (2 * d * g_a - e * regret[a]) / (d * e)
+            if q > 0 and rest > 0:
+                cost = q * regret[a] + rest * regret[b]
+                ratio = cost * cost / (q * g_a + rest * g_b)
                 if ratio < least:
-                    first, second, probability, least = a, b, q, ratio
+                    least = ratio
+                    first, second, probability = (a, b, q) if q < 1 else (b, a, rest)
     return first, second, probability
 
 
