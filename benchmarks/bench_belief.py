@@ -39,14 +39,18 @@ def best_times(calls, seconds=3.0, in_a_row=1):
 
     Rounds of a trial follow one another: they are timed so many in a row, and the mean counts.
     """
+    for call in calls:
+        call()  # whatever is done once, compiling for one, is not timed
     best = [float("inf")] * len(calls)
-    end = perf_counter() + seconds
-    while perf_counter() < end:
+    start = perf_counter()
+    repetitions = 0
+    while perf_counter() < start + seconds or repetitions < 5:
+        repetitions += 1
         for i, call in enumerate(calls):
-            start = perf_counter()
+            before = perf_counter()
             for _ in range(in_a_row):
                 call()
-            best[i] = min(best[i], (perf_counter() - start) / in_a_row)
+            best[i] = min(best[i], (perf_counter() - before) / in_a_row)
     return best
 
 

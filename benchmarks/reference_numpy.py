@@ -2,8 +2,8 @@
 
 Gammas for every row, under the current context, of every variable that is no context itself,
 normalised to Dirichlet draws; then one `einsum` for each arm over the CPTs of the reward and its
-ancestors, the arm's variables held at their values. Contraction paths are found once. Nothing here
-is slow on purpose.
+ancestors, the arm's variables held at their values. Formulas and contraction paths are found once.
+Nothing here is slow on purpose.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NumpyBelief:
             name: {label: i for i, label in enumerate(labels)}
             for name, labels in problem.domains.items()
         }
-        self.paths: dict[int, list] = {}
+        self.plans: dict[int, tuple] = {}
 
     def update(self, arm, outcome) -> None:
         seen = {name: self.position[name][str(value)] for name, value in {**outcome, **arm}.items()}
@@ -65,21 +65,28 @@ class NumpyBelief:
         )
 
     def _mean_reward(self, number, arm, cpts):
+        if number not in self.plans:
+            formula, indices = self._plan(arm)
+            operands = [*(cpts[name][index] for name, index in indices), self.worth]
+            path = np.einsum_path(formula, *operands, optimize="greedy")[0]
+            self.plans[number] = formula, indices, path
+        formula, indices, path = self.plans[number]
+        operands = [*(cpts[name][index] for name, index in indices), self.worth]
+        return np.einsum(formula, *operands, optimize=path)
+
+    def _plan(self, arm):
+        """The einsum formula of an arm, and which part of which CPT goes in."""
         graph, reward = self.problem.graph, self.problem.reward
         fixed = {name: self.position[name][label] for name, label in arm.items()}
-        terms, operands = [], []
+        terms, indices = [], []
         for name in graph.cut(arm).ancestors(reward):
             if name in fixed or name in self.problem.context:
                 continue
             family = [m for m in (*graph.parents(name), name) if m not in self.problem.context]
             index = tuple(fixed.get(member, slice(None)) for member in family)
-            operands.append(cpts[name][(slice(None), *index)])
+            indices.append((name, (slice(None), *index)))
             terms.append("Z" + "".join(self.letter[m] for m in family if m not in fixed))
-        operands.append(self.worth)
-        formula = ",".join([*terms, self.letter[reward]]) + "->Z"
-        if number not in self.paths:
-            self.paths[number] = np.einsum_path(formula, *operands, optimize="greedy")[0]
-        return np.einsum(formula, *operands, optimize=self.paths[number])
+        return ",".join([*terms, self.letter[reward]]) + "->Z", indices
 
 
 class NumpyThompson(NumpyBelief):

@@ -61,10 +61,10 @@ class Broken:
         arm = arms[0]
         probabilities = np.zeros(len(self.problem.arms))
         probabilities[self.problem.arm_index(arm)] = 1.0
-        if self.fault == "context" or set(context or {}) <= set(self.problem.context):
-            pass
-        else:
-            raise DowiseError("bad context")
+        if self.fault == "crash" and context and "no such variable" in context:
+            raise KeyError("no such variable")
+        if self.fault != "context":
+            self.problem.context_codes(context)
         if self.fault == "state":
             arm = arms[self.count % len(arms)]
             probabilities = None
@@ -72,6 +72,9 @@ class Broken:
             arm = self.problem.arms[0]
         if self.fault == "seed":
             arm = arms[next(COUNTER) // 7 % len(arms)]
+            probabilities = None
+        if self.fault == "zero":
+            probabilities = np.roll(probabilities, 1)
         if self.fault == "spread":
             probabilities[:] = 1 / len(probabilities)
         if self.fault == "sum":
@@ -92,7 +95,9 @@ class Broken:
         ("sum", "sum to 1"),
         ("seed", "same seed, same decisions"),
         ("spread", "not allowed must have probability 0"),
-        ("context", "unknown variable must be a DowiseError"),
+        ("zero", "with probability 0"),
+        ("context", "the context {'no such variable': '1'} must be a DowiseError"),
+        ("crash", "must be a DowiseError, not KeyError"),
     ],
 )
 def test_each_broken_promise_is_named(fault, complaint):
@@ -118,3 +123,6 @@ def test_names_and_options():
         make_policy("ids", problem, sample=3)
     with pytest.raises(DowiseError, match="there is a policy 'ids' already"):
         register_policy("ids")(Broken)
+    for bad in (3, "", None):
+        with pytest.raises(DowiseError, match="is no name: write @register_policy"):
+            register_policy(bad)

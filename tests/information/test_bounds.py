@@ -74,7 +74,12 @@ def test_gamma_falls_in_n_but_not_to_zero_and_rises_as_delta_falls():
         )
 
     few, many, limit = (bracket(n, 1e-5) for n in (10**8, 10**10, 10**16))
-    assert few[0] >= many[0] >= limit[0] > 0.05
+    # In the limit only g is left uncertain: between g itself and min(log 2, χ²).
+    product = found.best[None, :, None] * found.outcomes[:, None, :]
+    chi_squared = (found.joint**2 / product).sum(axis=(1, 2)) - 1
+    left = found.delta**2 / found.gain - found.delta**2 / np.minimum(np.log(2), chi_squared)
+    assert few[0] >= many[0] >= limit[0] == pytest.approx(left.max(), rel=1e-3)
+    assert left.max() > 1
     assert bracket(10**8, 1e-9)[0] >= bracket(10**8, 1e-2)[0]
 
 

@@ -58,11 +58,12 @@ def check_against_clarabel(count, seed):
         if q_high[q_high > 0].min() < 1e-4:
             continue  # Clarabel may miss a bound by 1e-8, which such an entry's logarithm feels
         ours, theirs = minimise_kl(*boxes), oracle(*boxes)
-        if theirs is None or not np.isfinite(theirs) or not np.isfinite(ours):
-            continue
-        compared += 1
-        assert ours == pytest.approx(theirs, abs=1e-6, rel=2e-6)
-    assert compared > 0.4 * count
+        if np.isinf(ours):  # Q must be 0 where P must not: no finite optimum can be right
+            assert theirs is None or theirs > 10
+        elif theirs is not None and np.isfinite(theirs):
+            compared += 1
+            assert ours == pytest.approx(theirs, abs=1e-6)
+    assert compared > 0.7 * count
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate", "ignore:.*DPP")

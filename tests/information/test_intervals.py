@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dowise import Belief, DowiseError, load_problem
+from dowise import Belief, DowiseError, Problem, load_problem
 from dowise.information import delta_interval, estimate, gain_interval, minimise_kl, radii
 
 DELTA = 0.05 / (2 * 1000 * 9)
@@ -22,8 +22,10 @@ def test_radii_are_those_of_the_appendix_for_two_values():
     assert found.joint == pytest.approx(np.sqrt(np.log(12 * 81 / 0.01) / 2000))
     assert found.best == pytest.approx(np.sqrt(np.log(6 * 9 / 0.01) / 2000))
     assert found.outcome == pytest.approx(np.sqrt(np.log(12 * 9 / 0.01) / 2000))
-    assert radii(1000, 9, 3, 0.01).best == found.best
-    assert radii(1000, 9, 3, 0.01).outcome > found.outcome
+    three = radii(samples=1000, arms=9, values=3, delta=0.01)
+    assert three.joint == pytest.approx(np.sqrt(np.log(18 * 81 / 0.01) / 2000))
+    assert three.best == pytest.approx(found.best)
+    assert three.outcome == pytest.approx(np.sqrt(np.log(18 * 9 / 0.01) / 2000))
 
 
 def test_lemma_3_as_printed_and_as_proved():
@@ -35,9 +37,14 @@ def test_lemma_3_as_printed_and_as_proved():
     np.testing.assert_allclose(proved.high - found.delta, (printed.high - found.delta) / 2)
 
 
-def test_lemma_4_as_written_arm_by_arm():
-    found = at_the_prior("task1", 50_000)
-    arms, values, delta = 3, 2, 0.01
+@pytest.mark.parametrize("values", [2, 3])
+def test_lemma_4_as_written_arm_by_arm(values):
+    graph = load_problem("task1").graph
+    labels = [str(i) for i in range(values)]
+    belief = Belief(Problem(graph, "Y", non_manipulable="Z", domains={"Y": labels}))
+    worth = np.linspace(0, 1, values)
+    found = estimate(belief.draw_distributions(None, 50_000, 0), values=worth)
+    arms, delta = 3, 0.01
     e = radii(50_000, arms, values, delta)
     interval = gain_interval(found, delta)
     for a in range(arms):
@@ -51,8 +58,14 @@ def test_lemma_4_as_written_arm_by_arm():
                 p[1].append(min(1, joint + e.joint))
                 q[0].append(low2 * low3)
                 q[1].append(min(1, best + e.best) * min(1, out + e.outcome))
-        assert interval.high[a] == pytest.approx(min(np.log(2), max(0, total - 1)))
+        assert interval.high[a] == pytest.approx(min(np.log(values), max(0, total - 1)))
         assert interval.low[a] == pytest.approx(minimise_kl(*p, *q), abs=1e-12)
+
+
+def test_the_cap_is_the_logarithm_of_the_number_of_values():
+    drawn = np.random.default_rng(0).dirichlet(np.ones(4), size=(3, 50)).transpose(0, 2, 1)
+    found = estimate(drawn, values=[0, 0.2, 0.5, 1])
+    np.testing.assert_allclose(gain_interval(found, 0.01).high, np.log(4))
 
 
 @pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare"])

@@ -33,5 +33,13 @@ def test_only_allowed_arms_compete():
 
 
 def test_a_negative_sample_size_is_refused():
-    with pytest.raises(DowiseError, match="must be 0 or more"):
-        make_policy("ts", load_problem("task1"), propensity_samples=-1)
+    for bad in (-1, True, 0.5):
+        with pytest.raises(DowiseError, match="must be a whole number, 0 or more"):
+            make_policy("ts", load_problem("task1"), propensity_samples=bad)
+
+
+def test_what_was_played_never_has_probability_zero():
+    policy = make_policy("ts", load_problem("task1"), propensity_samples=1)
+    for seed in range(50):
+        decision = policy.decide(rng=seed)
+        assert decision.probabilities[policy.problem.arm_index(decision.arm)] >= 0.5

@@ -109,34 +109,42 @@ def show_bounds(found: Bounds) -> None:
     _show_bound_values(console, found)
     console.print()
     console.print(_what_intervals_say(found))
+    console.print("\nK is the number of arms; docs/bounds.md explains the rest.", style="dim")
 
 
 def _show_bound_values(console: Console, found: Bounds) -> None:
-    values, run = found.values(), found.run
-    worst = values["corollary_1"]
+    values, span = found.values(), found.reward_span
     names = {
         "corollary_1": "Corollary 1, the worst case",
         "theorem_1": f"Theorem 1, TS, Γ² = K/2 = {found.arms / 2:g}",
-        "theorem_1_run": f"Theorem 1, TS, Γ² as in a run ({run.largest_ratio:.3f})",
         "corollary_2": "Corollary 2, IDS with exact Δ and g",
         "theorem_2": f"Theorem 2, IDS, N = {found.policy_samples:,}",
     }
-    units = "" if found.reward_span == 1 else f" (rewards in [0, 1]; times {found.reward_span:g})"
-    console.print(
-        f"\nExpected regret after {found.horizon:,} rounds is at most{units}", style="bold"
-    )
+    units = "" if span == 1 else f" (in the reward's own units, which span {span:g})"
+    console.print(f"\nExpected regret after T rounds is at most{units}", style="bold")
     _print_table(
         console,
         ("bound", "regret", "of the worst case"),
         [
-            (text, _number(values[name]), _share(values[name], worst))
+            (text, _number(values[name] * span), _share(values[name], values["corollary_1"]))
             for name, text in names.items()
         ],
         right=("regret", "of the worst case"),
     )
+    if values["corollary_2"] > found.horizon:
+        console.print(
+            f"\nMore than {found.horizon * span:,g} can't be lost in {found.horizon:,} rounds: "
+            "bounds above that say nothing."
+        )
     console.print(
         f"\nThe prior lowers the coefficient of √T from {found.worst_coefficient:.4f} to "
-        f"{found.coefficient:.4f}: {100 * found.saving:.1f} % less"
+        f"{found.coefficient:.4f}: {100 * found.saving:.1f} % less."
+    )
+    console.print(
+        f"Along one run of TS the largest Γ² was {found.run.largest_ratio:.3f}; were it never "
+        f"larger, Theorem 1 would give {_number(values['theorem_1_run'] * span)} "
+        f"({_share(values['theorem_1_run'], values['corollary_1'])}). That is a measurement, not a "
+        "bound."
     )
 
 
@@ -152,17 +160,19 @@ def _what_intervals_say(found: Bounds) -> str:
             f"γ_t is infinite in {run.infinite_rounds:,} of {rounds:,} rounds, so Theorem 2 says "
             "nothing."
         )
-    bite = f"from about N = {found.samples_for_some:,.0f} on"
+    some = f"from about N = {found.samples_for_some:,.0f} on"
     if isinf(found.samples_for_some):
-        bite = "for no N"
-    full = f"from about N = {found.samples_for_all:,.0f} on"
-    if isinf(found.samples_for_all):
-        full = "for no N: some arm has nothing to teach"
+        some = "for no N"
+    every = f"from about N = {found.samples_for_all:,.0f} on"
+    if found.unresolved:
+        every = f"perhaps never: of some arms g can't be told from 0 by {found.samples:,} draws"
+    elif isinf(found.samples_for_all):
+        every = "for no N"
     return (
         f"With N = {found.policy_samples:,} draws in a round, Lemma 4 says no more of any arm's "
-        f"information gain than that it is between 0 and log r in {run.vacuous_rounds:,} of "
-        f"{rounds:,} rounds; {gamma} At the prior the lower bound on some arm's gain is positive "
-        f"{bite}, that of every arm {full}."
+        f"information gain g than that it is between 0 and log r in {run.vacuous_rounds:,} of "
+        f"{rounds:,} rounds; {gamma} Before anything was seen the lower bound on some arm's gain "
+        f"is positive {some}, that of every arm {every}."
     )
 
 

@@ -35,6 +35,8 @@ class Environment:
     def __init__(self, problem: Problem, cpts: Mapping[str, ArrayLike]) -> None:
         if not isinstance(problem, Problem):
             raise DowiseError(f"a world needs a Problem, not a {type(problem).__name__}")
+        if not isinstance(cpts, Mapping):
+            raise DowiseError(f"cpts must map each variable to its table, not be {cpts!r}")
         self.problem = problem
         self._rewards = Rewards(problem)
         self._tables = self._rewards.tables
@@ -64,11 +66,11 @@ class Environment:
     def play(self, arm: ArmLike, context: Context, rng: Random) -> dict[str, str]:
         """Everything that is seen after an intervention in this context, what it set included."""
         played = self.problem.intervention(arm)
-        return self._sample(played, self._rewards.context_codes(context), generator(rng))
+        return self._sample(played, self.problem.context_codes(context), generator(rng))
 
     def means(self, context: Context = None) -> NDArray[np.float64]:
         """μ(a, c): the true mean reward of every arm, exact, in the user's units."""
-        codes = self._rewards.context_codes(context)
+        codes = self.problem.context_codes(context)
         if codes not in self._means:
             self._means[codes] = (
                 self._rewards.distributions(self._flat, context) @ self._rewards.worth
@@ -83,6 +85,9 @@ class Environment:
         """μ*(c) − μ(a, c) under the true CPTs."""
         means = self.means(context)
         return float(means.max() - means[self.problem.arm_index(arm)])
+
+    def __repr__(self) -> str:
+        return f"<Environment of {self.problem!r}>"
 
     def _sample(
         self, arm: Intervention, known: tuple[int, ...], source: np.random.Generator

@@ -33,8 +33,7 @@ def minimise_kl(p_low: ArrayLike, p_high: ArrayLike, q_low: ArrayLike, q_high: A
     Arrays of one shape, any rank; one problem. Infinite where Q can't be positive at a place where
     P must be. A box that holds no distribution is an error.
     """
-    pl, pu = np.asarray(p_low, np.float64), np.asarray(p_high, np.float64)
-    ql, qu = np.asarray(q_low, np.float64), np.asarray(q_high, np.float64)
+    pl, pu, ql, qu = _numbers(p_low), _numbers(p_high), _numbers(q_low), _numbers(q_high)
     if not pl.shape == pu.shape == ql.shape == qu.shape or not pl.size:
         raise DowiseError("the four bounds must be arrays of one shape with at least one entry")
     if pl.ndim != 1:
@@ -52,7 +51,9 @@ def project_to_box(point: ArrayLike, low: ArrayLike, high: ArrayLike) -> Floats:
 
     clip(point − λ, low, high) with the λ that makes it sum to 1, found by bisection (appendix).
     """
-    z, lo, hi = (np.asarray(x, dtype=np.float64) for x in (point, low, high))
+    z, lo, hi = (_numbers(x) for x in (point, low, high))
+    if not z.shape == lo.shape == hi.shape or not np.isfinite(z).all():
+        raise DowiseError("the point and the bounds must be arrays of one shape, the point finite")
     lo, hi = _checked_box("x", lo, hi)
     left, right = float((z - hi).min()) - 1, float((z - lo).max()) + 1
     for _ in range(200):
@@ -62,6 +63,13 @@ def project_to_box(point: ArrayLike, low: ArrayLike, high: ArrayLike) -> Floats:
         else:
             right = shift
     return np.clip(z - 0.5 * (left + right), lo, hi)
+
+
+def _numbers(given: ArrayLike) -> Floats:
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise DowiseError(f"{given!r} is no array of numbers") from None
 
 
 def _checked_box(name: str, low: Floats, high: Floats) -> tuple[Floats, Floats]:

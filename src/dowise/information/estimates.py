@@ -63,9 +63,12 @@ def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
     (arms, values, samples), the probability of each value, and `values` says what each of them is
     worth, from 0 to 1.
     """
-    drawn = np.asarray(rewards)
-    if drawn.dtype != np.float32:
-        drawn = drawn.astype(np.float64, copy=False)
+    try:
+        drawn = np.asarray(rewards)
+        if drawn.dtype != np.float32:
+            drawn = drawn.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise DowiseError("rewards must be an array of numbers, one row for each arm") from None
     if drawn.ndim not in (2, 3) or 0 in drawn.shape or (drawn.ndim == 3) != (values is not None):
         raise DowiseError(
             f"rewards of shape {drawn.shape} {'with' if values is not None else 'without'} values: "

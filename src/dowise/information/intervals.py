@@ -55,7 +55,7 @@ def radii(samples: int, arms: int, values: int, delta: float) -> Radii:
     _check(samples, delta)
 
     def radius(events: float) -> float:
-        return sqrt(log(events / delta) / (2 * samples))
+        return sqrt((log(events) - log(delta)) / (2 * samples))
 
     return Radii(radius(6 * values * arms**2), radius(6 * arms), radius(6 * values * arms))
 
@@ -93,5 +93,5 @@ def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) 
 def _check(samples: int, delta: float) -> None:
     if not 0 < delta < 1:
         raise DowiseError(f"delta={delta!r} must be between 0 and 1, such as 0.05")
-    if samples < 1:
+    if not samples >= 1:
         raise DowiseError(f"samples={samples!r} must be at least 1")

@@ -47,7 +47,8 @@ def summarise(drawn, worth, joint, best, means, delta, gain):
         for y in range(others + 1):
             outcome[y] = joint[a, :, y].sum()
         means[a] = (outcome * worth).sum()
-        delta[a] = max(peak / samples - means[a], 0.0)
+        cost = peak / samples - means[a]
+        delta[a] = cost if cost > _ROUNDING else 0.0
         gain[a] = _mutual_information(joint[a], best, outcome)
 
 
@@ -297,7 +298,7 @@ def _share_a_distribution(p_low, p_high, q_low, q_high):
             return False
         low += lower
         high += upper
-    return low <= 1 <= high
+    return low <= 1 + _ROUNDING and high >= 1 - _ROUNDING
 
 
 @njit(cache=True)

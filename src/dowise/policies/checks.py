@@ -65,6 +65,10 @@ def _play(policy: Policy, rounds: int, seed: int) -> list[str]:
                 and abs(float(known.sum()) - 1) < 1e-9,
                 "probabilities must be one for each arm and sum to 1",
             )
+            _demand(
+                known[problem.arm_index(decision.arm)] > 0,
+                f"it played {decision.arm} with probability 0",
+            )
         outcome = {
             name: str(rng.choice(problem.domains[name]))
             for name in problem.graph
@@ -105,8 +109,14 @@ def _check_allowed(policy: Policy) -> None:
 
 
 def _check_bad_context(policy: Policy) -> None:
-    try:
-        policy.decide({"no such variable": 1}, 0)
-    except DowiseError:
-        return
-    _demand(False, "a context with an unknown variable must be a DowiseError")
+    good = {name: policy.problem.domains[name][0] for name in policy.problem.context}
+    bad = [{**good, "no such variable": "1"}]
+    bad += [{**good, name: "no such value"} for name in good] + ([{}] if good else [])
+    for context in bad:
+        try:
+            policy.decide(context, 0)
+        except DowiseError:
+            continue
+        except Exception as error:
+            _demand(False, f"the context {context} must be a DowiseError, not {error!r}")
+        _demand(False, f"the context {context} must be a DowiseError")

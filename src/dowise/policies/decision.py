@@ -35,11 +35,14 @@ class Figures(Mapping[str, Any]):
     def __len__(self) -> int:
         return len({*self._known, *self._lazy})
 
+    def __repr__(self) -> str:
+        return f"<Figures: {', '.join(self)}>"
+
 
 _NO_FIGURES = Figures({}, {})
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Decision:
     """The arm to play. `probabilities` is over the problem's arms, or None where it is not known.
 
@@ -54,3 +57,6 @@ class Decision:
 
     def __str__(self) -> str:
         return f"{self.arm}: {self.reason() if callable(self.reason) else self.reason}"
+
+    def __repr__(self) -> str:
+        return f"<Decision {self}>"

@@ -16,6 +16,7 @@ from dowise.errors import DowiseError
 from dowise.policies.decision import Decision
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike
+from dowise.problem.values import MISSING, as_mapping
 
 __all__ = ["BayesianPolicy", "Policy", "allowed_arms"]
 
@@ -47,8 +48,16 @@ class BayesianPolicy:
         self.belief = Belief(problem, prior)
 
     def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
-        """Learn from all variables that were seen."""
+        """Learn from all variables that were seen; the context must be among them."""
+        for name in self.problem.context:
+            if self.problem.code(name, as_mapping(outcome, "an outcome").get(name)) == MISSING:
+                raise DowiseError(
+                    f"the outcome has no value for {name}: put the context in it as well"
+                )
         self.belief.update(arm, outcome)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self.problem!r}>"
 
 
 def allowed_arms(problem: Problem, allowed: Iterable[ArmLike] | None) -> NDArray[np.int64]:

@@ -36,6 +36,9 @@ def policy_names() -> tuple[str, ...]:
 def register_policy(name: str) -> Callable[[Factory], Factory]:
     """Make a class or function that takes a problem and options known under a name."""
 
+    if not isinstance(name, str) or not name:
+        raise DowiseError(f'{name!r} is no name: write @register_policy("my-policy")')
+
     def register(factory: Factory) -> Factory:
         if name in policy_names():
             raise DowiseError(f"there is a policy {name!r} already: choose another name")

@@ -22,8 +22,9 @@ class ThompsonSampling(BayesianPolicy):
     """Draw CPTs θ from the posterior, play argmax_a E[Y_a | θ, c].
 
     So each arm is played with the probability that it is the best. That probability has no closed
-    form: `propensity_samples` draws estimate it for `decision.probabilities`, a Monte-Carlo
-    estimate to be logged with its size; with 0, the default, they are None. Bayesian regret is at
+    form: `propensity_samples` draws, and the one that decided, estimate it for
+    `decision.probabilities`, a Monte-Carlo estimate to be logged with its size; with 0, the
+    default, they are None. Bayesian regret is at
     most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2) (Corollary 1).
 
     Applies when the graph has no bidirected edge and every variable but those that the arm set is
@@ -32,8 +33,14 @@ class ThompsonSampling(BayesianPolicy):
 
     def __init__(self, problem: Problem, prior: Prior = 1.0, propensity_samples: int = 0) -> None:
         super().__init__(problem, prior)
-        if not isinstance(propensity_samples, int | np.integer) or propensity_samples < 0:
-            raise DowiseError(f"propensity_samples={propensity_samples!r} must be 0 or more")
+        if (
+            type(propensity_samples) is bool
+            or not isinstance(propensity_samples, int | np.integer)
+            or propensity_samples < 0
+        ):
+            raise DowiseError(
+                f"propensity_samples={propensity_samples!r} must be a whole number, 0 or more"
+            )
         self.propensity_samples: int = int(propensity_samples)
 
     def decide(
@@ -50,9 +57,10 @@ class ThompsonSampling(BayesianPolicy):
         if not self.propensity_samples:
             return Decision(self.problem.arms[chosen], None, reason)
         drawn = self.belief.draw_rewards(context, self.propensity_samples, source)[arms]
-        shares = np.bincount(drawn.argmax(axis=0), minlength=len(arms)) / self.propensity_samples
         probabilities = np.zeros(len(self.problem.arms))
-        probabilities[arms] = shares
+        probabilities[arms] = np.bincount(drawn.argmax(axis=0), minlength=len(arms))
+        probabilities[chosen] += 1  # the draw that decided is one too, so no played arm has 0
+        probabilities /= self.propensity_samples + 1
         reason += (
             f", which picks it with probability {probabilities[chosen]:.2f} "
             f"(estimated from {self.propensity_samples:,} draws)"

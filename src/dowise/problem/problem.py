@@ -21,11 +21,12 @@ from dowise.frozen import Frozen
 from dowise.graph import CausalGraph
 from dowise.problem.arms import all_sets, arms_of, canonical_order, possibly_optimal_sets
 from dowise.problem.intervention import Intervention
-from dowise.problem.values import MISSING, check_domain, label_of
+from dowise.problem.values import MISSING, as_mapping, check_domain, label_of
 
 __all__ = ["Problem"]
 
 ArmLike = Intervention | Mapping[str, object] | str
+Context = Mapping[str, object] | None
 Role = Literal["reward", "context", "non_manipulable", "manipulable"]
 
 MAX_ARMS = 100_000
@@ -139,11 +140,27 @@ class Problem(Frozen):
 
     def code(self, name: str, value: object) -> int:
         """The position of a value in the variable's domain, or MISSING (−1) where it is missing."""
-        known = self._codes[name]
+        known = self._codes.get(name) or self._codes[self._known(name, "variable")]
         if (type(value) is str or type(value) is int) and value in known:
             return known[value]
         label = label_of(name, value, self.domains[name])
         return MISSING if label is None else known[label]
+
+    def context_codes(self, context: Context) -> tuple[int, ...]:
+        """The positions of the context's values, in the order of names; all must be there."""
+        given = as_mapping(context, "the context")
+        for name in given:
+            if name not in self.context:
+                raise DowiseError(
+                    f"{name!r} is not a context variable{suggestion(str(name), self.context)}"
+                )
+        codes = tuple(self.code(name, given.get(name)) for name in self.context)
+        if MISSING in codes:
+            raise DowiseError(
+                f"the context has no value for {self.context[codes.index(MISSING)]}: give all of "
+                f"{', '.join(self.context)}"
+            )
+        return codes
 
     def save(self, path: str | Path) -> None:
         """Write the problem file (TOML) that `load_problem` reads back."""
@@ -238,6 +255,12 @@ class Problem(Frozen):
             raise DowiseError(
                 f"every value of {self.reward} is worth the same: there is nothing to decide; "
                 "give its labels different reward_values"
+            )
+        span, largest = max(values.values()) - min(values.values()), max(map(abs, values.values()))
+        if not math.isfinite(span) or span < 1e-9 * largest:
+            raise DowiseError(
+                f"the reward values of {self.reward} are too far from 0 for their differences to "
+                "be told apart, or too far apart: shift or scale them"
             )
         return MappingProxyType({label: values[label] for label in domain})
 

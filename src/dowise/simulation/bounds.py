@@ -3,7 +3,8 @@
 What goes in: the prior probability p*(a) that an arm is best in a context, and the entropy H(Π*) of
 the whole map from contexts to best arms, both from posterior draws at the prior; and, for Theorems
 1 and 2, one run of Thompson Sampling in a world drawn from the prior, in each round of which the
-information ratio and γ_t are computed from N fresh draws.
+information ratio and γ_t are computed from N fresh draws. (A ratio from few draws is too small,
+because the estimate of g is too large; so the largest ones are taken again with more draws.)
 
 The draws of two contexts with the same seed have the same CPTs, so the best arms of all contexts
 under one draw make one map.
@@ -12,9 +13,10 @@ under one draw make one map.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, inf, isinf, log, log10, prod, sqrt
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -36,17 +38,19 @@ from dowise.information import (
     theorem_1,
     theorem_2,
 )
-from dowise.policies import make_policy
+from dowise.policies.thompson import ThompsonSampling
 from dowise.problem import Problem
 
 __all__ = ["Bounds", "bounds"]
 
 MAX_CONTEXTS = 1024
 CONFIDENCE = 0.999  # of the radius around p*(a), as in section 6
-_DRAWS_PER_MAP = 10  # with fewer, the entropy of the joint map is not to be trusted
+_DRAWS_PER_KIND = 10  # with fewer for each arm or map, an entropy is not to be trusted
+_STEEPEST = 5  # rounds of the run whose ratio is taken again with more draws
 _MOST_SAMPLES = 1e15  # where the search for the N at which intervals bite ends
 
 Track = Callable[[Iterable[Any], str], Iterable[Any]]
+State = tuple[dict[str, str], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,7 @@ class Run:
     """What one run of Thompson Sampling showed, from N fresh draws in each round."""
 
     largest_ratio: float
-    """The largest information ratio Ψ_t of Thompson Sampling."""
+    """The largest information ratio Ψ_t of Thompson Sampling; a measurement of one run."""
     gamma_low: float
     """Σγ_t from below, and from above."""
     gamma_high: float
@@ -62,6 +66,8 @@ class Run:
     """Rounds in which γ_t is infinite."""
     vacuous_rounds: int
     """Rounds in which Lemma 4 says of no arm more than 0 ≤ g ≤ log r."""
+    steepest: tuple[State, ...] = ()
+    """Where Ψ_t was largest by N draws: context and Dirichlet counts, to look at more closely."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +92,9 @@ class Bounds:
     samples_for_some: float
     """The N from which the lower bound on some arm's g is positive, at the prior."""
     samples_for_all: float
-    """The N from which all of them are, so that γ_t is finite."""
+    """The N from which all of them are, so that γ_t is finite; infinite where `unresolved`."""
+    unresolved: int
+    """Arms whose g at the prior is too small to be told from 0 with so many draws."""
 
     @property
     def arms(self) -> int:
@@ -175,6 +183,7 @@ class Bounds:
             "vacuous_rounds": run.vacuous_rounds,
             "samples_for_some_lower_bound": self.samples_for_some,
             "samples_for_every_lower_bound": self.samples_for_all,
+            "unresolved_arms": self.unresolved,
         }
         spoken: dict[str, Any] = _infinity_as_text(figures)
         return spoken
@@ -200,29 +209,46 @@ def bounds(
     ):  # fmt: skip
         if type(number) is bool or not isinstance(number, int | np.integer) or number < 1:
             raise DowiseError(f"{name}={number!r} must be a whole number of at least 1")
-    if not isinstance(delta, float) or not 0 < delta < 1:
+    if not isinstance(delta, Real) or not 0 < delta < 1:
         raise DowiseError(f"delta={delta!r} must be between 0 and 1, such as 0.05")
+    if type(seed) is bool or not isinstance(seed, int | np.integer) or seed < 0:
+        raise DowiseError(f"seed={seed!r} must be a whole number, 0 or more")
+    arms = len(problem.arms)
+    if min(samples, policy_samples) < _DRAWS_PER_KIND * arms:
+        raise DowiseError(
+            f"samples={samples} and policy_samples={policy_samples} must be at least "
+            f"{_DRAWS_PER_KIND * arms} ({_DRAWS_PER_KIND} for each arm) to say anything"
+        )
     belief = Belief(problem)
     contexts = tuple(_contexts(problem))
-    level = delta / (2 * horizon * len(problem.arms))
-    p_best, maps, some, every = [], np.zeros(samples, dtype=np.int64), inf, 0.0
-    for context in track(contexts, "p* and H(Π*)"):
+    level = delta / (2 * horizon * arms)
+    p_best: list[NDArray[np.float64]] = []
+    maps: NDArray[np.int64] | int = 0
+    ratio, some, every, unresolved = 0.0, inf, 1.0, 0
+    for context in track(contexts, "p* and H(Π*) before anything was seen"):
         drawn = belief.draw_raw(context, samples, seed)
         found = _estimate(belief, drawn)
         p_best.append(found.best)
-        maps = _with_winners(maps, _winners(belief, drawn), len(problem.arms))
-        some = min(some, _samples_for(found, level, np.any))
-        every = max(every, _samples_for(found, level, np.all))
+        maps = np.unique(maps * arms + _winners(belief, drawn), return_inverse=True)[1]
+        ratio = max(ratio, _ratio_of_thompson(found))
+        unresolved = max(unresolved, int((found.gain < _noise(found)).sum()))
+        some = _samples_for(found, level, np.any, 1.0, some)
+        every = _samples_for(found, level, np.all, every, inf)
     counts = np.bincount(maps)
-    is_joint = samples >= _DRAWS_PER_MAP * len(counts)
+    is_joint = samples >= _DRAWS_PER_KIND * len(counts)
     entropy, error = (
         map_entropy(counts) if is_joint else _summed_entropy(np.array(p_best) * samples)
     )
-    entropy = min(entropy, len(contexts) * log(len(problem.arms)))  # the correction may overshoot
+    entropy = min(entropy, len(contexts) * log(arms))  # the correction may overshoot
     run = _run(problem, horizon, policy_samples, level, seed, track)
+    for context, counts_then in run.steepest:
+        belief.counts[:] = counts_then
+        again = _estimate(belief, belief.draw_raw(context, samples, seed))
+        ratio = max(ratio, _ratio_of_thompson(again))
     return Bounds(
-        problem, horizon, samples, policy_samples, delta, seed, contexts, np.array(p_best),
-        entropy, error, len(counts), is_joint, run, some, every,
+        problem, horizon, samples, policy_samples, float(delta), seed, contexts, np.array(p_best),
+        entropy, error, len(counts), is_joint, replace(run, largest_ratio=ratio),
+        some, inf if unresolved else every, unresolved,
     )  # fmt: skip
 
 
@@ -254,12 +280,15 @@ def _winners(belief: Belief, drawn: NDArray[np.float32]) -> NDArray[np.int64]:
     return winners
 
 
-def _with_winners(
-    maps: NDArray[np.int64], winners: NDArray[np.int64], arms: int
-) -> NDArray[np.int64]:
-    """Number the maps that are seen so far, one context more."""
-    numbers: NDArray[np.int64] = np.unique(maps * arms + winners, return_inverse=True)[1]
-    return numbers
+def _ratio_of_thompson(found: Estimate) -> float:
+    """Ψ of Thompson Sampling, which plays an arm with the probability that it is the best."""
+    return float(information_ratio(found.best @ found.delta, found.best @ found.gain))
+
+
+def _noise(found: Estimate) -> float:
+    """A gain up to this may be nothing but the bias of an estimate from so many draws."""
+    arms, _, values = found.joint.shape
+    return float((arms - 1) * (values - 1) / (2 * found.samples))
 
 
 def _summed_entropy(counts: NDArray[np.float64]) -> tuple[float, float]:
@@ -269,19 +298,26 @@ def _summed_entropy(counts: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _samples_for(
-    found: Estimate, level: float, enough: Callable[[NDArray[np.bool_]], np.bool_]
+    found: Estimate,
+    level: float,
+    enough: Callable[[NDArray[np.bool_]], np.bool_],
+    least: float,
+    most: float,
 ) -> float:
     """The N, to two digits, from which some or all lower bounds of Lemma 4 are positive.
 
-    From one large estimate with the radii that N draws would have; nobody draws 1e8.
+    From one large estimate with the radii that N draws would have; nobody draws 1e8. Not less than
+    `least` and not more than `most`, which other contexts have settled.
     """
 
     def bites(n: float) -> bool:
         return bool(enough(gain_interval(found, level, ceil(n)).low > 0))
 
-    if not bites(_MOST_SAMPLES):
-        return inf
-    low, high = 0.0, log10(_MOST_SAMPLES)
+    if bites(least):
+        return least
+    if not bites(min(most, _MOST_SAMPLES)):
+        return most
+    low, high = log10(least), log10(min(most, _MOST_SAMPLES))
     while high - low > 0.002:
         middle = (low + high) / 2
         low, high = (low, middle) if bites(10**middle) else (middle, high)
@@ -294,16 +330,18 @@ def _run(
     """Thompson Sampling in a world drawn from the prior."""
     world_seed, run_seed = np.random.SeedSequence(seed).spawn(2)
     world = make_environment(problem, int(world_seed.generate_state(1)[0]))
-    policy = make_policy("ts", problem)
-    belief: Belief = policy.belief  # type: ignore[attr-defined]
+    policy = ThompsonSampling(problem)
+    belief = policy.belief
     rng = np.random.default_rng(run_seed)
-    largest, gammas_low, gammas_high, infinite, vacuous = 0.0, 0.0, 0.0, 0, 0
+    steepest: list[tuple[float, int, State]] = []
+    gammas_low, gammas_high, infinite, vacuous = 0.0, 0.0, 0, 0
     most = log(len(problem.domains[problem.reward]))
-    for _ in track(range(horizon), "a run of Thompson Sampling"):
+    for t in track(range(horizon), "a run of Thompson Sampling"):
         context = world.draw_context(rng)
         found = _estimate(belief, belief.draw_raw(context, samples, rng))
-        ratio = information_ratio(found.best @ found.delta, found.best @ found.gain)
-        largest = max(largest, float(ratio))
+        ratio = _ratio_of_thompson(found)
+        if len(steepest) < _STEEPEST or ratio > steepest[0][0]:
+            steepest = sorted([*steepest, (ratio, t, (context, belief.counts.copy()))])[-_STEEPEST:]
         gain = gain_interval(found, level)
         vacuous += bool((gain.low == 0).all() and (gain.high == most).all())
         low, high = gamma_bracket(delta_interval(found, level), gain)
@@ -311,7 +349,8 @@ def _run(
         gammas_low, gammas_high = gammas_low + low, gammas_high + high
         arm = policy.decide(context, rng).arm
         policy.observe(arm, world.play(arm, context, rng))
-    return Run(largest, gammas_low, gammas_high, infinite, vacuous)
+    states = tuple(state for _, _, state in steepest)
+    return Run(0.0, gammas_low, gammas_high, infinite, vacuous, states)
 
 
 def _infinity_as_text(figures: Any) -> Any:
