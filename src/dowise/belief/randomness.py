@@ -26,6 +26,6 @@ def key_of(source: np.random.Generator) -> tuple[np.uint64, np.uint64]:
     """Two fresh words from a generator: the key of one call of a counter-based kernel."""
     if isinstance(source.bit_generator, np.random.MT19937):  # its raw words have 32 bits
         key0, key1 = source.integers(0, 2**64, size=2, dtype=np.uint64)
-    else:
-        key0, key1 = source.bit_generator.random_raw(2)
-    return key0, key1
+        return key0, key1
+    word = source.bit_generator.random_raw
+    return np.uint64(word()), np.uint64(word())

@@ -96,6 +96,11 @@ class Intervention(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self._settings)
 
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Intervention):
+            return self._settings == other._settings
+        return Mapping.__eq__(self, other)
+
     def __hash__(self) -> int:
         return hash(frozenset(self._settings.items()))
 
