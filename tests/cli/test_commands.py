@@ -54,6 +54,14 @@ def test_formulas(run):
     assert r"\sum_{z} P(Y=1 \mid X=0, z) P(z)" in run("formulas", "task1", "--latex").stdout
     document = json.loads(run("formulas", "task1", "--json").stdout)
     assert [entry["arm"] for entry in document["formulas"]] == [{}, {"X": "0"}, {"X": "1"}]
+    assert [way["text"] for way in document["formulas"][1]["estimators"]] == [
+        "P_{x}(y)", "Σ_{z} P(y | x, z) P(z)",
+    ]  # fmt: skip
+    shown = run("formulas", "task1").stdout
+    assert "P_{x}(y) = Σ_{z} P(y | x, z) P(z)" in shown
+    assert "P(y): only from its own data" in shown
+    assert "within each context value" in run("formulas", "task3").stdout
+    assert r"P_{x}(y) = \sum_{z} P(y \mid x, z) P(z)" in run("formulas", "task1", "--latex").stdout
 
 
 def test_problems(run):

@@ -116,10 +116,18 @@ def arms(problem: str, as_json: bool, picture: Path | None) -> None:
 @_json
 @click.option("--latex", is_flag=True, help="Print LaTeX instead of text.")
 def formulas(problem: str, as_json: bool, latex: bool) -> None:
-    """Each arm's expected reward as a formula."""
+    """Each arm's expected reward as a formula, and what the other arms' data tell of it.
+
+    First the truncated factorisation of each arm. Then, for each intervention set, the formulas by
+    which its reward can be estimated from experiments on other sets (z²ID); P_x is the
+    distribution under do(x).
+    """
+    from dowise.cli.show import show_estimators
+    from dowise.identification import estimators
     from dowise.problem.formulas import formulas as formulas_of
 
-    found = formulas_of(_load(problem))
+    loaded = _load(problem)
+    found = formulas_of(loaded)
     if as_json:
         _print_json(
             {
@@ -129,6 +137,10 @@ def formulas(problem: str, as_json: bool, latex: bool) -> None:
                         "factorises": formula.obstacle is None,
                         "text": str(formula),
                         "latex": formula.latex(),
+                        "estimators": [
+                            {"text": str(way), "latex": way.latex(), "direct": way.is_direct}
+                            for way in estimators(loaded)[formula.arm.variables]
+                        ],
                     }
                     for formula in found
                 ]
@@ -137,6 +149,7 @@ def formulas(problem: str, as_json: bool, latex: bool) -> None:
         return
     for formula in found:
         click.echo(formula.latex() if latex else str(formula))
+    show_estimators(loaded, latex)
 
 
 @_command("""\

@@ -18,7 +18,7 @@ from dowise.problem.explain import why_others_are_out
 if TYPE_CHECKING:
     from dowise.simulation import Bounds
 
-__all__ = ["show_arms", "show_bounds", "show_problems", "tracked"]
+__all__ = ["show_arms", "show_bounds", "show_estimators", "show_problems", "tracked"]
 
 # Nobody reads more rows than this on a terminal; --json has them all.
 _MOST_ROWS = 40
@@ -59,6 +59,23 @@ def show_arms(problem: Problem) -> None:
     )
     console.print()
     console.print(why_others_are_out(problem))
+
+
+def show_estimators(problem: Problem, latex: bool) -> None:
+    """For each intervention set how its reward can be estimated from other sets' experiments."""
+    from dowise.identification import estimators
+
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    ways = estimators(problem)
+    where = ", within each context value" if problem.context else ""
+    console.print(f"\nFrom the data of other arms{where}")
+    for found in ways.values():
+        written = [way.latex() if latex else str(way) for way in found]
+        direct, others = written[0], written[1:]
+        for other in others:
+            console.print(f"{direct} = {other}")
+        if not others:
+            console.print(f"{direct}: only from its own data")
 
 
 def show_problems(problems: Iterable[tuple[str, Problem]]) -> None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from dowise.problem.intervention import Intervention
 from dowise.problem.problem import Problem
 
-__all__ = ["Factor", "Formula", "formulas"]
+__all__ = ["Factor", "Formula", "formulas", "latex_name"]
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,8 @@ class _Style:
         return f"{self.sum_sign}_{{{','.join(names)}}} " if names else ""
 
 
-def _latex_name(name: str) -> str:
+def latex_name(name: str) -> str:
+    """A letter with its number as an index, or else the name in upright type."""
     match = re.fullmatch(r"([A-Za-z])_?(\d*)", name)
     if match:
         letter, digits = match.groups()
@@ -200,8 +201,8 @@ _PLAIN = _Style(
     do_word="do", sum_sign="Σ",
 )  # fmt: skip
 _LATEX = _Style(
-    name=_latex_name,
-    value=lambda name: _latex_name(name.lower()),
+    name=latex_name,
+    value=lambda name: latex_name(name.lower()),
     label=_latex_label,
     bar=r" \mid ",
     expectation=r"\mathbb{E}",

@@ -1,0 +1,277 @@
+"""Estimators compiled to one arithmetic circuit over counts, many bootstrap samples at a time.
+
+An input is how many records of one arm have certain values; an operation is a sum of products or a
+quotient. Quotients of counts are the conditionals of the formulas; sums are done by eliminating one
+variable after the other, so no table is larger than it must be. Equal operations are done once.
+
+A conditional whose condition never occurred is undefined. That makes an estimate undefined, unless
+the conditional is multiplied by 0. To tell, every lane is computed twice, with undefined quotients
+taken as 0 and as 1: the estimate is defined where the two agree.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product as all_values
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.identification.estimators import estimators
+from dowise.identification.formula import Expression, Product, Quotient, Term
+from dowise.problem import Intervention, Problem
+
+__all__ = ["Circuit", "Marginal", "compile_circuit"]
+
+Integers = NDArray[np.int64]
+
+MAX_SLOTS = 200_000  # of all estimators together
+MAX_ESTIMATORS = 32  # of one arm
+_log = logging.getLogger("dowise")
+
+SUM, QUOTIENT = 0, 1
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """A table of counts of one arm's records: slot `first` + codes · strides, for all variables."""
+
+    arm: int
+    first: int
+    size: int
+    strides: Integers
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """What `kernels.run_circuit` runs on numbered values, called slots."""
+
+    slots: int
+    constants: tuple[tuple[int, float], ...]
+    """Slots that hold a number."""
+    marginals: tuple[Marginal, ...]
+    kinds: Integers
+    """Of each operation: SUM or QUOTIENT."""
+    outputs: Integers
+    starts: Integers
+    lefts: Integers
+    rights: Integers
+    """Operation i works on the pairs lefts[starts[i] : starts[i + 1]], rights[…]."""
+    results: Integers
+    """The slots of all estimates, arm after arm, the direct one of each arm first."""
+    offsets: Integers
+    """Those of arm i are results[offsets[i] : offsets[i + 1]]."""
+
+
+def compile_circuit(problem: Problem) -> Circuit:
+    """All estimators of all arms."""
+    found = estimators(problem)
+    builder = _Builder(problem)
+    results: list[int] = []
+    offsets = [0]
+    for arm in problem.arms:
+        settings = {name: problem.code(name, label) for name, label in arm.items()}
+        slots: dict[int, None] = {}
+        for estimator in found[arm.variables]:
+            sizes = [len(problem.domains[name]) for name in estimator.any_value]
+            for values in all_values(*map(range, sizes)):
+                if len(slots) == MAX_ESTIMATORS:
+                    _log.info("%s: only the first %d estimators are used", arm, MAX_ESTIMATORS)
+                    break
+                free = dict(zip(estimator.any_value, values, strict=True))
+                try:
+                    slots.setdefault(builder.mean(estimator.formula, {**settings, **free}))
+                except _TooLargeError:
+                    _log.info("%s: too large to compute, left out: %s", arm, estimator)
+        results += slots
+        offsets.append(len(results))
+    return builder.finish(results, offsets)
+
+
+class _TooLargeError(Exception):
+    """A formula that would take more slots than there are."""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """For each combination of values of the axes, a slot."""
+
+    axes: tuple[str, ...]
+    slots: Integers
+
+
+class _Builder:
+    """Gives slots to constants, counts and operations, each once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.sizes = {name: len(labels) for name, labels in problem.domains.items()}
+        worth = np.array(list(problem.reward_values.values()))
+        self.worth = (worth - worth.min()) / np.ptp(worth)
+        self.arms = {arm: i for i, arm in enumerate(problem.arms)}
+        self.slots = 0
+        self.constants: dict[float, int] = {}
+        self.marginals: dict[tuple[int, tuple[str, ...]], int] = {}
+        self.operations: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+        self.zero, self.one = self._constant(0.0), self._constant(1.0)
+
+    def mean(self, formula: Expression, fixed: Mapping[str, int]) -> int:
+        """The slot of the mean reward, Σ_y worth(y) P(y), scaled to [0, 1]."""
+        pairs = []
+        for y, worth in enumerate(self.worth):
+            if worth > 0:
+                table = self._table(formula, {**fixed, self.problem.reward: y})
+                pairs.append((self._constant(float(worth)), int(table.slots)))
+        return self._sum(pairs)
+
+    def _new(self, size: int = 1) -> int:
+        self.slots += size
+        if self.slots > MAX_SLOTS:
+            self.slots -= size
+            raise _TooLargeError
+        return self.slots - size
+
+    def _constant(self, value: float) -> int:
+        if value not in self.constants:
+            self.constants[value] = self._new()
+        return self.constants[value]
+
+    def _sum(self, pairs: Iterable[tuple[int, int]]) -> int:
+        kept = sorted((min(pair), max(pair)) for pair in pairs if self.zero not in pair)
+        if not kept:
+            return self.zero
+        if len(kept) == 1 and self.one in kept[0]:
+            return sum(kept[0]) - self.one
+        return self._operation(SUM, tuple(kept))
+
+    def _quotient(self, top: int, bottom: int) -> int:
+        return self._operation(QUOTIENT, ((top, bottom),))
+
+    def _operation(self, kind: int, pairs: tuple[tuple[int, int], ...]) -> int:
+        if (kind, pairs) not in self.operations:
+            self.operations[kind, pairs] = self._new()
+        return self.operations[kind, pairs]
+
+    def _count(self, arm: int | None, values: Mapping[str, int]) -> int:
+        """How many records of an arm have these values; 0 of what is no arm."""
+        if arm is None:
+            return self.zero
+        names = tuple(sorted(values))
+        if (arm, names) not in self.marginals:
+            size = int(np.prod([self.sizes[name] for name in names], dtype=np.int64))
+            self.marginals[arm, names] = self._new(size)
+        place = 0
+        for name in names:
+            place = place * self.sizes[name] + values[name]
+        return self.marginals[arm, names] + place
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def _table(self, formula: Expression, fixed: Mapping[str, int]) -> _Table:
+        if isinstance(formula, Term):
+            return self._term(formula, fixed)
+        if isinstance(formula, Quotient):
+            top, bottom = self._table(formula.top, fixed), self._table(formula.bottom, fixed)
+            return self._combined(top, bottom, self._quotient)
+        if isinstance(formula, Product):
+            tables = [self._table(factor, fixed) for factor in formula.factors]
+            return self._multiplied(tables)
+        inner = {name: code for name, code in fixed.items() if name not in formula.bound}
+        body = formula.body
+        factors = body.factors if isinstance(body, Product) else (body,)
+        tables = [self._table(factor, inner) for factor in factors]
+        waiting = set(formula.bound)
+        while waiting:
+            name = min(waiting, key=lambda x: (self._cost(x, tables), x))
+            waiting.remove(name)
+            holders = [table for table in tables if name in table.axes]
+            tables = [table for table in tables if name not in table.axes]
+            tables.append(self._summed_out(name, holders))
+        return self._multiplied(tables)
+
+    def _term(self, term: Term, fixed: Mapping[str, int]) -> _Table:
+        axes = tuple(sorted(term.free - fixed.keys()))
+        shape = tuple(self.sizes[name] for name in axes)
+        slots = np.empty(shape, dtype=np.int64)
+        for values in np.ndindex(shape):
+            known = {**fixed, **dict(zip(axes, values, strict=True))}
+            arm = self._arm(term.experiment, known)
+            given = {name: known[name] for name in term.given}
+            event = given | {name: known[name] for name in term.variables}
+            slots[values] = self._quotient(self._count(arm, event), self._count(arm, given))
+        return _Table(axes, slots)
+
+    def _arm(self, experiment: frozenset[str], known: Mapping[str, int]) -> int | None:
+        domains = self.problem.domains
+        labels = {name: domains[name][known[name]] for name in experiment}
+        return self.arms.get(Intervention(labels))
+
+    def _cost(self, name: str, tables: list[_Table]) -> int:
+        axes = {axis for table in tables if name in table.axes for axis in table.axes}
+        return int(np.prod([self.sizes[axis] for axis in axes], dtype=np.int64))
+
+    def _multiplied(self, tables: list[_Table]) -> _Table:
+        result = _Table((), np.array(self.one))
+        for table in tables:
+            result = self._combined(result, table, self._product)
+        return result
+
+    def _product(self, one: int, other: int) -> int:
+        return self._sum([(one, other)])
+
+    def _combined(self, one: _Table, other: _Table, join: Callable[[int, int], int]) -> _Table:
+        axes = tuple(sorted({*one.axes, *other.axes}))
+        left, right = self._aligned(one, axes), self._aligned(other, axes)
+        slots = np.empty(left.shape, dtype=np.int64)
+        for place in np.ndindex(left.shape):
+            slots[place] = join(int(left[place]), int(right[place]))
+        return _Table(axes, slots)
+
+    def _aligned(self, table: _Table, axes: tuple[str, ...]) -> Integers:
+        shape = tuple(self.sizes[name] for name in axes)
+        if int(np.prod(shape, dtype=np.int64)) > MAX_SLOTS:
+            raise _TooLargeError
+        index = tuple(slice(None) if name in table.axes else None for name in axes)
+        return np.broadcast_to(table.slots[index], shape)
+
+    def _summed_out(self, name: str, tables: list[_Table]) -> _Table:
+        """Σ_name of the product: all but the last are multiplied first."""
+        first, last = self._multiplied(tables[:-1]), tables[-1]
+        axes = tuple(sorted({*first.axes, *last.axes}))
+        left, right = self._aligned(first, axes), self._aligned(last, axes)
+        place = axes.index(name)
+        left, right = np.moveaxis(left, place, -1), np.moveaxis(right, place, -1)
+        slots = np.empty(left.shape[:-1], dtype=np.int64)
+        for at in np.ndindex(slots.shape):
+            slots[at] = self._sum(zip(left[at].tolist(), right[at].tolist(), strict=True))
+        return _Table((*axes[:place], *axes[place + 1 :]), slots)
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def finish(self, results: list[int], offsets: list[int]) -> Circuit:
+        """Everything in arrays; operations are in an order in which they can be done."""
+        variables = self.problem.graph.variables
+        marginals = []
+        for (arm, names), first in self.marginals.items():
+            strides = np.zeros(len(variables), dtype=np.int64)
+            step = 1
+            for name in reversed(names):
+                strides[variables.index(name)] = step
+                step *= self.sizes[name]
+            marginals.append(Marginal(arm, first, step, strides))
+        pairs = np.array([pair for _, operands in self.operations for pair in operands]).T
+        counts = [len(operands) for _, operands in self.operations]
+        return Circuit(
+            slots=self.slots,
+            constants=tuple((slot, value) for value, slot in self.constants.items()),
+            marginals=tuple(marginals),
+            kinds=np.array([kind for kind, _ in self.operations]),
+            outputs=np.array(list(self.operations.values())),
+            starts=np.concatenate([[0], np.cumsum(counts)]),
+            lefts=np.ascontiguousarray(pairs[0]),
+            rights=np.ascontiguousarray(pairs[1]),
+            results=np.array(results),
+            offsets=np.array(offsets),
+        )

@@ -1,0 +1,105 @@
+"""All distinct ways to estimate an arm's reward from the experiments that the arms are.
+
+The direct one, P_x(y), is read off the arm's own data. Every set of other experiments that
+identifies P_x(y) gives one more formula: z²ID of Lee & Bareinboim (2019). A formula that comes out
+of a set of experiments also comes out of just those that it uses, so small sets are tried first.
+
+>>> from dowise.problem import load_problem
+>>> for estimator in estimators(load_problem("task1"))[frozenset("X")]:
+...     print(estimator)
+P_{x}(y)
+Σ_{z} P(y | x, z) P(z)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, islice
+
+from dowise.graph import CausalGraph
+from dowise.identification.formula import Expression, Term, as_latex, as_text
+from dowise.identification.identify import identify
+from dowise.problem import Problem
+
+__all__ = ["Estimator", "estimators"]
+
+Names = frozenset[str]
+
+MAX_SUBSETS = 1000  # sets of experiments that are tried for one intervention set
+_log = logging.getLogger("dowise")
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A formula for P_settings(reward).
+
+    `str` writes it for people. Values are lower-case names; a value that is neither the arm's nor
+    summed over is free: the formula holds whatever it is.
+    """
+
+    reward: str
+    settings: Names
+    formula: Expression
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it reads the arm's own data."""
+        return self.formula == Term(self.settings, frozenset({self.reward}))
+
+    @property
+    def any_value(self) -> tuple[str, ...]:
+        """The variables whose value is free, by name: each value gives an estimator."""
+        return tuple(sorted(self.formula.free - self.settings - {self.reward}))
+
+    @property
+    def experiments(self) -> frozenset[Names]:
+        """The intervention sets whose data it uses."""
+        return frozenset(term.experiment for term in self.formula.terms())
+
+    def __str__(self) -> str:
+        free = f"  (any {', '.join(x.lower() for x in self.any_value)})" if self.any_value else ""
+        return as_text(self.formula) + free
+
+    def latex(self) -> str:
+        """The same for LaTeX, without the dollar signs."""
+        return as_latex(self.formula)
+
+
+def estimators(problem: Problem) -> Mapping[Names, tuple[Estimator, ...]]:
+    """For each intervention set its estimators, the direct one first."""
+    graph = problem.graph.condition(problem.context)
+    return _estimators(graph, problem.reward, problem.intervention_sets)
+
+
+@lru_cache(maxsize=64)
+def _estimators(
+    graph: CausalGraph, reward: str, sets: tuple[Names, ...]
+) -> Mapping[Names, tuple[Estimator, ...]]:
+    return {
+        settings: tuple(
+            Estimator(reward, settings, formula)
+            for formula in _formulas(graph, reward, settings, sets)
+        )
+        for settings in sets
+    }
+
+
+def _formulas(
+    graph: CausalGraph, reward: str, settings: Names, sets: tuple[Names, ...]
+) -> list[Expression]:
+    others = [names for names in sets if names != settings]
+    found: dict[Expression, None] = {Term(settings, frozenset({reward})): None}
+    groups = (group for size in range(1, len(others) + 1) for group in combinations(others, size))
+    for group in islice(groups, MAX_SUBSETS):
+        formula = identify(graph, reward, settings, group)
+        if formula is not None:
+            found.setdefault(formula)
+    if 2 ** len(others) - 1 > MAX_SUBSETS:
+        _log.info(
+            "estimators of %s: tried the %d smallest of %d sets of experiments",
+            sorted(settings), MAX_SUBSETS, 2 ** len(others) - 1,
+        )  # fmt: skip
+    return list(found)

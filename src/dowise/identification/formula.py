@@ -1,0 +1,256 @@
+"""Formulas for the effect of an intervention in terms of experiments: a small algebra.
+
+    P_b(y) = Σ_{a,c} P(c | a, b) Σ_{b'} P(y | a, b', c) P(a, b')
+
+A formula is a tree of terms, products, quotients and sums. A term P_Z(v | w) is read off the data
+of the experiments on Z. Variables stand for their values; a sum binds its variables, and a variable
+that is bound again inside is another one, which printing shows by a prime.
+
+The constructors `product`, `quotient` and `total` simplify as they build: they merge P(a) P(b | a)
+into P(a, b), cancel what stands above and below a bar, and drop a conditional that sums to 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from dowise.problem.formulas import latex_name
+
+__all__ = ["Expression", "Product", "Quotient", "Sum", "Term", "product", "quotient", "total"]
+
+Names = frozenset[str]
+
+
+@dataclass(frozen=True)
+class Term:
+    """P_experiment(variables | given)."""
+
+    experiment: Names
+    variables: Names
+    given: Names = frozenset()
+
+    @cached_property
+    def free(self) -> Names:
+        """The variables whose values the term depends on."""
+        return self.experiment | self.variables | self.given
+
+    def terms(self) -> tuple[Term, ...]:
+        """Itself."""
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Product:
+    """The factors multiplied; without any, 1."""
+
+    factors: tuple[Expression, ...]
+
+    @cached_property
+    def free(self) -> Names:
+        """The variables whose values it depends on."""
+        return frozenset().union(*(factor.free for factor in self.factors))
+
+    def terms(self) -> tuple[Term, ...]:
+        """All terms in it."""
+        return tuple(term for factor in self.factors for term in factor.terms())
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """One expression divided by another."""
+
+    top: Expression
+    bottom: Expression
+
+    @cached_property
+    def free(self) -> Names:
+        """The variables whose values it depends on."""
+        return self.top.free | self.bottom.free
+
+    def terms(self) -> tuple[Term, ...]:
+        """All terms in it."""
+        return self.top.terms() + self.bottom.terms()
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The sum over all values of the bound variables."""
+
+    bound: Names
+    body: Expression
+
+    @cached_property
+    def free(self) -> Names:
+        """The variables whose values it depends on."""
+        return self.body.free - self.bound
+
+    def terms(self) -> tuple[Term, ...]:
+        """All terms in it."""
+        return self.body.terms()
+
+
+Expression = Term | Product | Quotient | Sum
+
+
+def product(factors: Iterable[Expression]) -> Expression:
+    """The product, simplified."""
+    above: list[Expression] = []
+    below: list[Expression] = []
+    waiting = list(factors)
+    while waiting:
+        factor = waiting.pop(0)
+        if isinstance(factor, Product):
+            waiting[:0] = factor.factors
+        elif isinstance(factor, Quotient):
+            waiting.insert(0, factor.top)
+            below.append(factor.bottom)
+        else:
+            above.append(factor)
+    bottom_factors = [x for part in below for x in _factors(part)]
+    top, bottom = _cancelled(_merged(above), _merged(bottom_factors))
+    return quotient(_plain_product(top), _plain_product(bottom))
+
+
+def quotient(top: Expression, bottom: Expression) -> Expression:
+    """The quotient; just the top where the bottom is 1."""
+    if bottom == _ONE:
+        return top
+    return Quotient(top, bottom)
+
+
+def total(bound: Collection[str], body: Expression) -> Expression:
+    """Σ over the bound variables, simplified: a distribution that only sums to 1 goes."""
+    names = frozenset(bound) & body.free
+    if isinstance(body, Sum) and not names & body.bound:
+        return total(names | body.bound, body.body)
+    factors = list(_factors(body))
+    nested = [x for x in factors if isinstance(x, Sum)]
+    if len(nested) == 1:  # Σ_a f(a) Σ_b g(a, b) = Σ_{a,b} f(a) g(a, b), if f knows nothing of b
+        rest = [x for x in factors if x is not nested[0]]
+        if not nested[0].bound & frozenset().union(names, *(x.free for x in rest)):
+            return total(names | nested[0].bound, product([*rest, nested[0].body]))
+    for name in sorted(names):
+        holders = [i for i, factor in enumerate(factors) if name in factor.free]
+        if len(holders) > 1:
+            continue
+        term = factors[holders[0]]
+        if isinstance(term, Term) and name in term.variables:
+            left = term.variables - {name}
+            factors[holders[0] : holders[0] + 1] = (
+                [Term(term.experiment, left, term.given)] if left else []
+            )
+            return total(names - {name}, product(factors))
+    return Sum(names, body) if names else body
+
+
+_ONE = Product(())
+
+
+def _factors(expression: Expression) -> tuple[Expression, ...]:
+    return expression.factors if isinstance(expression, Product) else (expression,)
+
+
+def _plain_product(factors: list[Expression]) -> Expression:
+    ordered = sorted(factors, key=_place)
+    return ordered[0] if len(ordered) == 1 else Product(tuple(ordered))
+
+
+def _place(expression: Expression) -> tuple[int, str]:
+    """Terms first, conditionals before marginals, so that equal products are equal."""
+    kind = (Term, Product, Quotient, Sum).index(type(expression))
+    return kind, as_text(expression)
+
+
+def _merged(factors: list[Expression]) -> list[Expression]:
+    """P_Z(a | c) P_Z(b | a, c) = P_Z(a, b | c), as long as there are such pairs."""
+    merged = list(factors)
+    for first in merged:
+        for second in merged:
+            if (
+                isinstance(first, Term)
+                and isinstance(second, Term)
+                and first.experiment == second.experiment
+                and second.given == first.given | first.variables
+                and not second.variables & first.free
+            ):
+                rest = [x for x in merged if x is not first and x is not second]
+                joint = Term(first.experiment, first.variables | second.variables, first.given)
+                return _merged([*rest, joint])
+    return merged
+
+
+def _cancelled(
+    top: list[Expression], bottom: list[Expression]
+) -> tuple[list[Expression], list[Expression]]:
+    common = Counter(top) & Counter(bottom)
+    return list((Counter(top) - common).elements()), list((Counter(bottom) - common).elements())
+
+
+# -- printing -----------------------------------------------------------------------------------
+
+
+def as_text(expression: Expression) -> str:
+    """For people: P_b(c | a)."""
+    return _written(expression, _value(expression), _TEXT, dict.fromkeys(expression.free, 0))
+
+
+def as_latex(expression: Expression) -> str:
+    """For LaTeX, without the dollar signs."""
+    free, value = dict.fromkeys(expression.free, 0), _value(expression)
+    return _written(expression, lambda name: latex_name(value(name)), _LATEX, free)
+
+
+def _value(expression: Expression) -> Callable[[str], str]:
+    """Values are lower-case names, unless that makes two variables look the same."""
+    names = frozenset().union(*(term.free for term in expression.terms()))
+    return str.lower if len({name.lower() for name in names}) == len(names) else str
+
+
+@dataclass(frozen=True)
+class _Style:
+    bar: str
+    sum: str
+    fraction: Callable[[str, str], str]
+    experiment: Callable[[str], str]
+
+
+_TEXT = _Style(
+    " | ", "Σ", lambda top, bottom: f"[{top}] / [{bottom}]", lambda names: f"_{{{names}}}"
+)
+_LATEX = _Style(
+    r" \mid ",
+    r"\sum",
+    lambda top, bottom: rf"\frac{{{top}}}{{{bottom}}}",
+    lambda names: f"_{{{names}}}",
+)
+
+
+def _written(
+    expression: Expression, value: Callable[[str], str], style: _Style, primes: dict[str, int]
+) -> str:
+    def names(group: Names) -> str:
+        return ", ".join(value(name) + "'" * primes.get(name, 0) for name in sorted(group))
+
+    if isinstance(expression, Term):
+        given = style.bar + names(expression.given) if expression.given else ""
+        where = style.experiment(names(expression.experiment)) if expression.experiment else ""
+        return f"P{where}({names(expression.variables)}{given})"
+    if isinstance(expression, Quotient):
+        return style.fraction(
+            _written(expression.top, value, style, primes),
+            _written(expression.bottom, value, style, primes),
+        )
+    if isinstance(expression, Sum):
+        inner = primes | {name: primes.get(name, -1) + 1 for name in expression.bound}
+        bound = ",".join(value(x) + "'" * inner[x] for x in sorted(expression.bound))
+        return f"{style.sum}_{{{bound}}} {_written(expression.body, value, style, inner)}"
+    parts = [_written(factor, value, style, primes) for factor in expression.factors]
+    if len(parts) > 1:  # a sum inside a product needs brackets unless it comes last
+        parts = [
+            f"[{part}]" if isinstance(factor, Sum) and i + 1 < len(parts) else part
+            for i, (factor, part) in enumerate(zip(expression.factors, parts, strict=True))
+        ]
+    return " ".join(parts) or "1"

@@ -1,0 +1,185 @@
+"""Formulas: the known ones, and that each is right in hundreds of random worlds."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from confounded import Confounded
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import cases
+
+from dowise import CausalGraph, Problem, load_problem
+from dowise.identification import estimators, identify
+from dowise.identification.circuit import compile_circuit
+from dowise.identification.formula import Product, Quotient, Sum, Term, as_latex, as_text
+from dowise.identification.kernels import fill_marginal, run_circuit
+
+FRONT_DOOR = Problem(CausalGraph.parse("X -> Z -> Y; X <-> Y"), "Y", non_manipulable="Z")
+TALK = Problem(
+    CausalGraph.parse("A -> C; B -> C; A -> Y; C -> Y; A <-> B; B <-> Y"), "Y", non_manipulable="A"
+)
+LARGER = Problem(
+    CausalGraph.parse("B -> C -> D -> Y; A -> E -> Y; C -> E; A <-> Y; B <-> Y"),
+    "Y",
+    non_manipulable=["A", "C"],
+)
+
+
+def extra(problem):
+    """For each intervention set the formulas besides the direct one."""
+    return {
+        "".join(sorted(names)): [str(e) for e in found if not e.is_direct]
+        for names, found in estimators(problem).items()
+    }
+
+
+def test_the_front_door():
+    assert extra(FRONT_DOOR) == {"": [], "X": ["Σ_{z} P(z | x) Σ_{x'} P(x') P(y | x', z)"]}
+
+
+def test_the_four_formulas_of_the_talk():
+    """As printed in the authors' talk; the order of factors is ours."""
+    assert extra(TALK) == {
+        "": ["Σ_{a,b,c} P_{b}(c | a) P_{c}(a, b, y)"],
+        "B": ["Σ_{a,c} P(c | a, b) Σ_{b'} P(a, b') P(y | a, b', c)"],
+        "C": [
+            "Σ_{a,b} P(a, b) P(y | a, b, c)",
+            "Σ_{a} P_{b}(a) P_{b}(y | a, c)  (any b)",
+        ],
+    }
+
+
+def test_the_number_of_formulas_of_the_larger_graph():
+    counts = {names: len(found) for names, found in extra(LARGER).items()}
+    assert counts == {"": 6, "B": 5, "D": 7, "E": 5, "BD": 4, "DE": 5}
+
+
+def test_without_hidden_causes_every_factor_is_a_mechanism():
+    """Each term is P(v | pa) of the graph, a product of such, or the direct estimator."""
+    problem = load_problem("task3")
+    graph = problem.graph.condition(problem.context)
+    for found in estimators(problem).values():
+        assert found[0].is_direct
+        for estimator in found[1:]:
+            for term in estimator.formula.terms():
+                for name in term.variables:
+                    parents = {*graph.parents(name)} - term.experiment
+                    assert parents <= term.given | term.variables
+
+
+def test_nothing_is_claimed_where_nothing_can_be_known():
+    bow = CausalGraph.parse("X -> Y; X <-> Y")
+    assert identify(bow, "Y", {"X"}, [frozenset()]) is None
+    instrument = CausalGraph.parse("W -> X -> Y; X <-> Y")
+    assert identify(instrument, "Y", {"X"}, [frozenset(), frozenset("W")]) is None
+    assert identify(instrument, "Y", {"W"}, [frozenset()]) is not None
+
+
+def test_latex():
+    (only,) = (e for e in estimators(FRONT_DOOR)[frozenset("X")] if not e.is_direct)
+    assert only.latex() == (r"\sum_{z} P(z \mid x) \sum_{x'} P(x') P(y \mid x', z)")
+    top = Term(frozenset(), frozenset("A"))
+    assert as_latex(Quotient(top, Sum(frozenset("B"), top))) == r"\frac{P(a)}{\sum_{b} P(a)}"
+    assert as_text(Product((Sum(frozenset("B"), top), top))) == "[Σ_{b} P(a)] P(a)"
+
+
+def test_names_that_differ_only_in_case_are_written_as_they_are():
+    problem = Problem(
+        CausalGraph.parse("X -> z -> Y; X <-> Y; Z -> Y"), "Y", non_manipulable=["z", "Z"]
+    )
+    (only,) = (e for e in estimators(problem)[frozenset("X")] if not e.is_direct)
+    assert str(only) == "Σ_{Z,z} P(Z) P(z | X) Σ_{X'} P(X') P(Y | X', Z, z)"
+
+
+def by_the_book(formula, joints, names, known):
+    """The value of a formula from the joint distributions of all experiments, term by term."""
+    if isinstance(formula, Term):
+        setting = tuple(sorted((name, known[name]) for name in formula.experiment))
+        table = joints[setting]
+
+        def probability(event):
+            index = tuple(known[name] if name in event else slice(None) for name in names)
+            return table[index].sum()
+
+        return probability(formula.variables | formula.given) / probability(formula.given)
+    if isinstance(formula, Product):
+        return np.prod([by_the_book(factor, joints, names, known) for factor in formula.factors])
+    if isinstance(formula, Quotient):
+        return by_the_book(formula.top, joints, names, known) / by_the_book(
+            formula.bottom, joints, names, known
+        )
+    bound = sorted(formula.bound)
+    return sum(
+        by_the_book(formula.body, joints, names, known | dict(zip(bound, values, strict=True)))
+        for values in np.ndindex(*([2] * len(bound)))
+    )
+
+
+@given(cases(max_size=5, bidirected=True), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=150)
+def test_every_estimator_is_the_interventional_mean(case, seed):
+    """Fed with the exact joint distribution of every experiment under one context: the formula
+    itself, evaluated by the book, and the compiled circuit both give the true mean."""
+    graph, reward, context, hidden = case
+    problem = Problem(graph, reward, context, hidden)
+    rng = np.random.default_rng(seed)
+    world = Confounded(problem, rng)
+    names = problem.graph.variables
+    seen = {name: int(rng.integers(2)) for name in context}
+    at = tuple(seen.get(name, slice(None)) for name in names)
+
+    def under_context(arm):
+        joint = np.zeros([2] * len(names))
+        table = world.joint({name: int(label) for name, label in arm.items()})
+        joint[at] = table[at]
+        return joint / joint.sum()
+
+    joints = {
+        tuple(sorted((name, int(label)) for name, label in arm.items())): under_context(arm)
+        for arm in problem.arms
+    }
+    axis = names.index(reward)
+    truth = {key: table.sum(axis=tuple(set(range(len(names))) - {axis}))[1]
+             for key, table in joints.items()}  # fmt: skip
+
+    circuit = compile_circuit(problem)
+    values = np.empty((circuit.slots, 2))
+    for slot, value in circuit.constants:
+        values[slot] = value
+    records = np.array(list(np.ndindex(*([2] * len(names)))))
+    for marginal in circuit.marginals:
+        arm = problem.arms[marginal.arm]
+        weights = joints[tuple(sorted((n, int(x)) for n, x in arm.items()))].reshape(-1, 1)
+        fill_marginal(
+            values, marginal.first, marginal.size, marginal.strides, records, weights.copy()
+        )
+    run_circuit(
+        values, 1, circuit.kinds, circuit.outputs, circuit.starts, circuit.lefts, circuit.rights
+    )
+    for i, arm in enumerate(problem.arms):
+        key = tuple(sorted((name, int(label)) for name, label in arm.items()))
+        estimates = values[circuit.results[circuit.offsets[i] : circuit.offsets[i + 1]]]
+        assert len(estimates) >= 1
+        np.testing.assert_array_equal(estimates[:, 0], estimates[:, 1])  # all defined
+        np.testing.assert_allclose(estimates[:, 0], truth[key], rtol=0, atol=1e-9)
+        for estimator in estimators(problem)[arm.variables]:
+            free = dict.fromkeys(estimator.any_value, int(rng.integers(2)))
+            known = {**seen, **dict(key), **free, reward: 1}
+            found = by_the_book(estimator.formula, joints, names, known)
+            assert found == pytest.approx(truth[key], abs=1e-9)
+
+
+def test_a_formula_comes_from_the_experiments_that_it_uses():
+    """Which is why small sets of experiments are tried first."""
+    sets = LARGER.intervention_sets
+    for names in sets:
+        others = [other for other in sets if other != names]
+        for size in range(1, len(others) + 1):
+            for group in combinations(others, size):
+                formula = identify(LARGER.graph, "Y", names, group)
+                if formula is not None:
+                    used = {term.experiment for term in formula.terms()}
+                    assert used <= set(group)
+                    again = identify(LARGER.graph, "Y", names, [z for z in group if z in used])
+                    assert again == formula
