@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from dowise.belief.compiled import kernels
 from dowise.belief.program import Program, compile_program
 from dowise.belief.tables import Tables
-from dowise.errors import DowiseError, suggestion
 from dowise.problem import Problem
-from dowise.problem.values import MISSING, as_mapping
 
 __all__ = ["Context", "Rewards", "with_first_value"]
 
@@ -31,28 +29,11 @@ class Rewards:
         self.worth = np.array([problem.reward_values[label] for label in labels])
         """What each value of the reward is worth, in the order of its domain."""
         self._strides = self.tables.strides[self.program.row_variables]
-        self._context = frozenset(problem.context)
         self._row_entries: dict[tuple[int, ...], NDArray[np.int64]] = {}
 
     def context_codes(self, context: Context) -> tuple[int, ...]:
         """The positions of the context's values, in the order of names."""
-        given = as_mapping(context, "the context")
-        for name in given:
-            if name not in self._context:
-                raise DowiseError(
-                    f"{name!r} is not a context variable"
-                    f"{suggestion(str(name), self.problem.context)}"
-                )
-        codes = []
-        for name in self.problem.context:
-            code = self.problem.code(name, given.get(name))
-            if code == MISSING:
-                raise DowiseError(
-                    f"the context has no value for {name}: give all of "
-                    f"{', '.join(self.problem.context)}"
-                )
-            codes.append(code)
-        return tuple(codes)
+        return self.problem.context_codes(context)
 
     def row_entries(self, context: Context) -> NDArray[np.int64]:
         """Where the program's rows start among all CPT entries under this context.

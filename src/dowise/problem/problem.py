@@ -21,7 +21,7 @@ from dowise.frozen import Frozen
 from dowise.graph import CausalGraph
 from dowise.problem.arms import all_sets, arms_of, canonical_order, possibly_optimal_sets
 from dowise.problem.intervention import Intervention
-from dowise.problem.values import MISSING, check_domain, label_of
+from dowise.problem.values import MISSING, as_mapping, check_domain, label_of
 
 __all__ = ["Problem"]
 
@@ -144,6 +144,22 @@ class Problem(Frozen):
             return known[value]
         label = label_of(name, value, self.domains[name])
         return MISSING if label is None else known[label]
+
+    def context_codes(self, context: Mapping[str, object] | None) -> tuple[int, ...]:
+        """The positions of the context's values, in the order of names; all must be there."""
+        given = as_mapping(context, "the context")
+        for name in given:
+            if name not in self.context:
+                raise DowiseError(
+                    f"{name!r} is not a context variable{suggestion(str(name), self.context)}"
+                )
+        codes = tuple(self.code(name, given.get(name)) for name in self.context)
+        if MISSING in codes:
+            raise DowiseError(
+                f"the context has no value for {self.context[codes.index(MISSING)]}: give all of "
+                f"{', '.join(self.context)}"
+            )
+        return codes
 
     def save(self, path: str | Path) -> None:
         """Write the problem file (TOML) that `load_problem` reads back."""
