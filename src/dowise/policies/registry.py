@@ -22,6 +22,7 @@ __all__ = ["make_policy", "policy_names", "register_policy"]
 Factory = TypeVar("Factory", bound=Callable[..., Policy])
 
 _BUILTIN = {
+    "bayes-optimal": ("dowise.policies.bayes_optimal", "BayesOptimal"),
     "bernoulli-ts": ("dowise.policies.bernoulli", "BernoulliThompsonSampling"),
     "ids": ("dowise.policies.ids", "InformationDirectedSampling"),
     "kl-ucb": ("dowise.policies.kl_ucb", "KLUCB"),
