@@ -1,5 +1,7 @@
 """Every registered policy keeps the contract, and a policy of one's own can be added."""
 
+import importlib
+import inspect
 import itertools
 import re
 from pathlib import Path
@@ -7,27 +9,78 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dowise import DowiseError, check_policy, load_problem, make_policy, register_policy
+from dowise import (
+    CausalGraph,
+    DowiseError,
+    Problem,
+    check_policy,
+    load_problem,
+    make_policy,
+    register_policy,
+)
 from dowise.policies import Decision, policy_names, registry
 
-PAGE = (Path(__file__).parents[1] / "docs" / "own-policy.md").read_text("utf-8")
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "own-policy.md").read_text("utf-8")
+POLICIES = (DOCS / "policies.md").read_text("utf-8")
+
+
+# What fits a policy that can't play a thousand rounds of the tasks: a plan of eleven rounds, ten of
+# them played, of two arms without and with a context.
+SMALL = {
+    "bayes-optimal": {
+        "problems": [
+            Problem(CausalGraph.parse("X -> Y"), "Y"),
+            Problem(CausalGraph.parse("C -> X -> Y; C -> Y"), "Y", context="C"),
+        ],
+        "rounds": 10,
+        "horizon": 11,
+    }
+}
 
 
 @pytest.mark.parametrize("name", policy_names())
 def test_the_contract(name):
-    check_policy(name)
+    check_policy(name, **SMALL.get(name, {}))
+
+
+CONFOUNDED = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; X <-> Y"), "Y", context="C")
+
+
+@pytest.mark.parametrize("name", ["ucb", "kl-ucb", "bernoulli-ts", "random"])
+def test_the_contract_with_a_hidden_common_cause(name):
+    check_policy(name, rounds=100, problems=[CONFOUNDED])
+
+
+@pytest.mark.parametrize("name", ["ts", "ids", "bayes-optimal"])
+def test_a_posterior_over_cpts_needs_every_common_cause(name):
+    options = {"horizon": 3} if name == "bayes-optimal" else {}
+    with pytest.raises(DowiseError, match="X <-> Y share a hidden cause.* do apply: ucb, kl-ucb"):
+        make_policy(name, CONFOUNDED, **options)
 
 
 @pytest.mark.parametrize(
     ("name", "options"),
     [
         ("ts", {"propensity_samples": 50}),
+        ("bernoulli-ts", {"propensity_samples": 50}),
+        ("ucb", {"exploration": 0}),
+        ("kl-ucb", {"c": 0}),
         ("ids", {"samples": 20, "interval": "optimistic"}),
         ("ids", {"samples": 20, "interval": "pessimistic"}),
     ],
 )
 def test_the_contract_with_options(name, options):
     check_policy(name, rounds=20, **options)
+
+
+def test_the_page_of_policies_has_them_all_with_their_options():
+    rows = {x[1]: x[0] for x in re.finditer(r"^\| `([\w-]+)` .*$", POLICIES, re.MULTILINE)}
+    assert sorted(rows) == sorted(registry._BUILTIN)
+    for name, (module, attribute) in registry._BUILTIN.items():
+        factory = getattr(importlib.import_module(module), attribute)
+        for option in list(inspect.signature(factory).parameters)[1:]:
+            assert re.search(rf"`{option}[=`]", rows[name]), (name, option)
 
 
 @pytest.fixture
@@ -121,6 +174,12 @@ def test_names_and_options():
         make_policy("idz", problem)
     with pytest.raises(DowiseError, match="has no option 'sample' .did you mean 'samples'"):
         make_policy("ids", problem, sample=3)
+    with pytest.raises(DowiseError, match="needs the option 'horizon'"):
+        make_policy("bayes-optimal", problem)
+    with pytest.raises(DowiseError, match="'random' has no option 'seed': its options are none"):
+        make_policy("random", problem, seed=1)
+    with pytest.raises(DowiseError, match="not in a str: make one"):
+        make_policy("ids", "task1")
     with pytest.raises(DowiseError, match="there is a policy 'ids' already"):
         register_policy("ids")(Broken)
     for bad in (3, "", None):

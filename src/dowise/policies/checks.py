@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,19 @@ from dowise.problem import Problem, load_problem
 __all__ = ["check_policy"]
 
 
-def check_policy(policy: str | Callable[..., Policy], rounds: int = 1000, **options: Any) -> None:
+def check_policy(
+    policy: str | Callable[..., Policy],
+    rounds: int = 1000,
+    problems: Iterable[str | Problem] = ("task1", "task2"),
+    **options: Any,
+) -> None:
     """Play a policy on small problems and raise a `DowiseError` where it breaks the contract.
 
     Same seed, same decisions; probabilities sum to 1 where they are known; never an arm outside the
     allowed ones; `decide` changes no state; `rounds` rounds without a warning; a bad context gets a
     `DowiseError`. `policy` is a registered name, or what makes one from a problem and the options.
+    A policy that only fits smaller problems or fewer rounds says so by `problems` and `rounds`; it
+    must be able to decide once more after the last round.
     """
 
     def make(problem: Problem) -> Policy:
@@ -34,12 +41,12 @@ def check_policy(policy: str | Callable[..., Policy], rounds: int = 1000, **opti
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            for name in ("task1", "task2"):
-                problem = load_problem(name)
-                _check_repeatable(make(problem), make(problem))
+            for given in problems:
+                problem = load_problem(given) if isinstance(given, str) else given
+                _check_repeatable(make(problem), make(problem), min(rounds, 30))
                 _check_allowed(make(problem))
                 _check_bad_context(make(problem))
-            _play(make(load_problem("task2")), rounds, seed=0)
+                _play(make(problem), rounds, seed=0)
         except Warning as warning:
             raise DowiseError(f"this policy breaks the contract: it warns, {warning}") from warning
 
@@ -79,8 +86,9 @@ def _play(policy: Policy, rounds: int, seed: int) -> list[str]:
     return played
 
 
-def _check_repeatable(one: Policy, other: Policy) -> None:
-    _demand(_play(one, 30, seed=1) == _play(other, 30, seed=1), "same seed, same decisions")
+def _check_repeatable(one: Policy, other: Policy, rounds: int) -> None:
+    same_arms = _play(one, rounds, seed=1) == _play(other, rounds, seed=1)
+    _demand(same_arms, "same seed, same decisions")
     context = {name: one.problem.domains[name][0] for name in one.problem.context}
     first = one.decide(context, 7)
     for seed in range(5):

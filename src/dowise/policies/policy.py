@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +19,10 @@ from dowise.problem import Problem
 from dowise.problem.problem import ArmLike
 from dowise.problem.values import MISSING, as_mapping
 
-__all__ = ["BayesianPolicy", "Policy", "allowed_arms"]
+__all__ = ["BayesianPolicy", "Policy", "allowed_arms", "checked_propensity_samples"]
+
+# What is left where hidden common causes rule the Bayesian policies out.
+WITHOUT_POSTERIOR = ("ucb", "kl-ucb", "bernoulli-ts", "z2-ts", "z2-kl-ucb", "random")
 
 
 class Policy(Protocol):
@@ -41,11 +45,19 @@ class Policy(Protocol):
 
 
 class BayesianPolicy:
-    """A policy whose knowledge is a `Belief`."""
+    """A policy whose knowledge is a `Belief`, so that the graph must have no bidirected edge."""
 
     def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
         self.problem = problem
-        self.belief = Belief(problem, prior)
+        try:
+            self.belief = Belief(problem, prior)
+        except DowiseError as error:
+            if not isinstance(problem, Problem) or not problem.graph.bidirected_edges:
+                raise
+            raise DowiseError(
+                f"{error}. Policies that need no posterior over CPTs do apply: "
+                f"{', '.join(WITHOUT_POSTERIOR)}"
+            ) from None
 
     def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
         """Learn from all variables that were seen; the context must be among them."""
@@ -70,3 +82,10 @@ def allowed_arms(problem: Problem, allowed: Iterable[ArmLike] | None) -> NDArray
     if not positions:
         raise DowiseError("allowed is empty: allow at least one arm")
     return np.array(positions)
+
+
+def checked_propensity_samples(number: int) -> int:
+    """How many draws estimate the probabilities of a policy that has no formula for them."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < 0:
+        raise DowiseError(f"propensity_samples={number!r} must be a whole number, 0 or more")
+    return int(number)

@@ -22,8 +22,13 @@ __all__ = ["make_policy", "policy_names", "register_policy"]
 Factory = TypeVar("Factory", bound=Callable[..., Policy])
 
 _BUILTIN = {
+    "bayes-optimal": ("dowise.policies.bayes_optimal", "BayesOptimal"),
+    "bernoulli-ts": ("dowise.policies.bernoulli", "BernoulliThompsonSampling"),
     "ids": ("dowise.policies.ids", "InformationDirectedSampling"),
+    "kl-ucb": ("dowise.policies.kl_ucb", "KLUCB"),
+    "random": ("dowise.policies.random_choice", "RandomChoice"),
     "ts": ("dowise.policies.thompson", "ThompsonSampling"),
+    "ucb": ("dowise.policies.ucb", "UCB"),
 }
 _OWN: dict[str, Callable[..., Policy]] = {}
 
@@ -55,6 +60,11 @@ def make_policy(name: str, problem: Problem, **options: Any) -> Policy:
             f"unknown policy {name!r}{suggestion(str(name), policy_names())}: "
             f"there are {', '.join(policy_names())}"
         )
+    if not isinstance(problem, Problem):
+        raise DowiseError(
+            f"a policy decides in a Problem, not in a {type(problem).__name__}: "
+            "make one with Problem(graph, reward) or load_problem(name)"
+        )
     if name in _OWN:
         factory = _OWN[name]
     else:
@@ -67,6 +77,10 @@ def make_policy(name: str, problem: Problem, **options: Any) -> Policy:
         if option not in known and not takes_any:
             raise DowiseError(
                 f"the policy {name!r} has no option {option!r}{suggestion(option, known)}: "
-                f"its options are {', '.join(known)}"
+                f"its options are {', '.join(known) or 'none'}"
             )
+    for parameter in list(parameters.values())[1:]:  # the first is the problem
+        is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if parameter.default is parameter.empty and not is_open and parameter.name not in options:
+            raise DowiseError(f"the policy {name!r} needs the option {parameter.name!r}: give it")
     return factory(problem, **options)

@@ -9,9 +9,8 @@ import numpy as np
 from dowise.belief.prior import Prior
 from dowise.belief.randomness import Random, generator
 from dowise.belief.rewards import Context
-from dowise.errors import DowiseError
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import BayesianPolicy, allowed_arms
+from dowise.policies.policy import BayesianPolicy, allowed_arms, checked_propensity_samples
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike
 
@@ -33,15 +32,7 @@ class ThompsonSampling(BayesianPolicy):
 
     def __init__(self, problem: Problem, prior: Prior = 1.0, propensity_samples: int = 0) -> None:
         super().__init__(problem, prior)
-        if (
-            type(propensity_samples) is bool
-            or not isinstance(propensity_samples, int | np.integer)
-            or propensity_samples < 0
-        ):
-            raise DowiseError(
-                f"propensity_samples={propensity_samples!r} must be a whole number, 0 or more"
-            )
-        self.propensity_samples: int = int(propensity_samples)
+        self.propensity_samples = checked_propensity_samples(propensity_samples)
 
     def decide(
         self,

@@ -1,0 +1,169 @@
+"""The policy that no other can beat on average, for problems that are small enough to plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import product
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief.observe import encode_outcome
+from dowise.belief.prior import Prior
+from dowise.belief.randomness import Random, generator
+from dowise.belief.rewards import Context
+from dowise.belief.tables import Tables
+from dowise.errors import DowiseError
+from dowise.policies.decision import Decision, Figures
+from dowise.policies.planning import Plan
+from dowise.policies.policy import BayesianPolicy, allowed_arms
+from dowise.problem import Problem
+from dowise.problem.problem import ArmLike
+from dowise.problem.values import MISSING
+
+__all__ = ["BayesOptimal"]
+
+MAX_STATES = 5_000_000
+_ROUNDING = 1e-12
+
+
+class BayesOptimal(BayesianPolicy):
+    """Maximise the expected total reward over `horizon` rounds, exactly.
+
+    The expectation is over CPTs from the prior, the contexts included; the plan takes into account
+    all that later rounds may teach (Bellman's dynamic programming over posterior states; Berry &
+    Fristedt 1985). A yardstick: no policy has a smaller Bayesian regret over these rounds. The
+    number of states grows fast, so it is for small problems: a two-arm X -> Y up to a horizon of
+    about 100, the paper's task 1 up to 10. Beyond `max_states` it refuses, with an estimate.
+
+    Applies when the graph has no bidirected edge, to `horizon` rounds and no more, with every
+    relevant variable seen afterwards. Where only some arms are `allowed` it plays the best of them
+    on the assumption that all are allowed later. Nothing is random: the chosen arm has
+    probability 1. Figures: `values`, what each arm is expected to bring from this round to the end,
+    in the user's units, and `rounds_left`. Plans are kept for the next policies of the same kind.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        horizon: int,
+        prior: Prior = 1.0,
+        max_states: int = MAX_STATES,
+    ) -> None:
+        super().__init__(problem, prior)
+        for name, number in (("horizon", horizon), ("max_states", max_states)):
+            if isinstance(number, bool) or not isinstance(number, Integral) or number < 1:
+                raise DowiseError(f"{name}={number!r} must be a whole number of at least 1")
+        self.horizon = int(horizon)
+        self._start = self.belief.copy()
+        counts = self._start.counts.tobytes()
+        self._plan = _plan(problem, counts, self.horizon, int(max_states))
+        order = list(problem.domains)
+        self._needed = [order.index(name) for name in self._plan.records.variables]
+        reward = self.belief.tables.number[problem.reward]
+        self._reward = slice(*self.belief.tables.starts[reward : reward + 2])
+
+    @property
+    def value(self) -> float:
+        """The expected total reward over all rounds, in the user's units."""
+        return self._plan.value
+
+    def expected_regret(self, samples: int, rng: Random) -> tuple[float, float]:
+        """horizon · E[max_a μ(a, C)] − value, and its standard error.
+
+        The value is exact, and so is the mean reward of all arms, E[Σ_a μ(a, C)] / K; what the best
+        arm has over it is a mean over draws from the prior. The rows of the context and those that
+        the rewards depend on are independent, so that the expectation over contexts is exact too.
+        """
+        source, best, variance = generator(rng), 0.0, 0.0
+        for context, chance in self._contexts():
+            drawn = self._start.draw_rewards(context, samples, source)
+            over = drawn.max(axis=0) - drawn.mean(axis=0, dtype=np.float64)
+            best += chance * float(self._start.mean_rewards(context).mean() + over.mean())
+            variance += chance**2 * float(over.var()) / samples
+        error = self.horizon * float(np.sqrt(variance))
+        return self.horizon * best - self.value, error
+
+    def decide(
+        self,
+        context: Context = None,
+        rng: Random | None = None,  # noqa: ARG002 (every policy takes it)
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> Decision:
+        """Play the arm that is best for this round and all that are left."""
+        codes, arms = self.problem.context_codes(context), allowed_arms(self.problem, allowed)
+        seen = np.rint(self.belief.counts - self._start.counts).astype(np.int64)
+        rounds = int(seen[self._reward].sum())
+        if rounds >= self.horizon:
+            raise DowiseError(self._is_over())
+        counts = seen[self._plan.records.entries]
+        values = self._plan.arm_values(counts, rounds, self._number_of(codes))
+        if values is None:
+            raise DowiseError(
+                "the belief holds what no play of this problem's arms can have shown: it must "
+                "learn from complete outcomes of arms, by `observe`"
+            )
+        offered = values[arms]
+        # Arms that are alike differ by rounding, and the first of them is to be played.
+        tied = offered >= offered.max() - _ROUNDING * max(1.0, float(np.abs(values).max()))
+        chosen = int(arms[tied.argmax()])
+        probabilities = np.zeros(len(self.problem.arms))
+        probabilities[chosen] = 1.0
+        left = self.horizon - rounds
+        reason = (
+            f"expected to bring {values[chosen]:.4g} in the {left:,} "
+            f"{'round' if left == 1 else 'rounds'} left, with the best play of them all"
+        )
+        figures = Figures({"values": values, "rounds_left": left}, {})
+        return Decision(self.problem.arms[chosen], probabilities, reason, figures)
+
+    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
+        """Learn from all variables that matter; none of them may be missing."""
+        played = self.problem.arms[self.problem.arm_index(arm)]
+        codes = encode_outcome(self.problem, played, outcome)
+        names = list(self.problem.domains)
+        for place in self._needed:
+            if codes[place] == MISSING:
+                raise DowiseError(
+                    f"the outcome has no value for {names[place]}: this policy plans with "
+                    f"complete outcomes, so give all of {', '.join(self._plan.records.variables)}"
+                )
+        seen = self.belief.counts[self._reward] - self._start.counts[self._reward]
+        if seen.sum() > self.horizon - 0.5:
+            raise DowiseError(self._is_over())
+        super().observe(arm, outcome)
+
+    def _is_over(self) -> str:
+        return (
+            f"the horizon of {self.horizon:,} rounds is over: "
+            "make a policy with a longer one for more"
+        )
+
+    def _number_of(self, codes: tuple[int, ...]) -> int:
+        """The number of a context among those that matter."""
+        number = 0
+        for name, code in zip(self.problem.context, codes, strict=True):
+            if name in self._plan.records.variables:
+                number = number * len(self.problem.domains[name]) + code
+        return number
+
+    def _contexts(self) -> list[tuple[dict[str, str], float]]:
+        """A context for each number, with its probability under the prior."""
+        problem = self.problem
+        names = [name for name in problem.context if name in self._plan.records.variables]
+        others = {name: problem.domains[name][0] for name in problem.context}
+        values = product(*(problem.domains[name] for name in names))
+        chances = self._plan.context_chances().tolist()
+        return [
+            (others | dict(zip(names, labels, strict=True)), chance)
+            for labels, chance in zip(values, chances, strict=True)
+        ]
+
+
+@lru_cache(maxsize=2)
+def _plan(problem: Problem, counts: bytes, horizon: int, max_states: int) -> Plan:
+    """Trials of one problem share their plan."""
+    flat: NDArray[np.float64] = np.frombuffer(counts)
+    return Plan(problem, Tables(problem), flat, horizon, max_states)

@@ -1,0 +1,296 @@
+"""The baselines that know the arms only by their rewards: UCB1, KL-UCB, Bernoulli TS, random."""
+
+import pickle
+from math import log, sqrt
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from scipy import optimize, stats
+
+from dowise import CausalGraph, DowiseError, Problem, load_problem, make_environment, make_policy
+from dowise.policies.bernoulli import coin
+from dowise.policies.kl_ucb import bernoulli_upper_bound, kl_ucb_index
+from dowise.policies.ucb import ucb_index
+
+TWO_ARMS = Problem(CausalGraph.parse("X -> Y"), "Y")
+IN_CONTEXT = Problem(CausalGraph.parse("C -> Y; X -> Y"), "Y", context="C")
+THREE_VALUES = Problem(
+    CausalGraph.parse("X -> Y"), "Y", reward_values={"bad": -10, "fair": 0, "good": 30}
+)
+TABULAR = ["ucb", "kl-ucb", "bernoulli-ts"]
+
+
+def feed(policy, arm, rewards, **others):
+    for reward in rewards:
+        policy.observe(arm, {"Y": reward, **others})
+
+
+# -- indices against slow twins -------------------------------------------------------------------
+
+
+def test_ucb1_by_its_formula():
+    policy = make_policy("ucb", TWO_ARMS)
+    feed(policy, "do(X=0)", [1, 0, 1])
+    feed(policy, "do(X=1)", [0, 0, 0, 1, 0])
+    figures = policy.decide().figures
+    np.testing.assert_array_equal(figures["counts"], [3, 5])
+    np.testing.assert_allclose(figures["means"], [2 / 3, 1 / 5])
+    index = [2 / 3 + sqrt(2 * log(8) / 3), 1 / 5 + sqrt(2 * log(8) / 5)]
+    np.testing.assert_allclose(figures["index"], index, rtol=1e-14)
+    greedy = make_policy("ucb", TWO_ARMS, exploration=0)
+    greedy.tables = policy.tables
+    np.testing.assert_allclose(greedy.decide().figures["index"], [2 / 3, 1 / 5])
+
+
+def divergence(p, q):
+    return sum(a * log(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)
+
+
+def slow_bound(p, level):
+    """The root by Brent's method; 1 where it is so close to 1 that no float is between."""
+    last = 1 - 2.0**-53
+    if p >= last or divergence(p, last) <= level:
+        return 1.0
+    return optimize.brentq(lambda q: divergence(p, q) - level, max(p, 1e-300), last, xtol=1e-15)
+
+
+def test_kl_bound_agrees_with_brent():
+    rng = np.random.default_rng(0)
+    means = np.concatenate([rng.random(300), rng.random(100) ** 8, 1 - rng.random(100) ** 8])
+    means = np.append(means, [0, 0, 1, 1, 0.5, 0.5])
+    levels = np.append(10 ** rng.uniform(-6, 0.6, 500), [1e-3, 2, 1e-3, 2, 0, 1e-9])
+    with np.errstate(all="raise", under="ignore"):
+        found = bernoulli_upper_bound(means, levels)
+    expected = [slow_bound(p, level) for p, level in zip(means, levels, strict=True)]
+    np.testing.assert_allclose(found, expected, atol=1e-10, rtol=0)
+    assert (found >= means).all() and (found <= 1).all()
+
+
+def test_kl_bound_at_the_edges():
+    huge = np.array([1e-12, 40.0, 1e6])
+    for mean in (0.0, 1e-300, 0.3, 1 - 1e-16, 1.0):
+        with np.errstate(all="raise", under="ignore"):
+            found = bernoulli_upper_bound(np.full(3, mean), huge)
+        assert (np.diff(found) >= 0).all() and (found >= mean).all() and (found <= 1).all()
+        assert found[2] == pytest.approx(1, abs=1e-14)
+
+
+@pytest.mark.parametrize("c", [0, 3])
+def test_kl_ucb_by_its_definition(c):
+    policy = make_policy("kl-ucb", TWO_ARMS, c=c)
+    for rounds in range(1, 40):
+        arm = f"do(X={rounds % 3 == 0:d})"
+        policy.observe(arm, {"Y": rounds % 2})
+        table = policy.tables[()]
+        level = log(rounds) + c * log(log(rounds)) if rounds > 1 else 0
+        index = policy.index(table.plays, table.totals)
+        for a in range(2):
+            n = table.plays[a]
+            expected = slow_bound(table.totals[a] / n, max(level, 0) / n) if n else np.inf
+            assert index[a] == pytest.approx(expected, abs=1e-10)
+
+
+# -- what they do ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["ucb", "kl-ucb"])
+def test_each_arm_once_then_the_largest_index(name):
+    policy = make_policy(name, load_problem("task1"))
+    played = []
+    for _ in range(3):
+        decision = policy.decide()
+        assert "not played before" in str(decision)
+        assert np.isnan(decision.figures["means"][len(played) :]).all()
+        played.append(decision.arm)
+        policy.observe(decision.arm, {"Y": int(len(played) == 2), **dict(decision.arm)})
+    assert tuple(played) == policy.problem.arms
+    decision = policy.decide()
+    assert str(decision.arm) == "do(X=0)"
+    np.testing.assert_array_equal(decision.probabilities, [0, 1, 0])
+    assert "its mean reward, 1 in 1 play, may be as high as" in str(decision)
+    only = policy.decide(allowed=["do(X=1)", "do()"])
+    np.testing.assert_array_equal(only.probabilities, [1, 0, 0])  # a tie: the first one
+    before = decision.figures["counts"].copy()
+    policy.observe("do()", {"Y": 0})
+    np.testing.assert_array_equal(decision.figures["counts"], before)
+
+
+@pytest.mark.parametrize("name", TABULAR)
+def test_contexts_keep_separate_tables(name):
+    policy = make_policy(name, IN_CONTEXT)
+    feed(policy, "do(X=0)", [1] * 200, C=1)
+    feed(policy, "do(X=1)", [0] * 200, C=1)
+    feed(policy, "do(X=0)", [0] * 200, C=0)
+    assert set(policy.tables) == {(0,), (1,)}
+    assert str(policy.decide({"C": 1}, 0).arm) == "do(X=0)"
+    assert str(policy.decide({"C": 0}, 0).arm) == "do(X=1)"
+    assert policy.decide({"C": 0}, 0).figures["counts"].tolist() == [200, 0]
+    fresh = make_policy(name, IN_CONTEXT)
+    fresh.decide({"C": 1}, 0)
+    assert fresh.tables == {}  # deciding is not learning
+
+
+@pytest.mark.parametrize("name", TABULAR)
+def test_what_they_need_to_see(name):
+    policy = make_policy(name, IN_CONTEXT)
+    with pytest.raises(DowiseError, match="no value for Y, the reward"):
+        policy.observe("do(X=1)", {"C": 1, "Y": None})
+    with pytest.raises(DowiseError, match="no value for C, the context"):
+        policy.observe("do(X=1)", {"Y": 1})
+    with pytest.raises(DowiseError, match="do.. is not one of the 2 arms"):
+        policy.observe("do()", {"Y": 1, "C": 1, "X": 1})
+    with pytest.raises(DowiseError, match="no value for C: give all"):
+        policy.decide(None, 0)
+    with pytest.raises(DowiseError, match="but the outcome has X=0"):
+        policy.observe("do(X=1)", {"Y": 1, "C": 1, "X": 0})
+    assert policy.tables == {}
+
+
+@pytest.mark.parametrize("name", [*TABULAR, "random"])
+def test_decisions_travel_between_processes(name):
+    decision = make_policy(name, TWO_ARMS).decide(None, 0)
+    assert str(pickle.loads(pickle.dumps(decision))) == str(decision)
+
+
+# -- Bernoulli Thompson Sampling ------------------------------------------------------------------
+
+
+def test_an_arm_is_played_as_often_as_its_beta_is_largest():
+    """4,000 decisions against P(Beta(2, 3) > Beta(5, 3)) by quadrature: false alarm 1e-4."""
+    policy = make_policy("bernoulli-ts", TWO_ARMS, propensity_samples=100_000)
+    feed(policy, "do(X=0)", [1, 0, 0])
+    feed(policy, "do(X=1)", [1, 1, 1, 1, 0, 0])
+    one, other = stats.beta(2, 3), stats.beta(5, 3)
+    grid = (np.arange(100_000) + 0.5) / 100_000
+    best = float((one.pdf(grid) * other.cdf(grid)).mean())
+    decision = policy.decide(None, 3)
+    np.testing.assert_allclose(decision.probabilities, [best, 1 - best], atol=0.008)
+    np.testing.assert_allclose(decision.figures["means"], [2 / 5, 5 / 8])
+    assert "estimated from 100,000 draws" in str(decision)
+    policy.propensity_samples, rng = 0, np.random.default_rng(0)
+    assert policy.decide(None, rng).probabilities is None
+    played = sum(str(policy.decide(None, rng).arm) == "do(X=0)" for _ in range(4000))
+    assert stats.binomtest(played, 4000, best).pvalue > 1e-4
+
+
+def test_a_prior_of_ones_own():
+    policy = make_policy("bernoulli-ts", TWO_ARMS, prior=(3, 1))
+    np.testing.assert_allclose(policy.decide(None, 0).figures["means"], 0.75)
+
+
+def test_the_coin_is_fair_to_its_probability_and_repeats_itself():
+    """20,000 throws: within five standard errors, a false alarm of 6e-7 each."""
+    for probability in (0.25, 0.9):
+        thrown = [coin(probability, 0, arm, n) for arm in range(2) for n in range(10_000)]
+        assert abs(np.mean(thrown) - probability) < 5 * sqrt(probability * (1 - probability) / 2e4)
+        assert thrown[:50] == [coin(probability, 0, 0, n) for n in range(50)]
+    assert coin(0.0, 5) == 0 and coin(1.0, 5) == 1
+
+
+def test_rewards_of_three_values():
+    """-10, 0 and 30 are 0, 1/4 and 1; the coin makes successes of a quarter of the middle ones."""
+    for name in ("ucb", "kl-ucb"):
+        policy = make_policy(name, THREE_VALUES)
+        feed(policy, "do(X=0)", ["bad", "fair", "good"])
+        feed(policy, "do(X=1)", ["fair"])
+        np.testing.assert_allclose(policy.decide().figures["means"], [5 / 12, 1 / 4])
+        policy = make_policy(name, THREE_VALUES, **{"exploration" if name == "ucb" else "c": 0})
+        feed(policy, "do(X=0)", ["fair"])
+        feed(policy, "do(X=1)", ["bad"])
+        assert "its mean reward, 0 in 1 play" in str(policy.decide())
+    counts = []
+    for seed in (0, 0, 1):
+        policy = make_policy("bernoulli-ts", THREE_VALUES, seed=seed)
+        for _ in range(2000):
+            policy.observe("do(X=1)", {"Y": "fair"})
+        table = policy.tables[()]
+        assert (table.plays == [0, 2000]).all()
+        counts.append(table.totals[1])
+    assert counts[0] == counts[1] != counts[2]
+    assert all(abs(count - 500) < 5 * sqrt(2000 * 0.25 * 0.75) for count in counts)
+
+
+# -- known facts ----------------------------------------------------------------------------------
+
+
+def mean_regrets(index, means, rounds, runs, seed):
+    """Final regrets of an index rule in many runs at once, on Bernoulli arms."""
+    rng = np.random.default_rng(seed)
+    plays, totals = np.zeros((runs, len(means)), np.int64), np.zeros((runs, len(means)))
+    everyone = np.arange(runs)
+    for _ in range(rounds):
+        chosen = index(plays, totals, plays.sum(axis=1, keepdims=True)).argmax(axis=1)
+        totals[everyone, chosen] += rng.random(runs) < means[chosen]
+        plays[everyone, chosen] += 1
+    return plays @ (means.max() - means)
+
+
+def test_kl_ucb_beats_ucb1():
+    """200 runs of 1,000 rounds on small means, where the Bernoulli divergence tells most: more than
+    eight standard errors apart, and UCB1 itself does much better than chance."""
+    means = np.array([0.02, 0.15])
+    ucb = mean_regrets(lambda n, s, t: ucb_index(n, s, t, 2.0), means, 1000, 200, 0)
+    kl = mean_regrets(lambda n, s, t: kl_ucb_index(n, s, t, 3.0), means, 1000, 200, 1)
+    error = sqrt((ucb.var() + kl.var()) / 200)
+    assert ucb.mean() - kl.mean() > 8 * error
+    assert ucb.mean() < 0.9 * 1000 * 0.13 / 2
+
+
+def final_regret(name, problem, seed):
+    world, policy = make_environment(problem, seed), make_policy(name, problem)
+    rng, regret = np.random.default_rng([seed, 1]), 0.0
+    for _ in range(500):
+        context = world.draw_context(rng)
+        arm = policy.decide(context, rng).arm
+        policy.observe(arm, world.play(arm, context, rng))
+        regret += world.regret(arm, context)
+    return regret
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "task", "expected"),
+    [("ucb", "task1", 23), ("ucb", "task2", 36), ("bernoulli-ts", "task1", 10),
+     ("bernoulli-ts", "task2", 18)],
+)  # fmt: skip
+def test_regret_is_that_of_an_independent_prototype(name, task, expected):
+    """150 worlds, as many as the prototype had: within four standard errors of the difference, and
+    half a unit for its rounding; a false alarm of 6e-5 for each of the four."""
+    problem = load_problem(task)
+    done = Parallel(n_jobs=2)(delayed(final_regret)(name, problem, seed) for seed in range(150))
+    error = np.std(done) / sqrt(150)
+    assert abs(np.mean(done) - expected) < 4 * sqrt(2) * error + 0.5
+
+
+def test_random_plays_each_allowed_arm_alike():
+    policy = make_policy("random", load_problem("task3"))
+    rng = np.random.default_rng(0)
+    decisions = [policy.decide({"C": 0}, rng) for _ in range(4500)]
+    played = np.bincount([policy.problem.arm_index(x.arm) for x in decisions], minlength=9)
+    assert stats.chisquare(played).pvalue > 1e-4
+    np.testing.assert_allclose(decisions[0].probabilities, 1 / 9)
+    two = policy.decide({"C": 0}, 0, ["do(X1=0)", "do(X2=1)"])
+    assert sorted(two.probabilities)[-3:] == [0, 0.5, 0.5]
+    policy.observe("do(X1=0)", {"Y": 1})
+    with pytest.raises(DowiseError, match="no variable"):
+        policy.observe("do(X1=0)", {"W": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ucb", {"exploration": -1}),
+        ("ucb", {"exploration": "2"}),
+        ("kl-ucb", {"c": float("nan")}),
+        ("kl-ucb", {"c": True}),
+        ("bernoulli-ts", {"prior": (0, 1)}),
+        ("bernoulli-ts", {"prior": 1}),
+        ("bernoulli-ts", {"prior": (1, 2, 3)}),
+        ("bernoulli-ts", {"seed": -1}),
+        ("bernoulli-ts", {"propensity_samples": 1.5}),
+    ],
+)
+def test_bad_options_are_explained(name, options):
+    with pytest.raises(DowiseError, match=f"{next(iter(options))}=.* must be"):
+        make_policy(name, TWO_ARMS, **options)
