@@ -18,9 +18,18 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_pages_examples_print_what_they_say():
-    page = (ROOT / "docs" / "bounds.md").read_text("utf-8")
-    code, text = (re.findall(rf"```{x}\n(.*?)```", page, re.DOTALL) for x in ("python", "text"))
+def examples(page):
+    """The code of a page, and what it says the code prints."""
+    text = page.read_text("utf-8")
+    return (re.findall(rf"```{x}\n(.*?)```", text, re.DOTALL) for x in ("python", "text"))
+
+
+PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if all(examples(page))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_pages_examples_print_what_they_say(page):
+    code, text = examples(page)
     assert run_python("\n".join(code)) == "".join(text)
 
 
