@@ -37,3 +37,28 @@ def mean_reward(problem, cpts, arm, context):
         label = domains[problem.reward][value[problem.reward]]
         total += probability * problem.reward_values[label]
     return total / weight
+
+
+def joint(graph, cpts, fixed):
+    """P(v) of every assignment, one axis for each variable; `fixed` are set to these places."""
+    number = {name: i for i, name in enumerate(graph)}
+    operands = []
+    for name in graph:
+        if name in fixed:
+            operands += [np.eye(cpts[name].shape[-1])[fixed[name]], [number[name]]]
+        else:
+            operands += [cpts[name], [number[v] for v in (*graph.parents(name), name)]]
+    return np.einsum(*operands, list(number.values()))
+
+
+def observed_distribution(problem, graph, cpts, arm, context):
+    """P(C = c), and P(observed | do(arm), C = c) from the joint of observed and hidden ones."""
+    fixed = {name: problem.domains[name].index(label) for name, label in arm.items()}
+    everything = joint(graph, cpts, fixed)
+    hidden = tuple(i for i, name in enumerate(graph) if name not in problem.graph)
+    seen = everything.sum(axis=hidden)
+    for axis, name in enumerate(problem.graph):
+        if name in context:
+            other = np.arange(seen.shape[axis]) != context[name]
+            np.moveaxis(seen, axis, 0)[other] = 0
+    return seen.sum(), seen / (seen.sum() or 1)

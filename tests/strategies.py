@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import strategies as st
 
-from dowise import CausalGraph
+from dowise import CausalGraph, Problem
 
 
 @st.composite
@@ -35,3 +36,33 @@ def cases(draw, **options):
     """A graph with roles that fit it."""
     graph = draw(graphs(**options))
     return graph, *draw(roles(graph))
+
+
+@st.composite
+def hidden_worlds(draw, max_size=6):
+    """(problem, DAG, CPTs): some variables of the DAG are hidden, and some rows are certain.
+
+    All from one seed: graphs drawn edge by edge hardly ever have hidden causes of the context.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    names = [f"V{i}" for i in rng.permutation(rng.integers(4, max_size + 1))]
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    dag = CausalGraph([pair for pair in pairs if rng.random() < 0.5], variables=names)
+    reward = names[-1]
+    hidden = {name for i, name in enumerate(names[:-1]) if rng.random() < (0.8 if i < 2 else 0.3)}
+    graph = dag.project(hidden)
+    seen = {name for name in graph if rng.random() < 0.5 and reward not in graph.ancestors(name)}
+    context = graph.ancestors(seen)
+    fixed = {name for name in graph if rng.random() < 0.2} - context - {reward}
+    arms = str(rng.choice(["pomis", "all"]))
+    problem = Problem(graph, reward, context, fixed, {reward: ["a", "b", "c"]}, arms=arms)
+    sizes = {name: int(rng.integers(2, 4)) for name in hidden}
+    sizes |= {name: len(labels) for name, labels in problem.domains.items()}
+    certain = rng.choice([0.0, 0.3])
+    cpts = {}
+    for name in dag:
+        shape = tuple(sizes[parent] for parent in dag.parents(name))
+        rows = rng.dirichlet(np.ones(sizes[name]), size=shape)
+        ones = np.eye(sizes[name])[rng.integers(sizes[name], size=shape)]
+        cpts[name] = np.where(rng.random((*shape, 1)) < certain, ones, rows)
+    return problem, dag, cpts

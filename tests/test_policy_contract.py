@@ -47,7 +47,7 @@ def test_the_contract(name):
 CONFOUNDED = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; X <-> Y"), "Y", context="C")
 
 
-@pytest.mark.parametrize("name", ["ucb", "kl-ucb", "bernoulli-ts", "random"])
+@pytest.mark.parametrize("name", ["ucb", "kl-ucb", "bernoulli-ts", "random", "z2-ts", "z2-kl-ucb"])
 def test_the_contract_with_a_hidden_common_cause(name):
     check_policy(name, rounds=100, problems=[CONFOUNDED])
 

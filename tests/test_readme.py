@@ -18,9 +18,18 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_pages_examples_print_what_they_say():
-    page = (ROOT / "docs" / "bounds.md").read_text("utf-8")
-    code, text = (re.findall(rf"```{x}\n(.*?)```", page, re.DOTALL) for x in ("python", "text"))
+def examples(page):
+    """The code of a page, and what it says the code prints."""
+    text = page.read_text("utf-8")
+    return (re.findall(rf"```{x}\n(.*?)```", text, re.DOTALL) for x in ("python", "text"))
+
+
+PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if all(examples(page))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_pages_examples_print_what_they_say(page):
+    code, text = examples(page)
     assert run_python("\n".join(code)) == "".join(text)
 
 
@@ -62,9 +71,8 @@ def test_every_link_leads_somewhere():
 
 def test_the_paper_map_names_tests_and_code_that_exist():
     page = (ROOT / "docs" / "paper-map.md").read_text("utf-8")
-    for path in re.findall(
-        r"`((?:graph|problem|belief|information|policies|environments|simulation)/[\w/]+\.py)", page
-    ):
+    packages = "|".join(path.name for path in (ROOT / "src" / "dowise").iterdir() if path.is_dir())
+    for path in re.findall(rf"`((?:{packages})/[\w/]+\.py)", page):
         assert (ROOT / "src" / "dowise" / path).exists() or (ROOT / "tests" / path).exists(), path
     tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     for name in re.findall(r"(?<![\w/])(test_\w+?)_?(?=[…`])", page):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dowise.belief import Belief as Belief
     from dowise.environments import Environment as Environment
+    from dowise.environments import check_environment as check_environment
     from dowise.environments import make_environment as make_environment
     from dowise.errors import DowiseError as DowiseError
     from dowise.graph import CausalGraph as CausalGraph
@@ -30,6 +31,7 @@ _HOME = {
     "Environment": "dowise.environments",
     "Intervention": "dowise.problem",
     "Problem": "dowise.problem",
+    "check_environment": "dowise.environments",
     "check_policy": "dowise.policies",
     "load_problem": "dowise.problem",
     "make_environment": "dowise.environments",

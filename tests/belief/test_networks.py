@@ -1,19 +1,12 @@
 """Five published networks: exact rewards under interventions agree with pyAgrum's inference."""
 
-import warnings
-
 import numpy as np
 import pytest
+from agrum import NETWORKS, agrum_reward
 
 from dowise import Belief, load_problem
 from dowise.graph.formats.bif import read_bif
 from dowise.problem.files import builtin_path
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its binding crashes where a warning is an error
-    import pyagrum as gum
-
-NETWORKS = ["asia", "sachs", "child", "alarm", "insurance"]
 
 
 def trained(name):
@@ -21,34 +14,6 @@ def trained(name):
     problem = load_problem(name)
     network = read_bif(builtin_path(name).with_name("networks") / f"{name}.bif")
     return Belief(problem, {v: 1000 * cpt + 0.5 for v, cpt in network.cpts.items()})
-
-
-def agrum_network(problem, cpts, arm):
-    """The network after do(arm): no edges into its variables, which have their value for sure."""
-    net = gum.BayesNet()
-    for name in problem.graph:
-        net.add(gum.LabelizedVariable(name, "", list(problem.domains[name])))
-    for cause, effect in problem.graph.directed_edges:
-        if effect not in arm:
-            net.addArc(cause, effect)
-    for name in problem.graph:
-        table = net.cpt(name)
-        if name in arm:
-            table.fillWith([float(label == arm[name]) for label in problem.domains[name]])
-            continue
-        # A fresh instantiation walks the axes by name, whatever their order in pyAgrum.
-        axes = [*problem.graph.parents(name), name]
-        for places in np.ndindex(cpts[name].shape):
-            table[dict(zip(axes, map(int, places), strict=True))] = cpts[name][places]
-    return net
-
-
-def agrum_reward(problem, cpts, arm, context):
-    inference = gum.LazyPropagation(agrum_network(problem, cpts, arm))
-    inference.setEvidence(dict(context))
-    inference.addTarget(problem.reward)
-    posterior = inference.posterior(problem.reward).toarray()
-    return posterior @ np.array(list(problem.reward_values.values()))
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -1,5 +1,6 @@
 """The world: what it plays has the right distribution, and what it says of regret is exact."""
 
+import pickle
 import re
 
 import numpy as np
@@ -104,7 +105,57 @@ def test_bad_tables_are_explained(change, message):
         Environment(problem, cpts)
 
 
-def test_hidden_causes_are_refused_for_now():
-    problem = Problem(CausalGraph.parse("X -> Y; X <-> Y"), "Y")
-    with pytest.raises(DowiseError, match="hidden cause"):
-        make_environment(problem, 0)
+def test_the_optimal_map_is_the_best_arm_of_every_context():
+    world = make_environment("task2", seed=3)
+    best = world.optimal_map()
+    assert dict(best) == {(c,): world.best_arm({"C": c}) for c in "01"}
+    assert len(best) == 2 and ("2",) not in best and "C" not in best and None not in best
+    assert make_environment("task1", seed=3).optimal_map() == {
+        (): make_environment("task1", seed=3).best_arm()
+    }
+
+
+def test_the_optimal_map_is_lazy():
+    names = [f"C{i:02}" for i in range(40)]
+    problem = Problem(
+        CausalGraph(
+            [(name, "Y") for name in names[:3]] + [("X", "Y")], variables=[*names, "X", "Y"]
+        ),
+        "Y",
+        context=names,
+    )
+    world = make_environment(problem, seed=0)
+    labels = next(iter(world.optimal_map()))
+    assert world.optimal_map()[labels] == world.best_arm(dict.fromkeys(names, 0))
+    assert repr(world.optimal_map()).startswith("<OptimalMap of C00, C01")
+
+
+def test_a_world_does_not_change_with_the_tables_it_was_made_from():
+    problem = load_problem("task1")
+    cpts = random_cpts(problem, np.random.default_rng(0))
+    world = Environment(problem, cpts)
+    cpts["Y"][:] = world.cpts["Y"][:] = 0.5
+    assert not (world.cpts["Y"] == 0.5).any()
+
+
+def test_a_world_is_picklable():
+    world = make_environment("task3", seed=1)
+    copy = pickle.loads(pickle.dumps(world))
+    np.testing.assert_array_equal(copy.means({"C": 0}), world.means({"C": 0}))
+    assert copy.play("do(X2=0)", {"C": 0}, 5) == world.play("do(X2=0)", {"C": 0}, 5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Environment("task1", {}), "a world needs a Problem, not a str"),
+        (lambda: Environment(load_problem("task1"), [1]), "cpts must map each variable"),
+        (lambda: make_environment(3, 0), "give a Problem or the name of one, not 3"),
+        (lambda: make_environment("task1", None), "rng=None"),
+        (lambda: make_environment("task1", 0, hidden_values=1), "hidden_values=1 must be"),
+        (lambda: make_environment("taks1", 0), "did you mean 'task1'?"),
+    ],
+)
+def test_bad_worlds_are_explained(make, message):
+    with pytest.raises(DowiseError, match=re.escape(message)):
+        make()

@@ -89,7 +89,7 @@ def test_names_that_differ_only_in_case_are_written_as_they_are():
         CausalGraph.parse("X -> z -> Y; X <-> Y; Z -> Y"), "Y", non_manipulable=["z", "Z"]
     )
     (only,) = (e for e in estimators(problem)[frozenset("X")] if not e.is_direct)
-    assert str(only) == "Σ_{Z,z} P(Z) P(z | X) Σ_{X'} P(X') P(Y | X', Z, z)"
+    assert str(only) == "Σ_{Z,z} P(z | X) P(Z) Σ_{X'} P(Y | X', Z, z) P(X')"
 
 
 def by_the_book(formula, joints, names, known):

@@ -1,85 +1,140 @@
 """A world with true CPTs: it shows contexts, plays arms, and knows what each of them costs.
 
->>> world = make_environment("task1", seed=7)
->>> world.play("do(X=1)", None, rng=0)
-{'X': '1', 'Y': '0', 'Z': '1'}
->>> world.regret("do(X=0)") >= 0
-True
+>>> from dowise import CausalGraph, Problem
+>>> problem = Problem(CausalGraph.parse("X -> Y; X <-> Y"), reward="Y")
+>>> world = Environment(
+...     problem,
+...     {"U": [0.5, 0.5], "X": [[1, 0], [0, 1]], "Y": [[[0.9, 0.1], [0.6, 0.4]], [[0, 1], [1, 0]]]},
+...     graph=CausalGraph.parse("U -> X -> Y; U -> Y"),  # U is not in the problem: it is hidden
+... )
+>>> world.means().tolist()
+[0.05, 0.55, 0.2]
+>>> world.play("do(X=0)", None, rng=0), world.best_arm()
+({'X': '0', 'Y': '1'}, Intervention({'X': '0'}))
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dowise.belief.randomness import Random, generator
-from dowise.belief.rewards import Context, Rewards
-from dowise.errors import DowiseError, suggestion
-from dowise.problem import Intervention, Problem, load_problem
+from dowise.belief.rewards import Context
+from dowise.environments.cpts import check_graph, checked_cpts
+from dowise.environments.layout import Stage, layout_of
+from dowise.errors import DowiseError
+from dowise.graph import CausalGraph
+from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike
 
-__all__ = ["Environment", "make_environment"]
+__all__ = ["Environment", "OptimalMap"]
 
-_ROUNDING = 1e-9
+_MAX_CONTEXTS = 4096  # whose turned CPTs are kept
 
 
 class Environment:
     """A problem whose CPTs are known to the world, though not to the one who decides.
 
     `cpts[v]` has one axis for each of `graph.parents(v)`, in that order, and a last one for `v`;
-    its rows sum to 1. The graph must have no bidirected edges.
+    its rows sum to 1, and zeros and ones are welcome. `graph` is the problem's own unless given: a
+    DAG over observed and hidden variables. Those that the problem's graph lacks are hidden: they
+    take as many values as the last axis of their CPT is long, no outcome shows them, and once
+    they are projected out the problem's graph must be what is left, bidirected edges included.
     """
 
-    def __init__(self, problem: Problem, cpts: Mapping[str, ArrayLike]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        cpts: Mapping[str, ArrayLike],
+        graph: CausalGraph | None = None,
+    ) -> None:
         if not isinstance(problem, Problem):
             raise DowiseError(f"a world needs a Problem, not a {type(problem).__name__}")
         if not isinstance(cpts, Mapping):
             raise DowiseError(f"cpts must map each variable to its table, not be {cpts!r}")
         self.problem = problem
-        self._rewards = Rewards(problem)
-        self._tables = self._rewards.tables
-        for name in cpts:
-            if name not in problem.graph:
-                raise DowiseError(
-                    f"unknown variable {name!r} in cpts{suggestion(str(name), problem.graph)}"
-                )
-        self._flat = np.empty(self._tables.entries)
-        for name in problem.graph:
-            self._tables.view(self._flat, name)[...] = self._checked(name, cpts)
-        number = self._tables.number
-        self._order = np.array([number[name] for name in problem.graph.topological_order()])
+        self.graph: CausalGraph = problem.graph if graph is None else graph
+        """The DAG of all variables, the hidden ones included."""
+        check_graph(problem, self.graph)
+        self.hidden = tuple(name for name in self.graph if name not in problem.graph)
+        """The variables that no outcome shows, sorted by name."""
+        tables = checked_cpts(problem, self.graph, cpts)
+        sizes = {name: tables[name].shape[-1] for name in self.hidden}
+        self._layout = layout_of(problem, self.graph, sizes)
+        self._rewards = self._layout.rewards
+        self._flat = self._layout.turned.flat(self._layout.unturned(tables))
+        whole = self._layout.whole
+        self._whole = whole.flat(tables) if self._layout.causes else self._flat
+        self._cpts = {name: whole.tables.view(self._whole, name) for name in self.graph}
+        number = self._rewards.tables.number
         self._context = [number[name] for name in problem.context]
+        self._domains = tuple(problem.domains.items())
+        self._given: dict[tuple[int, ...], NDArray[np.float64] | None] = {}
         self._means: dict[tuple[int, ...], NDArray[np.float64]] = {}
+
+    @classmethod
+    def from_bif(
+        cls,
+        path: str | Path,
+        reward: str | None = None,
+        context: str | Iterable[str] | None = None,
+        non_manipulable: str | Iterable[str] | None = None,
+        reward_values: Mapping[str, float] | None = None,
+        hidden: str | Iterable[str] = (),
+        arms: str | Iterable[ArmLike] = "pomis",
+    ) -> Environment:
+        """The world of a Bayesian network: a .bif file, or a built-in one such as "asia".
+
+        A file needs at least a `reward`. A built-in network has roles of its own; each that is
+        given here takes the place of its own. `hidden` variables of the network stay out of the
+        problem, whose graph is the latent projection.
+        """
+        from dowise.environments.networks import read_world
+
+        roles = (reward, context, non_manipulable, reward_values, hidden, arms)
+        return cls(*read_world(path, *roles))
 
     @property
     def cpts(self) -> dict[str, NDArray[np.float64]]:
-        """The true CPTs, as copies."""
-        return {name: self._tables.view(self._flat, name).copy() for name in self.problem.graph}
+        """The true CPTs, those of the hidden variables included, as copies."""
+        return {name: table.copy() for name, table in self._cpts.items()}
 
     def draw_context(self, rng: Random) -> dict[str, str]:
         """What is seen before the choice; empty where the problem has no context."""
-        drawn = self._sample(Intervention(), (), generator(rng))
+        nothing = Intervention()
+        drawn = self._sample(self._layout.whole, self._whole, nothing, (), generator(rng))
         return {name: drawn[name] for name in self.problem.context}
 
     def play(self, arm: ArmLike, context: Context, rng: Random) -> dict[str, str]:
-        """Everything that is seen after an intervention in this context, what it set included."""
+        """Everything that is seen after an intervention in this context, what it set included.
+
+        Each play stands alone: hidden causes of the context are drawn from their posterior given
+        the context, all else forwards.
+        """
         played = self.problem.intervention(arm)
-        return self._sample(played, self.problem.context_codes(context), generator(rng))
+        codes = self.problem.context_codes(context)
+        flat = self._flat_given(codes)
+        return self._sample(self._layout.turned, flat, played, codes, generator(rng))
 
     def means(self, context: Context = None) -> NDArray[np.float64]:
-        """μ(a, c): the true mean reward of every arm, exact, in the user's units."""
+        """μ(a, c) = E[Y | do(a), C = c]: the true mean of every arm, exact, in the user's units."""
         codes = self.problem.context_codes(context)
         if codes not in self._means:
-            self._means[codes] = (
-                self._rewards.distributions(self._flat, context) @ self._rewards.worth
-            )
+            flat = self._flat_given(codes)
+            self._means[codes] = self._rewards.distributions(flat, context) @ self._rewards.worth
         return self._means[codes].copy()
 
     def best_arm(self, context: Context = None) -> Intervention:
         """Π*(c); ties go to the first arm."""
         return self.problem.arms[int(self.means(context).argmax())]
+
+    def optimal_map(self) -> OptimalMap:
+        """Π*: from every context to its best arm; see `OptimalMap`."""
+        return OptimalMap(self)
 
     def regret(self, arm: ArmLike, context: Context = None) -> float:
         """μ*(c) − μ(a, c) under the true CPTs."""
@@ -89,52 +144,96 @@ class Environment:
     def __repr__(self) -> str:
         return f"<Environment of {self.problem!r}>"
 
+    def can_occur(self, context: Context) -> bool:
+        """Whether rewards in this context are defined.
+
+        They are not where a hidden cause of the context would have to take a value that it can't.
+        Without such causes rewards in a context of probability 0 are defined all the same.
+        """
+        return self._posterior(self.problem.context_codes(context)) is not None
+
+    def _posterior(self, codes: tuple[int, ...]) -> NDArray[np.float64] | None:
+        """The CPTs of the turned DAG under this context, flat; None where it can't occur."""
+        if not self._layout.causes:
+            return self._flat
+        if codes not in self._given:
+            if len(self._given) == _MAX_CONTEXTS:
+                self._given.clear()
+            turned = self._layout.turn(self._cpts, codes)
+            flat = None
+            if turned is not None:
+                flat = self._flat.copy()
+                for name, table in turned.items():
+                    self._rewards.tables.view(flat, name)[...] = table
+            self._given[codes] = flat
+        return self._given[codes]
+
+    def _flat_given(self, codes: tuple[int, ...]) -> NDArray[np.float64]:
+        flat = self._posterior(codes)
+        if flat is None:
+            names = self.problem.context
+            labels = (self.problem.domains[v][i] for v, i in zip(names, codes, strict=True))
+            shown = ", ".join(f"{v}={label}" for v, label in zip(names, labels, strict=True))
+            raise DowiseError(
+                f"the context {shown} has probability 0 in this world, so what would follow is "
+                "not defined: take contexts from draw_context"
+            )
+        return flat
+
     def _sample(
-        self, arm: Intervention, known: tuple[int, ...], source: np.random.Generator
+        self,
+        stage: Stage,
+        flat: NDArray[np.float64],
+        arm: Intervention,
+        known: tuple[int, ...],
+        source: np.random.Generator,
     ) -> dict[str, str]:
-        """One draw of all variables, causes before effects; the known ones are as they are."""
+        """One draw of the observed variables, causes before effects; the known ones stay."""
         from dowise.environments.kernels import sample_record
 
-        tables = self._tables
+        tables = stage.tables
         codes = tables.fixed(arm).copy()
         if known:
             codes[self._context] = known
         uniforms = source.random(len(codes))
         sample_record(
-            self._flat, codes, self._order, tables.starts, tables.strides, tables.sizes, uniforms
+            flat, codes, stage.order, tables.starts, tables.strides, tables.sizes, uniforms
         )
-        labels = zip(self.problem.domains.items(), codes.tolist(), strict=True)
+        if self.hidden:
+            codes = codes[self._layout.observed]
+        labels = zip(self._domains, codes.tolist(), strict=True)
         return {name: domain[code] for (name, domain), code in labels}
 
-    def _checked(self, name: str, cpts: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
-        if name not in cpts:
-            raise DowiseError(f"cpts has no table for {name}: give one for each variable")
+
+class OptimalMap(Mapping[tuple[str, ...], Intervention]):
+    """Π*: the best arm of every context, worked out when it is asked for.
+
+    A key is the tuple of the context's labels, in the order of `problem.context`; without context
+    the only key is (). Contexts that a world with hidden variables rules out are left out.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        problem = environment.problem
+        self._domains = [problem.domains[name] for name in problem.context]
+
+    def __getitem__(self, labels: tuple[str, ...]) -> Intervention:
         try:
-            table = np.asarray(cpts[name], dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DowiseError(f"the CPT of {name} must be an array of numbers") from None
-        shape = self._tables.shapes[self._tables.number[name]]
-        if table.shape != shape:
-            raise DowiseError(
-                f"the CPT of {name} has the shape {table.shape}, not {shape}: its axes are "
-                f"{', '.join((*self.problem.graph.parents(name), name))}"
-            )
-        if not (table >= 0).all() or np.abs(table.sum(axis=-1) - 1).max() > _ROUNDING:
-            raise DowiseError(f"the rows of the CPT of {name} must be probabilities that sum to 1")
-        return table
+            context = dict(zip(self._environment.problem.context, labels, strict=True))
+            if self._environment.can_occur(context):
+                return self._environment.best_arm(context)
+        except (TypeError, ValueError, DowiseError):
+            pass
+        raise KeyError(labels)
 
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        for labels in product(*self._domains):
+            context = dict(zip(self._environment.problem.context, labels, strict=True))
+            if self._environment.can_occur(context):
+                yield labels
 
-def make_environment(problem: str | Problem, seed: int) -> Environment:
-    """A world for a problem, or the built-in one of that name, with rows from Dirichlet(1)."""
-    made = load_problem(problem) if isinstance(problem, str) else problem
-    if not isinstance(made, Problem):
-        raise DowiseError(f"give a Problem or the name of one, not {problem!r}")
-    source = generator(seed)
-    sizes = {name: len(labels) for name, labels in made.domains.items()}
-    cpts = {
-        name: source.dirichlet(
-            np.ones(sizes[name]), size=tuple(sizes[p] for p in made.graph.parents(name))
-        )
-        for name in made.graph
-    }
-    return Environment(made, cpts)
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"<OptimalMap of {', '.join(self._environment.problem.context) or 'no context'}>"

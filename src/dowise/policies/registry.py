@@ -29,6 +29,8 @@ _BUILTIN = {
     "random": ("dowise.policies.random_choice", "RandomChoice"),
     "ts": ("dowise.policies.thompson", "ThompsonSampling"),
     "ucb": ("dowise.policies.ucb", "UCB"),
+    "z2-kl-ucb": ("dowise.policies.z2", "Z2KLUCB"),
+    "z2-ts": ("dowise.policies.z2", "Z2ThompsonSampling"),
 }
 _OWN: dict[str, Callable[..., Policy]] = {}
 

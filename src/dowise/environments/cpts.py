@@ -1,0 +1,111 @@
+"""The numbers of a world: what it is given is checked, what it is not given is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dowise.errors import DowiseError, suggestion
+from dowise.graph import CausalGraph
+from dowise.problem import Problem
+
+__all__ = ["check_graph", "checked_cpts", "random_cpts"]
+
+_ROUNDING = 1e-9
+
+
+def check_graph(problem: Problem, graph: CausalGraph) -> None:
+    """Raise unless this DAG, its hidden variables projected out, is the problem's graph."""
+    if not isinstance(graph, CausalGraph):
+        raise DowiseError(f"the world's graph must be a CausalGraph, not a {type(graph).__name__}")
+    for one, other in graph.bidirected_edges:
+        raise DowiseError(
+            f"{one} <-> {other} share a hidden cause, and a world needs it as a variable: give "
+            "graph=, a DAG in which it is one, with a CPT; make_environment(problem, seed) draws "
+            "such a world"
+        )
+    for name in problem.graph:
+        if name not in graph:
+            raise DowiseError(
+                f"the world's graph lacks {name}{suggestion(name, graph)}: it must hold every "
+                "variable of the problem, and the hidden ones besides"
+            )
+    projected = graph.project(name for name in graph if name not in problem.graph)
+    if projected == problem.graph:
+        return
+    own, asked = _edges(projected), _edges(problem.graph)
+    differences = [f"the world has {edge}, the problem has not" for edge in sorted(own - asked)]
+    differences += [f"the problem has {edge}, the world has not" for edge in sorted(asked - own)]
+    raise DowiseError(
+        "with its hidden variables projected out the world's graph must be the problem's, but "
+        f"{'; '.join(differences)}"
+    )
+
+
+def checked_cpts(
+    problem: Problem, graph: CausalGraph, cpts: Mapping[str, ArrayLike]
+) -> dict[str, NDArray[np.float64]]:
+    """The CPTs of a DAG as arrays, each of the right shape, its rows probabilities.
+
+    The number of values of a hidden variable is the length of its CPT's last axis.
+    """
+    if not isinstance(cpts, Mapping):
+        raise DowiseError(f"cpts must map each variable to its table, not {type(cpts).__name__}")
+    for name in cpts:
+        if name not in graph:
+            raise DowiseError(f"unknown variable {name!r} in cpts{suggestion(str(name), graph)}")
+    tables = {name: _array(name, cpts) for name in graph}
+    sizes = {
+        name: len(problem.domains[name]) if name in problem.graph else _own_size(name, table)
+        for name, table in tables.items()
+    }
+    for name, table in tables.items():
+        axes = (*graph.parents(name), name)
+        shape = tuple(sizes[axis] for axis in axes)
+        if table.shape != shape:
+            raise DowiseError(
+                f"the CPT of {name} has the shape {table.shape}, not {shape}: its axes are "
+                f"{', '.join(axes)}"
+            )
+        if not (table >= 0).all() or np.abs(table.sum(axis=-1) - 1).max() > _ROUNDING:
+            raise DowiseError(f"the rows of the CPT of {name} must be probabilities that sum to 1")
+    return tables
+
+
+def random_cpts(
+    graph: CausalGraph, sizes: Mapping[str, int], source: np.random.Generator
+) -> dict[str, NDArray[np.float64]]:
+    """CPTs whose rows are independent draws from Dirichlet(1)."""
+    return {
+        name: source.dirichlet(
+            np.ones(sizes[name]), size=tuple(sizes[parent] for parent in graph.parents(name))
+        )
+        for name in graph
+    }
+
+
+def _array(name: str, cpts: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
+    if name not in cpts:
+        raise DowiseError(f"cpts has no table for {name}: give one for each variable")
+    try:
+        return np.asarray(cpts[name], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DowiseError(f"the CPT of {name} must be an array of numbers") from None
+
+
+def _own_size(name: str, table: NDArray[np.float64]) -> int:
+    size = table.shape[-1] if table.ndim else 0
+    if size < 2:
+        raise DowiseError(
+            f"the last axis of the CPT of {name} has the length {size}: a hidden variable needs "
+            "at least two values; take it out of the graph if it can't vary"
+        )
+    return size
+
+
+def _edges(graph: CausalGraph) -> set[str]:
+    return {f"{one} -> {other}" for one, other in graph.directed_edges} | {
+        f"{one} <-> {other}" for one, other in graph.bidirected_edges
+    }

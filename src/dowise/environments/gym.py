@@ -1,0 +1,82 @@
+"""A world as a Gymnasium environment, for agents that speak that language: `dowise[gym]`.
+
+>>> from dowise import make_environment
+>>> env = CausalBanditEnv(make_environment("task2", seed=0), horizon=100)
+>>> env.observation_space, env.action_space
+(MultiDiscrete([2]), Discrete(4))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dowise.environments.world import World
+from dowise.errors import DowiseError, import_extra
+
+if TYPE_CHECKING:
+    import gymnasium
+else:
+    gymnasium = import_extra("gymnasium", "gym", "dowise.environments.gym")
+
+__all__ = ["CausalBanditEnv"]
+
+
+class CausalBanditEnv(gymnasium.Env[Any, Any]):
+    """A contextual bandit of `horizon` rounds: each step plays an arm and shows the next context.
+
+    An observation is the context: the position of each label in its domain, in the order of
+    `problem.context`; without context it is always 0. An action is the number of an arm in
+    `problem.arms`. The reward is in the user's units. `info` holds the `outcome`, all observed
+    variables by name, and the `regret` of the step.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
+
+    def __init__(self, environment: World, horizon: int) -> None:
+        if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
+            raise DowiseError(f"horizon={horizon!r} must be a whole number of at least 1")
+        self.environment = environment
+        self.horizon = horizon
+        problem = environment.problem
+        self.action_space = gymnasium.spaces.Discrete(len(problem.arms))
+        self.observation_space = (
+            gymnasium.spaces.MultiDiscrete([len(problem.domains[v]) for v in problem.context])
+            if problem.context
+            else gymnasium.spaces.Discrete(1)
+        )
+        self._context: dict[str, str] | None = None
+        self._played = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start anew; a seed makes everything that follows repeatable."""
+        super().reset(seed=seed, options=options)
+        self._played = 0
+        return self._next_context(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Play an arm in the context last shown."""
+        if self._context is None or self._played == self.horizon:
+            raise DowiseError("this run is over or was not begun: call reset first")
+        if not self.action_space.contains(action):
+            raise DowiseError(
+                f"{action!r} is no action: give the number of one of the "
+                f"{len(self.environment.problem.arms)} arms"
+            )
+        problem, context = self.environment.problem, self._context
+        arm = problem.arms[int(action)]
+        outcome = self.environment.play(arm, context, self.np_random)
+        info = {"outcome": outcome, "regret": self.environment.regret(arm, context)}
+        reward = float(problem.reward_values[outcome[problem.reward]])
+        self._played += 1
+        return self._next_context(), reward, False, self._played == self.horizon, info
+
+    def _next_context(self) -> Any:
+        problem = self.environment.problem
+        self._context = self.environment.draw_context(self.np_random)
+        if not problem.context:
+            return np.int64(0)
+        return np.array([problem.code(v, self._context[v]) for v in problem.context])

@@ -1,0 +1,38 @@
+"""What a world can do, for whoever writes one: `Environment` is one such."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief.randomness import Random
+from dowise.belief.rewards import Context
+from dowise.problem import Intervention, Problem
+from dowise.problem.problem import ArmLike
+
+__all__ = ["World"]
+
+
+class World(Protocol):
+    """The promises that `check_environment` holds a world to."""
+
+    @property
+    def problem(self) -> Problem:
+        """What is to be decided in it."""
+
+    def draw_context(self, rng: Random) -> dict[str, str]:
+        """A label for each context variable."""
+
+    def play(self, arm: ArmLike, context: Context, rng: Random) -> dict[str, str]:
+        """A label for each observed variable; the same for the same seed, whatever came before."""
+
+    def means(self, context: Context = None) -> NDArray[np.float64]:
+        """The true mean reward of every arm in this context."""
+
+    def best_arm(self, context: Context = None) -> Intervention:
+        """The first arm with the largest mean."""
+
+    def regret(self, arm: ArmLike, context: Context = None) -> float:
+        """The largest mean less that of the arm."""

@@ -1,0 +1,259 @@
+"""Worlds with hidden variables, held to the joint distribution of observed and hidden ones."""
+
+import re
+from itertools import product
+
+import numpy as np
+import pytest
+from brute_force import joint, observed_distribution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from strategies import cases, hidden_worlds
+
+from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment
+from dowise.environments import front_door_world
+
+
+def contexts_of(problem):
+    for places in product(*(range(len(problem.domains[name])) for name in problem.context)):
+        yield dict(zip(problem.context, places, strict=True))
+
+
+def true_means(problem, seen):
+    """Mean reward from the distribution of all observed variables."""
+    axis = problem.graph.variables.index(problem.reward)
+    rest = tuple(i for i in range(seen.ndim) if i != axis)
+    return seen.sum(axis=rest) @ np.array(list(problem.reward_values.values()))
+
+
+@given(hidden_worlds())
+@settings(deadline=None, max_examples=120)
+def test_means_regret_and_map_by_brute_force(world_of):
+    problem, dag, cpts = world_of
+    world = Environment(problem, cpts, dag)
+    for context in contexts_of(problem):
+        found = [observed_distribution(problem, dag, cpts, arm, context) for arm in problem.arms]
+        labels = tuple(problem.domains[name][place] for name, place in context.items())
+        if found[0][0] == 0:
+            if not world.can_occur({n: problem.domains[n][i] for n, i in context.items()}):
+                assert labels not in world.optimal_map()
+                with pytest.raises(DowiseError, match="has probability 0 in this world"):
+                    world.means(dict(zip(problem.context, labels, strict=True)))
+            continue
+        truth = np.array([true_means(problem, seen) for _, seen in found])
+        seen_context = dict(zip(problem.context, labels, strict=True))
+        np.testing.assert_allclose(world.means(seen_context), truth, rtol=0, atol=1e-12)
+        best = world.optimal_map()[labels]
+        assert truth[problem.arms.index(best)] == pytest.approx(truth.max(), abs=1e-12)
+        assert world.regret(best, seen_context) == 0
+
+
+@given(hidden_worlds())
+@settings(deadline=None, max_examples=120)
+def test_the_turned_world_has_the_same_distribution(world_of):
+    """P(everything | do(a), c), hidden variables included: what `play` draws from, exactly."""
+    problem, dag, cpts = world_of
+    world = Environment(problem, cpts, dag)
+    stage, arm = world._layout.turned, problem.arms[-1]
+    fixed = {name: problem.domains[name].index(label) for name, label in arm.items()}
+    for context in contexts_of(problem):
+        flat = world._posterior(tuple(context.values()))
+        if flat is None:
+            continue
+        turned = world._rewards.problem.graph
+        tables = {name: stage.tables.view(flat, name) for name in turned}
+        before = joint(dag, cpts, fixed)
+        others = [
+            np.arange(before.shape[dag.variables.index(name)]) != place
+            for name, place in context.items()
+        ]
+        for name, other in zip(context, others, strict=True):
+            np.moveaxis(before, dag.variables.index(name), 0)[other] = 0
+        if before.sum() > 0:
+            after = joint(turned, tables, fixed | context)
+            np.testing.assert_allclose(after, before / before.sum(), rtol=0, atol=1e-12)
+
+
+@given(hidden_worlds(max_size=5), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=60)
+def test_what_is_played_could_have_happened(world_of, seed):
+    problem, dag, cpts = world_of
+    world, rng = Environment(problem, cpts, dag), np.random.default_rng(seed)
+    context = world.draw_context(rng)
+    places = {name: problem.code(name, label) for name, label in context.items()}
+    for arm in problem.arms[:4]:
+        outcome = world.play(arm, context, rng)
+        assert list(outcome) == list(problem.graph)
+        assert outcome == outcome | context | dict(arm)
+        codes = tuple(problem.code(name, label) for name, label in outcome.items())
+        assert observed_distribution(problem, dag, cpts, arm, places)[1][codes] > 0
+
+
+CONFOUNDED = "C1 -> C2; C1 -> X -> Y; C1 <-> C2; C2 <-> X; C2 <-> Y; X <-> Y; Z -> Y"
+
+
+@pytest.mark.parametrize("context", [("C1",), ("C1", "C2"), ()])
+def test_plays_and_contexts_are_distributed_as_they_should_be(context):
+    """Chi-squared over all outcomes and over contexts; a dozen p-values above 1e-4."""
+    problem = Problem(CausalGraph.parse(CONFOUNDED), "Y", context, "Z")
+    world = make_environment(problem, seed=5, hidden_values=3)
+    rng = np.random.default_rng(2)
+    shape = [len(problem.domains[name]) for name in problem.graph]
+
+    def p_value(codes, expected):
+        seen = np.bincount(
+            [np.ravel_multi_index(c, expected.shape) for c in codes], minlength=expected.size
+        )
+        likely = expected.ravel() * len(codes) > 5
+        seen = [*seen[likely], seen[~likely].sum()]
+        expected = [*expected.ravel()[likely], expected.ravel()[~likely].sum()]
+        keep = np.array(expected) > 0
+        return stats.chisquare(np.array(seen)[keep], len(codes) * np.array(expected)[keep]).pvalue
+
+    drawn = [world.draw_context(rng) for _ in range(4000)]
+    if context:
+        everything = joint(world.graph, world.cpts, {})
+        rest = tuple(i for i, name in enumerate(world.graph) if name not in context)
+        codes = [[int(d[name]) for name in context] for d in drawn]
+        assert p_value(codes, everything.sum(axis=rest)) > 1e-4
+    for arm in problem.arms[:3]:
+        seen = drawn[0]
+        places = {name: int(label) for name, label in seen.items()}
+        expected = observed_distribution(problem, world.graph, world.cpts, arm, places)[1]
+        assert expected.shape == tuple(shape)
+        plays = [world.play(arm, seen, rng).values() for _ in range(4000)]
+        assert p_value([[int(x) for x in play] for play in plays], expected) > 1e-4
+
+
+@given(cases(max_size=5), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=40)
+def test_each_bidirected_edge_gets_a_hidden_cause(case, seed):
+    graph, reward, context, fixed = case
+    problem = Problem(graph, reward, context, fixed)
+    world = make_environment(problem, seed, hidden_values=3)
+    assert world.hidden == tuple(sorted(f"U({a},{b})" for a, b in graph.bidirected_edges))
+    assert all(world.cpts[name].shape == (3,) for name in world.hidden)
+    assert world.graph.project(world.hidden) == graph
+
+
+def test_a_name_that_is_taken_is_not_used_for_a_hidden_cause():
+    problem = Problem(CausalGraph([("X", "Y"), ("U(X,Y)", "X")], [("X", "Y")]), "Y")
+    assert make_environment(problem, 0).hidden == ("U(X,Y)'",)
+
+
+def test_the_context_tells_something_about_its_hidden_cause():
+    """U is a fair coin that shows in C; Y is X if U, else its contrary."""
+    problem = Problem(CausalGraph.parse("X -> Y; C <-> Y"), "Y", context="C")
+    dag = CausalGraph.parse("U -> C; U -> Y; X -> Y")
+    same, opposite = [[1, 0], [0, 1]], [[0, 1], [1, 0]]
+    cpts = {"U": [0.5, 0.5], "C": [[0.9, 0.1], [0.1, 0.9]], "X": [0.5, 0.5]}
+    world = Environment(problem, {**cpts, "Y": [opposite, same]}, dag)
+    np.testing.assert_allclose(world.means({"C": 0}), [0.9, 0.1], atol=1e-15)
+    assert {key: str(arm) for key, arm in world.optimal_map().items()} == {
+        ("0",): "do(X=0)",
+        ("1",): "do(X=1)",
+    }
+    certain = Environment(problem, {**cpts, "Y": [opposite, same], "C": [[1, 0], [1, 0]]}, dag)
+    assert list(certain.optimal_map()) == [("0",)]
+    assert ("1",) not in certain.optimal_map()
+    for ask in (certain.means, certain.best_arm, lambda c: certain.play("do(X=1)", c, 0)):
+        with pytest.raises(DowiseError, match="the context C=1 has probability 0 in this world"):
+            ask({"C": 1})
+
+
+def test_many_contexts_do_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr("dowise.environments.environment._MAX_CONTEXTS", 3)
+    problem = Problem(
+        CausalGraph.parse("A; B -> C; X -> Y; A <-> Y; C <-> Y"), "Y", ["A", "B", "C"]
+    )
+    world = make_environment(problem, 0)
+    first = [world.means(c) for c in contexts_of(problem)]
+    assert len(world._given) <= 3
+    plays = [world.play("do(X=0)", c, 0) for c in contexts_of(problem)]
+    assert len(first) == len(plays) == 8
+
+
+def test_a_long_chain_of_hidden_causes_is_no_burden():
+    """61 variables, more than einsum has letters; 2^29 hidden assignments behind the context."""
+    edges = [(f"H{i:02}", f"H{i + 1:02}") for i in range(29)]
+    edges += [(f"H{i:02}", f"C{i:02}") for i in range(28)]
+    dag = CausalGraph([*edges, ("H28", "C28"), ("H29", "Y"), ("X", "Y")])
+    hidden = [name for name in dag if name.startswith("H")]
+    context = [name for name in dag if name.startswith("C")]
+    problem = Problem(dag.project(hidden), "Y", context)
+    rng = np.random.default_rng(0)
+    cpts = {v: rng.dirichlet([1, 1], size=(2,) * len(dag.parents(v))) for v in dag}
+    world = Environment(problem, cpts, dag)
+    seen = world.draw_context(rng)
+    forward = cpts["H00"]
+    for i in range(29):  # the forward algorithm of a hidden Markov model
+        forward = forward * cpts[f"C{i:02}"][:, int(seen[f"C{i:02}"])]
+        forward = forward / forward.sum() @ cpts[f"H{i + 1:02}"]
+    truth = [forward @ cpts["Y"][:, x, 1] for x in (0, 1)]
+    np.testing.assert_allclose(world.means(seen), truth, atol=1e-12)
+
+
+def test_front_door_world():
+    world = front_door_world()
+    assert [str(arm) for arm in world.problem.arms] == ["do()", "do(X=0)", "do(X=1)"]
+    assert world.problem.graph == CausalGraph.parse("X -> Z -> Y; X <-> Y")
+    assert world.hidden == ("U_X", "U_XY", "U_Y", "U_Z")
+    np.testing.assert_allclose(world.means(), [0.5, 0.44, 0.56], rtol=0, atol=1e-15)
+    assert all(set(table.ravel()) == {0, 1} for v, table in world.cpts.items() if v in "XYZ")
+
+
+def mechanisms(text):
+    dag = CausalGraph.parse(text)
+    return {v: np.full((2,) * (len(dag.parents(v)) + 1), 0.5) for v in dag}
+
+
+@pytest.mark.parametrize(
+    ("observed", "whole", "message"),
+    [
+        ("X -> Y; X <-> Y", None, "X <-> Y share a hidden cause, and a world needs it as a var"),
+        ("X -> Y; X <-> Y", "U -> X; X -> Y", "the problem has X <-> Y, the world has not"),
+        ("X -> Y", "U -> X -> Y; U -> Y", "the world has X <-> Y, the problem has not"),
+        ("X -> Y", "X -> U -> Y; X -> V -> W", None),
+        ("X -> Y", "Y -> U -> X", "the world has Y -> X, the problem has not; the problem has X"),
+        ("X -> Y", "U -> Y; U <-> Y", "U <-> Y share a hidden cause"),
+        ("X -> Y", "U -> Y", "the world's graph lacks X"),
+    ],
+)
+def test_the_graph_must_project_to_the_problems(observed, whole, message):
+    problem = Problem(CausalGraph.parse(observed), "Y")
+    dag = CausalGraph.parse(whole) if whole else None
+    if message is None:
+        assert Environment(problem, mechanisms(whole), dag).means().tolist() == [0.5, 0.5]
+        return
+    with pytest.raises(DowiseError, match=re.escape(message)):
+        Environment(problem, mechanisms(whole or observed), dag)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (0.5, "the last axis of the CPT of U has the length 0: a hidden variable needs at least"),
+        ([1.0], "the last axis of the CPT of U has the length 1"),
+        ([0.5, 0.2, 0.3], "the CPT of X has the shape (2, 2), not (3, 2): its axes are U, X"),
+        ([0.5, 0.6], "the rows of the CPT of U must be probabilities"),
+    ],
+)
+def test_bad_tables_of_hidden_variables_are_explained(table, message):
+    problem = Problem(CausalGraph.parse("X -> Y; X <-> Y"), "Y")
+    text = "U -> X -> Y; U -> Y"
+    with pytest.raises(DowiseError, match=re.escape(message)):
+        Environment(problem, {**mechanisms(text), "U": table}, CausalGraph.parse(text))
+
+
+def test_other_graphs_are_refused():
+    problem = Problem(CausalGraph.parse("X -> Y"), "Y")
+    with pytest.raises(DowiseError, match="must be a CausalGraph, not a str"):
+        Environment(problem, mechanisms("X -> Y"), "X -> Y")
+
+
+def test_a_world_too_entangled_says_what_is_hidden():
+    names = [f"X{i:02}" for i in range(30)]
+    problem = Problem(CausalGraph([(x, "Y") for x in names], [("X00", "Y")]), "Y", arms=["do()"])
+    with pytest.raises(DowiseError, match=r"the world with U\(X00,Y\) hidden: the CPTs have"):
+        make_environment(problem, 0)

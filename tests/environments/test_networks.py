@@ -1,0 +1,112 @@
+"""Worlds from BIF files: five published networks agree with pyAgrum, hidden variables included."""
+
+import re
+
+import numpy as np
+import pytest
+from agrum import NETWORKS, agrum_reward
+
+from dowise import DowiseError, Environment, check_environment, load_problem
+from dowise.graph.formats.bif import read_bif
+from dowise.problem.files import builtin_path
+
+RAIN = """
+network example { }
+variable rain { type discrete [ 2 ] { yes, no }; }
+variable sprinkler { type discrete [ 2 ] { on, off }; }
+variable grass { type discrete [ 3 ] { wet, damp, dry }; }
+probability ( rain ) { table 0.2, 0.8; }
+probability ( sprinkler | rain ) { (yes) 0.1, 0.9; (no) 0.5, 0.5; }
+probability ( grass | rain, sprinkler ) {
+  (yes, on) 1, 0, 0; (yes, off) 0.8, 0.1, 0.1; (no, on) 0.6, 0.3, 0.1; (no, off) 0, 0, 1;
+}
+"""
+
+
+def network_of(name):
+    return read_bif(builtin_path(name).with_name("networks") / f"{name}.bif")
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_means_of_a_network_agree_with_pyagrum(name):
+    world = Environment.from_bif(name)
+    problem = world.problem
+    rng = np.random.default_rng(0)
+    assert problem.arms == load_problem(name).arms and problem.name == name
+    for seed in range(2):
+        context = world.draw_context(seed)
+        means = world.means(context)
+        for i in rng.choice(len(problem.arms), size=3, replace=False):
+            truth = agrum_reward(problem, world.cpts, problem.arms[i], context)
+            assert means[i] == pytest.approx(truth, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden", "roles"),
+    [
+        ("asia", ["smoke", "either"], {"context": ["asia"]}),
+        ("asia", ["smoke"], {"context": ["lung"], "non_manipulable": ["either"]}),
+        ("child", ["Disease"], {"context": ["BirthAsphyxia", "LVH"]}),
+    ],
+)
+def test_a_network_with_hidden_variables_agrees_with_pyagrum(name, hidden, roles):
+    world = Environment.from_bif(name, hidden=hidden, **roles)
+    problem, network = world.problem, network_of(name)
+    assert world.hidden == tuple(sorted(hidden)) and problem.graph.bidirected_edges
+    for seed in range(3):
+        context = world.draw_context(seed)
+        for arm, mean in zip(problem.arms[:6], world.means(context), strict=False):
+            truth = agrum_reward(
+                problem, network.cpts, arm, context, network.graph, network.domains
+            )
+            assert mean == pytest.approx(truth, abs=1e-12)
+
+
+def test_a_file_of_ones_own(tmp_path):
+    path = tmp_path / "rain.bif"
+    path.write_text(RAIN, "utf-8")
+    values = {"wet": 1.0, "damp": 0.5, "dry": 0.0}
+    world = Environment.from_bif(path, "grass", context="rain", reward_values=values)
+    assert [str(arm) for arm in world.problem.arms] == ["do(sprinkler=on)", "do(sprinkler=off)"]
+    np.testing.assert_allclose(world.means({"rain": "no"}), [0.75, 0], atol=1e-15)
+    np.testing.assert_allclose(world.means({"rain": "yes"}), [1, 0.85], atol=1e-15)
+    check_environment(world)
+    unseen = Environment.from_bif(str(path), "grass", reward_values=values, hidden="rain")
+    assert len(unseen.problem.arms) == 3 and unseen.hidden == ("rain",)
+    np.testing.assert_allclose(unseen.means()[2], 0.2 * 0.85, atol=1e-15)
+    check_environment(unseen)
+    own = Environment.from_bif(path, "grass", arms=["do(rain=yes)"])
+    assert len(own.problem.arms) == 1
+
+
+def test_a_built_in_network_may_have_other_roles():
+    world = Environment.from_bif("asia", reward="xray", non_manipulable=())
+    assert world.problem.reward == "xray" and world.problem.context == ("asia",)
+    assert dict(world.problem.reward_values) == {"yes": 0.0, "no": 1.0}
+    seen = Environment.from_bif("asia", context=["asia", "tub"])
+    assert seen.problem.non_manipulable == ("either", "lung", "xray")
+
+
+@pytest.mark.parametrize(
+    ("path", "roles", "message"),
+    [
+        ("aisa", {}, "no network 'aisa' (did you mean 'asia'?)"),
+        ("task1", {}, "'task1' has no CPTs of its own: make_environment('task1', seed) draws"),
+        ("no/such/file.bif", {}, "there is no such file"),
+        (3, {}, "3 is not a path"),
+        ("asia", {"reward": "dispnoea"}, "unknown reward 'dispnoea'"),
+        ("asia", {"hidden": ["smoker"]}, "unknown variable 'smoker' (did you mean 'smoke'?)"),
+        ("asia", {"hidden": ["dysp"]}, "unknown reward 'dysp'"),
+        ("asia", {"context": ["tub"]}, "context must be closed under ancestors: asia is a cause"),
+    ],
+)
+def test_bad_requests_are_explained(path, roles, message):
+    with pytest.raises(DowiseError, match=re.escape(message)):
+        Environment.from_bif(path, **roles)
+
+
+def test_a_file_needs_a_reward(tmp_path):
+    path = tmp_path / "rain.bif"
+    path.write_text(RAIN, "utf-8")
+    with pytest.raises(DowiseError, match="say which variable to maximise, reward=…; the network"):
+        Environment.from_bif(path)
