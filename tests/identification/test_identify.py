@@ -13,7 +13,7 @@ from dowise import CausalGraph, Problem, load_problem
 from dowise.identification import estimators, identify
 from dowise.identification.circuit import compile_circuit
 from dowise.identification.formula import Product, Quotient, Sum, Term, as_latex, as_text
-from dowise.identification.kernels import fill_marginal, run_circuit
+from dowise.identification.kernels import fill_marginals, run_circuit
 
 FRONT_DOOR = Problem(CausalGraph.parse("X -> Z -> Y; X <-> Y"), "Y", non_manipulable="Z")
 TALK = Problem(
@@ -117,7 +117,7 @@ def by_the_book(formula, joints, names, known):
 
 
 @given(cases(max_size=5, bidirected=True), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=250)
 def test_every_estimator_is_the_interventional_mean(case, seed):
     """Fed with the exact joint distribution of every experiment under one context: the formula
     itself, evaluated by the book, and the compiled circuit both give the true mean."""
@@ -148,12 +148,9 @@ def test_every_estimator_is_the_interventional_mean(case, seed):
     for slot, value in circuit.constants:
         values[slot] = value
     records = np.array(list(np.ndindex(*([2] * len(names)))))
-    for marginal in circuit.marginals:
-        arm = problem.arms[marginal.arm]
+    for arm, tables in zip(problem.arms, circuit.marginals, strict=True):
         weights = joints[tuple(sorted((n, int(x)) for n, x in arm.items()))].reshape(-1, 1)
-        fill_marginal(
-            values, marginal.first, marginal.size, marginal.strides, records, weights.copy()
-        )
+        fill_marginals(values, tables.firsts, tables.sizes, tables.strides, records, weights.copy())
     run_circuit(
         values, 1, circuit.kinds, circuit.outputs, circuit.starts, circuit.lefts, circuit.rights
     )

@@ -23,7 +23,7 @@ from dowise.identification.estimators import estimators
 from dowise.identification.formula import Expression, Product, Quotient, Term
 from dowise.problem import Intervention, Problem
 
-__all__ = ["Circuit", "Marginal", "compile_circuit"]
+__all__ = ["Circuit", "Marginals", "compile_circuit"]
 
 Integers = NDArray[np.int64]
 
@@ -35,12 +35,13 @@ SUM, QUOTIENT = 0, 1
 
 
 @dataclass(frozen=True)
-class Marginal:
-    """A table of counts of one arm's records: slot `first` + codes · strides, for all variables."""
+class Marginals:
+    """Tables of counts of one arm's records: table k starts at slot `firsts[k]`, has `sizes[k]`
+    slots, and counts a record with these codes of all variables at firsts[k] + strides[k] · codes.
+    """
 
-    arm: int
-    first: int
-    size: int
+    firsts: Integers
+    sizes: Integers
     strides: Integers
 
 
@@ -51,7 +52,8 @@ class Circuit:
     slots: int
     constants: tuple[tuple[int, float], ...]
     """Slots that hold a number."""
-    marginals: tuple[Marginal, ...]
+    marginals: tuple[Marginals, ...]
+    """Of each arm."""
     kinds: Integers
     """Of each operation: SUM or QUOTIENT."""
     outputs: Integers
@@ -252,21 +254,12 @@ class _Builder:
 
     def finish(self, results: list[int], offsets: list[int]) -> Circuit:
         """Everything in arrays; operations are in an order in which they can be done."""
-        variables = self.problem.graph.variables
-        marginals = []
-        for (arm, names), first in self.marginals.items():
-            strides = np.zeros(len(variables), dtype=np.int64)
-            step = 1
-            for name in reversed(names):
-                strides[variables.index(name)] = step
-                step *= self.sizes[name]
-            marginals.append(Marginal(arm, first, step, strides))
         pairs = np.array([pair for _, operands in self.operations for pair in operands]).T
         counts = [len(operands) for _, operands in self.operations]
         return Circuit(
             slots=self.slots,
             constants=tuple((slot, value) for value, slot in self.constants.items()),
-            marginals=tuple(marginals),
+            marginals=tuple(map(self._marginals_of, range(len(self.arms)))),
             kinds=np.array([kind for kind, _ in self.operations]),
             outputs=np.array(list(self.operations.values())),
             starts=np.concatenate([[0], np.cumsum(counts)]),
@@ -275,3 +268,14 @@ class _Builder:
             results=np.array(results),
             offsets=np.array(offsets),
         )
+
+    def _marginals_of(self, arm: int) -> Marginals:
+        variables = self.problem.graph.variables
+        mine = {names: first for (i, names), first in self.marginals.items() if i == arm}
+        sizes = np.ones(len(mine), dtype=np.int64)
+        strides = np.zeros((len(mine), len(variables)), dtype=np.int64)
+        for k, names in enumerate(mine):
+            for name in reversed(names):
+                strides[k, variables.index(name)] = sizes[k]
+                sizes[k] *= self.sizes[name]
+        return Marginals(np.array(list(mine.values()), dtype=np.int64), sizes, strides)

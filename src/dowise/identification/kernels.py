@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from numba import njit
 
-__all__ = ["fill_marginal", "run_circuit"]
+__all__ = ["fill_marginals", "run_circuit"]
 
 
 @njit(cache=True)
-def fill_marginal(values, first, size, strides, records, weights):
-    """values[first : first + size] = how often each combination occurs, lane by lane.
+def fill_marginals(values, firsts, sizes, strides, records, weights):
+    """Count the records of one arm in all its tables, lane by lane; see `circuit.Marginals`.
 
     records[r] are the positions of a record's values; weights[r, lane] how often it was drawn. The
     second half of the lanes repeats the first.
     """
     lanes = weights.shape[1]
-    for slot in range(first, first + size):
-        values[slot, :] = 0.0
-    for r in range(len(records)):
-        slot = first
-        for v in range(len(strides)):
-            slot += records[r, v] * strides[v]
-        out, drawn = values[slot], weights[r]
-        for lane in range(lanes):
-            out[lane] += drawn[lane]
-    for slot in range(first, first + size):
-        for lane in range(lanes):
-            values[slot, lanes + lane] = values[slot, lane]
+    for k in range(len(firsts)):
+        first = firsts[k]
+        for slot in range(first, first + sizes[k]):
+            values[slot, :] = 0.0
+        for r in range(len(records)):
+            slot = first
+            for v in range(records.shape[1]):
+                slot += records[r, v] * strides[k, v]
+            out, drawn = values[slot], weights[r]
+            for lane in range(lanes):
+                out[lane] += drawn[lane]
+        for slot in range(first, first + sizes[k]):
+            for lane in range(lanes):
+                values[slot, lanes + lane] = values[slot, lane]
 
 
 @njit(cache=True, fastmath={"contract"})

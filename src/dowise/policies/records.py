@@ -17,7 +17,8 @@ class Records:
     has grown by the share `refresh`.
     """
 
-    def __init__(self, variables: Integers, refresh: float) -> None:
+    def __init__(self, width: int, variables: Integers, refresh: float) -> None:
+        self._width = width  # of a record: the number of all variables
         self._variables = variables  # the ones that some estimator looks at
         self._refresh = refresh
         self._place: dict[bytes, int] = {}
@@ -47,7 +48,8 @@ class Records:
 
     def rows(self) -> Integers:
         """The distinct records that are settled, an array (records, variables)."""
-        return np.array(self._rows[: len(self.settled)])
+        shape = len(self.settled), self._width
+        return np.array(self._rows[: len(self.settled)], dtype=np.int64).reshape(shape)
 
     def weights(self, resamples: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """How often each record counts: (records, 1 + resamples), the data themselves first.

@@ -55,7 +55,7 @@ class _Data:
     """Of one context: each arm's records with their resamples, and what follows from them."""
 
     records: list[Records]
-    weights: list[Floats | None]
+    weights: list[Floats]
     stale: set[int]
     """The arms whose data have to be resampled."""
     pooled: Pooled | None = field(default=None)
@@ -81,7 +81,7 @@ class _Z2Policy:
         names = problem.graph.variables
         self._reward = names.index(problem.reward)
         self._context = [names.index(name) for name in problem.context]
-        strides = np.array([marginal.strides for marginal in self.circuit.marginals])
+        strides = np.concatenate([tables.strides for tables in self.circuit.marginals])
         self._variables = np.flatnonzero(strides.any(axis=0))
         self._values = np.empty((self.circuit.slots, 2 * (1 + resamples)))
         for slot, value in self.circuit.constants:
@@ -112,8 +112,10 @@ class _Z2Policy:
     def _data_of(self, context: Codes) -> _Data:
         if context not in self._data:
             arms = len(self.problem.arms)
-            records = [Records(self._variables, self.refresh) for _ in range(arms)]
-            self._data[context] = _Data(records, [None] * arms, set())
+            width = len(self.problem.graph)
+            records = [Records(width, self._variables, self.refresh) for _ in range(arms)]
+            nothing = np.empty((0, 1 + self.resamples))
+            self._data[context] = _Data(records, [nothing] * arms, set())
         return self._data[context]
 
     def _pooled(self, context: Codes) -> Pooled:
@@ -135,18 +137,16 @@ class _Z2Policy:
         return np.random.Generator(np.random.Philox(key=[self.seed, what % 2**64]))
 
     def _combined(self, data: _Data) -> Pooled:
-        from dowise.identification.kernels import fill_marginal, run_circuit
+        from dowise.identification.kernels import fill_marginals, run_circuit
         from dowise.policies.kernels import combine_estimates
 
         circuit, values, lanes = self.circuit, self._values, 1 + self.resamples
-        rows = [records.rows() for records in data.records]
-        for marginal in circuit.marginals:
-            drawn = data.weights[marginal.arm]
-            if drawn is None:
-                values[marginal.first : marginal.first + marginal.size] = 0.0
-            else:
-                seen = rows[marginal.arm]
-                fill_marginal(values, marginal.first, marginal.size, marginal.strides, seen, drawn)
+        for tables, records, drawn in zip(
+            circuit.marginals, data.records, data.weights, strict=True
+        ):
+            fill_marginals(
+                values, tables.firsts, tables.sizes, tables.strides, records.rows(), drawn
+            )
         run_circuit(
             values, lanes, circuit.kinds, circuit.outputs, circuit.starts, circuit.lefts,
             circuit.rights,
