@@ -11,7 +11,7 @@ from dowise.belief.randomness import Random, generator
 from dowise.belief.rewards import Context
 from dowise.errors import DowiseError
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import allowed_arms, checked_propensity_samples
+from dowise.policies.policy import allowed_arms, checked_propensity_samples, estimated_probabilities
 from dowise.policies.tabular import TabularPolicy
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike
@@ -81,8 +81,7 @@ class BernoulliThompsonSampling(TabularPolicy):
         if not self.propensity_samples:
             return Decision(self.problem.arms[chosen], None, reason, Figures(figures, {}))
         best = source.beta(a[arms], b[arms], (self.propensity_samples, len(arms))).argmax(axis=1)
-        probabilities = np.zeros(len(self.problem.arms))
-        probabilities[arms] = np.bincount(best, minlength=len(arms)) / self.propensity_samples
+        probabilities = estimated_probabilities(self.problem, arms, best, chosen)
         reason += (
             f"; it is picked with probability {probabilities[chosen]:.2f} "
             f"(estimated from {self.propensity_samples:,} draws)"

@@ -19,7 +19,13 @@ from dowise.problem import Problem
 from dowise.problem.problem import ArmLike
 from dowise.problem.values import MISSING, as_mapping
 
-__all__ = ["BayesianPolicy", "Policy", "allowed_arms", "checked_propensity_samples"]
+__all__ = [
+    "BayesianPolicy",
+    "Policy",
+    "allowed_arms",
+    "checked_propensity_samples",
+    "estimated_probabilities",
+]
 
 # What is left where hidden common causes rule the Bayesian policies out.
 WITHOUT_POSTERIOR = ("ucb", "kl-ucb", "bernoulli-ts", "z2-ts", "z2-kl-ucb", "random")
@@ -82,6 +88,19 @@ def allowed_arms(problem: Problem, allowed: Iterable[ArmLike] | None) -> NDArray
     if not positions:
         raise DowiseError("allowed is empty: allow at least one arm")
     return np.array(positions)
+
+
+def estimated_probabilities(
+    problem: Problem, arms: NDArray[np.int64], winners: NDArray[np.int64], chosen: int
+) -> NDArray[np.float64]:
+    """How often each arm wins among draws: `winners` are places in `arms`, those allowed.
+
+    The draw that chose an arm is counted too, so what was played never has probability 0.
+    """
+    counts = np.zeros(len(problem.arms))
+    counts[arms] = np.bincount(winners, minlength=len(arms))
+    counts[chosen] += 1
+    return counts / (len(winners) + 1)
 
 
 def checked_propensity_samples(number: int) -> int:

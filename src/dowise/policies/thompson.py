@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from dowise.belief.prior import Prior
 from dowise.belief.randomness import Random, generator
 from dowise.belief.rewards import Context
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import BayesianPolicy, allowed_arms, checked_propensity_samples
+from dowise.policies.policy import (
+    BayesianPolicy,
+    allowed_arms,
+    checked_propensity_samples,
+    estimated_probabilities,
+)
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike
 
@@ -22,8 +25,8 @@ class ThompsonSampling(BayesianPolicy):
 
     So each arm is played with the probability that it is the best. That probability has no closed
     form: `propensity_samples` draws, and the one that decided, estimate it for
-    `decision.probabilities`, a Monte-Carlo estimate to be logged with its size; with 0, the
-    default, they are None. Bayesian regret is at
+    `decision.probabilities`, to be logged with its size; with 0, the default, they are None.
+    Bayesian regret is at
     most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2) (Corollary 1).
 
     Applies when the graph has no bidirected edge and every variable but those that the arm set is
@@ -48,10 +51,7 @@ class ThompsonSampling(BayesianPolicy):
         if not self.propensity_samples:
             return Decision(self.problem.arms[chosen], None, reason)
         drawn = self.belief.draw_rewards(context, self.propensity_samples, source)[arms]
-        probabilities = np.zeros(len(self.problem.arms))
-        probabilities[arms] = np.bincount(drawn.argmax(axis=0), minlength=len(arms))
-        probabilities[chosen] += 1  # the draw that decided is one too, so no played arm has 0
-        probabilities /= self.propensity_samples + 1
+        probabilities = estimated_probabilities(self.problem, arms, drawn.argmax(axis=0), chosen)
         reason += (
             f", which picks it with probability {probabilities[chosen]:.2f} "
             f"(estimated from {self.propensity_samples:,} draws)"
