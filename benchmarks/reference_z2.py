@@ -1,7 +1,8 @@
 """A plain twin of z2-ts: dense tables, NumPy for the bootstrap and the formulas, SLSQP for weights.
 
 The formulas are the library's own (`dowise.identification.estimators`); everything numeric is
-written out again, as one would in an afternoon. Indices and contraction paths are found once.
+written out again, as one would in an afternoon: all arms are resampled in every round, contraction
+paths are found once.
 """
 
 from __future__ import annotations

@@ -116,14 +116,32 @@ def by_the_book(formula, joints, names, known):
     )
 
 
+# Graphs whose formulas have a quotient: Tian's Identify has to narrow a factor down.
+NAPKIN = CausalGraph.parse("W -> Z -> X -> Y; W <-> X; W <-> Y")
+
+
+def test_a_quotient():
+    formula = identify(NAPKIN, "Y", {"X"}, [frozenset()])
+    assert as_text(formula) == "[Σ_{w} P(w) P(x, y | w, z)] / [Σ_{w} P(w) P(x | w, z)]"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_quotient_is_the_interventional_mean(seed):
+    problem = Problem(NAPKIN, "Y", arms=["do()", "do(X=0)", "do(X=1)"])
+    check_every_estimator(problem, seed)
+
+
 @given(cases(max_size=5, bidirected=True), st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=250)
 def test_every_estimator_is_the_interventional_mean(case, seed):
+    graph, reward, context, hidden = case
+    check_every_estimator(Problem(graph, reward, context, hidden), seed)
+
+
+def check_every_estimator(problem, seed):
     """Fed with the exact joint distribution of every experiment under one context: the formula
     itself, evaluated by the book, and the compiled circuit both give the true mean."""
-    graph, reward, context, hidden = case
-    problem = Problem(graph, reward, context, hidden)
-    rng = np.random.default_rng(seed)
+    reward, context, rng = problem.reward, problem.context, np.random.default_rng(seed)
     world = Confounded(problem, rng)
     names = problem.graph.variables
     seen = {name: int(rng.integers(2)) for name in context}
@@ -161,7 +179,7 @@ def test_every_estimator_is_the_interventional_mean(case, seed):
         np.testing.assert_array_equal(estimates[:, 0], estimates[:, 1])  # all defined
         np.testing.assert_allclose(estimates[:, 0], truth[key], rtol=0, atol=1e-9)
         for estimator in estimators(problem)[arm.variables]:
-            free = dict.fromkeys(estimator.any_value, int(rng.integers(2)))
+            free = {name: int(rng.integers(2)) for name in estimator.any_value}
             known = {**seen, **dict(key), **free, reward: 1}
             found = by_the_book(estimator.formula, joints, names, known)
             assert found == pytest.approx(truth[key], abs=1e-9)

@@ -1,5 +1,7 @@
 """The causal baseline: weights against a general solver, data, and what it is worth."""
 
+from math import log
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from scipy.optimize import minimize
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem, make_environment, make_policy
 from dowise.environments import front_door_world
-from dowise.policies.kernels import least_variance_weights
+from dowise.policies.kernels import combine_estimates, least_variance_weights
 
 
 def variance_of(weights, covariance):
@@ -203,6 +205,109 @@ def test_bad_outcomes_and_options_are_explained(name):
     for bad in ({"resamples": 1}, {"refresh": -1}, {"refresh": float("nan")}, {"seed": -1}):
         with pytest.raises(DowiseError, match="must be"):
             make_policy(name, problem, **bad)
+
+
+def test_beta_distributions_have_the_pooled_mean_and_variance():
+    world = front_door_world()
+    policy = played(make_policy("z2-ts", world.problem), world, 300)
+    pooled = policy.pooled()
+    alpha, beta = policy._betas(pooled, policy._data[()])
+    np.testing.assert_allclose(alpha / (alpha + beta), pooled.means)
+    np.testing.assert_allclose(
+        alpha * beta / (alpha + beta) ** 2 / (alpha + beta + 1), pooled.variances
+    )
+    index = policy.decide(rng=0).figures["index"]
+    np.testing.assert_array_equal(index, np.random.default_rng(0).beta(alpha, beta))
+    wide = make_policy("z2-ts", world.problem, propensity_samples=400)
+    assert played(wide, world, 30).decide(rng=0).probabilities.sum() == pytest.approx(1)
+
+
+def test_the_index_by_hand():
+    """N̂ = θ̂(1−θ̂)/s², t̂ = ΣN̂, the largest μ with kl(θ̂, μ) ≤ (ln t̂ + 3 ln ln t̂)/N̂."""
+    world = front_door_world()
+    policy = played(make_policy("z2-kl-ucb", world.problem), world, 300)
+    pooled, figures = policy.pooled(), policy.decide().figures
+    counts = pooled.means * (1 - pooled.means) / pooled.variances
+    np.testing.assert_allclose(figures["counts"], counts)
+    level = (log(counts.sum()) + 3 * log(log(counts.sum()))) / counts
+    for mean, mu, most in zip(pooled.means, figures["index"], level, strict=True):
+        divergence = mean * log(mean / mu) + (1 - mean) * log((1 - mean) / (1 - mu))
+        assert mu > mean and divergence == pytest.approx(most, rel=1e-6)
+
+
+def combined(rows, undefined=()):
+    """θ̂, s² and weights of one arm whose estimators have these values, the data first."""
+    values = np.array(rows, dtype=float)
+    doubled = np.hstack([values, values])
+    for estimator, lane in undefined:
+        doubled[estimator, values.shape[1] + lane] += 1
+    count = len(values)
+    means, variances, weights = np.empty(1), np.empty(1), np.empty(count)
+    combine_estimates(
+        doubled, values.shape[1], np.arange(count), np.array([0, count]), 0.1, means, variances,
+        weights,
+    )  # fmt: skip
+    return means[0], variances[0], weights
+
+
+def test_which_estimators_count():
+    rng = np.random.default_rng(0)
+    one, other = 0.5 + 0.01 * rng.normal(size=101), 0.4 + 0.02 * rng.normal(size=101)
+    covariance = np.cov(one[1:], other[1:])
+    best = np.linalg.solve(covariance, np.ones(2))
+    best /= best.sum()
+    mean, variance, weights = combined([one, other])
+    np.testing.assert_allclose(weights, best, rtol=1e-6)
+    assert mean == pytest.approx(best @ [one[0], other[0]])
+    assert variance == pytest.approx(best @ covariance @ best)
+    # undefined on the data; on more than a tenth of the resamples; on a tenth
+    assert combined([one, other], [(0, 0)])[2].tolist() == [0, 1]
+    assert combined([one, other], [(0, lane) for lane in range(1, 12)])[2].tolist() == [0, 1]
+    lanes = list(range(1, 11))
+    kept = combined([one, other], [(0, lane) for lane in lanes])
+    np.testing.assert_allclose(
+        kept[1], least(np.cov(np.delete(one, [0, *lanes]), np.delete(other, [0, *lanes])))
+    )
+    # one that never varies, alone and beside another; nothing at all
+    constant = np.full(101, 0.3)
+    assert combined([constant, other])[2].tolist() == [0, 1]
+    assert combined([constant])[:2] == (0.3, 0.0)
+    assert np.isnan(combined([one], [(0, 0)])[0])
+
+
+def least(covariance):
+    weights = np.empty(len(covariance))
+    return least_variance_weights(covariance, weights)
+
+
+def test_few_resamples_carry_few_estimators():
+    """Twenty resamples are enough for four estimators; the most often undefined go first."""
+    rng = np.random.default_rng(1)
+    rows = 0.5 + 0.01 * rng.normal(size=(6, 21))
+    weights = combined(rows, [(2, 1), (2, 2), (4, 3)])[2]
+    assert weights[2] == weights[4] == 0 and weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["task3", "child", "alarm", "insurance"])
+def test_every_arm_has_its_direct_estimator(name):
+    problem = load_problem(name)
+    policy = make_policy("z2-ts", problem)
+    circuit = policy.circuit
+    assert (np.diff(circuit.offsets) >= 1).all()
+    reached = set(circuit.results.tolist())
+    for i in reversed(range(len(circuit.outputs))):
+        if circuit.outputs[i] in reached:
+            pairs = slice(circuit.starts[i], circuit.starts[i + 1])
+            reached |= {*circuit.lefts[pairs].tolist(), *circuit.rights[pairs].tolist()}
+    assert set(circuit.outputs.tolist()) <= reached  # nothing is computed in vain
+
+
+def test_arms_that_are_not_allowed_need_no_data():
+    world = front_door_world()
+    policy = make_policy("z2-kl-ucb", world.problem)
+    for seed in range(5):
+        policy.observe("do(X=1)", world.play("do(X=1)", None, seed))
+    assert str(policy.decide(None, allowed=["do(X=1)"]).arm) == "do(X=1)"
 
 
 def regret_on_the_front_door(name, trial):

@@ -24,7 +24,7 @@ from dowise.belief.compiled import kernels
 from dowise.belief.observe import encode_frame, encode_outcome, entries_seen
 from dowise.belief.prior import Prior, prior_counts
 from dowise.belief.randomness import Random, generator, key_of
-from dowise.belief.rewards import Context, Rewards, with_first_value
+from dowise.belief.rewards import Context, rewards_of, with_first_value
 from dowise.errors import DowiseError
 from dowise.graph.formats.files import read_file, write_file
 from dowise.problem import Problem
@@ -53,7 +53,7 @@ class Belief:
                 "make one with Problem(graph, reward) or load_problem(name)"
             )
         self.problem = problem
-        self.rewards = Rewards(problem)
+        self.rewards = rewards_of(problem)
         self.tables, self.program = self.rewards.tables, self.rewards.program
         self.counts: NDArray[np.float64] = prior_counts(self.tables, prior)
         """The Dirichlet parameter of every CPT entry: prior plus observed; see `Tables`."""

@@ -12,7 +12,7 @@ from numba import float32, njit
 
 from dowise.belief.gamma import exp32, gammas, log_gammas, stream_key
 
-__all__ = ["count_record", "draw_results", "run_program"]
+__all__ = ["count_record", "draw_results", "draw_row", "run_program"]
 
 _FAST = {"contract", "reassoc", "arcp", "nsz"}
 # One cache line more than the lanes: room for a scratch lane, and neighbouring slots don't fall on
@@ -59,7 +59,7 @@ def count_record(counts, codes, fixed, starts, strides):
 
 
 @njit(cache=True, fastmath=_FAST)
-def _draw_row(key0, key1, entry, first, shapes, values, slot, total, lanes):
+def draw_row(key0, key1, entry, first, shapes, values, slot, total, lanes):
     """A Dirichlet draw for every lane; stream e of the key makes the variates of entry e."""
     size = len(shapes)
     if shapes.min() < 1:
@@ -122,7 +122,7 @@ def draw_results(
         for r in range(len(row_entries)):
             entry, size = row_entries[r], row_sizes[r]
             shapes = counts[entry : entry + size]
-            _draw_row(key0, key1, entry, first, shapes, values, row_slots[r], total, lanes)
+            draw_row(key0, key1, entry, first, shapes, values, row_slots[r], total, lanes)
         run_program(values, lanes, outputs, starts, lefts, rights)
         for arm in range(out.shape[0]):
             for y in range(out.shape[1]):

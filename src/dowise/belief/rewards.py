@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from dowise.belief.tables import Tables
 from dowise.problem import Problem
 from dowise.problem.problem import Context
 
-__all__ = ["Context", "Rewards", "with_first_value"]
+__all__ = ["Context", "Rewards", "rewards_of", "with_first_value"]
 
 
 class Rewards:
@@ -56,6 +57,12 @@ class Rewards:
             values, 1, program.outputs, program.starts, program.lefts, program.rights
         )
         return with_first_value(values[program.results, 0])
+
+
+@lru_cache(maxsize=32)
+def rewards_of(problem: Problem) -> Rewards:
+    """The rewards of a problem, built once however many beliefs and worlds there are of it."""
+    return Rewards(problem)
 
 
 def with_first_value(others: NDArray[Any]) -> NDArray[Any]:

@@ -138,7 +138,12 @@ def formulas(problem: str, as_json: bool, latex: bool) -> None:
                         "text": str(formula),
                         "latex": formula.latex(),
                         "estimators": [
-                            {"text": str(way), "latex": way.latex(), "direct": way.is_direct}
+                            {
+                                "text": str(way),
+                                "latex": way.latex(),
+                                "direct": way.is_direct,
+                                "any": list(way.any_value),
+                            }
                             for way in estimators(loaded)[formula.arm.variables]
                         ],
                     }

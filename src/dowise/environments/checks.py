@@ -131,6 +131,8 @@ def _check_bad_context(world: World) -> None:
         world.means({"no such variable": 1})
     except DowiseError:
         return
+    except Exception as error:
+        _demand(False, f"an unknown context variable must be a DowiseError, not {error!r}")
     _demand(False, "a context with an unknown variable must be a DowiseError")
 
 

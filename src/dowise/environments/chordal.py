@@ -31,7 +31,8 @@ __all__ = ["RandomProblem", "random_chordal_graph", "random_problem"]
 SHARE_OUT_OF_REACH = 0.15
 MAX_CONTEXT = 2
 MIN_ARMS, MAX_ARMS = 2, 64
-_ATTEMPTS = 1000
+MAX_SIZE = 60  # of a problem; larger ones hardly ever have so few arms
+_ATTEMPTS = 300
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class RandomProblem:
 
 def random_chordal_graph(size: int, density: float, rng: Random) -> CausalGraph:
     """A connected chordal DAG without unshielded colliders; σ is the order of its names."""
-    _check(size, density, smallest=1)
+    _check(size, density, 1, 1000)
     source = generator(rng)
     parents: list[set[int]] = [set()]
     for n in range(1, size):  # n vertices come before this one
@@ -68,7 +69,7 @@ def random_chordal_graph(size: int, density: float, rng: Random) -> CausalGraph:
 
 def random_problem(size: int, density: float, rng: Random) -> RandomProblem:
     """A random problem with 2 to 64 arms, all variables binary; others are redrawn and counted."""
-    _check(size, density, smallest=3)
+    _check(size, density, 3, MAX_SIZE)
     source = generator(rng)
     too_few = too_many = 0
     while too_few + too_many < _ATTEMPTS:
@@ -112,10 +113,10 @@ def _count_arms(projected: CausalGraph, reward: str) -> int:
     return arms
 
 
-def _check(size: int, density: float, smallest: int) -> None:
+def _check(size: int, density: float, smallest: int, largest: int) -> None:
     whole = isinstance(size, Integral) and not isinstance(size, bool)
-    if not whole or not smallest <= size <= 1000:
-        raise DowiseError(f"size={size!r} must be a whole number from {smallest} to 1000")
+    if not whole or not smallest <= size <= largest:
+        raise DowiseError(f"size={size!r} must be a whole number from {smallest} to {largest}")
     number = isinstance(density, Real) and not isinstance(density, bool | np.bool_)
     if not number or not 0 <= density <= 1:
         raise DowiseError(f"density={density!r} must be a number from 0 to 1")

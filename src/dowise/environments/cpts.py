@@ -69,8 +69,15 @@ def checked_cpts(
                 f"the CPT of {name} has the shape {table.shape}, not {shape}: its axes are "
                 f"{', '.join(axes)}"
             )
-        if not (table >= 0).all() or np.abs(table.sum(axis=-1) - 1).max() > _ROUNDING:
-            raise DowiseError(f"the rows of the CPT of {name} must be probabilities that sum to 1")
+        sums = table.sum(axis=-1)
+        if not (table >= 0).all() or not (np.abs(sums - 1) <= _ROUNDING).all():
+            bad = np.argwhere(~((table >= 0).all(axis=-1) & (np.abs(sums - 1) <= _ROUNDING)))[0]
+            given = ", ".join(f"{axis} at {i}" for axis, i in zip(axes, bad, strict=False))
+            where = f", but with {given} they are" if given else ", but they are"
+            raise DowiseError(
+                f"the rows of the CPT of {name} must be probabilities that sum to 1{where} "
+                f"{table[tuple(bad)].tolist()}"
+            )
     return tables
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,6 +110,24 @@ class Environment:
         drawn = self._sample(self._layout.whole, self._whole, nothing, (), generator(rng))
         return {name: drawn[name] for name in self.problem.context}
 
+    def draw_contexts(self, rounds: int, rng: Random) -> NDArray[np.int64]:
+        """The contexts that so many calls of `draw_context` show, as positions of labels.
+
+        An array (rounds, context variables).
+        """
+        from dowise.environments.kernels import sample_contexts
+
+        stage = self._layout.whole
+        tables = stage.tables
+        contexts = np.empty((rounds, len(self.problem.context)), dtype=np.int64)
+        uniforms = generator(rng).random((rounds, len(tables.variables)))
+        places = np.array([tables.number[name] for name in self.problem.context], dtype=np.int64)
+        sample_contexts(
+            self._whole, stage.order, tables.starts, tables.strides, tables.sizes, uniforms,
+            places, contexts,
+        )  # fmt: skip
+        return contexts
+
     def play(self, arm: ArmLike, context: Context, rng: Random) -> dict[str, str]:
         """Everything that is seen after an intervention in this context, what it set included.
 
@@ -124,6 +143,8 @@ class Environment:
         """μ(a, c) = E[Y | do(a), C = c]: the true mean of every arm, exact, in the user's units."""
         codes = self.problem.context_codes(context)
         if codes not in self._means:
+            if len(self._means) == _MAX_CONTEXTS:
+                self._means.clear()
             flat = self._flat_given(codes)
             self._means[codes] = self._rewards.distributions(flat, context) @ self._rewards.worth
         return self._means[codes].copy()
@@ -143,6 +164,21 @@ class Environment:
 
     def __repr__(self) -> str:
         return f"<Environment of {self.problem!r}>"
+
+    def arrays(self, contexts: Iterable[tuple[int, ...]]) -> WorldArrays:
+        """What compiled loops need to play in these contexts."""
+        stage = self._layout.turned
+        rows = [self._flat_given(codes) for codes in contexts] if self._layout.causes else []
+        return WorldArrays(
+            cpts=np.array(rows or [self._flat]),
+            order=stage.order,
+            starts=stage.tables.starts,
+            strides=stage.tables.strides,
+            sizes=stage.tables.sizes,
+            places=np.array(self._context, dtype=np.int64),
+            fixed=np.array([stage.tables.fixed(arm) for arm in self.problem.arms]),
+            observed=self._layout.observed,
+        )
 
     def can_occur(self, context: Context) -> bool:
         """Whether rewards in this context are defined.
@@ -203,6 +239,23 @@ class Environment:
             codes = codes[self._layout.observed]
         labels = zip(self._domains, codes.tolist(), strict=True)
         return {name: domain[code] for (name, domain), code in labels}
+
+
+class WorldArrays(NamedTuple):
+    """A world as its compiled loops see it; see `dowise.environments.kernels`."""
+
+    cpts: NDArray[np.float64]
+    """Flat CPTs: one row for each context, or one for all where hidden causes do not matter."""
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    strides: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    places: NDArray[np.int64]
+    """Where the context variables stand among all."""
+    fixed: NDArray[np.int64]
+    """For each arm the codes that it sets, negative where it sets nothing."""
+    observed: NDArray[np.int64]
+    """Where the observed variables stand among all."""
 
 
 class OptimalMap(Mapping[tuple[str, ...], Intervention]):

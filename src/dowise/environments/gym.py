@@ -37,6 +37,10 @@ class CausalBanditEnv(gymnasium.Env[Any, Any]):
     def __init__(self, environment: World, horizon: int) -> None:
         if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
             raise DowiseError(f"horizon={horizon!r} must be a whole number of at least 1")
+        if not hasattr(environment, "problem"):
+            raise DowiseError(
+                f"{environment!r} is no world: make one with make_environment(problem, seed)"
+            )
         self.environment = environment
         self.horizon = horizon
         problem = environment.problem

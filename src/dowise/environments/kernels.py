@@ -1,10 +1,11 @@
-"""The compiled loop that lets a world run once."""
+"""The compiled loops that let a world run."""
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
-__all__ = ["sample_record"]
+__all__ = ["sample_contexts", "sample_record"]
 
 
 @njit(cache=True)
@@ -26,3 +27,14 @@ def sample_record(cpts, codes, order, starts, strides, sizes, uniforms):
             value += 1
             below += cpts[row + value]
         codes[v] = value
+
+
+@njit(cache=True)
+def sample_contexts(cpts, order, starts, strides, sizes, uniforms, places, contexts):
+    """contexts[t] = the codes at `places` when the world runs by itself on uniforms[t]."""
+    codes = np.empty(len(order), dtype=np.int64)
+    for t in range(len(uniforms)):
+        codes[:] = -1
+        sample_record(cpts, codes, order, starts, strides, sizes, uniforms[t])
+        for k in range(len(places)):
+            contexts[t, k] = codes[places[k]]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief.elimination import elimination_order
-from dowise.belief.rewards import Rewards
+from dowise.belief.rewards import rewards_of
 from dowise.belief.tables import Tables
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
@@ -68,7 +68,7 @@ class Layout:
                 (*problem.non_manipulable, *hidden), domains, problem.reward_values, problem.arms,
                 len(problem.arms),
             )  # fmt: skip
-        self.rewards = Rewards(turned)
+        self.rewards = rewards_of(turned)
         self.turned = Stage(turned, self.rewards.tables)
         """The DAG in which the context is closed under ancestors."""
         self.whole = Stage(whole, self._tables) if self.causes else self.turned

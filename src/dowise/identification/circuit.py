@@ -6,28 +6,33 @@ variable after the other, so no table is larger than it must be. Equal operation
 
 A conditional whose condition never occurred is undefined. That makes an estimate undefined, unless
 the conditional is multiplied by 0. To tell, every lane is computed twice, with undefined quotients
-taken as 0 and as 1: the estimate is defined where the two agree.
+taken as 0 and as 1: the estimate is defined where the two agree. (For sums of products that is
+exact. Where undefined parts stand above and below a bar the two could agree by chance.)
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import product as all_values
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.identification.estimators import estimators
-from dowise.identification.formula import Expression, Product, Quotient, Term
+from dowise.identification.estimators import Estimator, estimators
+from dowise.identification.formula import Expression, Product, Quotient, Sum, Term
 from dowise.problem import Intervention, Problem
 
 __all__ = ["Circuit", "Marginals", "compile_circuit"]
 
 Integers = NDArray[np.int64]
 
-MAX_SLOTS = 200_000  # of all estimators together
+MAX_SLOTS = 20_000  # of all estimators together, but for the direct ones
+MAX_SLOTS_OF_ONE = 4_000
 MAX_ESTIMATORS = 32  # of one arm
 _log = logging.getLogger("dowise")
 
@@ -68,28 +73,42 @@ class Circuit:
 
 
 def compile_circuit(problem: Problem) -> Circuit:
-    """All estimators of all arms."""
-    found = estimators(problem)
-    builder = _Builder(problem)
-    results: list[int] = []
-    offsets = [0]
+    """All estimators of all arms, as far as they fit.
+
+    The direct ones always do. Then every arm gets its next one in turn, until there is no room.
+    """
+    found, builder = estimators(problem), _Builder(problem)
+    slots: list[dict[int, None]] = []
+    waiting: list[Iterator[tuple[Estimator, dict[str, int]]]] = []
     for arm in problem.arms:
+        direct, *others = found[arm.variables]
         settings = {name: problem.code(name, label) for name, label in arm.items()}
-        slots: dict[int, None] = {}
-        for estimator in found[arm.variables]:
-            sizes = [len(problem.domains[name]) for name in estimator.any_value]
-            for values in all_values(*map(range, sizes)):
-                if len(slots) == MAX_ESTIMATORS:
-                    _log.info("%s: only the first %d estimators are used", arm, MAX_ESTIMATORS)
+        slots.append({builder.mean(direct.formula, settings): None})
+        waiting.append(_instances(problem, others, settings))
+    left_out = 0
+    for _ in range(1, MAX_ESTIMATORS):
+        for own, instances in zip(slots, waiting, strict=True):
+            for estimator, fixed in instances:
+                slot = builder.mean_if_small(estimator.formula, fixed)
+                if slot is None:
+                    left_out += 1
+                elif slot not in own:
+                    own[slot] = None
                     break
-                free = dict(zip(estimator.any_value, values, strict=True))
-                try:
-                    slots.setdefault(builder.mean(estimator.formula, {**settings, **free}))
-                except _TooLargeError:
-                    _log.info("%s: too large to compute, left out: %s", arm, estimator)
-        results += slots
-        offsets.append(len(results))
-    return builder.finish(results, offsets)
+    left_out += sum(1 for instances in waiting for _ in instances)
+    if left_out:
+        _log.warning("%d estimators are left out: too many, or too large to compute", left_out)
+    return builder.finish(slots)
+
+
+def _instances(
+    problem: Problem, ways: Iterable[Estimator], settings: dict[str, int]
+) -> Iterator[tuple[Estimator, dict[str, int]]]:
+    """Each estimator with its arm's values, once for every value of what is free."""
+    for estimator in ways:
+        sizes = [len(problem.domains[name]) for name in estimator.any_value]
+        for values in all_values(*map(range, sizes)):
+            yield estimator, settings | dict(zip(estimator.any_value, values, strict=True))
 
 
 class _TooLargeError(Exception):
@@ -110,10 +129,9 @@ class _Builder:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.sizes = {name: len(labels) for name, labels in problem.domains.items()}
-        worth = np.array(list(problem.reward_values.values()))
-        self.worth = (worth - worth.min()) / np.ptp(worth)
         self.arms = {arm: i for i, arm in enumerate(problem.arms)}
         self.slots = 0
+        self.limit = sys.maxsize
         self.constants: dict[float, int] = {}
         self.marginals: dict[tuple[int, tuple[str, ...]], int] = {}
         self.operations: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
@@ -122,17 +140,32 @@ class _Builder:
     def mean(self, formula: Expression, fixed: Mapping[str, int]) -> int:
         """The slot of the mean reward, Σ_y worth(y) P(y), scaled to [0, 1]."""
         pairs = []
-        for y, worth in enumerate(self.worth):
+        for y, worth in enumerate(self.problem.scaled_rewards):
             if worth > 0:
                 table = self._table(formula, {**fixed, self.problem.reward: y})
-                pairs.append((self._constant(float(worth)), int(table.slots)))
+                pairs.append((self._constant(worth), int(table.slots)))
         return self._sum(pairs)
 
+    def mean_if_small(self, formula: Expression, fixed: Mapping[str, int]) -> int | None:
+        """The same, or None and nothing changed where it would take too many slots."""
+        if self._size(formula, fixed.keys() | {self.problem.reward})[1] > MAX_SLOTS_OF_ONE:
+            return None
+        made: tuple[dict[Any, int], ...] = (self.constants, self.marginals, self.operations)
+        slots, counts = self.slots, [len(kind) for kind in made]
+        self.limit = min(MAX_SLOTS, self.slots + MAX_SLOTS_OF_ONE)
+        try:
+            return self.mean(formula, fixed)
+        except _TooLargeError:
+            self.slots = slots
+            for kind, count in zip(made, counts, strict=True):
+                while len(kind) > count:
+                    kind.popitem()
+            return None
+
     def _new(self, size: int = 1) -> int:
-        self.slots += size
-        if self.slots > MAX_SLOTS:
-            self.slots -= size
+        if self.slots + size > self.limit:
             raise _TooLargeError
+        self.slots += size
         return self.slots - size
 
     def _constant(self, value: float) -> int:
@@ -162,7 +195,7 @@ class _Builder:
             return self.zero
         names = tuple(sorted(values))
         if (arm, names) not in self.marginals:
-            size = int(np.prod([self.sizes[name] for name in names], dtype=np.int64))
+            size = prod(self.sizes[name] for name in names)
             self.marginals[arm, names] = self._new(size)
         place = 0
         for name in names:
@@ -195,7 +228,7 @@ class _Builder:
 
     def _term(self, term: Term, fixed: Mapping[str, int]) -> _Table:
         axes = tuple(sorted(term.free - fixed.keys()))
-        shape = tuple(self.sizes[name] for name in axes)
+        shape = self._shape(axes)
         slots = np.empty(shape, dtype=np.int64)
         for values in np.ndindex(shape):
             known = {**fixed, **dict(zip(axes, values, strict=True))}
@@ -205,6 +238,41 @@ class _Builder:
             slots[values] = self._quotient(self._count(arm, event), self._count(arm, given))
         return _Table(axes, slots)
 
+    def _size(self, formula: Expression, fixed: Set[str]) -> tuple[frozenset[str], int]:
+        """The axes of a formula's table, and about how many slots all tables on the way take."""
+        if isinstance(formula, Term):
+            axes = formula.free - fixed
+            return axes, self._cells(axes)
+        if isinstance(formula, Sum):
+            fixed = fixed - formula.bound
+            body = formula.body
+            parts = body.factors if isinstance(body, Product) else (body,)
+        elif isinstance(formula, Quotient):
+            parts = (formula.top, formula.bottom)
+        else:
+            parts = formula.factors
+        sized = [self._size(part, fixed) for part in parts]
+        slots, scopes = sum(size for _, size in sized), [axes for axes, _ in sized]
+        waiting = set(formula.bound) if isinstance(formula, Sum) else set()
+        while waiting:
+            joined = {x: frozenset().union(*(s for s in scopes if x in s)) for x in waiting}
+            name = min(waiting, key=lambda x: (self._cells(joined[x]), x))
+            waiting.remove(name)
+            slots += self._cells(joined[name])
+            scopes = [s for s in scopes if name not in s] + [joined[name] - {name}]
+        axes = frozenset().union(*scopes)
+        return axes, slots + self._cells(axes)
+
+    def _cells(self, axes: Iterable[str]) -> int:
+        return prod(self.sizes[name] for name in axes)
+
+    def _shape(self, axes: Iterable[str]) -> tuple[int, ...]:
+        """The shape of a table, if there is room for so many slots."""
+        shape = tuple(self.sizes[name] for name in axes)
+        if prod(shape) > self.limit - self.slots:
+            raise _TooLargeError
+        return shape
+
     def _arm(self, experiment: frozenset[str], known: Mapping[str, int]) -> int | None:
         domains = self.problem.domains
         labels = {name: domains[name][known[name]] for name in experiment}
@@ -212,7 +280,7 @@ class _Builder:
 
     def _cost(self, name: str, tables: list[_Table]) -> int:
         axes = {axis for table in tables if name in table.axes for axis in table.axes}
-        return int(np.prod([self.sizes[axis] for axis in axes], dtype=np.int64))
+        return self._cells(axes)
 
     def _multiplied(self, tables: list[_Table]) -> _Table:
         result = _Table((), np.array(self.one))
@@ -232,9 +300,7 @@ class _Builder:
         return _Table(axes, slots)
 
     def _aligned(self, table: _Table, axes: tuple[str, ...]) -> Integers:
-        shape = tuple(self.sizes[name] for name in axes)
-        if int(np.prod(shape, dtype=np.int64)) > MAX_SLOTS:
-            raise _TooLargeError
+        shape = self._shape(axes)
         index = tuple(slice(None) if name in table.axes else None for name in axes)
         return np.broadcast_to(table.slots[index], shape)
 
@@ -252,8 +318,9 @@ class _Builder:
 
     # -- the end ----------------------------------------------------------------------------------
 
-    def finish(self, results: list[int], offsets: list[int]) -> Circuit:
+    def finish(self, slots: Sequence[Iterable[int]]) -> Circuit:
         """Everything in arrays; operations are in an order in which they can be done."""
+        results = [slot for own in slots for slot in own]
         pairs = np.array([pair for _, operands in self.operations for pair in operands]).T
         counts = [len(operands) for _, operands in self.operations]
         return Circuit(
@@ -266,7 +333,7 @@ class _Builder:
             lefts=np.ascontiguousarray(pairs[0]),
             rights=np.ascontiguousarray(pairs[1]),
             results=np.array(results),
-            offsets=np.array(offsets),
+            offsets=np.concatenate([[0], np.cumsum([len(list(own)) for own in slots])]),
         )
 
     def _marginals_of(self, arm: int) -> Marginals:

@@ -18,17 +18,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, islice
+from types import MappingProxyType
 
 from dowise.graph import CausalGraph
 from dowise.identification.formula import Expression, Term, as_latex, as_text
-from dowise.identification.identify import identify
+from dowise.identification.identify import Identifier
 from dowise.problem import Problem
+from dowise.problem.formulas import latex_name
 
 __all__ = ["Estimator", "estimators"]
 
 Names = frozenset[str]
 
-MAX_SUBSETS = 1000  # sets of experiments that are tried for one intervention set
+MAX_SUBSETS = 256  # sets of experiments that are tried for one intervention set
 _log = logging.getLogger("dowise")
 
 
@@ -65,7 +67,8 @@ class Estimator:
 
     def latex(self) -> str:
         """The same for LaTeX, without the dollar signs."""
-        return as_latex(self.formula)
+        free = ", ".join(latex_name(name.lower()) for name in self.any_value)
+        return as_latex(self.formula) + (rf" \quad(\text{{any }} {free})" if free else "")
 
 
 def estimators(problem: Problem) -> Mapping[Names, tuple[Estimator, ...]]:
@@ -78,23 +81,26 @@ def estimators(problem: Problem) -> Mapping[Names, tuple[Estimator, ...]]:
 def _estimators(
     graph: CausalGraph, reward: str, sets: tuple[Names, ...]
 ) -> Mapping[Names, tuple[Estimator, ...]]:
-    return {
-        settings: tuple(
-            Estimator(reward, settings, formula)
-            for formula in _formulas(graph, reward, settings, sets)
-        )
-        for settings in sets
-    }
+    identifier = Identifier(graph)
+    return MappingProxyType(
+        {
+            settings: tuple(
+                Estimator(reward, settings, formula)
+                for formula in _formulas(identifier, reward, settings, sets)
+            )
+            for settings in sets
+        }
+    )
 
 
 def _formulas(
-    graph: CausalGraph, reward: str, settings: Names, sets: tuple[Names, ...]
+    identifier: Identifier, reward: str, settings: Names, sets: tuple[Names, ...]
 ) -> list[Expression]:
     others = [names for names in sets if names != settings]
     found: dict[Expression, None] = {Term(settings, frozenset({reward})): None}
     groups = (group for size in range(1, len(others) + 1) for group in combinations(others, size))
     for group in islice(groups, MAX_SUBSETS):
-        formula = identify(graph, reward, settings, group)
+        formula = identifier.effect(frozenset({reward}), settings, group)
         if formula is not None:
             found.setdefault(formula)
     if 2 ** len(others) - 1 > MAX_SUBSETS:

@@ -17,11 +17,12 @@ P_Z.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from dowise.graph import CausalGraph
 from dowise.identification.formula import Expression, Term, product, quotient, total
 
-__all__ = ["identify"]
+__all__ = ["Identifier", "identify"]
 
 Names = frozenset[str]
 
@@ -34,46 +35,74 @@ def identify(
     A variable that stays free in the formula, other than the reward and the settings, may have any
     value. Experiments are tried in the order given; the first that serves a factor is used.
     """
-    return _effect(graph, frozenset({reward}), frozenset(settings), tuple(experiments))
+    return Identifier(graph).effect(frozenset({reward}), frozenset(settings), tuple(experiments))
 
 
-def _effect(
-    graph: CausalGraph, target: Names, fixed: Names, experiments: tuple[Names, ...]
-) -> Expression | None:
-    """P_fixed(target). What is no cause of the target, set or not, makes no difference."""
-    graph = graph.subgraph(graph.ancestors(target))
-    everything = frozenset(graph.variables)
-    fixed &= everything
-    for experiment in experiments:
-        if experiment & everything == fixed:
-            return Term(experiment, target)
-    idle = everything - graph.cut(fixed).ancestors(target) - fixed
-    if idle:  # no causes of the target once `fixed` is set: may be set as well, to anything
-        return _effect(graph, target, fixed | idle, experiments)
-    components = _components(graph.subgraph(everything - fixed))
-    if len(components) == 1:
-        return _from_first(graph, components[0], target, experiments)
-    factors = []
-    for component in components:
-        factor = _effect(graph, component, everything - component, experiments)
-        if factor is None:
-            return None
-        factors.append(factor)
-    return total(everything - fixed - target, product(factors))
+class _Task(NamedTuple):
+    """P_fixed(target) made ready: only causes of the target, idle variables fixed as well."""
+
+    graph: CausalGraph
+    everything: Names
+    fixed: Names
+    idle: Names
+    components: tuple[Names, ...]
+    """The c-components of what is not fixed."""
 
 
-def _from_first(
-    graph: CausalGraph, component: Names, target: Names, experiments: tuple[Names, ...]
-) -> Expression | None:
-    """Σ Q[component] from the first experiment that tells it."""
-    everything = frozenset(graph.variables)
-    for experiment in experiments:
-        if not experiment & component:
-            left = graph.subgraph(everything - experiment)
-            found = _from_experiment(left, component, experiment)
-            if found is not None:
-                return total(component - target, found)
-    return None
+class Identifier:
+    """Identifies effects in one graph, and remembers what does not depend on the experiments."""
+
+    def __init__(self, graph: CausalGraph) -> None:
+        self.graph = graph
+        self._tasks: dict[tuple[Names, Names], _Task] = {}
+        self._factors: dict[tuple[Names, Names, Names], Expression | None] = {}
+
+    def effect(
+        self, target: Names, settings: Names, experiments: tuple[Names, ...]
+    ) -> Expression | None:
+        """P_settings(target); see `identify`."""
+        task = self._task(target, settings)
+        for fixed in (task.fixed - task.idle, task.fixed):
+            for experiment in experiments:
+                if experiment & task.everything == fixed:
+                    return Term(experiment, target)
+        if len(task.components) == 1:
+            found = self._from_first(task, experiments)
+            return None if found is None else total(task.components[0] - target, found)
+        factors = []
+        for component in task.components:
+            factor = self.effect(component, task.everything - component, experiments)
+            if factor is None:
+                return None
+            factors.append(factor)
+        return total(task.everything - task.fixed - target, product(factors))
+
+    def _task(self, target: Names, settings: Names) -> _Task:
+        """What is no cause of the target, set or not, makes no difference. What is none once the
+        settings are made may be set as well, to anything."""
+        key = target, settings
+        if key not in self._tasks:
+            graph = self.graph.subgraph(self.graph.ancestors(target))
+            everything = frozenset(graph.variables)
+            fixed = settings & everything
+            idle = everything - graph.cut(fixed).ancestors(target) - fixed
+            fixed |= idle
+            components = _components(graph.subgraph(everything - fixed))
+            self._tasks[key] = _Task(graph, everything, fixed, idle, components)
+        return self._tasks[key]
+
+    def _from_first(self, task: _Task, experiments: tuple[Names, ...]) -> Expression | None:
+        """Q[component] from the first experiment that tells it."""
+        (component,) = task.components
+        for experiment in experiments:
+            if not experiment & component:
+                key = task.everything, component, experiment
+                if key not in self._factors:
+                    left = task.graph.subgraph(task.everything - experiment)
+                    self._factors[key] = _from_experiment(left, component, experiment)
+                if self._factors[key] is not None:
+                    return self._factors[key]
+        return None
 
 
 def _from_experiment(graph: CausalGraph, component: Names, experiment: Names) -> Expression | None:
@@ -112,10 +141,10 @@ def _narrowed(
     return _narrowed(graph, target, component, product(parts))
 
 
-def _components(graph: CausalGraph) -> list[Names]:
+def _components(graph: CausalGraph) -> tuple[Names, ...]:
     """The c-components, in the order of their first names."""
     found: list[Names] = []
     for name in graph.variables:
         if not any(name in component for component in found):
             found.append(graph.c_component(name))
-    return found
+    return tuple(found)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from numbers import Integral
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dowise.belief.randomness import Random, generator
+from dowise.belief.randomness import Random, generator, key_of
 from dowise.belief.rewards import Context
 from dowise.errors import DowiseError
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import allowed_arms, checked_propensity_samples, estimated_probabilities
-from dowise.policies.tabular import TabularPolicy
+from dowise.policies.policy import (
+    allowed_arms,
+    checked_number,
+    checked_propensity_samples,
+    estimated_probabilities,
+)
+from dowise.policies.tabular import Floats, TabularPolicy
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike
 
@@ -55,9 +60,7 @@ class BernoulliThompsonSampling(TabularPolicy):
         super().__init__(problem)
         self.prior = _checked_prior(prior)
         self.propensity_samples = checked_propensity_samples(propensity_samples)
-        if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-            raise DowiseError(f"seed={seed!r} must be a whole number of at least 0")
-        self.seed: int = int(seed)
+        self.seed = checked_number("seed", seed, 0)
 
     def decide(
         self,
@@ -67,20 +70,21 @@ class BernoulliThompsonSampling(TabularPolicy):
     ) -> Decision:
         """Play what one draw from the posterior of every arm says is best."""
         source, arms = generator(rng), allowed_arms(self.problem, allowed)
-        table = self._table(context)
+        table = self.table(self.problem.context_codes(context))
         a = self.prior[0] + table.totals
         b = self.prior[1] + table.plays - table.totals
-        drawn = source.beta(a, b)
+        drawn = self._draw(a, b, 1, source)[:, 0]
         chosen = int(arms[drawn[arms].argmax()])
-        figures = {"counts": table.plays.copy(), "means": a / (a + b), "index": drawn}
+        means = a / (a + b)
+        figures = {"counts": table.plays.copy(), "means": means, "index": drawn}
         reason = (
             "the best arm under one draw from the posterior of each arm's mean reward; its own is "
-            f"{self._in_units(figures['means'][chosen]):.3g} on average after "
+            f"{self._in_units(means[chosen]):.3g} on average after "
             f"{table.plays[chosen]:,} plays"
         )
         if not self.propensity_samples:
             return Decision(self.problem.arms[chosen], None, reason, Figures(figures, {}))
-        best = source.beta(a[arms], b[arms], (self.propensity_samples, len(arms))).argmax(axis=1)
+        best = self._draw(a[arms], b[arms], self.propensity_samples, source).argmax(axis=0)
         probabilities = estimated_probabilities(self.problem, arms, best, chosen)
         reason += (
             f"; it is picked with probability {probabilities[chosen]:.2f} "
@@ -88,6 +92,16 @@ class BernoulliThompsonSampling(TabularPolicy):
         )
         behind = Figures({**figures, "best": probabilities, "samples": self.propensity_samples}, {})
         return Decision(self.problem.arms[chosen], probabilities, reason, behind)
+
+    def _draw(
+        self, a: Floats, b: Floats, draws: int, source: np.random.Generator
+    ) -> NDArray[np.float32]:
+        """Draws from Beta(a, b) for each arm: (arms, draws)."""
+        from dowise.policies.kernels import draw_betas
+
+        drawn = np.empty((len(a), draws), dtype=np.float32)
+        draw_betas(*key_of(source), np.stack([a, b], axis=1), drawn)
+        return drawn
 
     def _credit(self, reward: float, *_counter: int) -> float:
         return coin(reward, self.seed, *_counter)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from dowise.errors import DowiseError
+from dowise.policies.decision import Decision
 from dowise.policies.policy import Policy
 from dowise.policies.registry import make_policy
-from dowise.problem import Problem, load_problem
+from dowise.problem import Intervention, Problem, load_problem
 
 __all__ = ["check_policy"]
 
@@ -49,6 +50,12 @@ def check_policy(
                 _play(make(problem), rounds, seed=0)
         except Warning as warning:
             raise DowiseError(f"this policy breaks the contract: it warns, {warning}") from warning
+        except DowiseError:
+            raise
+        except Exception as error:
+            raise DowiseError(
+                f"this policy breaks the contract: it raises {type(error).__name__}: {error}"
+            ) from error
 
 
 def _demand(kept: bool, promise: str) -> None:
@@ -62,8 +69,12 @@ def _play(policy: Policy, rounds: int, seed: int) -> list[str]:
     problem, played = policy.problem, []
     for t in range(rounds):
         context = {name: str(rng.choice(problem.domains[name])) for name in problem.context}
-        decision = policy.decide(context, np.random.default_rng([seed, t]))
-        _demand(decision.arm in problem.arms, f"it played {decision.arm}, which is no arm")
+        decision = policy.decide(dict(context), np.random.default_rng([seed, t]))
+        _demand(isinstance(decision, Decision), f"decide must return a Decision, not {decision!r}")
+        _demand(
+            isinstance(decision.arm, Intervention) and decision.arm in problem.arms,
+            f"it played {decision.arm!r}, which is none of the problem's arms",
+        )
         known = decision.probabilities
         if known is not None:
             _demand(
@@ -109,6 +120,9 @@ def _check_allowed(policy: Policy) -> None:
         _demand(decision.arm == arm, f"only {arm} was allowed, but it chose {decision.arm}")
     pair = problem.arms[-2:]
     for seed in range(20):
+        if seed == 10:  # with something seen of one arm only
+            outcome = {name: problem.domains[name][0] for name in problem.graph} | dict(pair[-1])
+            policy.observe(pair[-1], outcome)
         decision = policy.decide(context, seed, allowed=pair)
         _demand(decision.arm in pair, f"{decision.arm} was not allowed")
         if decision.probabilities is not None:
@@ -127,4 +141,7 @@ def _check_bad_context(policy: Policy) -> None:
             continue
         except Exception as error:
             _demand(False, f"the context {context} must be a DowiseError, not {error!r}")
-        _demand(False, f"the context {context} must be a DowiseError")
+        _demand(
+            False,
+            f"the context {context} must be a DowiseError; problem.context_codes checks contexts",
+        )

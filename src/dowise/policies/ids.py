@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from math import log
-from numbers import Integral
 from typing import Literal, get_args
 
 import numpy as np
@@ -27,7 +26,7 @@ from dowise.information import (
     minimise_ratio,
 )
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import BayesianPolicy, allowed_arms
+from dowise.policies.policy import BayesianPolicy, allowed_arms, checked_number
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike
 
@@ -64,15 +63,13 @@ class InformationDirectedSampling(BayesianPolicy):
         super().__init__(problem, prior)
         if not isinstance(delta, float) or not 0 < delta < 1:
             raise DowiseError(f"delta={delta!r} must be between 0 and 1, such as 0.05")
-        for name, number in (("samples", samples), ("horizon", horizon)):
-            if isinstance(number, bool) or not isinstance(number, Integral) or number < 1:
-                raise DowiseError(f"{name}={number!r} must be a whole number of at least 1")
         if interval not in get_args(Within):
             raise DowiseError(f"interval={interval!r} must be one of {', '.join(get_args(Within))}")
-        self.samples, self.delta, self.horizon, self.interval = samples, delta, horizon, interval
-        worth = self.belief.rewards.worth
-        self._span = float(np.ptp(worth))
-        self._scaled = (worth - worth.min()) / self._span
+        self.samples = checked_number("samples", samples, 1)
+        self.horizon = checked_number("horizon", horizon, 1)
+        self.delta, self.interval = delta, interval
+        self._span = float(np.ptp(self.belief.rewards.worth))
+        self._scaled = np.array(problem.scaled_rewards)
 
     def decide(
         self,

@@ -1,11 +1,38 @@
-"""Compiled loops of the policies: combining the estimators of an arm."""
+"""Compiled loops of the policies: indices, Beta draws, and combining the estimators of an arm."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-__all__ = ["combine_estimates", "least_variance_weights"]
+from dowise.belief.kernels import draw_row
+
+LANES_PER_ESTIMATOR = 5  # fewer resamples for each say too little of how they vary together
+
+__all__ = ["combine_estimates", "draw_betas", "least_variance_weights", "ucb_index"]
+
+
+@njit(cache=True)
+def ucb_index(plays, totals, rounds, exploration, index):
+    """mean + √(c·ln t / n) for each arm, infinite where n = 0; c is `exploration`, t `rounds`."""
+    for arm in range(len(plays)):
+        n = plays[arm]
+        if n == 0:
+            index[arm] = np.inf
+        else:
+            index[arm] = totals[arm] / n + np.sqrt(exploration * np.log(rounds) / n)
+
+
+@njit(cache=True)
+def draw_betas(key0, key1, shapes, out):
+    """out[arm, draw] from Beta(shapes[arm, 0], shapes[arm, 1]): a Dirichlet row of two entries."""
+    draws = out.shape[1]
+    values = np.empty((2, draws + 16), dtype=np.float32)
+    total = np.empty(draws + 16, dtype=np.float32)
+    for arm in range(len(shapes)):
+        draw_row(key0, key1, 2 * arm, 0, shapes[arm], values, 0, total, draws)
+        for i in range(draws):
+            out[arm, i] = values[0, i]
 
 
 @njit(cache=True)
@@ -98,14 +125,27 @@ def least_variance_weights(covariance, weights):
 
 
 @njit(cache=True)
+def _usable_lanes(values, lanes, slots, kept, count):
+    """The resamples on which all that are kept are defined, and their number."""
+    usable = np.ones(lanes, dtype=np.bool_)
+    usable[0] = False
+    for i in range(count):
+        value = values[slots[kept[i]]]
+        for lane in range(1, lanes):
+            usable[lane] &= value[lane] == value[lanes + lane]
+    return usable, usable.sum()
+
+
+@njit(cache=True)
 def combine_estimates(values, lanes, results, offsets, most_undefined, means, variances, weights):
     """θ̂ and s² of every arm: the estimators weighted for the least bootstrap variance.
 
     Lane 0 is the data, the others are resamples; an estimate is undefined where the two halves of
     the lanes differ. An estimator is left out if it is undefined on the data or on more than the
     share `most_undefined` of the resamples, and one that never varies if there are others. The
-    covariance comes from the resamples on which all that are kept are defined. An arm of which
-    nothing is defined gets NaN.
+    covariance comes from the resamples on which all that are kept are defined; where these are
+    fewer than five for each estimator, those most often undefined are left out as well. An arm of
+    which nothing is defined gets NaN.
     """
     resamples = lanes - 1
     for a in range(len(means)):
@@ -113,25 +153,28 @@ def combine_estimates(values, lanes, results, offsets, most_undefined, means, va
         share = weights[offsets[a] : offsets[a + 1]]
         share[:] = 0.0
         means[a] = variances[a] = np.nan
-        kept = np.empty(len(slots), dtype=np.int64)
+        kept, missing = np.empty((2, len(slots)), dtype=np.int64)
         count = 0
         for i in range(len(slots)):
             value = values[slots[i]]
-            missing = 0
+            undefined = 0
             for lane in range(1, lanes):
-                missing += value[lane] != value[lanes + lane]
-            if value[0] == value[lanes] and missing <= most_undefined * resamples:
-                kept[count] = i
+                undefined += value[lane] != value[lanes + lane]
+            if value[0] == value[lanes] and undefined <= most_undefined * resamples:
+                kept[count], missing[count] = i, undefined
                 count += 1
         if count == 0:
             continue
-        usable = np.ones(lanes, dtype=np.bool_)
-        for i in range(count):
-            value = values[slots[kept[i]]]
-            for lane in range(1, lanes):
-                usable[lane] &= value[lane] == value[lanes + lane]
-        usable[0] = False
-        number = usable.sum()
+        usable, number = _usable_lanes(values, lanes, slots, kept, count)
+        while count > 1 and number < LANES_PER_ESTIMATOR * count:
+            worst = count - 1
+            for i in range(count):
+                if missing[i] > missing[worst]:
+                    worst = i
+            for i in range(worst, count - 1):
+                kept[i], missing[i] = kept[i + 1], missing[i + 1]
+            count -= 1
+            usable, number = _usable_lanes(values, lanes, slots, kept, count)
         centre = np.zeros(count)
         for i in range(count):
             value = values[slots[kept[i]]]

@@ -12,7 +12,13 @@ from dowise.errors import DowiseError
 from dowise.policies.tabular import Floats, IndexPolicy, means_of
 from dowise.problem import Problem
 
-__all__ = ["KLUCB", "bernoulli_upper_bound", "exploration_level", "kl_ucb_index"]
+__all__ = [
+    "KLUCB",
+    "bernoulli_upper_bound",
+    "checked_c",
+    "exploration_level",
+    "kl_ucb_index",
+]
 
 _STEPS = 100  # about six are needed
 _SMALL = 1e-15
@@ -55,6 +61,13 @@ def kl_ucb_index(
     return np.where(plays > 0, bernoulli_upper_bound(means_of(plays, totals), levels), inf)
 
 
+def checked_c(c: float) -> float:
+    """The factor of ln ln t, a number of at least 0."""
+    if not isinstance(c, Real) or isinstance(c, bool) or not c >= 0 or not isfinite(c):
+        raise DowiseError(f"c={c!r} must be a number of at least 0")
+    return float(c)
+
+
 class KLUCB(IndexPolicy):
     """KL-UCB (Garivier & Cappé 2011) on the problem's arms, one table per context.
 
@@ -68,9 +81,7 @@ class KLUCB(IndexPolicy):
 
     def __init__(self, problem: Problem, c: float = 3.0) -> None:
         super().__init__(problem)
-        if not isinstance(c, Real) or isinstance(c, bool) or not c >= 0 or not isfinite(c):
-            raise DowiseError(f"c={c!r} must be a number of at least 0")
-        self.c: float = float(c)
+        self.c = checked_c(c)
 
     def index(self, plays: NDArray[np.int64], totals: Floats) -> Floats:
         """The largest mean that the plays of each arm leave plausible."""

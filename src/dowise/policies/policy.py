@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from numbers import Integral
 from typing import Protocol
 
@@ -23,6 +24,7 @@ __all__ = [
     "BayesianPolicy",
     "Policy",
     "allowed_arms",
+    "checked_number",
     "checked_propensity_samples",
     "estimated_probabilities",
 ]
@@ -105,6 +107,13 @@ def estimated_probabilities(
 
 def checked_propensity_samples(number: int) -> int:
     """How many draws estimate the probabilities of a policy that has no formula for them."""
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < 0:
-        raise DowiseError(f"propensity_samples={number!r} must be a whole number, 0 or more")
+    return checked_number("propensity_samples", number, 0)
+
+
+def checked_number(name: str, number: int, least: int, most: float = inf) -> int:
+    """A whole number within limits, as an int; NumPy's are welcome."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+        raise DowiseError(f"{name}={number!r} must be a whole number, {least} or more")
+    if number > most:
+        raise DowiseError(f"{name}={number!r} must be at most {most:,}")
     return int(number)

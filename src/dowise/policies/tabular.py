@@ -54,7 +54,7 @@ class TabularPolicy:
         labels = problem.domains[problem.reward]
         worth = np.array([problem.reward_values[label] for label in labels])
         self._lowest, self._span = float(worth.min()), float(np.ptp(worth))
-        self._scaled: list[float] = ((worth - self._lowest) / self._span).tolist()
+        self._scaled = problem.scaled_rewards
         order = list(problem.domains)
         self._reward = order.index(problem.reward)
         self._context = [order.index(name) for name in problem.context]
@@ -86,9 +86,9 @@ class TabularPolicy:
         """
         return reward
 
-    def _table(self, context: Context) -> Table:
-        """What is known in this context; an empty table where it was never seen."""
-        return self.tables.get(self.problem.context_codes(context)) or self._empty()
+    def table(self, codes: tuple[int, ...]) -> Table:
+        """What is known in a context, given by positions; empty where it was never seen."""
+        return self.tables.get(codes) or self._empty()
 
     def _empty(self) -> Table:
         arms = len(self.problem.arms)
@@ -118,7 +118,10 @@ class IndexPolicy(TabularPolicy):
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
         """Play the allowed arm with the largest index."""
-        table, arms = self._table(context), allowed_arms(self.problem, allowed)
+        table, arms = (
+            self.table(self.problem.context_codes(context)),
+            allowed_arms(self.problem, allowed),
+        )
         index = self.index(table.plays, table.totals)
         chosen = int(arms[index[arms].argmax()])
         probabilities = np.zeros(len(self.problem.arms))

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import isfinite
 from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
-from dowise.policies.tabular import Floats, IndexPolicy, means_of
+from dowise.policies.tabular import Floats, IndexPolicy
 from dowise.problem import Problem
 
-__all__ = ["UCB", "ucb_index"]
-
-
-def ucb_index(
-    plays: NDArray[np.int64], totals: Floats, rounds: int | NDArray[np.int64], exploration: float
-) -> Floats:
-    """mean + √(c·ln t / n) for each arm, infinite where n = 0; c is `exploration`, t `rounds`."""
-    width = np.sqrt(exploration * np.log(np.maximum(rounds, 1)) / np.maximum(plays, 1))
-    return np.where(plays > 0, means_of(plays, totals) + width, inf)
+__all__ = ["UCB"]
 
 
 class UCB(IndexPolicy):
@@ -41,4 +33,8 @@ class UCB(IndexPolicy):
 
     def index(self, plays: NDArray[np.int64], totals: Floats) -> Floats:
         """The upper confidence bound of each arm."""
-        return ucb_index(plays, totals, int(plays.sum()), self.exploration)
+        from dowise.policies.kernels import ucb_index
+
+        index = np.empty(len(plays))
+        ucb_index(plays, totals, plays.sum(), self.exploration, index)
+        return index

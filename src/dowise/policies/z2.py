@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,13 @@ from dowise.belief.randomness import Random, generator
 from dowise.errors import DowiseError
 from dowise.identification.circuit import compile_circuit
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.kl_ucb import bernoulli_upper_bound, exploration_level
-from dowise.policies.policy import allowed_arms
+from dowise.policies.kl_ucb import bernoulli_upper_bound, checked_c, exploration_level
+from dowise.policies.policy import (
+    allowed_arms,
+    checked_number,
+    checked_propensity_samples,
+    estimated_probabilities,
+)
 from dowise.policies.records import Records
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
@@ -36,7 +42,6 @@ __all__ = ["Z2KLUCB", "Z2ThompsonSampling"]
 Floats = NDArray[np.float64]
 Codes = tuple[int, ...]
 
-_C = 3.0  # in f(t) = ln t + c ln ln t
 MOST_UNDEFINED = 0.1  # an estimator that is undefined on more of the resamples is left out
 
 
@@ -67,23 +72,20 @@ class _Z2Policy:
     def __init__(
         self, problem: Problem, resamples: int = 100, refresh: float = 0.0, seed: int = 0
     ) -> None:
-        if type(resamples) is bool or not isinstance(resamples, int) or resamples < 2:
-            raise DowiseError(f"resamples={resamples!r} must be a whole number of at least 2")
-        if not isinstance(refresh, int | float) or not 0 <= refresh < np.inf:
+        self.resamples = checked_number("resamples", resamples, 2, 100_000)
+        self.seed = checked_number("seed", seed, 0)
+        is_number = isinstance(refresh, Real) and not isinstance(refresh, bool)
+        if not is_number or not 0 <= refresh < np.inf:
             raise DowiseError(f"refresh={refresh!r} must be a share such as 0.05, or 0")
-        if type(seed) is bool or not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise DowiseError(f"seed={seed!r} must be a whole number, 0 or more")
         self.problem = problem
-        self.resamples, self.refresh, self.seed = resamples, refresh, seed
+        self.refresh = float(refresh)
         self.circuit = compile_circuit(problem)
-        worth = np.array(list(problem.reward_values.values()))
-        self._worth = (worth - worth.min()) / np.ptp(worth)
         names = problem.graph.variables
         self._reward = names.index(problem.reward)
         self._context = [names.index(name) for name in problem.context]
         strides = np.concatenate([tables.strides for tables in self.circuit.marginals])
         self._variables = np.flatnonzero(strides.any(axis=0))
-        self._values = np.empty((self.circuit.slots, 2 * (1 + resamples)))
+        self._values = np.empty((self.circuit.slots, 2 * (1 + self.resamples)))
         for slot, value in self.circuit.constants:
             self._values[slot] = value
         self._data: dict[Codes, _Data] = {}
@@ -102,7 +104,7 @@ class _Z2Policy:
                 )
         context = tuple(codes[self._context].tolist())
         data = self._data_of(context)
-        if data.records[position].add(codes, float(self._worth[codes[self._reward]])):
+        if data.records[position].add(codes, self.problem.scaled_rewards[codes[self._reward]]):
             data.stale.add(position)
 
     def pooled(self, context: Context = None) -> Pooled:
@@ -133,8 +135,8 @@ class _Z2Policy:
         place = 0
         for name, code in zip(self.problem.context, context, strict=True):
             place = place * len(self.problem.domains[name]) + code
-        what = (place * len(self.problem.arms) + arm) << 40 | int(records.settled.sum())
-        return np.random.Generator(np.random.Philox(key=[self.seed, what % 2**64]))
+        which = (place, arm, int(records.settled.sum()))
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=which))
 
     def _combined(self, data: _Data) -> Pooled:
         from dowise.identification.kernels import fill_marginals, run_circuit
@@ -171,8 +173,21 @@ class Z2ThompsonSampling(_Z2Policy):
     of bootstrap samples, `seed` theirs. With `refresh` = 0.05 an arm's data are resampled, and
     weights computed anew, only when they have grown by 5 %.
 
-    Applies to graphs with bidirected edges too. Needs every variable that the estimators use.
+    As for `ts`, `decision.probabilities` are estimated from `propensity_samples` draws, and None
+    with 0. Applies to graphs with bidirected edges too. Needs every variable that the estimators
+    use.
     """
+
+    def __init__(
+        self,
+        problem: Problem,
+        resamples: int = 100,
+        refresh: float = 0.0,
+        seed: int = 0,
+        propensity_samples: int = 0,
+    ) -> None:
+        super().__init__(problem, resamples, refresh, seed)
+        self.propensity_samples = checked_propensity_samples(propensity_samples)
 
     def decide(
         self,
@@ -187,9 +202,15 @@ class Z2ThompsonSampling(_Z2Policy):
         alpha, beta = self._betas(pooled, self._data_of(codes))
         drawn = source.beta(alpha, beta)
         chosen = int(arms[drawn[arms].argmax()])
-        figures = Figures({"mean": pooled.means, "variance": pooled.variances, "draw": drawn}, {})
+        figures = {"means": pooled.means, "variances": pooled.variances, "index": drawn}
         reason = "the best arm by one draw from what all arms' data say of each"
-        return Decision(self.problem.arms[chosen], None, reason, figures)
+        if not self.propensity_samples:
+            return Decision(self.problem.arms[chosen], None, reason, Figures(figures, {}))
+        size = (self.propensity_samples, len(arms))
+        winners = source.beta(alpha[arms], beta[arms], size).argmax(axis=1)
+        probabilities = estimated_probabilities(self.problem, arms, winners, chosen)
+        behind = Figures({**figures, "best": probabilities, "samples": self.propensity_samples}, {})
+        return Decision(self.problem.arms[chosen], probabilities, reason, behind)
 
     def _betas(self, pooled: Pooled, data: _Data) -> tuple[Floats, Floats]:
         won = np.array([records.reward for records in data.records])
@@ -207,9 +228,20 @@ class Z2KLUCB(_Z2Policy):
     """z²-kl-UCB: kl-UCB with the effective number of plays θ̂(1 − θ̂)/s² in place of the number.
 
     Each arm is played once first. t is the sum of the effective numbers, and the index the largest
-    μ with kl(θ̂, μ) ≤ f(t)/n, f(t) = ln t + 3 ln ln t. Where θ̂ or s² is degenerate, the arm's own
-    mean and number stand in. Options as for z²-TS.
+    μ with kl(θ̂, μ) ≤ f(t)/n, f(t) = ln t + c ln ln t. Where θ̂ or s² is degenerate, the arm's own
+    mean and number stand in. Other options as for z²-TS.
     """
+
+    def __init__(
+        self,
+        problem: Problem,
+        resamples: int = 100,
+        refresh: float = 0.0,
+        seed: int = 0,
+        c: float = 3.0,
+    ) -> None:
+        super().__init__(problem, resamples, refresh, seed)
+        self.c = checked_c(c)
 
     def decide(
         self,
@@ -225,12 +257,12 @@ class Z2KLUCB(_Z2Policy):
         new = arms[played[arms] == 0]
         if len(new):
             return self._decision(int(new[0]), "not played in this context yet", Figures({}, {}))
-        pooled = self._pooled(codes)
-        means, counts = self._effective(pooled, data)
-        level = exploration_level(counts.sum(), _C)
-        index = bernoulli_upper_bound(means, level / counts)
+        means, counts = self._effective(self._pooled(codes), data)
+        level, known = exploration_level(counts.sum(), self.c), counts > 0
+        index = np.full(len(counts), np.inf)
+        index[known] = bernoulli_upper_bound(means[known], level / counts[known])
         chosen = int(arms[index[arms].argmax()])
-        figures = Figures({"mean": means, "plays": counts, "index": index}, {})
+        figures = Figures({"means": means, "counts": counts, "index": index}, {})
         reason = (
             f"the largest upper confidence bound, {index[chosen]:.3f}, from {counts[chosen]:.0f} "
             "effective plays"

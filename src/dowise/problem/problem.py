@@ -93,6 +93,13 @@ class Problem(Frozen):
         """The variables that can be set, sorted by name."""
         return tuple(name for name in self.projected.variables if name != self.reward)
 
+    @property
+    def scaled_rewards(self) -> tuple[float, ...]:
+        """What each value of the reward is worth, scaled so that the worst is 0 and the best 1."""
+        worth = self.reward_values.values()
+        lowest, span = min(worth), max(worth) - min(worth)
+        return tuple((value - lowest) / span for value in worth)
+
     def role(self, name: str) -> Role:
         """The role of a variable."""
         self._known(name, "variable")
@@ -161,6 +168,11 @@ class Problem(Frozen):
                 f"{', '.join(self.context)}"
             )
         return codes
+
+    def context_labels(self, codes: Iterable[int]) -> dict[str, str]:
+        """The context with these positions, the way back from `context_codes`."""
+        pairs = zip(self.context, codes, strict=True)
+        return {name: self.domains[name][code] for name, code in pairs}
 
     def save(self, path: str | Path) -> None:
         """Write the problem file (TOML) that `load_problem` reads back."""

@@ -264,18 +264,12 @@ def _contexts(problem: Problem) -> Iterator[dict[str, str]]:
         yield dict(zip(problem.context, labels, strict=True))
 
 
-def _scaled_worth(belief: Belief) -> NDArray[np.float64]:
-    worth = belief.rewards.worth
-    scaled: NDArray[np.float64] = (worth - worth.min()) / np.ptp(worth)
-    return scaled
-
-
 def _estimate(belief: Belief, drawn: NDArray[np.float32]) -> Estimate:
-    return estimate_from_draws(drawn, _scaled_worth(belief))
+    return estimate_from_draws(drawn, np.array(belief.problem.scaled_rewards))
 
 
 def _winners(belief: Belief, drawn: NDArray[np.float32]) -> NDArray[np.int64]:
-    worth = _scaled_worth(belief)
+    worth = np.array(belief.problem.scaled_rewards)
     winners: NDArray[np.int64] = np.einsum("avs,v->as", drawn, worth[1:] - worth[0]).argmax(axis=0)
     return winners
 

@@ -1,0 +1,116 @@
+"""One trial: a policy plays T rounds in a world, and what each round cost is written down.
+
+Everything random is keyed by (seed, trial, purpose): the world, its contexts, the uniforms that
+drive outcomes, and the policy's own draws. So within a trial every policy faces the same world and
+the same contexts, and the same arm in the same round has the same outcome; and no trial depends on
+any other, on their order, or on who runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.environments import Environment, make_environment
+from dowise.policies import Policy
+from dowise.policies.policy import BayesianPolicy
+from dowise.problem import Intervention, Problem
+from dowise.simulation.loops import compiled_loop
+
+__all__ = ["Trial", "make_world", "play", "run_trial"]
+
+Factory = Callable[[Problem], Policy]
+Integers = NDArray[np.int64]
+
+
+class Purpose(IntEnum):
+    """What a stream of random numbers is for."""
+
+    WORLD = 0
+    CONTEXTS = 1
+    OUTCOMES = 2
+    POLICY = 3
+    RECORDS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Of every round which arm was played, by its position, and what it cost in expectation."""
+
+    problem: Problem
+    arms: Integers
+    regrets: NDArray[np.float64]
+
+
+def stream(seed: int, trial: int, purpose: Purpose) -> np.random.Generator:
+    """The random numbers of one trial for one purpose."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(trial, purpose)))
+
+
+def make_world(problem: str | Problem, seed: int, trial: int) -> Environment:
+    """The world of a trial, the same for every policy."""
+    return make_environment(problem, stream(seed, trial, Purpose.WORLD))
+
+
+def run_trial(
+    world: Environment, make: Factory, horizon: int, seed: int, trial: int, observational: int = 0
+) -> Trial:
+    """Let a fresh policy play in a world, after so many observational records."""
+    policy = make(world.problem)
+    _warm_up(policy, world, observational, stream(seed, trial, Purpose.RECORDS))
+    contexts = world.draw_contexts(horizon, stream(seed, trial, Purpose.CONTEXTS))
+    kinds, numbers = _distinct(contexts)
+    known: list[tuple[int, ...]] = [tuple(row) for row in kinds.tolist()]
+    outcomes = stream(seed, trial, Purpose.OUTCOMES)
+    own = stream(seed, trial, Purpose.POLICY)
+    loop = compiled_loop(policy) or play
+    chosen = loop(policy, world, known, numbers, outcomes, own)
+    means = np.array([world.means(world.problem.context_labels(codes)) for codes in known])
+    regrets = (means.max(axis=1, keepdims=True) - means)[numbers, chosen]
+    return Trial(world.problem, chosen, regrets)
+
+
+def play(
+    policy: Policy,
+    world: Environment,
+    known: list[tuple[int, ...]],
+    numbers: Integers,
+    outcomes: np.random.Generator,
+    own: np.random.Generator,
+) -> Integers:
+    """Round by round, through `decide` and `observe`: numbers[t] is the context of round t."""
+    contexts = [world.problem.context_labels(codes) for codes in known]
+    chosen = np.empty(len(numbers), dtype=np.int64)
+    for t, number in enumerate(numbers.tolist()):
+        context = contexts[number]
+        arm = policy.decide(context, own).arm
+        policy.observe(arm, world.play(arm, context, outcomes))
+        chosen[t] = world.problem.arm_index(arm)
+    return chosen
+
+
+def _distinct(contexts: Integers) -> tuple[Integers, Integers]:
+    """The different contexts, and which of them each round has."""
+    if not contexts.shape[1]:  # without context variables there is one context, ()
+        return contexts[:1], np.zeros(len(contexts), dtype=np.int64)
+    kinds, numbers = np.unique(contexts, axis=0, return_inverse=True)
+    return kinds, numbers.ravel()
+
+
+def _warm_up(policy: Policy, world: Environment, records: int, rng: np.random.Generator) -> None:
+    """Show the policy what the world does by itself, as far as the policy can use it.
+
+    A policy that knows arms only by their own rewards learns from do() only if that is an arm.
+    """
+    nothing = Intervention()
+    usable = isinstance(policy, BayesianPolicy) or nothing in world.problem.arms
+    for _ in range(records):
+        record = world.play(nothing, world.draw_context(rng), rng)
+        if isinstance(policy, BayesianPolicy):
+            policy.belief.update(nothing, record)
+        elif usable:
+            policy.observe(nothing, record)
