@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dowise.problem import Intervention as Intervention
     from dowise.problem import Problem as Problem
     from dowise.problem import load_problem as load_problem
+    from dowise.simulation import simulate as simulate
 
 _HOME = {
     "Belief": "dowise.belief",
@@ -37,6 +38,7 @@ _HOME = {
     "make_environment": "dowise.environments",
     "make_policy": "dowise.policies",
     "register_policy": "dowise.policies",
+    "simulate": "dowise.simulation",
 }
 
 __all__ = [*_HOME, "__version__"]

@@ -17,7 +17,7 @@ from dowise.errors import DowiseError, suggestion
 from dowise.policies.policy import Policy
 from dowise.problem import Problem
 
-__all__ = ["make_policy", "policy_names", "register_policy"]
+__all__ = ["make_policy", "policy_factory", "policy_names", "register_policy"]
 
 Factory = TypeVar("Factory", bound=Callable[..., Policy])
 
@@ -55,23 +55,28 @@ def register_policy(name: str) -> Callable[[Factory], Factory]:
     return register
 
 
-def make_policy(name: str, problem: Problem, **options: Any) -> Policy:
-    """A fresh policy of this name for a problem, with the policy's own options."""
+def policy_factory(name: str) -> Callable[..., Policy]:
+    """What makes policies of this name."""
     if name not in policy_names():
         raise DowiseError(
             f"unknown policy {name!r}{suggestion(str(name), policy_names())}: "
             f"there are {', '.join(policy_names())}"
         )
+    if name in _OWN:
+        return _OWN[name]
+    module, attribute = _BUILTIN[name]
+    factory: Callable[..., Policy] = getattr(importlib.import_module(module), attribute)
+    return factory
+
+
+def make_policy(name: str, problem: Problem, **options: Any) -> Policy:
+    """A fresh policy of this name for a problem, with the policy's own options."""
+    factory = policy_factory(name)
     if not isinstance(problem, Problem):
         raise DowiseError(
             f"a policy decides in a Problem, not in a {type(problem).__name__}: "
             "make one with Problem(graph, reward) or load_problem(name)"
         )
-    if name in _OWN:
-        factory = _OWN[name]
-    else:
-        module, attribute = _BUILTIN[name]
-        factory = getattr(importlib.import_module(module), attribute)
     parameters = inspect.signature(factory).parameters
     takes_any = any(x.kind is x.VAR_KEYWORD for x in parameters.values())
     known = [x for x in parameters if x != "problem"]

@@ -78,6 +78,11 @@ def parse_problem(text: str, folder: Path = Path()) -> Problem:
 
 def save_problem(problem: Problem, path: str | Path) -> None:
     """Write the problem file that `load_problem` reads back."""
+    write_file(path, problem_text(problem))
+
+
+def problem_text(problem: Problem) -> str:
+    """The problem as the text of a problem file."""
     lines = [
         f"{key} = {_toml(value)}"
         for key, value in (("name", problem.name), ("description", problem.description))
@@ -96,7 +101,7 @@ def save_problem(problem: Problem, path: str | Path) -> None:
     lines += [f"{_toml(name)} = {_toml(labels)}" for name, labels in problem.domains.items()]
     lines += ["", "[reward_values]"]
     lines += [f"{_toml(label)} = {value!r}" for label, value in problem.reward_values.items()]
-    write_file(path, "\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
 
 
 def _build(page: dict[str, Any], folder: Path) -> Problem:

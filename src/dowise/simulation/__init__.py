@@ -1,5 +1,7 @@
 """Policies on known worlds: what they may cost, and what they do cost."""
 
 from dowise.simulation.bounds import Bounds, bounds
+from dowise.simulation.result import Result
+from dowise.simulation.simulate import simulate
 
-__all__ = ["Bounds", "bounds"]
+__all__ = ["Bounds", "Result", "bounds", "simulate"]

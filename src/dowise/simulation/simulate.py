@@ -1,0 +1,218 @@
+"""Races: problems × policies × trials, on any number of workers, resumable, the same bits always.
+
+>>> result = simulate(["task1"], ["ts", "ucb"], horizon=50, trials=4, seed=0)
+>>> result.frame().columns.tolist()
+['problem', 'policy', 'trial', 'round', 'regret', 'arm']
+>>> len(result.frame())
+400
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dowise
+from dowise.errors import DowiseError
+from dowise.policies import Policy
+from dowise.policies.registry import policy_factory
+from dowise.problem import Problem, load_problem
+from dowise.problem.files import problem_text
+from dowise.simulation.result import Result
+from dowise.simulation.store import Job, Rounds, Store
+from dowise.simulation.trial import make_world, run_trial
+from dowise.simulation.workers import run_everywhere
+
+__all__ = ["simulate"]
+
+TRIALS_PER_JOB = 10
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Race:
+    """Everything that decides what comes out: the same race gives the same bits."""
+
+    problems: Mapping[str, str | Problem]
+    policies: Mapping[str, Callable[..., Policy]]
+    options: Mapping[str, Mapping[str, Any]]
+    horizon: int
+    trials: int
+    seed: int
+    every: int
+    observational: int
+
+    def spec(self) -> dict[str, Any]:
+        """For the manifest: the problems as they are, policies with their options."""
+        return {
+            "problems": {
+                label: problem if isinstance(problem, str) else problem_text(problem)
+                for label, problem in self.problems.items()
+            },
+            "policies": {
+                label: {name: repr(value) for name, value in self.options.get(label, {}).items()}
+                for label in self.policies
+            },
+            "horizon": self.horizon,
+            "trials": self.trials,
+            "seed": self.seed,
+            "every": self.every,
+            "observational": self.observational,
+        }
+
+    def jobs(self) -> list[Job]:
+        """Some trials each; the first trials of all policies come first."""
+        return [
+            Job(problem, policy, first, min(first + TRIALS_PER_JOB, self.trials) - 1)
+            for problem in self.problems
+            for first in range(0, self.trials, TRIALS_PER_JOB)
+            for policy in self.policies
+        ]
+
+    def run(self, job: Job) -> Rounds:
+        """Play the trials of one job."""
+        problem = self.problems[job.problem]
+        make = partial(self.policies[job.policy], **self.options.get(job.policy, {}))
+        kept = np.arange(self.every, self.horizon + 1, self.every, dtype=np.int32)
+        if not len(kept) or kept[-1] != self.horizon:
+            kept = np.append(kept, np.int32(self.horizon))
+        found = Rounds(list(range(job.first, job.last + 1)), kept, [], [])
+        for trial in found.trials:
+            world = make_world(problem, self.seed, trial)
+            played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
+            found.regrets.append(played.regrets.cumsum()[kept - 1])
+            names = [str(arm) for arm in world.problem.arms]
+            found.arms.append([names[i] for i in played.arms[kept - 1].tolist()])
+        return found
+
+
+def simulate(
+    problems: Iterable[str | Problem],
+    policies: Iterable[str | Callable[..., Policy]],
+    horizon: int = 1000,
+    trials: int = 100,
+    seed: int = 0,
+    workers: int = 1,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    out: str | Path | None = None,
+    every: int = 1,
+    observational: int = 0,
+    cluster: str | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Result:
+    """Race policies on problems: `trials` worlds each, with CPTs drawn afresh from Dirichlet(1).
+
+    Problems are names ("task1", "chordal-15-0.2": a random graph for every trial), paths of problem
+    files or Problems; policies are names or what makes one from a problem. `options` has those of a
+    policy by its name. Within a trial all policies face the same world and the same contexts, so
+    differences are paired. `observational` records of what the world does by itself are shown to
+    every policy first. `every` keeps each so-manieth round only, and the last.
+
+    With `out` the results live in that folder, job by job as they finish; the same call goes on
+    with a run that was stopped, and any other is refused. `workers` are processes on this machine;
+    `cluster` is the address of a Dask scheduler instead. The results are the same bits for any
+    number of workers.
+    """
+    race = _checked_race(
+        problems, policies, horizon, trials, seed, options or {}, every, observational
+    )
+    _check_number("workers", workers, 1)
+    path = Path(tempfile.mkdtemp(prefix="dowise-")) / "run" if out is None else Path(out)
+    store = Store(path)
+    jobs = race.jobs()
+    result = Result(store, jobs)
+    if out is None:  # a folder that nobody named goes with the result
+        weakref.finalize(result, shutil.rmtree, path.parent, ignore_errors=True)
+    store.open(race.spec(), dowise.__version__)
+    waiting = [job for job in jobs if not store.is_done(job)]
+    done = len(jobs) - len(waiting)
+    progress(done, len(jobs))
+    for job, found in run_everywhere(race.run, waiting, workers, cluster):
+        store.write(job, found)
+        done += 1
+        progress(done, len(jobs))
+    return result
+
+
+def _checked_race(
+    problems: Iterable[str | Problem],
+    policies: Iterable[str | Callable[..., Policy]],
+    horizon: int,
+    trials: int,
+    seed: int,
+    options: Mapping[str, Mapping[str, Any]],
+    every: int,
+    observational: int,
+) -> Race:
+    for name, number, least in (
+        ("horizon", horizon, 1), ("trials", trials, 1), ("every", every, 1), ("seed", seed, 0),
+        ("observational", observational, 0),
+    ):  # fmt: skip
+        _check_number(name, number, least)
+    if isinstance(problems, str | Problem) or isinstance(policies, str):
+        raise DowiseError('give lists: simulate(["task1"], ["ids", "ts"], …)')
+    raced = dict(_labelled_problems(problems))
+    makers = dict(_labelled_policies(policies))
+    if not raced or not makers:
+        raise DowiseError("name at least one problem and one policy")
+    for label in options:
+        if label not in makers:
+            raise DowiseError(f"options for {label!r}, which is not among the policies")
+    race = Race(raced, makers, options, horizon, trials, seed, every, observational)
+    for label in makers:  # whatever is wrong with an option shows here, before anything is run
+        for problem in raced.values():
+            if isinstance(problem, Problem):
+                makers[label](problem, **options.get(label, {}))
+    return race
+
+
+def _labelled_problems(
+    problems: Iterable[str | Problem],
+) -> Iterator[tuple[str, str | Problem]]:
+    seen: set[str] = set()
+    for given in problems:
+        problem: str | Problem
+        if isinstance(given, str) and given.startswith("chordal-"):
+            label, problem = given, given
+            make_world(given, 0, 0)  # a name that makes no sense is refused here
+        else:
+            problem = load_problem(given) if isinstance(given, str | Path) else given
+            if not isinstance(problem, Problem):
+                raise DowiseError(f"{given!r} is no problem: give a name, a path or a Problem")
+            label = problem.name or f"problem {len(seen) + 1}"
+        if label in seen:
+            raise DowiseError(f"two problems are called {label!r}: give them different names")
+        seen.add(label)
+        yield label, problem
+
+
+def _labelled_policies(
+    policies: Iterable[str | Callable[..., Policy]],
+) -> Iterator[tuple[str, Callable[..., Policy]]]:
+    seen: set[str] = set()
+    for given in policies:
+        if isinstance(given, str):
+            label, factory = given, policy_factory(given)
+        elif callable(given):
+            label, factory = getattr(given, "__name__", repr(given)), given
+        else:
+            raise DowiseError(f"{given!r} is no policy: give a name, or what makes one")
+        if label in seen:
+            raise DowiseError(f"two policies are called {label!r}: name each once")
+        seen.add(label)
+        yield label, factory
+
+
+def _check_number(name: str, number: int, least: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+        raise DowiseError(f"{name}={number!r} must be a whole number of at least {least}")

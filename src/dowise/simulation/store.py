@@ -1,0 +1,157 @@
+"""A run on disk: `manifest.json` says what it is, `results/` has a Parquet file for each job done.
+
+A job is some trials of one policy on one problem. Its file is written under another name and then
+renamed, so a file is there whole or not at all; a run that was killed goes on with the jobs whose
+files are missing. The columns are problem, policy, trial, round (from 1), regret (cumulative) and
+arm; problem, policy and arm are dictionary-encoded texts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.errors import DowiseError, import_extra
+
+__all__ = ["Job", "Rounds", "Store"]
+
+MANIFEST = "manifest.json"
+RESULTS = "results"
+
+
+@dataclass(frozen=True, order=True)
+class Job:
+    """Trials `first` to `last` of one policy on one problem, by their names in the run."""
+
+    problem: str
+    policy: str
+    first: int
+    last: int
+
+    @property
+    def file(self) -> str:
+        """The name of its Parquet file."""
+        problem, policy = (quote(name, safe="") for name in (self.problem, self.policy))
+        return f"{problem}+{policy}+{self.first:06}-{self.last:06}.parquet"
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """What a job found: for each trial kept rounds, cumulative regrets, and arms as texts."""
+
+    trials: list[int]
+    rounds: NDArray[np.int32]
+    regrets: list[NDArray[np.float64]]
+    arms: list[list[str]]
+
+
+class Store:
+    """A run directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self, spec: Mapping[str, Any], version: str) -> None:
+        """Start the run, or go on with one of the same manifest; refuse any other."""
+        wanted = json.loads(json.dumps(spec))
+        there = self.path / MANIFEST
+        if there.exists():
+            found = self.spec()
+            differing = sorted(
+                key for key in {*wanted, *found} if wanted.get(key) != found.get(key)
+            )
+            if differing:
+                key = differing[0]
+                raise DowiseError(
+                    f"{self.path} has another run: its {key} is {found.get(key)!r}, not "
+                    f"{wanted.get(key)!r}; name another folder with --out, or remove this one"
+                )
+            return
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise DowiseError(
+                f"{self.path} is there already, and no run of ours: name a new folder"
+            )
+        (self.path / RESULTS).mkdir(parents=True)
+        manifest = {
+            "spec": wanted,
+            "dowise": version,
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": {
+                "python": platform.python_version(),
+                "system": platform.system(),
+                "processor": platform.machine(),
+                "cores": os.cpu_count(),
+            },
+        }
+        _write(there, json.dumps(manifest, indent=2, ensure_ascii=False).encode() + b"\n")
+
+    def spec(self) -> dict[str, Any]:
+        """What is run, from the manifest."""
+        try:
+            manifest = json.loads((self.path / MANIFEST).read_text("utf-8"))
+            spec: dict[str, Any] = manifest["spec"]
+        except FileNotFoundError:
+            raise DowiseError(f"{self.path} is no run: it has no {MANIFEST}") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DowiseError(f"{self.path / MANIFEST} can't be read: {error}") from None
+        return spec
+
+    def is_done(self, job: Job) -> bool:
+        """Whether the job's file is there."""
+        return (self.path / RESULTS / job.file).exists()
+
+    def write(self, job: Job, found: Rounds) -> None:
+        """Keep what a job found."""
+        pyarrow = import_extra("pyarrow", "simulate", "results on disk")
+        parquet = import_extra("pyarrow.parquet", "simulate", "results on disk")
+        kept, trials = len(found.rounds), len(found.trials)
+
+        def repeated(text: str) -> Any:
+            zeros = pyarrow.array(np.zeros(kept * trials, np.int32))
+            return pyarrow.DictionaryArray.from_arrays(zeros, pyarrow.array([text]))
+
+        table = pyarrow.table(
+            {
+                "problem": repeated(job.problem),
+                "policy": repeated(job.policy),
+                "trial": np.repeat(np.array(found.trials, np.int32), kept),
+                "round": np.tile(found.rounds, trials),
+                "regret": np.concatenate(found.regrets),
+                "arm": pyarrow.array(
+                    [arm for trial in found.arms for arm in trial]
+                ).dictionary_encode(),
+            }
+        )
+        sink = pyarrow.BufferOutputStream()
+        parquet.write_table(table, sink, compression="zstd")
+        _write(self.path / RESULTS / job.file, sink.getvalue().to_pybytes())
+
+    def table(self, jobs: Iterable[Job], columns: list[str] | None = None) -> Any:
+        """The results of these jobs, in their order, as one Arrow table."""
+        pyarrow = import_extra("pyarrow", "simulate", "results on disk")
+        parquet = import_extra("pyarrow.parquet", "simulate", "results on disk")
+        parts = [
+            parquet.read_table(self.path / RESULTS / job.file, columns=columns)
+            for job in jobs
+            if self.is_done(job)
+        ]
+        if not parts:
+            raise DowiseError(f"{self.path} has no results yet")
+        return pyarrow.concat_tables(parts).unify_dictionaries()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_bytes(content)
+    draft.replace(path)

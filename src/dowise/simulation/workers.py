@@ -1,0 +1,60 @@
+"""Who does the jobs: this process, worker processes on this machine, or a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from dowise.errors import DowiseError, import_extra
+
+__all__ = ["run_everywhere"]
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+def run_everywhere(
+    run: Callable[[Item], Found], items: Iterable[Item], workers: int, cluster: str | None
+) -> Iterator[tuple[Item, Found]]:
+    """Each item with what `run` makes of it, as they finish."""
+    jobs = list(items)
+    if not jobs:
+        return iter(())
+    if cluster is not None:
+        return _on_cluster(run, jobs, cluster)
+    if workers == 1:
+        return ((job, run(job)) for job in jobs)
+    return _in_processes(run, jobs, workers)
+
+
+def _in_processes(
+    run: Callable[[Item], Found], jobs: list[Item], workers: int
+) -> Iterator[tuple[Item, Found]]:
+    joblib = import_extra("joblib", "simulate", "more than one worker")
+    pairs = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(
+        joblib.delayed(_with_item)(run, job) for job in jobs
+    )
+    try:
+        yield from pairs
+    finally:
+        pairs.close()
+
+
+def _with_item(run: Callable[[Item], Found], item: Item) -> tuple[Item, Found]:
+    return item, run(item)
+
+
+def _on_cluster(
+    run: Callable[[Item], Found], jobs: list[Item], address: str
+) -> Iterator[tuple[Item, Found]]:
+    distributed = import_extra("distributed", "cluster", "a Dask cluster")
+    try:
+        client = distributed.Client(address, timeout="10s")
+    except (OSError, ValueError, TimeoutError) as error:
+        raise DowiseError(f"no Dask scheduler answers at {address}: {error}") from None
+    with client:
+        futures = client.map(run, jobs, pure=False, retries=3)
+        place = {future.key: job for future, job in zip(futures, jobs, strict=True)}
+        for future in distributed.as_completed(futures):
+            yield place[future.key], future.result()
+            future.release()
