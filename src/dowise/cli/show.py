@@ -16,9 +16,21 @@ from dowise.problem import Problem
 from dowise.problem.explain import why_others_are_out
 
 if TYPE_CHECKING:
-    from dowise.simulation import Bounds
+    from pathlib import Path
 
-__all__ = ["show_arms", "show_bounds", "show_estimators", "show_problems", "tracked"]
+    from dowise.simulation import Bounds, Result
+    from dowise.simulation.reproduce import Reproduction
+
+__all__ = [
+    "final_table",
+    "show_arms",
+    "show_bounds",
+    "show_estimators",
+    "show_problems",
+    "show_race",
+    "show_reproduction",
+    "tracked",
+]
 
 # Nobody reads more rows than this on a terminal; --json has them all.
 _MOST_ROWS = 40
@@ -191,6 +203,70 @@ def _what_intervals_say(found: Bounds) -> str:
         f"{rounds:,} rounds; {gamma} Before anything was seen the lower bound on some arm's gain "
         f"is positive {some}, that of every arm {every}."
     )
+
+
+def final_table(result: Result) -> list[dict[str, Any]]:
+    """The mean final regret of each policy on each problem, with its standard error."""
+    from dowise.simulation.analysis import spread_of
+
+    final, rows = result.final(), []
+    for problem in dict.fromkeys(final.index.get_level_values("problem")):
+        for policy in final.columns:
+            found = spread_of(final.loc[problem][policy])
+            rows.append(
+                {
+                    "problem": problem,
+                    "policy": policy,
+                    "regret": found.mean,
+                    "standard_error": found.error,
+                    "trials": found.trials,
+                }
+            )
+    return rows
+
+
+def show_race(result: Result, out: Path | None) -> None:
+    """Final regrets of every policy on every problem."""
+    rows = final_table(result)
+    _print_table(
+        _console(),
+        ("problem", "policy", "final regret", "standard error", "trials"),
+        [
+            (row["problem"], row["policy"], f"{row['regret']:.2f}",
+             f"{row['standard_error']:.2f}", f"{row['trials']:,}")
+            for row in rows
+        ],
+        right=("final regret", "standard error", "trials"),
+    )  # fmt: skip
+    if out is not None:
+        _console().print(f"\nThe results are in {out}", soft_wrap=True)
+
+
+def show_reproduction(found: Reproduction) -> None:
+    """Final regrets panel by panel, which claims hold, and where the report is."""
+    console = _console()
+    policies = list(next(iter(found.finals.values())))
+    console.print("Final regret", style="bold")
+    _print_table(
+        console,
+        ("panel", *policies),
+        [
+            (
+                name,
+                *(f"{finals[policy].mean:.1f} ±{finals[policy].error:.1f}" for policy in policies),
+            )
+            for name, finals in found.finals.items()
+        ],
+        right=tuple(policies),
+    )
+    made = [claim for claims in found.claims.values() for claim in claims]
+    console.print(
+        f"\nOf {len(made)} claims of the paper "
+        f"{sum(claim.verdict == 'holds' for claim in made)} hold, "
+        f"{sum(claim.verdict == 'does not hold' for claim in made)} do not, and "
+        f"{sum(claim.verdict == 'not shown' for claim in made)} are not shown by so many trials."
+    )
+    console.print(f"The report is {found.path / 'report.html'}", soft_wrap=True)
 
 
 def tracked(items: Iterable[Any], what: str) -> Iterable[Any]:

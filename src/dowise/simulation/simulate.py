@@ -37,6 +37,7 @@ __all__ = ["simulate"]
 TRIALS_PER_JOB = 10
 
 Progress = Callable[[int, int], None]
+Entrant = str | tuple[str, str] | Callable[..., Policy]
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Race:
 
 def simulate(
     problems: Iterable[str | Problem],
-    policies: Iterable[str | Callable[..., Policy]],
+    policies: Iterable[Entrant],
     horizon: int = 1000,
     trials: int = 100,
     seed: int = 0,
@@ -113,8 +114,8 @@ def simulate(
     """Race policies on problems: `trials` worlds each, with CPTs drawn afresh from Dirichlet(1).
 
     Problems are names ("task1", "chordal-15-0.2": a random graph for every trial), paths of problem
-    files or Problems; policies are names or what makes one from a problem. `options` has those of a
-    policy by its name. Within a trial all policies face the same world and the same contexts, so
+    files or Problems; policies are names, pairs (name in this race, name of the policy), or what
+    makes one from a problem. `options` has those of a policy by its name in the race. Within a trial all policies face the same world and the same contexts, so
     differences are paired. `observational` records of what the world does by itself are shown to
     every policy first. `every` keeps each so-manieth round only, and the last.
 
@@ -146,7 +147,7 @@ def simulate(
 
 def _checked_race(
     problems: Iterable[str | Problem],
-    policies: Iterable[str | Callable[..., Policy]],
+    policies: Iterable[Entrant],
     horizon: int,
     trials: int,
     seed: int,
@@ -197,11 +198,13 @@ def _labelled_problems(
 
 
 def _labelled_policies(
-    policies: Iterable[str | Callable[..., Policy]],
+    policies: Iterable[Entrant],
 ) -> Iterator[tuple[str, Callable[..., Policy]]]:
     seen: set[str] = set()
     for given in policies:
-        if isinstance(given, str):
+        if isinstance(given, tuple):
+            label, factory = given[0], policy_factory(given[1])
+        elif isinstance(given, str):
             label, factory = given, policy_factory(given)
         elif callable(given):
             label, factory = getattr(given, "__name__", repr(given)), given

@@ -1,0 +1,52 @@
+"""How far a long command is: a bar on a terminal, now and then a line elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+__all__ = ["shown_progress"]
+
+_PAUSE = 20.0  # seconds between two lines of a plain log
+
+
+@contextmanager
+def shown_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A function (what, done, total) that shows progress on stderr."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _plain(console)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+               TimeRemainingColumn())  # fmt: skip
+    with Progress(*columns, console=console) as bars:
+        tasks = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done)
+
+        yield show
+
+
+def _plain(console: Console) -> Callable[[str, int, int], None]:
+    started: dict[str, tuple[float, int]] = {}
+    last = {"said": monotonic()}
+
+    def show(what: str, done: int, total: int) -> None:
+        now = monotonic()
+        began, first = started.setdefault(what, (now, done))
+        if done < total and now - last["said"] < _PAUSE:
+            return
+        last["said"] = now
+        left = ""
+        if first < done < total:
+            left = f", about {(now - began) / (done - first) * (total - done):.0f} s left"
+        console.print(f"{what}: {done} of {total} jobs done{left}", highlight=False)
+
+    return show

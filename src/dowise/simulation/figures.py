@@ -1,0 +1,81 @@
+"""Regret curves as a picture: numbers first (`analysis.Curve`), drawing second.
+
+Legible in print and in colour-blind vision: the palette of Okabe & Ito (2008), and each policy has
+its own dashes as well; the name stands at the end of its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from dowise.errors import import_extra
+from dowise.simulation.analysis import Curve
+
+__all__ = ["draw_curves"]
+
+_INK = "#333333"
+_STYLES: dict[str, tuple[str, Any]] = {
+    "ids": ("#0072B2", "-"),
+    "ts": ("#D55E00", (0, (6, 2))),
+    "z2-ts": ("#009E73", (0, (4, 1, 1, 1))),
+    "z2-kl-ucb": ("#56B4E9", (0, (1, 1))),
+    "bernoulli-ts": ("#CC79A7", (0, (3, 1, 1, 1, 1, 1))),
+    "kl-ucb": ("#E69F00", (0, (2, 2))),
+    "ucb": ("#000000", (0, (1, 2))),
+}
+_OTHERS = [("#999999", "-"), ("#F0E442", "--"), ("#999999", ":")]
+
+
+def draw_curves(
+    curves: Sequence[Curve], title: str, paths: Sequence[Path], band: Literal["se", "sd"] = "se"
+) -> None:
+    """Mean cumulative regret with bands, to each of the files (.png, .pdf, .svg)."""
+    figure_module = import_extra("matplotlib.figure", "simulate", "a picture")
+    figure = figure_module.Figure(figsize=(6.4, 4.2), dpi=160, layout="constrained")
+    axes = figure.subplots()
+    others = iter(_OTHERS * len(curves))
+    ends = []
+    for curve in curves:
+        colour, dashes = _STYLES.get(curve.policy) or next(others)
+        low, high = curve.band(band)
+        axes.fill_between(curve.rounds, low, high, color=colour, alpha=0.15, linewidth=0)
+        axes.plot(
+            curve.rounds, curve.mean, color=colour, linestyle=dashes, linewidth=1.8,
+            label=curve.policy,
+        )  # fmt: skip
+        ends.append((float(curve.mean[-1]), curve.policy, colour))
+    axes.set_xlim(0, max(float(curve.rounds[-1]) for curve in curves))
+    top = max(float(curve.band(band)[1].max()) for curve in curves)
+    bottom = min(0.0, min(float(curve.band(band)[0].min()) for curve in curves))
+    axes.set_ylim(bottom, 1.05 * top)
+    for height, (_, policy, colour) in zip(
+        _apart([end for end, _, _ in sorted(ends)], 0.055 * (1.05 * top - bottom)),
+        sorted(ends),
+        strict=True,
+    ):
+        axes.annotate(
+            policy, (1.01, height), xycoords=("axes fraction", "data"), color=colour,
+            va="center", fontsize=9, annotation_clip=False,
+        )  # fmt: skip
+    what = "two standard errors" if band == "se" else "two standard deviations"
+    axes.set_xlabel("round", color=_INK)
+    axes.set_ylabel("mean cumulative regret", color=_INK)
+    axes.set_title(
+        f"{title}   ({curves[0].trials} trials, bands: {what})", fontsize=10, color=_INK, loc="left"
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    for path in paths:
+        figure.savefig(path, metadata={"CreationDate": None} if path.suffix == ".pdf" else None)
+
+
+def _apart(heights: list[float], least: float) -> list[float]:
+    """Rising heights moved so that neighbours are at least so far apart, and no further."""
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max(height, placed[-1] + least) if placed else height)
+    shift = sum(a - b for a, b in zip(heights, placed, strict=True)) / len(placed)
+    return [height + shift for height in placed]
