@@ -115,9 +115,10 @@ def simulate(
 
     Problems are names ("task1", "chordal-15-0.2": a random graph for every trial), paths of problem
     files or Problems; policies are names, pairs (name in this race, name of the policy), or what
-    makes one from a problem. `options` has those of a policy by its name in the race. Within a trial all policies face the same world and the same contexts, so
-    differences are paired. `observational` records of what the world does by itself are shown to
-    every policy first. `every` keeps each so-manieth round only, and the last.
+    makes one from a problem. `options` has those of a policy by its name in the race. Within a
+    trial all policies face the same world and the same contexts, so differences are paired.
+    `observational` records of what the world does by itself are shown to every policy first.
+    `every` keeps each so-manieth round only, and the last.
 
     With `out` the results live in that folder, job by job as they finish; the same call goes on
     with a run that was stopped, and any other is refused. `workers` are processes on this machine;
