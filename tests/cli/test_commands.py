@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -198,3 +200,50 @@ def test_bounds_for_programs(run):
     assert len(document["p_best"]) == document["arms"] == 3
     names = {"entropy", "entropy_error", "coefficient", "saving", "corollary_1", "corollary_2"}
     assert names | {"theorem_1", "theorem_1_run", "gamma_sum", "vacuous_rounds"} <= {*document}
+
+
+def test_a_race_for_people_and_for_programs(run, tmp_path):
+    args = ("simulate", "task1", "--policies", "ts, ucb", "--horizon", "30", "--trials", "12",
+            "--workers", "1")  # fmt: skip
+    shown = run(*args, "--out", str(tmp_path / "race")).stdout
+    assert "final regret" in shown and "ucb" in shown and "12" in shown
+    assert f"The results are in {tmp_path / 'race'}" in shown
+    document = json.loads(run(*args, "--json").stdout)
+    assert [(row["problem"], row["policy"]) for row in document["final"]] == [
+        ("task1", "ts"), ("task1", "ucb"),
+    ]  # fmt: skip
+    assert document["final"][0]["trials"] == 12
+    again = run("simulate", "task1", "--policies", "ts,ucb", "--horizon", "31", "--trials", "12",
+                "--workers", "1", "--out", str(tmp_path / "race"))  # fmt: skip
+    assert again.exit_code == 2 and "its horizon is 30, not 31" in again.stderr
+
+
+def test_reproduce_one_panel(run, tmp_path):
+    result = run("reproduce", "task2", "--trials", "2", "--horizon", "20", "--samples", "40",
+                 "--workers", "1", "--out", str(tmp_path))  # fmt: skip
+    assert result.exit_code == 0
+    assert "task2" in result.stdout and f"The report is {tmp_path / 'report.html'}" in result.stdout
+    assert "are not shown by so many trials" in " ".join(result.stdout.split())
+    assert (tmp_path / "task2.pdf").exists()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_keeps_what_is_done(tmp_path, workers):
+    """Stopped in the middle of a long race: a word on what is kept, no traceback; then resumed."""
+    command = [sys.executable, "-m", "dowise", "simulate", "task3", "--policies", "ids",
+               "--horizon", "300", "--trials", "60", "--samples", "300", "--workers", workers,
+               "--out", str(tmp_path / "race")]  # fmt: skip
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("race/results/*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stopped; what is done is kept in" in errors and "Traceback" not in errors
+    done = len(list(tmp_path.glob("race/results/*.parquet")))
+    assert 1 <= done < 6
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert len(list(tmp_path.glob("race/results/*.parquet"))) == 6

@@ -49,7 +49,7 @@ def _on_cluster(
 ) -> Iterator[tuple[Item, Found]]:
     distributed = import_extra("distributed", "cluster", "a Dask cluster")
     try:
-        client = distributed.Client(address, timeout="10s")
+        client = distributed.Client(address, timeout="5s")
     except (OSError, ValueError, TimeoutError) as error:
         raise DowiseError(f"no Dask scheduler answers at {address}: {error}") from None
     with client:

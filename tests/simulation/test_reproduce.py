@@ -1,0 +1,127 @@
+"""From a table to claims, pictures and a report; and the whole of it on a small scale."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dowise import DowiseError
+from dowise.simulation.analysis import Claim, Curve, Spread, claims, curves, spread_of
+from dowise.simulation.figures import _apart, draw_curves
+from dowise.simulation.pages import Heading, Image, Paragraph, Table, as_html, as_markdown
+from dowise.simulation.reproduce import PANELS, POLICIES, reproduce
+
+
+def test_spread_and_interval():
+    found = spread_of(np.array([1.0, 2.0, 3.0, 6.0]))
+    assert found.mean == 3 and found.trials == 4
+    assert found.error == pytest.approx(np.std([1, 2, 3, 6], ddof=1) / 2)
+    assert found.interval == pytest.approx((3 - 1.96 * found.error, 3 + 1.96 * found.error))
+    assert np.isnan(spread_of(np.array([1.0])).error)
+
+
+def test_curves_from_the_table_in_any_order():
+    rows = [
+        {"policy": policy, "trial": trial, "round": t, "regret": (trial + 1) * t * worse}
+        for policy, worse in (("a", 1.0), ("b", 2.0))
+        for trial in range(3)
+        for t in (10, 20)
+    ]
+    frame = pd.DataFrame(rows).sample(frac=1, random_state=0)
+    a, b = curves(frame, ["a", "b"])
+    assert a.rounds.tolist() == [10, 20] and a.trials == 3
+    np.testing.assert_allclose(a.mean, [20, 40])
+    np.testing.assert_allclose(b.deviation, [20, 40])
+    np.testing.assert_allclose(b.band("sd")[1], [80, 160])
+    np.testing.assert_allclose(b.band("se")[0], [40 - 40 / np.sqrt(3), 80 - 80 / np.sqrt(3)])
+
+
+def test_claims_are_paired():
+    """The worlds differ a lot, the policies by one: only a paired difference shows it."""
+    worlds = np.random.default_rng(0).normal(50, 20, size=100)
+    final = pd.DataFrame({"ids": worlds, "ts": worlds + 1, "ucb": worlds - 1, "x": worlds + 1})
+    final["x"] += np.random.default_rng(1).normal(0, 50, size=100)
+    made = {(c.less, c.more): c.verdict for c in claims(final)}
+    assert made == {
+        ("ids", "ts"): "holds", ("ts", "ucb"): "does not hold", ("ts", "x"): "not shown",
+    }  # fmt: skip
+
+
+def test_verdicts():
+    assert Claim("a", "b", Spread(-1.0, 0.5, 9)).verdict == "holds"
+    assert Claim("a", "b", Spread(-1.0, 0.52, 9)).verdict == "not shown"
+    assert Claim("a", "b", Spread(1.0, 0.5, 9)).verdict == "does not hold"
+
+
+def test_labels_do_not_overlap():
+    placed = _apart([1.0, 1.1, 1.2, 9.0], 0.5)
+    assert (np.diff(placed) >= 0.5 - 1e-12).all()
+    assert np.mean(placed) == pytest.approx(np.mean([1.0, 1.1, 1.2, 9.0]))
+
+
+def test_pictures_are_written(tmp_path):
+    rounds = np.arange(1, 11)
+    lines = [
+        Curve(name, rounds, rounds * slope, rounds * 0.5, 5)
+        for name, slope in (("ids", 1.0), ("ts", 1.5), ("mine", 2.0))
+    ]
+    files = [tmp_path / f"plot.{ending}" for ending in ("png", "pdf", "svg")]
+    draw_curves(lines, "A race", files)
+    assert all(file.stat().st_size > 3000 for file in files)
+    text = files[2].read_text("utf-8")
+    for colour in ("#0072b2", "#d55e00", "#999999"):
+        assert colour in text.lower()
+
+
+def test_pages():
+    blocks = [
+        Heading(1, "A < B"),
+        Paragraph("text & more"),
+        Table(("policy", "regret"), [("ids", "1.0")]),
+        Image("a.png", "curves"),
+    ]
+    assert as_markdown(blocks) == (
+        "# A < B\n\ntext & more\n\n| policy | regret |\n|---|---:|\n| ids | 1.0 |\n\n"
+        "![curves](a.png)\n"
+    )
+    page = as_html(blocks)
+    assert "<h1>A &lt; B</h1>" in page and "<td>ids</td><td>1.0</td>" in page
+    assert '<img src="a.png" alt="curves">' in page and "text &amp; more" in page
+
+
+def test_the_whole_on_a_small_scale(tmp_path):
+    told = []
+    options = {"trials": 3, "horizon": 30, "samples": 50, "panels": ["task1", "random-10-0.1"]}
+    found = reproduce(tmp_path / "out", progress=lambda *step: told.append(step), **options)
+    assert [*found.finals] == ["task1", "random-10-0.1"]
+    assert [*found.finals["task1"]] == list(POLICIES)
+    for name in found.finals:
+        for ending in ("png", "pdf"):
+            assert (tmp_path / "out" / f"{name}.{ending}").stat().st_size > 3000
+    report = (tmp_path / "out" / "report.md").read_text("utf-8")
+    assert "dowise reproduce task1 random-10-0.1 --trials 3 --horizon 30 --samples 50" in report
+    assert "A check of refresh=0.05 on task 1, 3 trials both ways" in report
+    assert "graphs have one intervention set only" in report
+    for policy, final in found.finals["task1"].items():
+        assert f"| {policy} | {final.mean:.2f} | {final.error:.2f} |" in report
+    assert (tmp_path / "out" / "report.html").read_text("utf-8").count("<img") == 2
+    manifest = json.loads((tmp_path / "out/runs/task1/manifest.json").read_text("utf-8"))
+    assert manifest["spec"]["policies"]["ids"] == {"samples": "50", "horizon": "30"}
+    assert told[-1] == ("random-10-0.1", 6, 6)
+    again = reproduce(tmp_path / "out", **options)  # nothing is left to do
+    assert again.finals == found.finals
+
+
+def test_what_can_not_be_reproduced_is_explained(tmp_path):
+    with pytest.raises(DowiseError, match="unknown panel 'task4'.*there are task1"):
+        reproduce(tmp_path, ["task4"])
+    with pytest.raises(DowiseError, match="band='both'"):
+        reproduce(tmp_path, ["task1"], band="both")
+
+
+def test_the_panels_are_those_of_the_paper():
+    assert [*PANELS] == [
+        "task1", "task2", "task3", "random-10-0.1", "random-15-0.1", "random-15-0.2", "healthcare",
+    ]  # fmt: skip
+    assert PANELS["random-15-0.2"].random == (15, 0.2) and PANELS["task1"].random is None
