@@ -9,16 +9,15 @@ SAY := @printf '\n\033[1m%s\033[0m\n'
 .PHONY: run test check setup format bench help clean
 
 help:
-	@echo 'make run    set up .venv, then show the arms and the picture of the healthcare problem'
+	@echo 'make run    set up .venv, then rerun the experiments of the paper on a small scale'
 	@echo 'make test   set up .venv, then run all tests but the slow ones'
 	@echo 'make check  slow tests, ruff, mypy --strict, the layers'
 	@echo 'make bench  benchmarks, beside their yardsticks'
 	@echo 'make format let ruff format and mend the code'
 
 run: setup
-	$(SAY) 'The interventions that can be optimal in the healthcare problem'
-	@mkdir -p out
-	@$(BIN)/dowise arms healthcare --picture out/healthcare.png
+	$(SAY) 'The experiments of the paper on a small scale (some two minutes on two cores)'
+	@$(BIN)/dowise reproduce --quick --out out/reproduction
 
 test: setup
 	$(SAY) 'Tests (all but the slow ones)'
