@@ -56,6 +56,7 @@ class Race:
     def spec(self) -> dict[str, Any]:
         """For the manifest: the problems as they are, policies with their options."""
         return {
+            "dowise": dowise.__version__,
             "problems": {
                 label: problem if isinstance(problem, str) else problem_text(problem)
                 for label, problem in self.problems.items()
@@ -135,7 +136,7 @@ def simulate(
     result = Result(store, jobs)
     if out is None:  # a folder that nobody named goes with the result
         weakref.finalize(result, shutil.rmtree, path.parent, ignore_errors=True)
-    store.open(race.spec(), dowise.__version__)
+    store.open(race.spec())
     waiting = [job for job in jobs if not store.is_done(job)]
     done = len(jobs) - len(waiting)
     progress(done, len(jobs))

@@ -61,7 +61,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def open(self, spec: Mapping[str, Any], version: str) -> None:
+    def open(self, spec: Mapping[str, Any]) -> None:
         """Start the run, or go on with one of the same manifest; refuse any other."""
         wanted = json.loads(json.dumps(spec))
         there = self.path / MANIFEST
@@ -84,7 +84,6 @@ class Store:
         (self.path / RESULTS).mkdir(parents=True)
         manifest = {
             "spec": wanted,
-            "dowise": version,
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": {
                 "python": platform.python_version(),

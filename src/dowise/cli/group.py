@@ -1,0 +1,92 @@
+"""The group of commands, and what they share."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dowise.errors import DowiseError
+
+if TYPE_CHECKING:
+    from dowise.problem import Problem
+
+__all__ = ["command", "json_option", "load", "main", "print_json", "problem_argument"]
+
+
+class _PlainSpeaking(click.Group):
+    """Turns every error of ours into one line on stderr and exit status 2."""
+
+    def invoke(self, context: click.Context) -> Any:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A terminal that has no Σ shows a question mark; that is no reason to stop.
+            sys.stdout.reconfigure(errors="replace")
+        try:
+            result = super().invoke(context)
+            sys.stdout.flush()
+            return result
+        except DowiseError as error:
+            message = str(error)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # the reader has seen enough; click leaves quietly
+            message = f"the output can't be written: {error.strerror}"
+            # What is still in the buffer would fail again when Python exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+        click.echo(message, err=True)
+        return context.exit(2)
+
+
+def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked:
+        import dowise
+
+        click.echo(f"dowise {dowise.__version__}")
+        context.exit()
+
+
+@click.group(
+    cls=_PlainSpeaking,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with:  dowise arms healthcare",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+    help="Print the version and leave.",
+)  # fmt: skip
+def main() -> None:
+    """Decide which intervention to try next when the causal graph is known and the numbers are not.
+
+    PROBLEM is a problem file (.toml) or the name of a built-in problem; `dowise problems` lists
+    those.
+    """
+
+
+problem_argument = click.argument("problem")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document, nothing else."
+)
+
+
+def command(epilog: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Makes a function a command with examples in its help."""
+    return main.command(epilog="\b\nExamples:\n" + epilog)
+
+
+def load(source: str) -> Problem:
+    """The problem file, or the built-in problem of that name."""
+    from dowise.problem import load_problem
+
+    return load_problem(source)
+
+
+def print_json(document: object) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -1,0 +1,152 @@
+"""Commands about one problem: its arms, formulas and bounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dowise.cli.group import command, json_option, load, print_json, problem_argument
+
+__all__ = ["arms", "bounds", "formulas", "problems"]
+
+
+@command("""\
+  dowise arms healthcare
+  dowise arms my-problem.toml --picture graph.svg
+  dowise arms task3 --json""")
+@problem_argument
+@json_option
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE",
+    help="Draw the graph, roles in colour, to a .svg, .png or .pdf file.",
+)  # fmt: skip
+def arms(problem: str, as_json: bool, picture: Path | None) -> None:
+    """The interventions that can possibly be optimal."""
+    loaded = load(problem)
+    if picture is not None:
+        from dowise.problem.picture import draw
+        from dowise.problem.picture import picture as picture_of
+
+        draw(picture_of(loaded), picture)
+    if as_json:
+        sets = [sorted(names) for names in loaded.intervention_sets]
+        print_json({"intervention_sets": sets, "arms": [dict(arm) for arm in loaded.arms]})
+        return
+    from dowise.cli.show import show_arms
+
+    show_arms(loaded)
+    if picture is not None:
+        click.echo(f"\nThe graph is drawn in {picture}")
+
+
+@command("""\
+  dowise formulas task1
+  dowise formulas task2 --latex""")
+@problem_argument
+@json_option
+@click.option("--latex", is_flag=True, help="Print LaTeX instead of text.")
+def formulas(problem: str, as_json: bool, latex: bool) -> None:
+    """Each arm's expected reward as a formula, and what the other arms' data tell of it.
+
+    First the truncated factorisation of each arm. Then, for each intervention set, the formulas by
+    which its reward can be estimated from experiments on other sets (z²ID); P_x is the
+    distribution under do(x).
+    """
+    from dowise.cli.show import show_estimators
+    from dowise.identification import estimators
+    from dowise.problem.formulas import formulas as formulas_of
+
+    loaded = load(problem)
+    found = formulas_of(loaded)
+    if as_json:
+        print_json(
+            {
+                "formulas": [
+                    {
+                        "arm": dict(formula.arm),
+                        "factorises": formula.obstacle is None,
+                        "text": str(formula),
+                        "latex": formula.latex(),
+                        "estimators": [
+                            {
+                                "text": str(way),
+                                "latex": way.latex(),
+                                "direct": way.is_direct,
+                                "any": list(way.any_value),
+                            }
+                            for way in estimators(loaded)[formula.arm.variables]
+                        ],
+                    }
+                    for formula in found
+                ]
+            }
+        )
+        return
+    for formula in found:
+        click.echo(formula.latex() if latex else str(formula))
+    show_estimators(loaded, latex)
+
+
+@command("""\
+  dowise bounds task1 --horizon 1000
+  dowise bounds healthcare --horizon 500 --policy-samples 100000
+  dowise bounds my-problem.toml --horizon 1000 --json""")
+@problem_argument
+@json_option
+@click.option(
+    "--horizon", type=click.IntRange(1), required=True, metavar="T", help="The number of rounds."
+)
+@click.option(
+    "--samples", type=click.IntRange(1), default=50_000, show_default=True, metavar="M",
+    help="Draws at the prior, for p* and the entropy H(Π*).",
+)  # fmt: skip
+@click.option(
+    "--policy-samples", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
+    help="Draws in each round of the run.",
+)  # fmt: skip
+@click.option(
+    "--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
+    show_default=True, help="The intervals may fail with this probability, over the whole run.",
+)  # fmt: skip
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True,
+    help="Of the draws, and of the world of the run.",
+)  # fmt: skip
+def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
+    """How much regret to expect at most: the paper's bounds, with numbers.
+
+    From the prior on, where nothing has been seen yet. Theorems 1 and 2 are taken along one run of
+    Thompson Sampling in a world drawn from the prior.
+    """
+    from dowise.cli.show import show_bounds, tracked
+    from dowise.simulation import bounds as bounds_of
+
+    found = bounds_of(load(problem), horizon, **options, track=tracked)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        show_bounds(found)
+
+
+@command("  dowise problems")
+@json_option
+def problems(as_json: bool) -> None:
+    """The problems that come built in."""
+    from dowise.problem import builtin_names
+
+    found = [(name, load(name)) for name in builtin_names()]
+    if as_json:
+        print_json(
+            {
+                "problems": [
+                    {"name": name, "description": problem.description, "arms": len(problem.arms)}
+                    for name, problem in found
+                ]
+            }
+        )
+        return
+    from dowise.cli.show import show_problems
+
+    show_problems(found)

@@ -1,0 +1,135 @@
+"""Commands that race policies in known worlds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dowise.cli.group import command, json_option, print_json
+
+__all__ = ["reproduce", "simulate"]
+
+_seed = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of everything random."
+)
+_workers = click.option(
+    "--workers", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="all cores",
+    metavar="W", help="Processes on this machine.",
+)  # fmt: skip
+
+
+@command("""\
+  dowise simulate task1 --policies ids,ts,ucb --horizon 500 --trials 100
+  dowise simulate task1 task3 --policies ids,ts --trials 500 --out races/first
+  dowise simulate chordal-15-0.1 --policies ts,z2-ts --cluster tcp://10.0.0.5:8786""")
+@click.argument("problems", nargs=-1, required=True, metavar="PROBLEM...")
+@click.option(
+    "--policies", required=True, metavar="NAME,NAME", help="Which policies race, by their names."
+)
+@click.option(
+    "--horizon", type=click.IntRange(1), default=1000, show_default=True, metavar="T",
+    help="Rounds of a trial.",
+)  # fmt: skip
+@click.option(
+    "--trials", type=click.IntRange(1), default=100, show_default=True, metavar="K",
+    help="Worlds for each problem.",
+)  # fmt: skip
+@click.option(
+    "--samples", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
+    help="Posterior draws in each round of ids.",
+)  # fmt: skip
+@_seed
+@_workers
+@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR",
+    help="Keep the results here; the same command goes on with a run that was stopped.",
+)  # fmt: skip
+@click.option(
+    "--every", type=click.IntRange(1), default=1, show_default=True, metavar="R",
+    help="Keep every R-th round only, and the last.",
+)  # fmt: skip
+@click.option(
+    "--observational", type=click.IntRange(0), default=0, show_default=True, metavar="n",
+    help="Records of what the world does by itself, shown to every policy first.",
+)  # fmt: skip
+@json_option
+def simulate(
+    problems: tuple[str, ...], policies: str, samples: int, as_json: bool, **options: Any
+) -> None:
+    """Race policies in worlds with known numbers.
+
+    Every trial draws a world for each PROBLEM, the same for all policies, so that differences are
+    paired. Results are the same bits for any number of workers.
+    """
+    from dowise.cli.progress import shown_progress
+    from dowise.cli.show import final_table, show_race
+    from dowise.simulation import simulate as race
+
+    names = [name.strip() for name in policies.split(",") if name.strip()]
+    own = {"ids": {"samples": samples, "horizon": options["horizon"]}} if "ids" in names else {}
+    with _kept(options["out"]), shown_progress() as show:
+        result = race(
+            problems, names, options=own, progress=lambda done, total: show("race", done, total),
+            **options,
+        )  # fmt: skip
+    if as_json:
+        print_json({"final": final_table(result), "out": str(options["out"] or "") or None})
+    else:
+        show_race(result, options["out"])
+
+
+@command("""\
+  dowise reproduce --quick --out out/quick
+  dowise reproduce --out out/full
+  dowise reproduce task3 healthcare --trials 100 --out out/two""")
+@click.argument("panels", nargs=-1, metavar="[PANEL]...")
+@click.option("--quick", is_flag=True, help="40 trials instead of 500: some two minutes.")
+@click.option("--trials", type=click.IntRange(2), metavar="K", help="Trials of each panel.")
+@click.option(
+    "--horizon", type=click.IntRange(1), default=1000, show_default=True, metavar="T",
+    help="Rounds of a trial.",
+)  # fmt: skip
+@click.option(
+    "--samples", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
+    help="Posterior draws in each round of ids.",
+)  # fmt: skip
+@click.option(
+    "--band", type=click.Choice(["se", "sd"]), default="se", show_default=True,
+    help="Bands of two standard errors, or of two standard deviations as in the paper.",
+)  # fmt: skip
+@_seed
+@_workers
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="DIR",
+    help="Figures, tables and report go here; the same command goes on with a stopped run.",
+)  # fmt: skip
+def reproduce(panels: tuple[str, ...], **options: Any) -> None:
+    """Run the paper's experiments again, and say which of its claims hold.
+
+    Panels: task1, task2, task3, random-10-0.1, random-15-0.1, random-15-0.2, healthcare; all
+    unless named. The full run takes about an hour on two cores.
+    """
+    from dowise.cli.progress import shown_progress
+    from dowise.cli.show import show_reproduction
+    from dowise.simulation.reproduce import reproduce as run
+
+    with _kept(options["out"]), shown_progress() as show:
+        found = run(panels=panels, progress=show, **options)
+    show_reproduction(found)
+
+
+@contextmanager
+def _kept(out: Path | None) -> Iterator[None]:
+    """Ctrl-C ends a race with a word on what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = f"; what is done is kept in {out}, and the same command goes on" if out else ""
+        click.echo(f"\nStopped{kept}.", err=True)
+        raise click.exceptions.Exit(130) from None
