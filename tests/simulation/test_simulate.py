@@ -213,6 +213,27 @@ def test_a_killed_run_is_resumed(tmp_path):
     assert resumed.equals(simulate(["task3"], ["ids"], workers=2, **spec).frame())
 
 
+class Seeded(Stubborn):
+    """Plays the arm that its seed says."""
+
+    def __init__(self, problem, seed=0):
+        super().__init__(problem)
+        self.seed = seed
+
+    def decide(self, context=None, rng=None, allowed=None):
+        arm = self.problem.arms[self.seed % len(self.problem.arms)]
+        return ThompsonSampling.decide(self, context, rng, [arm])
+
+
+def test_a_policy_with_a_seed_gets_another_in_every_trial():
+    race = {"horizon": 3, "trials": 30}
+    varied = simulate(["task1"], [Seeded], **race).frame()
+    assert (varied.groupby("trial")["arm"].nunique() == 1).all()
+    assert varied["arm"].nunique() == 3
+    fixed = simulate(["task1"], [Seeded], options={"Seeded": {"seed": 4}}, **race).frame()
+    assert set(fixed["arm"]) == {"do(X=0)"}
+
+
 def test_a_policy_of_ones_own(monkeypatch):
     monkeypatch.setattr(registry, "_OWN", {})
     register_policy("stubborn")(Stubborn)

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from dowise.problem import Problem, load_problem
 from dowise.problem.files import problem_text
 from dowise.simulation.result import Result
 from dowise.simulation.store import Job, Rounds, Store
-from dowise.simulation.trial import make_world, run_trial
+from dowise.simulation.trial import make_world, run_trial, seed_of
 from dowise.simulation.workers import run_everywhere
 
 __all__ = ["simulate"]
@@ -84,13 +85,16 @@ class Race:
     def run(self, job: Job) -> Rounds:
         """Play the trials of one job."""
         problem = self.problems[job.problem]
-        make = partial(self.policies[job.policy], **self.options.get(job.policy, {}))
+        factory, options = self.policies[job.policy], self.options.get(job.policy, {})
+        has_seed = "seed" in signature(factory).parameters and "seed" not in options
         kept = np.arange(self.every, self.horizon + 1, self.every, dtype=np.int32)
         if not len(kept) or kept[-1] != self.horizon:
             kept = np.append(kept, np.int32(self.horizon))
         found = Rounds(list(range(job.first, job.last + 1)), kept, [], [])
         for trial in found.trials:
             world = make_world(problem, self.seed, trial)
+            own = {"seed": seed_of(self.seed, trial)} if has_seed else {}
+            make = partial(factory, **options, **own)
             played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
             found.regrets.append(played.regrets.cumsum()[kept - 1])
             names = [str(arm) for arm in world.problem.arms]
@@ -118,6 +122,7 @@ def simulate(
     files or Problems; policies are names, pairs (name in this race, name of the policy), or what
     makes one from a problem. `options` has those of a policy by its name in the race. Within a
     trial all policies face the same world and the same contexts, so differences are paired.
+    A policy with an option `seed` gets another one in every trial unless it is given.
     `observational` records of what the world does by itself are shown to every policy first.
     `every` keeps each so-manieth round only, and the last.
 

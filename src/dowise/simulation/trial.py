@@ -21,7 +21,7 @@ from dowise.policies.policy import BayesianPolicy
 from dowise.problem import Intervention, Problem
 from dowise.simulation.loops import compiled_loop
 
-__all__ = ["Trial", "make_world", "play", "run_trial"]
+__all__ = ["Purpose", "Trial", "make_world", "play", "run_trial", "seed_of", "stream"]
 
 Factory = Callable[[Problem], Policy]
 Integers = NDArray[np.int64]
@@ -35,6 +35,7 @@ class Purpose(IntEnum):
     OUTCOMES = 2
     POLICY = 3
     RECORDS = 4
+    SEED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,11 @@ def stream(seed: int, trial: int, purpose: Purpose) -> np.random.Generator:
 def make_world(problem: str | Problem, seed: int, trial: int) -> Environment:
     """The world of a trial, the same for every policy."""
     return make_environment(problem, stream(seed, trial, Purpose.WORLD))
+
+
+def seed_of(seed: int, trial: int) -> int:
+    """For a policy that has a seed of its own: another one in every trial."""
+    return int(stream(seed, trial, Purpose.SEED).integers(2**31))
 
 
 def run_trial(
