@@ -222,7 +222,7 @@ class Seeded(Stubborn):
 
     def decide(self, context=None, rng=None, allowed=None):
         arm = self.problem.arms[self.seed % len(self.problem.arms)]
-        return ThompsonSampling.decide(self, context, rng, [arm])
+        return ThompsonSampling.decide(self, context, rng, allowed or [arm])
 
 
 def test_a_policy_with_a_seed_gets_another_in_every_trial():
