@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from dowise import DowiseError
-from dowise.simulation.analysis import Claim, Curve, Spread, claims, curves, spread_of
+from dowise.simulation.analysis import Claim, Curve, Spread, claims, curves, spread_of, student
 from dowise.simulation.figures import _apart, draw_curves
 from dowise.simulation.pages import Heading, Image, Paragraph, Table, as_html, as_markdown
 from dowise.simulation.reproduce import PANELS, POLICIES, reproduce
@@ -17,8 +18,15 @@ def test_spread_and_interval():
     found = spread_of(np.array([1.0, 2.0, 3.0, 6.0]))
     assert found.mean == 3 and found.trials == 4
     assert found.error == pytest.approx(np.std([1, 2, 3, 6], ddof=1) / 2)
-    assert found.interval == pytest.approx((3 - 1.96 * found.error, 3 + 1.96 * found.error))
-    assert np.isnan(spread_of(np.array([1.0])).error)
+    width = stats.t.ppf(0.975, 3) * found.error
+    assert found.interval == pytest.approx((3 - width, 3 + width), abs=0.01)
+    alone = spread_of(np.array([1.0]))
+    assert np.isnan(alone.error) and alone.interval == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize("freedom", [5, 9, 39, 499])
+def test_the_quantile_of_student(freedom):
+    assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=1e-3)
 
 
 def test_curves_from_the_table_in_any_order():
@@ -49,9 +57,11 @@ def test_claims_are_paired():
 
 
 def test_verdicts():
-    assert Claim("a", "b", Spread(-1.0, 0.5, 9)).verdict == "holds"
-    assert Claim("a", "b", Spread(-1.0, 0.52, 9)).verdict == "not shown"
-    assert Claim("a", "b", Spread(1.0, 0.5, 9)).verdict == "does not hold"
+    assert Claim("a", "b", Spread(-1.0, 0.50, 500)).verdict == "holds"
+    assert Claim("a", "b", Spread(-1.0, 0.52, 500)).verdict == "not shown"
+    assert Claim("a", "b", Spread(-1.0, 0.50, 10)).verdict == "not shown"
+    assert Claim("a", "b", Spread(1.0, 0.50, 500)).verdict == "does not hold"
+    assert Claim("a", "b", Spread(-9.0, 0.50, 9)).verdict == "not shown"  # too few to say
 
 
 def test_labels_do_not_overlap():
@@ -101,13 +111,13 @@ def test_the_whole_on_a_small_scale(tmp_path):
             assert (tmp_path / "out" / f"{name}.{ending}").stat().st_size > 3000
     report = (tmp_path / "out" / "report.md").read_text("utf-8")
     assert "dowise reproduce task1 random-10-0.1 --trials 3 --horizon 30 --samples 50" in report
-    assert "A check of refresh=0.05 on task 1, 3 trials both ways" in report
+    assert "A check of refresh=0.05 for z2-ts on task 1, 3 trials both ways" in report
     assert "graphs have one intervention set only" in report
     for policy, final in found.finals["task1"].items():
         assert f"| {policy} | {final.mean:.2f} | {final.error:.2f} |" in report
     assert (tmp_path / "out" / "report.html").read_text("utf-8").count("<img") == 2
     manifest = json.loads((tmp_path / "out/runs/task1/manifest.json").read_text("utf-8"))
-    assert manifest["spec"]["policies"]["ids"] == {"samples": "50", "horizon": "30"}
+    assert manifest["spec"]["policies"]["ids"]["options"] == {"samples": 50, "horizon": 30}
     assert told[-1] == ("random-10-0.1", 6, 6)
     again = reproduce(tmp_path / "out", **options)  # nothing is left to do
     assert again.finals == found.finals

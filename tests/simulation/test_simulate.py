@@ -19,8 +19,8 @@ from dowise.simulation.trial import make_world, run_trial
 QUICK = {"horizon": 40, "trials": 23, "seed": 3}
 
 
-def race(**options):
-    return simulate(["task1", "task2"], ["ts", "ucb"], **{**QUICK, **options})
+def race(policies=("ts", "ucb"), **options):
+    return simulate(["task1", "task2"], policies, **{**QUICK, **options})
 
 
 def test_the_frame_is_tidy():
@@ -100,7 +100,11 @@ class Watching(ThompsonSampling):
 
     def __init__(self, problem):
         super().__init__(problem)
-        self.seen = []
+        self.seen, self.outcomes = [], []
+
+    def observe(self, arm, outcome):
+        self.outcomes.append(outcome)
+        super().observe(arm, outcome)
 
     def decide(self, context=None, rng=None, allowed=None):
         self.seen.append(dict(context))
@@ -131,6 +135,10 @@ def test_policies_of_a_trial_meet_the_same_contexts_and_outcomes():
     assert made[0].seen == made[1].seen[::2]
     assert len({json.dumps(context) for context in made[0].seen}) == 2
     assert (chosen[1] == 3).all() and len(set(chosen[0].tolist())) > 1
+    same = np.flatnonzero(chosen[0] == 3)
+    assert len(same) > 5
+    assert all(made[0].outcomes[t] == made[1].outcomes[t] for t in same)
+    assert len({json.dumps(made[1].outcomes[t]) for t in range(60)}) > 5
 
 
 def test_observational_records_warm_up_who_can_use_them():
@@ -166,6 +174,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path):
         ({"horizon": 41}, "its horizon is 40, not 41"),
         ({"seed": 4}, "its seed is 3, not 4"),
         ({"options": {"ucb": {"exploration": 1.0}}}, "its policies is"),
+        ({"policies": ["ts", ("ucb", "kl-ucb")]}, "its policies is"),
     ],
 )
 def test_another_race_in_the_same_folder_is_refused(tmp_path, change, complaint):
@@ -176,6 +185,32 @@ def test_another_race_in_the_same_folder_is_refused(tmp_path, change, complaint)
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     with pytest.raises(DowiseError, match="no run of ours"):
         race(out=tmp_path / "mine")
+
+
+def test_a_broken_file_is_made_anew(tmp_path):
+    expected = race(out=tmp_path / "run").frame()
+    files = sorted((tmp_path / "run" / "results").glob("*.parquet"))
+    files[0].write_bytes(b"")
+    files[1].write_bytes(files[1].read_bytes()[:-20])
+    assert race(out=tmp_path / "run").frame().equals(expected)
+
+
+def test_a_run_that_was_killed_at_its_very_start_is_no_obstacle(tmp_path):
+    (tmp_path / "run" / "results").mkdir(parents=True)
+    assert len(race(out=tmp_path / "run").frame()) == 2 * 2 * 23 * 40
+
+
+def test_numpy_numbers_and_arrays_are_welcome(tmp_path):
+    options = {"ts": {"prior": {"Y": np.ones((2, 2, 2))}}}
+    spec = {"horizon": np.int64(5), "trials": np.int64(2), "options": options}
+    for _ in range(2):
+        simulate(["task1"], ["ts"], out=tmp_path / "run", **spec)
+
+    def make(problem, thing=None):
+        return make_policy("ts", problem) if thing else None
+
+    with pytest.raises(DowiseError, match="give numbers, texts, lists"):
+        simulate(["task1"], [make], options={"make": {"thing": object()}}, horizon=2, trials=1)
 
 
 def test_the_manifest_says_what_was_run(tmp_path):
@@ -255,6 +290,9 @@ def test_a_policy_of_ones_own(monkeypatch):
         ((["task1"], ["ts", "ts"]), "two policies are called 'ts'"),
         (([3], ["ts"]), "3 is no problem"),
         ((["task1"], [3]), "3 is no policy"),
+        ((["task1"], [("a",)]), "is no policy"),
+        ((None, ["ts"]), "give lists"),
+        ((["task1"], ["bayes-optimal"]), "needs the option 'horizon'"),
         ((["chordal-2-0.1"], ["ts"]), "size=2"),
     ],
 )
@@ -273,6 +311,8 @@ def test_bad_races_are_explained(arguments, complaint):
         ({"observational": -1}, "observational=-1"),
         ({"options": {"ids": {}}}, "options for 'ids'"),
         ({"options": {"ts": {"prior": -1}}}, "prior"),
+        ({"options": {"ts": {"priro": 1}}}, "did you mean 'prior'"),
+        ({"options": {"ts": 5}}, "give {policy: {option: value}}"),
     ],
 )
 def test_bad_options_are_explained(options, complaint):

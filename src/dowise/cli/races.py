@@ -72,7 +72,9 @@ def simulate(
     from dowise.simulation import simulate as race
 
     names = [name.strip() for name in policies.split(",") if name.strip()]
-    own = {"ids": {"samples": samples, "horizon": options["horizon"]}} if "ids" in names else {}
+    horizon = options["horizon"]
+    given = {"ids": {"samples": samples, "horizon": horizon}, "bayes-optimal": {"horizon": horizon}}
+    own = {name: given[name] for name in names if name in given}
     with _kept(options["out"]), shown_progress() as show:
         result = race(
             problems, names, options=own, progress=lambda done, total: show("race", done, total),

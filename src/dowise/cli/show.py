@@ -218,7 +218,7 @@ def final_table(result: Result) -> list[dict[str, Any]]:
                     "problem": problem,
                     "policy": policy,
                     "regret": found.mean,
-                    "standard_error": found.error,
+                    "standard_error": found.error if found.trials > 1 else None,
                     "trials": found.trials,
                 }
             )
@@ -233,7 +233,8 @@ def show_race(result: Result, out: Path | None) -> None:
         ("problem", "policy", "final regret", "standard error", "trials"),
         [
             (row["problem"], row["policy"], f"{row['regret']:.2f}",
-             f"{row['standard_error']:.2f}", f"{row['trials']:,}")
+             "" if row["standard_error"] is None else f"{row['standard_error']:.2f}",
+             f"{row['trials']:,}")
             for row in rows
         ],
         right=("final regret", "standard error", "trials"),

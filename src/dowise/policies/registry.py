@@ -17,7 +17,7 @@ from dowise.errors import DowiseError, suggestion
 from dowise.policies.policy import Policy
 from dowise.problem import Problem
 
-__all__ = ["make_policy", "policy_factory", "policy_names", "register_policy"]
+__all__ = ["make_checked", "make_policy", "policy_factory", "policy_names", "register_policy"]
 
 Factory = TypeVar("Factory", bound=Callable[..., Policy])
 
@@ -71,7 +71,13 @@ def policy_factory(name: str) -> Callable[..., Policy]:
 
 def make_policy(name: str, problem: Problem, **options: Any) -> Policy:
     """A fresh policy of this name for a problem, with the policy's own options."""
-    factory = policy_factory(name)
+    return make_checked(name, policy_factory(name), problem, **options)
+
+
+def make_checked(
+    name: str, factory: Callable[..., Policy], problem: Problem, **options: Any
+) -> Policy:
+    """A fresh policy, after a check that its factory takes these options and needs no others."""
     if not isinstance(problem, Problem):
         raise DowiseError(
             f"a policy decides in a Problem, not in a {type(problem).__name__}: "

@@ -1,7 +1,7 @@
 """From a table of results to numbers: curves, final regrets, paired differences, verdicts.
 
-Reads nothing but the table that a race wrote. Intervals are mean ± 1.96 standard errors: with the
-number of trials that a race has, the mean is normal enough.
+Reads nothing but the table that a race wrote. Intervals are Student's, at 95 %; of fewer than ten
+trials nothing is concluded.
 """
 
 from __future__ import annotations
@@ -18,9 +18,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Claim", "Curve", "Spread", "claims", "curves", "spread_of"]
 
-Z = 1.96  # 95 %
+FEWEST_TRIALS = 10
 Floats = NDArray[np.float64]
 Verdict = Literal["holds", "does not hold", "not shown"]
+
+
+def student(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t: Cornish and Fisher's expansion, Hill (1970).
+
+    To 1e-3 from five degrees of freedom on.
+    """
+    z, n = 1.959963984540054, float(freedom)
+    return (
+        z
+        + (z**3 + z) / (4 * n)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
+        + (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * n**4)
+    )
 
 
 @dataclass(frozen=True)
@@ -33,8 +48,11 @@ class Spread:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval."""
-        return self.mean - Z * self.error, self.mean + Z * self.error
+        """The 95 % confidence interval; everything where there is one trial only."""
+        if self.trials < 2:
+            return -np.inf, np.inf
+        width = student(self.trials - 1) * self.error
+        return self.mean - width, self.mean + width
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +84,8 @@ class Claim:
     @property
     def verdict(self) -> Verdict:
         """Whether the interval of the difference is below 0, above it, or neither."""
+        if self.difference.trials < FEWEST_TRIALS:
+            return "not shown"
         low, high = self.difference.interval
         return "holds" if high < 0 else "does not hold" if low > 0 else "not shown"
 

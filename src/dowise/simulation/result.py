@@ -36,9 +36,8 @@ class Result:
         """The cumulative regret after the last round: a row for each problem and trial, a column
         for each policy, so that differences between columns are paired."""
         import_extra("pandas", "simulate", "a data frame")
-        columns = ["problem", "policy", "trial", "round", "regret"]
-        frame = self._store.table(self._jobs, columns).to_pandas()
-        last = frame[frame["round"] == frame["round"].max()]
+        columns, horizon = ["problem", "policy", "trial", "regret"], self._store.spec()["horizon"]
+        last = self._store.table(self._jobs, columns, only_round=horizon).to_pandas()
         wide: pandas.DataFrame = last.pivot(
             index=["problem", "trial"], columns="policy", values="regret"
         )

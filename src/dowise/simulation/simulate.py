@@ -13,10 +13,10 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ import numpy as np
 import dowise
 from dowise.errors import DowiseError
 from dowise.policies import Policy
-from dowise.policies.registry import policy_factory
+from dowise.policies.policy import checked_number
+from dowise.policies.registry import make_checked, policy_factory
 from dowise.problem import Problem, load_problem
 from dowise.problem.files import problem_text
 from dowise.simulation.result import Result
@@ -38,7 +39,7 @@ __all__ = ["simulate"]
 TRIALS_PER_JOB = 10
 
 Progress = Callable[[int, int], None]
-Entrant = str | tuple[str, str] | Callable[..., Policy]
+Entrant = str | Callable[..., Policy] | tuple[str, str | Callable[..., Policy]]
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Race:
     observational: int
 
     def spec(self) -> dict[str, Any]:
-        """For the manifest: the problems as they are, policies with their options."""
+        """For the manifest: the problems as they are, policies with what makes them, and how."""
         return {
             "dowise": dowise.__version__,
             "problems": {
@@ -63,8 +64,11 @@ class Race:
                 for label, problem in self.problems.items()
             },
             "policies": {
-                label: {name: repr(value) for name, value in self.options.get(label, {}).items()}
-                for label in self.policies
+                label: {
+                    "made by": f"{factory.__module__}:{factory.__qualname__}",
+                    "options": _plain(dict(self.options.get(label, {})), label),
+                }
+                for label, factory in self.policies.items()
             },
             "horizon": self.horizon,
             "trials": self.trials,
@@ -134,7 +138,7 @@ def simulate(
     race = _checked_race(
         problems, policies, horizon, trials, seed, options or {}, every, observational
     )
-    _check_number("workers", workers, 1)
+    workers = checked_number("workers", workers, 1)
     path = Path(tempfile.mkdtemp(prefix="dowise-")) / "run" if out is None else Path(out)
     store = Store(path)
     jobs = race.jobs()
@@ -145,10 +149,11 @@ def simulate(
     waiting = [job for job in jobs if not store.is_done(job)]
     done = len(jobs) - len(waiting)
     progress(done, len(jobs))
-    for job, found in run_everywhere(race.run, waiting, workers, cluster):
-        store.write(job, found)
-        done += 1
-        progress(done, len(jobs))
+    with closing(run_everywhere(race.run, waiting, workers, cluster)) as finished:
+        for job, found in finished:
+            store.write(job, found)
+            done += 1
+            progress(done, len(jobs))
     return result
 
 
@@ -162,26 +167,47 @@ def _checked_race(
     every: int,
     observational: int,
 ) -> Race:
-    for name, number, least in (
-        ("horizon", horizon, 1), ("trials", trials, 1), ("every", every, 1), ("seed", seed, 0),
-        ("observational", observational, 0),
-    ):  # fmt: skip
-        _check_number(name, number, least)
-    if isinstance(problems, str | Problem) or isinstance(policies, str):
+    horizon, trials = checked_number("horizon", horizon, 1), checked_number("trials", trials, 1)
+    every, seed = checked_number("every", every, 1), checked_number("seed", seed, 0)
+    observational = checked_number("observational", observational, 0)
+    if not all(
+        isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+        for given in (problems, policies)
+    ):
         raise DowiseError('give lists: simulate(["task1"], ["ids", "ts"], …)')
     raced = dict(_labelled_problems(problems))
     makers = dict(_labelled_policies(policies))
     if not raced or not makers:
         raise DowiseError("name at least one problem and one policy")
-    for label in options:
+    for label, own in options.items():
         if label not in makers:
             raise DowiseError(f"options for {label!r}, which is not among the policies")
+        if not isinstance(own, Mapping):
+            raise DowiseError(f"options={options!r}: give {{policy: {{option: value}}}}")
     race = Race(raced, makers, options, horizon, trials, seed, every, observational)
-    for label in makers:  # whatever is wrong with an option shows here, before anything is run
+    for label, factory in makers.items():  # whatever is wrong shows here, before anything is run
         for problem in raced.values():
-            if isinstance(problem, Problem):
-                makers[label](problem, **options.get(label, {}))
+            world = make_world(problem, seed, 0)
+            make_checked(label, factory, world.problem, **options.get(label, {}))
     return race
+
+
+def _plain(value: Any, label: str) -> Any:
+    """An option as JSON has it, so that a manifest can be compared; refused where it can't be."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part, label) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part, label) for part in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    raise DowiseError(
+        f"an option of {label!r} is {value!r}: give numbers, texts, lists or mappings of them, so "
+        "that the run can be told from others"
+    )
 
 
 def _labelled_problems(
@@ -209,20 +235,15 @@ def _labelled_policies(
 ) -> Iterator[tuple[str, Callable[..., Policy]]]:
     seen: set[str] = set()
     for given in policies:
-        if isinstance(given, tuple):
-            label, factory = given[0], policy_factory(given[1])
-        elif isinstance(given, str):
-            label, factory = given, policy_factory(given)
-        elif callable(given):
-            label, factory = getattr(given, "__name__", repr(given)), given
-        else:
-            raise DowiseError(f"{given!r} is no policy: give a name, or what makes one")
+        label, kind = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
+        factory = policy_factory(kind) if isinstance(kind, str) else kind
+        if not hasattr(factory, "__qualname__"):
+            raise DowiseError(
+                f"{kind!r} is no policy: give a name, a class or function that makes one, or a "
+                "pair (name in this race, policy)"
+            )
+        label = label if isinstance(label, str) else factory.__name__
         if label in seen:
             raise DowiseError(f"two policies are called {label!r}: name each once")
         seen.add(label)
         yield label, factory
-
-
-def _check_number(name: str, number: int, least: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
-        raise DowiseError(f"{name}={number!r} must be a whole number of at least {least}")

@@ -64,8 +64,9 @@ class Store:
     def open(self, spec: Mapping[str, Any]) -> None:
         """Start the run, or go on with one of the same manifest; refuse any other."""
         wanted = json.loads(json.dumps(spec))
-        there = self.path / MANIFEST
+        there, results = self.path / MANIFEST, self.path / RESULTS
         if there.exists():
+            results.mkdir(exist_ok=True)
             found = self.spec()
             differing = sorted(
                 key for key in {*wanted, *found} if wanted.get(key) != found.get(key)
@@ -77,11 +78,12 @@ class Store:
                     f"{wanted.get(key)!r}; name another folder with --out, or remove this one"
                 )
             return
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        strange = self.path.exists() and not self.path.is_dir()
+        if strange or (self.path.is_dir() and {*self.path.iterdir()} - {results}):
             raise DowiseError(
                 f"{self.path} is there already, and no run of ours: name a new folder"
             )
-        (self.path / RESULTS).mkdir(parents=True)
+        results.mkdir(parents=True, exist_ok=True)
         manifest = {
             "spec": wanted,
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -98,7 +100,7 @@ class Store:
         """What is run, from the manifest."""
         try:
             manifest = json.loads((self.path / MANIFEST).read_text("utf-8"))
-            spec: dict[str, Any] = manifest["spec"]
+            spec: dict[str, Any] = dict(manifest["spec"])
         except FileNotFoundError:
             raise DowiseError(f"{self.path} is no run: it has no {MANIFEST}") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -106,8 +108,17 @@ class Store:
         return spec
 
     def is_done(self, job: Job) -> bool:
-        """Whether the job's file is there."""
-        return (self.path / RESULTS / job.file).exists()
+        """Whether the job's file is there, and whole."""
+        file = self.path / RESULTS / job.file
+        if not file.exists():
+            return False
+        pyarrow = import_extra("pyarrow", "simulate", "results on disk")
+        parquet = import_extra("pyarrow.parquet", "simulate", "results on disk")
+        try:
+            parquet.read_metadata(file)
+        except (OSError, pyarrow.ArrowInvalid):
+            return False
+        return True
 
     def write(self, job: Job, found: Rounds) -> None:
         """Keep what a job found."""
@@ -135,12 +146,19 @@ class Store:
         parquet.write_table(table, sink, compression="zstd")
         _write(self.path / RESULTS / job.file, sink.getvalue().to_pybytes())
 
-    def table(self, jobs: Iterable[Job], columns: list[str] | None = None) -> Any:
+    def table(
+        self, jobs: Iterable[Job], columns: list[str] | None = None, only_round: int | None = None
+    ) -> Any:
         """The results of these jobs, in their order, as one Arrow table."""
         pyarrow = import_extra("pyarrow", "simulate", "results on disk")
         parquet = import_extra("pyarrow.parquet", "simulate", "results on disk")
         parts = [
-            parquet.read_table(self.path / RESULTS / job.file, columns=columns)
+            parquet.read_table(
+                self.path / RESULTS / job.file,
+                columns=columns,
+                filters=None if only_round is None else [("round", "==", only_round)],
+                partitioning=None,
+            )
             for job in jobs
             if self.is_done(job)
         ]
@@ -152,5 +170,8 @@ class Store:
 def _write(path: Path, content: bytes) -> None:
     """Write a file so that it is there whole or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_bytes(content)
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
     draft.replace(path)

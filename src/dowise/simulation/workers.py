@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import BrokenExecutor
 from typing import TypeVar
 
 from dowise.errors import DowiseError, import_extra
 
 __all__ = ["run_everywhere"]
+
+_DIED = "a worker died, perhaps for want of memory: what is done is kept, the same call goes on"
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -15,11 +19,9 @@ Found = TypeVar("Found")
 
 def run_everywhere(
     run: Callable[[Item], Found], items: Iterable[Item], workers: int, cluster: str | None
-) -> Iterator[tuple[Item, Found]]:
+) -> Generator[tuple[Item, Found], None, None]:
     """Each item with what `run` makes of it, as they finish."""
     jobs = list(items)
-    if not jobs:
-        return iter(())
     if cluster is not None:
         return _on_cluster(run, jobs, cluster)
     if workers == 1:
@@ -29,15 +31,19 @@ def run_everywhere(
 
 def _in_processes(
     run: Callable[[Item], Found], jobs: list[Item], workers: int
-) -> Iterator[tuple[Item, Found]]:
+) -> Generator[tuple[Item, Found], None, None]:
     joblib = import_extra("joblib", "simulate", "more than one worker")
     pairs = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(
         joblib.delayed(_with_item)(run, job) for job in jobs
     )
     try:
         yield from pairs
+    except BrokenExecutor as error:
+        raise DowiseError(f"{_DIED} ({type(error).__name__})") from None
     finally:
-        pairs.close()
+        with warnings.catch_warnings():  # joblib says how many jobs it dropped
+            warnings.simplefilter("ignore")
+            pairs.close()
 
 
 def _with_item(run: Callable[[Item], Found], item: Item) -> tuple[Item, Found]:
@@ -46,7 +52,7 @@ def _with_item(run: Callable[[Item], Found], item: Item) -> tuple[Item, Found]:
 
 def _on_cluster(
     run: Callable[[Item], Found], jobs: list[Item], address: str
-) -> Iterator[tuple[Item, Found]]:
+) -> Generator[tuple[Item, Found], None, None]:
     distributed = import_extra("distributed", "cluster", "a Dask cluster")
     try:
         client = distributed.Client(address, timeout="5s")
@@ -56,5 +62,9 @@ def _on_cluster(
         futures = client.map(run, jobs, pure=False, retries=3)
         place = {future.key: job for future, job in zip(futures, jobs, strict=True)}
         for future in distributed.as_completed(futures):
-            yield place[future.key], future.result()
+            try:
+                found = future.result()
+            except distributed.KilledWorker:
+                raise DowiseError(_DIED) from None
+            yield place[future.key], found
             future.release()
