@@ -13,6 +13,7 @@ import pytest
 from dowise import CausalGraph, DowiseError, Problem, make_policy, register_policy, simulate
 from dowise.policies import registry
 from dowise.policies.thompson import ThompsonSampling
+from dowise.simulation import Result
 from dowise.simulation import trial as trials
 from dowise.simulation.trial import make_world, run_trial
 
@@ -185,6 +186,14 @@ def test_another_race_in_the_same_folder_is_refused(tmp_path, change, complaint)
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     with pytest.raises(DowiseError, match="no run of ours"):
         race(out=tmp_path / "mine")
+
+
+def test_a_run_can_be_opened_by_its_folder(tmp_path):
+    made = race(out=tmp_path / "run")
+    opened = Result.open(tmp_path / "run")
+    assert opened.frame().equals(made.frame()) and opened.final().equals(made.final())
+    with pytest.raises(DowiseError, match="is no run: it has no manifest.json"):
+        Result.open(tmp_path)
 
 
 def test_a_broken_file_is_made_anew(tmp_path):

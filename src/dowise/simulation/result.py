@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dowise.errors import import_extra
-from dowise.simulation.store import Job, Store
+from dowise.simulation.store import Job, Store, jobs_of
 
 if TYPE_CHECKING:
     import pandas
@@ -20,6 +20,13 @@ class Result:
 
     def __init__(self, store: Store, jobs: Sequence[Job]) -> None:
         self._store, self._jobs = store, tuple(jobs)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Result:
+        """A run that is there already, by its folder."""
+        store = Store(Path(path))
+        spec = store.spec()
+        return cls(store, jobs_of(spec["problems"], spec["policies"], spec["trials"]))
 
     @property
     def path(self) -> Path:

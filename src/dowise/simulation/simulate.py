@@ -30,13 +30,11 @@ from dowise.policies.registry import make_checked, policy_factory
 from dowise.problem import Problem, load_problem
 from dowise.problem.files import problem_text
 from dowise.simulation.result import Result
-from dowise.simulation.store import Job, Rounds, Store
+from dowise.simulation.store import Job, Rounds, Store, jobs_of
 from dowise.simulation.trial import make_world, run_trial, seed_of
 from dowise.simulation.workers import run_everywhere
 
 __all__ = ["simulate"]
-
-TRIALS_PER_JOB = 10
 
 Progress = Callable[[int, int], None]
 Entrant = str | Callable[..., Policy] | tuple[str, str | Callable[..., Policy]]
@@ -76,15 +74,6 @@ class Race:
             "every": self.every,
             "observational": self.observational,
         }
-
-    def jobs(self) -> list[Job]:
-        """Some trials each; the first trials of all policies come first."""
-        return [
-            Job(problem, policy, first, min(first + TRIALS_PER_JOB, self.trials) - 1)
-            for problem in self.problems
-            for first in range(0, self.trials, TRIALS_PER_JOB)
-            for policy in self.policies
-        ]
 
     def run(self, job: Job) -> Rounds:
         """Play the trials of one job."""
@@ -141,7 +130,7 @@ def simulate(
     workers = checked_number("workers", workers, 1)
     path = Path(tempfile.mkdtemp(prefix="dowise-")) / "run" if out is None else Path(out)
     store = Store(path)
-    jobs = race.jobs()
+    jobs = jobs_of(race.problems, race.policies, race.trials)
     result = Result(store, jobs)
     if out is None:  # a folder that nobody named goes with the result
         weakref.finalize(result, shutil.rmtree, path.parent, ignore_errors=True)

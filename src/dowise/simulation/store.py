@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 from dowise.errors import DowiseError, import_extra
 
-__all__ = ["Job", "Rounds", "Store"]
+__all__ = ["Job", "Rounds", "Store", "jobs_of"]
 
 MANIFEST = "manifest.json"
 RESULTS = "results"
+TRIALS_PER_JOB = 10
 
 
 @dataclass(frozen=True, order=True)
@@ -43,6 +44,17 @@ class Job:
         """The name of its Parquet file."""
         problem, policy = (quote(name, safe="") for name in (self.problem, self.policy))
         return f"{problem}+{policy}+{self.first:06}-{self.last:06}.parquet"
+
+
+def jobs_of(problems: Iterable[str], policies: Iterable[str], trials: int) -> list[Job]:
+    """All jobs of a race; the first trials of all policies come first."""
+    names = list(policies)
+    return [
+        Job(problem, policy, first, min(first + TRIALS_PER_JOB, trials) - 1)
+        for problem in problems
+        for first in range(0, trials, TRIALS_PER_JOB)
+        for policy in names
+    ]
 
 
 @dataclass(frozen=True, eq=False)
