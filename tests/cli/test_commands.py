@@ -208,6 +208,7 @@ def test_a_race_for_people_and_for_programs(run, tmp_path):
     shown = run(*args, "--out", str(tmp_path / "race")).stdout
     assert "final regret" in shown and "ucb" in shown and "12" in shown
     assert f"The results are in {tmp_path / 'race'}" in shown
+    assert "ucb − ts" in shown and "95 % interval" in shown
     document = json.loads(run(*args, "--json").stdout)
     assert [(row["problem"], row["policy"]) for row in document["final"]] == [
         ("task1", "ts"), ("task1", "ucb"),

@@ -87,17 +87,17 @@ def test_pictures_are_written(tmp_path):
 def test_pages():
     blocks = [
         Heading(1, "A < B"),
-        Paragraph("text & more"),
+        Paragraph("text & `more`"),
         Table(("policy", "regret"), [("ids", "1.0")]),
         Image("a.png", "curves"),
     ]
     assert as_markdown(blocks) == (
-        "# A < B\n\ntext & more\n\n| policy | regret |\n|---|---:|\n| ids | 1.0 |\n\n"
+        "# A < B\n\ntext & `more`\n\n| policy | regret |\n|---|---:|\n| ids | 1.0 |\n\n"
         "![curves](a.png)\n"
     )
     page = as_html(blocks)
     assert "<h1>A &lt; B</h1>" in page and "<td>ids</td><td>1.0</td>" in page
-    assert '<img src="a.png" alt="curves">' in page and "text &amp; more" in page
+    assert '<img src="a.png" alt="curves">' in page and "text &amp; <code>more</code>" in page
 
 
 def test_the_whole_on_a_small_scale(tmp_path):
@@ -117,7 +117,7 @@ def test_the_whole_on_a_small_scale(tmp_path):
         assert f"| {policy} | {final.mean:.2f} | {final.error:.2f} |" in report
     assert (tmp_path / "out" / "report.html").read_text("utf-8").count("<img") == 2
     manifest = json.loads((tmp_path / "out/runs/task1/manifest.json").read_text("utf-8"))
-    assert manifest["spec"]["policies"]["ids"]["options"] == {"samples": 50, "horizon": 30}
+    assert manifest["spec"]["policies"]["ids"]["options"] == {"samples": 50}
     assert told[-1] == ("random-10-0.1", 6, 6)
     again = reproduce(tmp_path / "out", **options)  # nothing is left to do
     assert again.finals == found.finals

@@ -174,8 +174,9 @@ def test_a_run_goes_on_where_it_stopped(tmp_path):
     [
         ({"horizon": 41}, "its horizon is 40, not 41"),
         ({"seed": 4}, "its seed is 3, not 4"),
-        ({"options": {"ucb": {"exploration": 1.0}}}, "its policies is"),
-        ({"policies": ["ts", ("ucb", "kl-ucb")]}, "its policies is"),
+        ({"options": {"ucb": {"exploration": 1.0}}}, "its policies ucb options lack exploration"),
+        ({"policies": ["ts", ("ucb", "kl-ucb")]}, "its policies ucb made by is .*UCB.*KLUCB"),
+        ({"policies": ["ts"]}, "its policies have ucb"),
     ],
 )
 def test_another_race_in_the_same_folder_is_refused(tmp_path, change, complaint):
@@ -278,6 +279,32 @@ def test_a_policy_with_a_seed_gets_another_in_every_trial():
     assert set(fixed["arm"]) == {"do(X=0)"}
 
 
+def test_an_error_says_whose_it_is():
+    class Bad(Stubborn):
+        def decide(self, context=None, rng=None, allowed=None):
+            return super().decide(context, rng, allowed).arm  # not a decision
+
+    with pytest.raises(DowiseError, match="Bad on task1, trial 0: AttributeError"):
+        simulate(["task1"], [Bad], horizon=5, trials=2)
+
+
+def test_a_changed_policy_is_not_resumed(tmp_path):
+    def make(first):
+        if first:
+            return lambda problem: make_policy("ts", problem)
+        return lambda problem: make_policy("ucb", problem)
+
+    race = {"horizon": 5, "trials": 2, "out": tmp_path / "run"}
+    simulate(["task1"], [("mine", make(True))], **race)
+    with pytest.raises(DowiseError, match="its policies mine source is"):
+        simulate(["task1"], [("mine", make(False))], **race)
+
+
+def test_the_horizon_of_the_race_is_the_policies_own():
+    final = simulate(["task1"], ["bayes-optimal", "ts"], horizon=4, trials=3).final()
+    assert final.notna().all().all()
+
+
 def test_a_policy_of_ones_own(monkeypatch):
     monkeypatch.setattr(registry, "_OWN", {})
     register_policy("stubborn")(Stubborn)
@@ -301,7 +328,7 @@ def test_a_policy_of_ones_own(monkeypatch):
         ((["task1"], [3]), "3 is no policy"),
         ((["task1"], [("a",)]), "is no policy"),
         ((None, ["ts"]), "give lists"),
-        ((["task1"], ["bayes-optimal"]), "needs the option 'horizon'"),
+        ((["child"], ["bayes-optimal"]), "states"),
         ((["chordal-2-0.1"], ["ts"]), "size=2"),
     ],
 )

@@ -29,7 +29,10 @@ _workers = click.option(
   dowise simulate chordal-15-0.1 --policies ts,z2-ts --cluster tcp://10.0.0.5:8786""")
 @click.argument("problems", nargs=-1, required=True, metavar="PROBLEM...")
 @click.option(
-    "--policies", required=True, metavar="NAME,NAME", help="Which policies race, by their names."
+    "--policies",
+    required=True,
+    metavar="NAME,NAME",
+    help="Which race: ids, ts, z2-ts, z2-kl-ucb, bernoulli-ts, kl-ucb, ucb, random, bayes-optimal.",
 )
 @click.option(
     "--horizon", type=click.IntRange(1), default=1000, show_default=True, metavar="T",
@@ -64,17 +67,16 @@ def simulate(
 ) -> None:
     """Race policies in worlds with known numbers.
 
-    Every trial draws a world for each PROBLEM, the same for all policies, so that differences are
-    paired. Results are the same bits for any number of workers.
+    Every trial draws a world for each PROBLEM (a name that `dowise problems` lists, a problem file,
+    or chordal-SIZE-DENSITY for a random graph in every trial), the same for all policies, so that
+    differences are paired. Results are the same bits for any number of workers.
     """
     from dowise.cli.progress import shown_progress
     from dowise.cli.show import final_table, show_race
     from dowise.simulation import simulate as race
 
     names = [name.strip() for name in policies.split(",") if name.strip()]
-    horizon = options["horizon"]
-    given = {"ids": {"samples": samples, "horizon": horizon}, "bayes-optimal": {"horizon": horizon}}
-    own = {name: given[name] for name in names if name in given}
+    own = {"ids": {"samples": samples}} if "ids" in names else {}
     with _kept(options["out"]), shown_progress() as show:
         result = race(
             problems, names, options=own, progress=lambda done, total: show("race", done, total),
@@ -115,7 +117,7 @@ def reproduce(panels: tuple[str, ...], **options: Any) -> None:
     """Run the paper's experiments again, and say which of its claims hold.
 
     Panels: task1, task2, task3, random-10-0.1, random-15-0.1, random-15-0.2, healthcare; all
-    unless named. The full run takes about an hour on two cores.
+    unless named; the report has those of this call. The full run takes half an hour on two cores.
     """
     from dowise.cli.progress import shown_progress
     from dowise.cli.show import show_reproduction

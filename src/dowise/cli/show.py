@@ -239,15 +239,38 @@ def show_race(result: Result, out: Path | None) -> None:
         ],
         right=("final regret", "standard error", "trials"),
     )  # fmt: skip
+    _show_differences(result)
     if out is not None:
         _console().print(f"\nThe results are in {out}", soft_wrap=True)
+
+
+def _show_differences(result: Result) -> None:
+    """Every other policy against the first, in the same worlds."""
+    from dowise.simulation.analysis import spread_of
+
+    final = result.final()
+    first, *others = final.columns
+    rows = []
+    for problem in dict.fromkeys(final.index.get_level_values("problem")):
+        own = final.loc[problem]
+        for other in others:
+            found = spread_of(own[other].to_numpy() - own[first].to_numpy())
+            low, high = found.interval
+            rows.append((problem, f"{other} − {first}", f"{found.mean:+.2f}",
+                         f"{low:+.2f} to {high:+.2f}"))  # fmt: skip
+    if rows and len(final) > len(dict.fromkeys(final.index.get_level_values("problem"))):
+        console = _console()
+        console.print("\nPaired differences", style="bold")
+        _print_table(
+            console, ("problem", "difference", "mean", "95 % interval"), rows, right=("mean",)
+        )
 
 
 def show_reproduction(found: Reproduction) -> None:
     """Final regrets panel by panel, which claims hold, and where the report is."""
     console = _console()
     policies = list(next(iter(found.finals.values())))
-    console.print("Final regret", style="bold")
+    console.print("Final regret ± standard error", style="bold")
     _print_table(
         console,
         ("panel", *policies),

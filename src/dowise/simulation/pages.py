@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -87,7 +88,7 @@ def _html(block: Block) -> str:
     if isinstance(block, Heading):
         return f"<h{block.level}>{escape(block.text)}</h{block.level}>"
     if isinstance(block, Paragraph):
-        return f"<p>{escape(block.text)}</p>"
+        return "<p>" + re.sub("`([^`]+)`", r"<code>\1</code>", escape(block.text)) + "</p>"
     if isinstance(block, Image):
         caption = escape(block.caption)
         return (

@@ -113,7 +113,7 @@ def reproduce(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     options: dict[str, dict[str, Any]] = {
-        "ids": {"samples": samples, "horizon": horizon},
+        "ids": {"samples": samples},
         "z2-ts": {"refresh": REFRESH},
         "z2-kl-ucb": {"refresh": REFRESH},
     }
@@ -185,7 +185,7 @@ def _command(
     parts += [] if horizon == 1000 else ["--horizon", str(horizon)]
     parts += [] if samples == 1000 else ["--samples", str(samples)]
     parts += [] if band == "se" else ["--band", band]
-    return shlex.join([*parts, "--seed", str(seed)])
+    return shlex.join([*parts, "--seed", str(seed), "--out", "DIR"])
 
 
 def _opening(

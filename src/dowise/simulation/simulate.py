@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
+from hashlib import sha256
+from inspect import getsource, signature
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ class Race:
             "policies": {
                 label: {
                     "made by": f"{factory.__module__}:{factory.__qualname__}",
+                    "source": _fingerprint(factory),
                     "options": _plain(dict(self.options.get(label, {})), label),
                 }
                 for label, factory in self.policies.items()
@@ -75,20 +77,32 @@ class Race:
             "observational": self.observational,
         }
 
+    def options_of(self, policy: str, trial: int) -> dict[str, Any]:
+        """Those given, and the race's own seed and horizon for a policy that has such options."""
+        known = signature(self.policies[policy]).parameters
+        own = {"seed": seed_of(self.seed, trial), "horizon": self.horizon}
+        return {name: x for name, x in own.items() if name in known} | dict(
+            self.options.get(policy, {})
+        )
+
     def run(self, job: Job) -> Rounds:
         """Play the trials of one job."""
         problem = self.problems[job.problem]
-        factory, options = self.policies[job.policy], self.options.get(job.policy, {})
-        has_seed = "seed" in signature(factory).parameters and "seed" not in options
+        factory = self.policies[job.policy]
         kept = np.arange(self.every, self.horizon + 1, self.every, dtype=np.int32)
         if not len(kept) or kept[-1] != self.horizon:
             kept = np.append(kept, np.int32(self.horizon))
         found = Rounds(list(range(job.first, job.last + 1)), kept, [], [])
         for trial in found.trials:
             world = make_world(problem, self.seed, trial)
-            own = {"seed": seed_of(self.seed, trial)} if has_seed else {}
-            make = partial(factory, **options, **own)
-            played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
+            make = partial(factory, **self.options_of(job.policy, trial))
+            try:
+                played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
+            except Exception as error:
+                what = str(error) if isinstance(error, DowiseError) else repr(error)
+                raise DowiseError(
+                    f"{job.policy} on {job.problem}, trial {trial}: {what}"
+                ) from error
             found.regrets.append(played.regrets.cumsum()[kept - 1])
             names = [str(arm) for arm in world.problem.arms]
             found.arms.append([names[i] for i in played.arms[kept - 1].tolist()])
@@ -115,9 +129,10 @@ def simulate(
     files or Problems; policies are names, pairs (name in this race, name of the policy), or what
     makes one from a problem. `options` has those of a policy by its name in the race. Within a
     trial all policies face the same world and the same contexts, so differences are paired.
-    A policy with an option `seed` gets another one in every trial unless it is given.
+    A policy with an option `seed` gets another one in every trial, and one with an option
+    `horizon` that of the race, unless they are given.
     `observational` records of what the world does by itself are shown to every policy first.
-    `every` keeps each so-manieth round only, and the last.
+    `every=10` keeps every tenth round only, and the last.
 
     With `out` the results live in that folder, job by job as they finish; the same call goes on
     with a run that was stopped, and any other is refused. `workers` are processes on this machine;
@@ -177,8 +192,18 @@ def _checked_race(
     for label, factory in makers.items():  # whatever is wrong shows here, before anything is run
         for problem in raced.values():
             world = make_world(problem, seed, 0)
-            make_checked(label, factory, world.problem, **options.get(label, {}))
+            make_checked(label, factory, world.problem, **race.options_of(label, 0))
     return race
+
+
+def _fingerprint(factory: Callable[..., Policy]) -> str | None:
+    """Of a policy of one's own: its source in short, so that a changed one is not resumed."""
+    if factory.__module__.partition(".")[0] == "dowise":
+        return None
+    try:
+        return sha256(getsource(factory).encode()).hexdigest()[:16]
+    except (OSError, TypeError):
+        return None
 
 
 def _plain(value: Any, label: str) -> Any:

@@ -80,14 +80,11 @@ class Store:
         if there.exists():
             results.mkdir(exist_ok=True)
             found = self.spec()
-            differing = sorted(
-                key for key in {*wanted, *found} if wanted.get(key) != found.get(key)
-            )
-            if differing:
-                key = differing[0]
+            difference = _difference(found, wanted)
+            if difference:
                 raise DowiseError(
-                    f"{self.path} has another run: its {key} is {found.get(key)!r}, not "
-                    f"{wanted.get(key)!r}; name another folder with --out, or remove this one"
+                    f"{self.path} has another run: its {difference}; name another folder as out, "
+                    "or remove this one"
                 )
             return
         strange = self.path.exists() and not self.path.is_dir()
@@ -177,6 +174,19 @@ class Store:
         if not parts:
             raise DowiseError(f"{self.path} has no results yet")
         return pyarrow.concat_tables(parts).unify_dictionaries()
+
+
+def _difference(found: Any, wanted: Any) -> str:
+    """The first place where two specifications differ, in words; empty where they do not."""
+    if not (isinstance(found, dict) and isinstance(wanted, dict)):
+        return "" if found == wanted else f"is {found!r}, not {wanted!r}"
+    for key in [*found, *(key for key in wanted if key not in found)]:
+        if key not in found or key not in wanted:
+            return f"{'lack' if key not in found else 'have'} {key}"
+        inner = _difference(found[key], wanted[key])
+        if inner:
+            return f"{key} {inner}"
+    return ""
 
 
 def _write(path: Path, content: bytes) -> None:
