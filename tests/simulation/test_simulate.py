@@ -61,7 +61,7 @@ def test_final_is_paired():
 
 
 @pytest.mark.parametrize("problem", ["task1", "task2", "task3", "healthcare", "chordal-10-0.1"])
-@pytest.mark.parametrize("policy", ["ts", "ucb", "bernoulli-ts"])
+@pytest.mark.parametrize("policy", ["ts", "ucb", "bernoulli-ts", "ids"])
 def test_compiled_loops_decide_as_stepping_does(problem, policy, monkeypatch):
     for number in range(3):
         world = make_world(problem, 7, number)

@@ -15,7 +15,7 @@ from dowise.belief.kernels import count_record, draw_results
 from dowise.environments.kernels import sample_record
 from dowise.policies.kernels import draw_betas, ucb_index
 
-__all__ = ["run_bernoulli", "run_thompson", "run_ucb"]
+__all__ = ["play_and_count", "run_bernoulli", "run_thompson", "run_ucb"]
 
 
 @njit(cache=True)
@@ -25,6 +25,20 @@ def _play(cpts, order, starts, strides, sizes, places, known, fixed, uniforms, c
     for k in range(len(places)):
         codes[places[k]] = known[k]
     sample_record(cpts, codes, order, starts, strides, sizes, uniforms)
+
+
+@njit(cache=True)
+def play_and_count(
+    counts, cpts, order, world_starts, world_strides, sizes, places, known, fixed, uniforms,
+    observed, own_fixed, own_starts, own_strides,
+):  # fmt: skip
+    """One round after the choice: the world runs, and the belief's counts learn what was seen."""
+    codes = np.empty(len(order), dtype=np.int64)
+    _play(cpts, order, world_starts, world_strides, sizes, places, known, fixed, uniforms, codes)
+    seen = np.empty(len(observed), dtype=np.int64)
+    for v in range(len(observed)):
+        seen[v] = codes[observed[v]]
+    count_record(counts, seen, own_fixed, own_starts, own_strides)
 
 
 @njit(cache=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dowise.environments import Environment
 from dowise.policies import Policy
 from dowise.policies.bernoulli import BernoulliThompsonSampling
+from dowise.policies.ids import InformationDirectedSampling
 from dowise.policies.tabular import TabularPolicy
 from dowise.policies.thompson import ThompsonSampling
 from dowise.policies.ucb import UCB
@@ -32,12 +33,44 @@ def compiled_loop(policy: Policy) -> Loop | None:
     kind: type = type(policy)  # a subclass may do anything
     if kind is UCB:
         return _ucb
+    if kind is InformationDirectedSampling:
+        return _ids
     if kind is ThompsonSampling and not policy.propensity_samples:  # type: ignore[attr-defined]
         return _thompson
     two_valued = len(policy.problem.domains[policy.problem.reward]) == 2
     if kind is BernoulliThompsonSampling and two_valued:
         return None if policy.propensity_samples else _bernoulli  # type: ignore[attr-defined]
     return None
+
+
+def _ids(
+    policy: Policy,
+    world: Environment,
+    known: Known,
+    numbers: Integers,
+    outcomes: np.random.Generator,
+    own: np.random.Generator,
+) -> Integers:
+    """`decide` as it is, its time being that of the draws; the rest of a round is compiled."""
+    from dowise.simulation.kernels import play_and_count
+
+    assert isinstance(policy, InformationDirectedSampling)
+    belief, problem = policy.belief, policy.problem
+    tables, arrays = belief.tables, world.arrays(known)
+    contexts = [problem.context_labels(codes) for codes in known]
+    codes = np.array(known, dtype=np.int64)
+    own_fixed = np.array([tables.fixed(arm) for arm in problem.arms])
+    place = {arm: i for i, arm in enumerate(problem.arms)}
+    uniforms = _uniforms(outcomes, numbers, arrays.order)
+    chosen = np.empty(len(numbers), dtype=np.int64)
+    for t, number in enumerate(numbers.tolist()):
+        best = chosen[t] = place[policy.decide(contexts[number], own).arm]
+        play_and_count(
+            belief.counts, arrays.cpts[min(number, len(arrays.cpts) - 1)], *arrays[1:6],
+            codes[number], arrays.fixed[best], uniforms[t], arrays.observed, own_fixed[best],
+            tables.starts, tables.strides,
+        )  # fmt: skip
+    return chosen
 
 
 def _thompson(
