@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import dowise
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, import_extra
 from dowise.policies import Policy
 from dowise.policies.policy import checked_number
 from dowise.policies.registry import make_checked, policy_factory
@@ -139,6 +139,7 @@ def simulate(
     `cluster` is the address of a Dask scheduler instead. The results are the same bits for any
     number of workers.
     """
+    import_extra("pyarrow", "simulate", "a race")
     race = _checked_race(
         problems, policies, horizon, trials, seed, options or {}, every, observational
     )

@@ -121,8 +121,8 @@ class Store:
         file = self.path / RESULTS / job.file
         if not file.exists():
             return False
-        pyarrow = import_extra("pyarrow", "simulate", "results on disk")
-        parquet = import_extra("pyarrow.parquet", "simulate", "results on disk")
+        pyarrow = import_extra("pyarrow", "simulate", "a race")
+        parquet = import_extra("pyarrow.parquet", "simulate", "a race")
         try:
             parquet.read_metadata(file)
         except (OSError, pyarrow.ArrowInvalid):
@@ -131,8 +131,8 @@ class Store:
 
     def write(self, job: Job, found: Rounds) -> None:
         """Keep what a job found."""
-        pyarrow = import_extra("pyarrow", "simulate", "results on disk")
-        parquet = import_extra("pyarrow.parquet", "simulate", "results on disk")
+        pyarrow = import_extra("pyarrow", "simulate", "a race")
+        parquet = import_extra("pyarrow.parquet", "simulate", "a race")
         kept, trials = len(found.rounds), len(found.trials)
 
         def repeated(text: str) -> Any:
@@ -159,8 +159,8 @@ class Store:
         self, jobs: Iterable[Job], columns: list[str] | None = None, only_round: int | None = None
     ) -> Any:
         """The results of these jobs, in their order, as one Arrow table."""
-        pyarrow = import_extra("pyarrow", "simulate", "results on disk")
-        parquet = import_extra("pyarrow.parquet", "simulate", "results on disk")
+        pyarrow = import_extra("pyarrow", "simulate", "a race")
+        parquet = import_extra("pyarrow.parquet", "simulate", "a race")
         parts = [
             parquet.read_table(
                 self.path / RESULTS / job.file,
