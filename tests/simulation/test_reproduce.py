@@ -111,7 +111,7 @@ def test_the_whole_on_a_small_scale(tmp_path):
             assert (tmp_path / "out" / f"{name}.{ending}").stat().st_size > 3000
     report = (tmp_path / "out" / "report.md").read_text("utf-8")
     assert "dowise reproduce task1 random-10-0.1 --trials 3 --horizon 30 --samples 50" in report
-    assert "A check of refresh=0.05 for z2-ts on task 1, 3 trials both ways" in report
+    assert "A check of refresh=0.05 on task 1, 3 trials both ways" in report
     assert "graphs have one intervention set only" in report
     for policy, final in found.finals["task1"].items():
         assert f"| {policy} | {final.mean:.2f} | {final.error:.2f} |" in report
