@@ -302,6 +302,18 @@ def test_every_arm_has_its_direct_estimator(name):
     assert set(circuit.outputs.tolist()) <= reached  # nothing is computed in vain
 
 
+def test_hundreds_of_arms_are_filled_in_turn_until_there_is_no_room(caplog):
+    """Six confounded causes make 729 arms and 32,071 estimators: the first arms get no more than
+    one more than the last, and the log says how many there was no room for."""
+    pairs = [f"Z{i} -> X{i}; X{i} -> Y; Z{i} -> Y" for i in range(6)]
+    hidden = [f"Z{i}" for i in range(6)]
+    problem = Problem(CausalGraph.parse("; ".join(pairs)), "Y", non_manipulable=hidden)
+    circuit = make_policy("z2-ts", problem).circuit
+    sizes = np.diff(circuit.offsets)
+    assert circuit.slots <= 20_000 and sizes.min() == 1 and sizes.max() == 2
+    assert "of 32071 estimators are left out" in caplog.text
+
+
 def test_arms_that_are_not_allowed_need_no_data():
     world = front_door_world()
     policy = make_policy("z2-kl-ucb", world.problem)

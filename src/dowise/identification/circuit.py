@@ -78,37 +78,58 @@ def compile_circuit(problem: Problem) -> Circuit:
     The direct ones always do. Then every arm gets its next one in turn, until there is no room.
     """
     found, builder = estimators(problem), _Builder(problem)
+    small = {
+        names: [way for way in others if builder.is_small(way)]
+        for names, (_, *others) in found.items()
+    }
     slots: list[dict[int, None]] = []
-    waiting: list[Iterator[tuple[Estimator, dict[str, int]]]] = []
+    waiting: list[Iterator[tuple[Expression, dict[str, int]]]] = []
     for arm in problem.arms:
-        direct, *others = found[arm.variables]
         settings = {name: problem.code(name, label) for name, label in arm.items()}
-        slots.append({builder.mean(direct.formula, settings): None})
-        waiting.append(_instances(problem, others, settings))
-    left_out = 0
+        slots.append({builder.mean(found[arm.variables][0].formula, settings): None})
+        waiting.append(_instances(problem, small[arm.variables], settings))
+    used = _fill(builder, slots, waiting) + len(problem.arms)
+    total = sum(_count(problem, way) for arm in problem.arms for way in found[arm.variables])
+    if used < total:
+        _log.warning(
+            "%d of %d estimators are left out: too many, or too large to compute",
+            total - used, total,
+        )  # fmt: skip
+    return builder.finish(slots)
+
+
+def _fill(
+    builder: _Builder,
+    slots: Sequence[dict[int, None]],
+    waiting: Sequence[Iterator[tuple[Expression, dict[str, int]]]],
+) -> int:
+    """Give every arm its next estimator in turn; how many there was room for."""
+    used = 0
     for _ in range(1, MAX_ESTIMATORS):
         for own, instances in zip(slots, waiting, strict=True):
-            for estimator, fixed in instances:
-                slot = builder.mean_if_small(estimator.formula, fixed)
+            for formula, fixed in instances:
+                slot = builder.mean_if_room(formula, fixed)
                 if slot is None:
-                    left_out += 1
-                elif slot not in own:
+                    return used
+                used += 1
+                if slot not in own:  # else it computes the same as another one
                     own[slot] = None
                     break
-    left_out += sum(1 for instances in waiting for _ in instances)
-    if left_out:
-        _log.warning("%d estimators are left out: too many, or too large to compute", left_out)
-    return builder.finish(slots)
+    return used
 
 
 def _instances(
     problem: Problem, ways: Iterable[Estimator], settings: dict[str, int]
-) -> Iterator[tuple[Estimator, dict[str, int]]]:
-    """Each estimator with its arm's values, once for every value of what is free."""
-    for estimator in ways:
-        sizes = [len(problem.domains[name]) for name in estimator.any_value]
+) -> Iterator[tuple[Expression, dict[str, int]]]:
+    """Each formula with its arm's values, once for every value of what is free."""
+    for way in ways:
+        sizes = [len(problem.domains[name]) for name in way.any_value]
         for values in all_values(*map(range, sizes)):
-            yield estimator, settings | dict(zip(estimator.any_value, values, strict=True))
+            yield way.formula, settings | dict(zip(way.any_value, values, strict=True))
+
+
+def _count(problem: Problem, way: Estimator) -> int:
+    return prod(len(problem.domains[name]) for name in way.any_value)
 
 
 class _TooLargeError(Exception):
@@ -146,13 +167,16 @@ class _Builder:
                 pairs.append((self._constant(worth), int(table.slots)))
         return self._sum(pairs)
 
-    def mean_if_small(self, formula: Expression, fixed: Mapping[str, int]) -> int | None:
-        """The same, or None and nothing changed where it would take too many slots."""
-        if self._size(formula, fixed.keys() | {self.problem.reward})[1] > MAX_SLOTS_OF_ONE:
-            return None
+    def is_small(self, way: Estimator) -> bool:
+        """Whether an estimator's tables take no more slots than one may, by an estimate."""
+        fixed = way.settings | {*way.any_value, way.reward}
+        return self._size(way.formula, fixed)[1] <= MAX_SLOTS_OF_ONE
+
+    def mean_if_room(self, formula: Expression, fixed: Mapping[str, int]) -> int | None:
+        """The slot of the mean reward, or None and nothing changed where there is no room."""
         made: tuple[dict[Any, int], ...] = (self.constants, self.marginals, self.operations)
         slots, counts = self.slots, [len(kind) for kind in made]
-        self.limit = min(MAX_SLOTS, self.slots + MAX_SLOTS_OF_ONE)
+        self.limit = MAX_SLOTS
         try:
             return self.mean(formula, fixed)
         except _TooLargeError:
