@@ -1,0 +1,41 @@
+"""Numbers that a user gives, checked in one way everywhere."""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from numbers import Integral, Real
+
+from dowise.errors import DowiseError
+
+__all__ = ["real_number", "share", "whole_number"]
+
+
+def whole_number(name: str, number: object, least: int, most: float = inf) -> int:
+    """A whole number within limits, as an int; NumPy's are welcome, truth values are not.
+
+    >>> whole_number("horizon", 0, least=1)
+    Traceback (most recent call last):
+    dowise.errors.DowiseError: horizon=0 must be a whole number, 1 or more
+    """
+    if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < least:
+        raise DowiseError(f"{name}={number!r} must be a whole number, {least} or more")
+    if int(number) > most:
+        raise DowiseError(f"{name}={number!r} must be at most {most:,}")
+    return int(number)
+
+
+def real_number(name: str, number: object, least: float = -inf) -> float:
+    """A finite number of at least so much, as a float."""
+    if isinstance(number, Real) and not isinstance(number, bool):
+        found = float(number)
+        if isfinite(found) and found >= least:
+            return found
+    limit = "" if least == -inf else f" of at least {least:g}"
+    raise DowiseError(f"{name}={number!r} must be a number{limit}")
+
+
+def share(name: str, number: object) -> float:
+    """A number strictly between 0 and 1, as a float."""
+    if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < 1:
+        raise DowiseError(f"{name}={number!r} must be between 0 and 1, such as 0.05")
+    return float(number)

@@ -1,0 +1,114 @@
+"""Reading and writing files so that whatever goes wrong is said with the path.
+
+Every file that dowise writes is written whole or not at all: to a draft in the same folder, which
+is forced to the disk and then takes the file's place. A write that fails leaves what was there.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+from uuid import uuid4
+
+from dowise.errors import DowiseError
+
+__all__ = ["existing_file", "read_file", "write_bytes", "write_text"]
+
+Result = TypeVar("Result")
+
+
+def existing_file(path: str | Path) -> Path:
+    """The path, once it is known to lead to a file."""
+    path = _path(path)
+    try:
+        if path.is_dir():
+            raise DowiseError(f"{path} is a folder: give the path of a file in it")
+        if not path.exists():
+            raise DowiseError(f"{path}: there is no such file")
+    except OSError as error:  # a name too long, a folder that may not be looked into
+        raise DowiseError(f"{str(path)[:80]}: can't be read ({error.strerror})") from None
+    return path
+
+
+def read_file(path: str | Path, parse: Callable[[str], Result]) -> Result:
+    """Parse the text of a file, which must be UTF-8."""
+    path = existing_file(path)
+    try:
+        # Bytes, so that a carriage return inside a quoted name survives; utf-8-sig drops the
+        # byte order mark that some editors put first.
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise DowiseError(f"{path}: can't be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise DowiseError(
+            f"{path}: byte {error.start + 1} is not UTF-8 text: save the file as UTF-8"
+        ) from None
+    if not text.strip():
+        raise DowiseError(f"{path}: the file is empty")
+    try:
+        return parse(text)
+    except DowiseError as error:
+        error.args = (f"{path}: {error}",)
+        raise
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text as UTF-8, with the line ends that it has: whole, or not at all."""
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        raise DowiseError(f"{path}: {error.object[error.start]!r} can't be written") from None
+    write_bytes(path, content)
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a file whole, or not at all: after an error what was there before is there still."""
+    path = _path(path)
+    try:
+        path = path.resolve()  # a link stays a link: what it leads to is replaced
+        if path.exists() and not path.is_file():  # a pipe, a device, a folder
+            path.write_bytes(content)
+        else:
+            _replace(path, content)
+    except (OSError, ValueError, RuntimeError) as error:  # the latter two: names that can't be
+        reason = getattr(error, "strerror", None) or error
+        raise DowiseError(f"{path}: can't be written ({reason})") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    draft = path.with_name(f".{path.name[:100]}.{uuid4().hex[:8]}.draft")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            draft.chmod(stat.S_IMODE(path.stat().st_mode))
+        draft.replace(path)
+    except BaseException:  # a signal too: no draft is left behind
+        draft.unlink(missing_ok=True)
+        raise
+    _settle(path.parent)
+
+
+def _settle(folder: Path) -> None:
+    """Force the new name to the disk, where the system has a way to do so."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows; a folder that may be written but not read
+        return
+    try:
+        os.fsync(handle)
+    except OSError:  # file systems without it
+        pass
+    finally:
+        os.close(handle)
+
+
+def _path(given: str | Path) -> Path:
+    if not isinstance(given, str | Path):
+        raise DowiseError(f"{given!r} is not a path: give a text or a pathlib.Path")
+    return Path(given)
