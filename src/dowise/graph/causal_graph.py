@@ -20,29 +20,29 @@ from typing import TYPE_CHECKING, Any
 
 from dowise.errors import DowiseError, suggestion
 from dowise.frozen import Frozen
+from dowise.graph.adjacency import Adjacency
 from dowise.graph.bits import bits, closure, mask_of
+from dowise.graph.validation import Edge, check_names, check_pairs, refuse_cycle, refuse_loops
 
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["CausalGraph"]
+__all__ = ["DEFAULT_MAX_SETS", "CausalGraph", "Edge"]
 
 DEFAULT_MAX_SETS = 100_000
-
-Edge = tuple[str, str]
 
 
 class CausalGraph(Frozen):
     """An acyclic directed mixed graph over named variables; immutable and hashable.
 
     `variables` may be left out: then they are the ends of the edges. Where it is given, an edge
-    must not name anything else.
+    must not name anything else. `adjacency` has the edges as bit sets, for algorithms.
     """
 
-    # Inside, a set of variables is an int with bit i for variables[i] (see dowise.graph.bits).
-    __slots__ = ("_children", "_parents", "_position", "_siblings", "variables")
+    __slots__ = ("_position", "adjacency", "variables")
 
     variables: tuple[str, ...]
+    adjacency: Adjacency
 
     def __init__(
         self,
@@ -50,56 +50,34 @@ class CausalGraph(Frozen):
         bidirected: Iterable[Edge] = (),
         variables: Iterable[str] | None = None,
     ) -> None:
-        directed, bidirected = _pairs(directed), _pairs(bidirected)
+        directed, bidirected = check_pairs(directed), check_pairs(bidirected)
         ends = [end for edge in (*directed, *bidirected) for end in edge]
         variables = (variables,) if isinstance(variables, str) else variables
         names = ends if variables is None else list(variables)
-        for name in names:
-            if not isinstance(name, str) or not name.strip():
-                raise DowiseError(f"a variable's name must be a non-empty text, not {name!r}")
-        if variables is not None:
-            _refuse_duplicates(names)
+        check_names(names, once=variables is not None)
         self.variables = tuple(sorted(set(names)))
-        self._position = {name: i for i, name in enumerate(self.variables)}
+        self._position = place = {name: i for i, name in enumerate(self.variables)}
         for end in ends:
             self._index(end)
-
-        parents = [0] * len(self.variables)
-        children = [0] * len(self.variables)
-        siblings = [0] * len(self.variables)
-        for cause, effect in directed:
-            if cause == effect:
-                raise DowiseError(f"{cause} -> {effect}: a variable can't be its own cause")
-            parents[self._position[effect]] |= 1 << self._position[cause]
-            children[self._position[cause]] |= 1 << self._position[effect]
-        for one, other in bidirected:
-            if one == other:
-                raise DowiseError(
-                    f"{one} <-> {other}: a hidden common cause needs two different variables"
-                )
-            siblings[self._position[one]] |= 1 << self._position[other]
-            siblings[self._position[other]] |= 1 << self._position[one]
-        self._parents = tuple(parents)
-        self._children = tuple(children)
-        self._siblings = tuple(siblings)
-        self._refuse_cycle()
+        refuse_loops(directed, bidirected)
+        self.adjacency = Adjacency.of(
+            len(self.variables),
+            ((place[cause], place[effect]) for cause, effect in directed),
+            ((place[one], place[other]) for one, other in bidirected),
+        )
+        refuse_cycle(self.variables, self.adjacency)
         self._freeze()
 
     @classmethod
-    def _from_masks(
-        cls,
-        variables: tuple[str, ...],
-        parents: Iterable[int],
-        children: Iterable[int],
-        siblings: Iterable[int],
-    ) -> CausalGraph:
-        """A graph from masks that are known to be right; `variables` sorted."""
+    def from_adjacency(cls, variables: tuple[str, ...], adjacency: Adjacency) -> CausalGraph:
+        """For algorithms: a graph from sorted variables and edges that are known to be right.
+
+        Nothing is checked; the ordinary constructor does that.
+        """
         graph = object.__new__(cls)
         graph.variables = variables
+        graph.adjacency = adjacency
         graph._position = {name: i for i, name in enumerate(variables)}
-        graph._parents = tuple(parents)
-        graph._children = tuple(children)
-        graph._siblings = tuple(siblings)
         graph._freeze()
         return graph
 
@@ -110,7 +88,7 @@ class CausalGraph(Frozen):
         """(cause, effect) pairs, sorted."""
         return tuple(
             (cause, self.variables[j])
-            for cause, mask in zip(self.variables, self._children, strict=True)
+            for cause, mask in zip(self.variables, self.adjacency.children, strict=True)
             for j in bits(mask)
         )
 
@@ -119,38 +97,38 @@ class CausalGraph(Frozen):
         """Pairs with a hidden common cause, each once, in the order of names, sorted."""
         return tuple(
             (name, self.variables[j])
-            for i, (name, mask) in enumerate(zip(self.variables, self._siblings, strict=True))
-            for j in bits(mask)
+            for i, name in enumerate(self.variables)
+            for j in bits(self.adjacency.siblings[i])
             if i < j
         )
 
     def parents(self, name: str) -> tuple[str, ...]:
         """The direct causes of one variable, sorted by name."""
-        return self._names(self._parents[self._index(name)])
+        return self.names(self.adjacency.parents[self._index(name)])
 
     def children(self, name: str) -> tuple[str, ...]:
         """The direct effects of one variable, sorted by name."""
-        return self._names(self._children[self._index(name)])
+        return self.names(self.adjacency.children[self._index(name)])
 
     def siblings(self, name: str) -> tuple[str, ...]:
         """The variables that share a hidden cause with this one, sorted by name."""
-        return self._names(self._siblings[self._index(name)])
+        return self.names(self.adjacency.siblings[self._index(name)])
 
     def ancestors(self, names: str | Iterable[str]) -> frozenset[str]:
         """An(names): the names and everything with a directed path into one of them."""
-        return frozenset(self._names(closure(self._mask(names), self._parents)))
+        return frozenset(self.names(closure(self.mask(names), self.adjacency.parents)))
 
     def descendants(self, names: str | Iterable[str]) -> frozenset[str]:
         """De(names): the names and everything that they have a directed path to."""
-        return frozenset(self._names(closure(self._mask(names), self._children)))
+        return frozenset(self.names(closure(self.mask(names), self.adjacency.children)))
 
     def c_component(self, name: str) -> frozenset[str]:
         """CC(name): everything joined to it by a path of bidirected edges, itself included."""
-        return frozenset(self._names(closure(1 << self._index(name), self._siblings)))
+        return frozenset(self.names(closure(1 << self._index(name), self.adjacency.siblings)))
 
     def topological_order(self) -> tuple[str, ...]:
         """Causes before effects; among equals the order of names."""
-        return tuple(self.variables[i] for i in self._topological_positions())
+        return tuple(self.variables[i] for i in self.adjacency.topological_order())
 
     def __contains__(self, name: object) -> bool:
         return name in self._position
@@ -164,10 +142,10 @@ class CausalGraph(Frozen):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CausalGraph):
             return NotImplemented
-        return self._key() == other._key()
+        return self.variables == other.variables and self.adjacency == other.adjacency
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash((self.variables, self.adjacency))
 
     def __str__(self) -> str:
         return self.to_text()
@@ -182,17 +160,12 @@ class CausalGraph(Frozen):
 
     def subgraph(self, names: Iterable[str]) -> CausalGraph:
         """G[names]: these variables and the edges among them."""
-        return self._restrict(self._mask(names))
+        keep = self.mask(names)
+        return CausalGraph.from_adjacency(self.names(keep), self.adjacency.restrict(keep))
 
     def cut(self, names: str | Iterable[str]) -> CausalGraph:
         """G with every edge into these variables removed, bidirected ones included: do(names)."""
-        cut = self._mask(names)
-        return CausalGraph._from_masks(
-            self.variables,
-            (0 if cut >> i & 1 else mask for i, mask in enumerate(self._parents)),
-            (mask & ~cut for mask in self._children),
-            (0 if cut >> i & 1 else mask & ~cut for i, mask in enumerate(self._siblings)),
-        )
+        return CausalGraph.from_adjacency(self.variables, self.adjacency.cut(self.mask(names)))
 
     def condition(self, context: str | Iterable[str]) -> CausalGraph:
         """The graph of the other variables once the context is known; see `graph.transform`."""
@@ -312,7 +285,16 @@ class CausalGraph(Frozen):
 
         return to_gml(self)
 
-    # -- bits and names -----------------------------------------------------------------------
+    # -- names and bit sets, for algorithms ---------------------------------------------------
+
+    def mask(self, names: str | Iterable[str]) -> int:
+        """The set of these names, bit i for `variables[i]`; a str is one name."""
+        names = (names,) if isinstance(names, str) else names
+        return mask_of(self._index(name) for name in names)
+
+    def names(self, mask: int) -> tuple[str, ...]:
+        """The names in a set, sorted."""
+        return tuple(self.variables[i] for i in bits(mask))
 
     def _index(self, name: str) -> int:
         try:
@@ -321,81 +303,3 @@ class CausalGraph(Frozen):
             raise DowiseError(
                 f"unknown variable {name!r}{suggestion(str(name), self.variables)}"
             ) from None
-
-    def _mask(self, names: str | Iterable[str]) -> int:
-        """The set of these names; a str is one name."""
-        names = (names,) if isinstance(names, str) else names
-        return mask_of(self._index(name) for name in names)
-
-    def _names(self, mask: int) -> tuple[str, ...]:
-        return tuple(self.variables[i] for i in bits(mask))
-
-    def _key(self) -> tuple[Any, ...]:
-        return self.variables, self._parents, self._siblings
-
-    def _restrict(self, keep: int) -> CausalGraph:
-        """The subgraph of a mask, with the masks packed anew."""
-        kept = list(bits(keep))
-        place = {old: new for new, old in enumerate(kept)}
-
-        def packed(masks: tuple[int, ...]) -> list[int]:
-            return [mask_of(place[j] for j in bits(masks[i] & keep)) for i in kept]
-
-        return CausalGraph._from_masks(
-            tuple(self.variables[i] for i in kept),
-            packed(self._parents),
-            packed(self._children),
-            packed(self._siblings),
-        )
-
-    def _topological_positions(self) -> list[int]:
-        """Kahn's order, layer by layer; shorter than the graph where there is a cycle."""
-        open_parents = [mask.bit_count() for mask in self._parents]
-        ready = [i for i, count in enumerate(open_parents) if not count]
-        order: list[int] = []
-        while ready:
-            order += ready
-            freed = []
-            for i in ready:
-                for child in bits(self._children[i]):
-                    open_parents[child] -= 1
-                    if not open_parents[child]:
-                        freed.append(child)
-            ready = sorted(freed)
-        return order
-
-    def _refuse_cycle(self) -> None:
-        left = (1 << len(self.variables)) - 1 & ~mask_of(self._topological_positions())
-        if not left:
-            return
-        # Every variable left over has a parent left over: walking upwards must close a circle.
-        walk = [next(bits(left))]
-        while True:
-            parent = next(bits(self._parents[walk[-1]] & left))
-            if parent in walk:
-                circle = [parent, *reversed(walk[walk.index(parent) :])]
-                named = " -> ".join(self.variables[i] for i in circle)
-                raise DowiseError(
-                    f"the graph has a cycle, {named}: causes can't go round in a circle, "
-                    "so remove or turn one of these edges"
-                )
-            walk.append(parent)
-
-
-def _pairs(edges: Iterable[Edge]) -> list[Edge]:
-    """The edges, each of which must be two names."""
-    if isinstance(edges, str):
-        raise DowiseError(f"{edges!r} is a text: CausalGraph.parse reads it")
-    pairs = list(edges)
-    for edge in pairs:
-        if isinstance(edge, str) or len(edge) != 2:
-            raise DowiseError(f"an edge is a pair of names such as ('X', 'Y'), not {edge!r}")
-    return pairs
-
-
-def _refuse_duplicates(names: list[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise DowiseError(f"the variable {name!r} is listed twice: name each variable once")
-        seen.add(name)

@@ -18,8 +18,10 @@ out, doing nothing would wrongly look possible as well:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from dowise.errors import DowiseError
+from dowise.graph.adjacency import Adjacency
 from dowise.graph.bits import bits, closure
 from dowise.graph.causal_graph import CausalGraph
 
@@ -33,29 +35,29 @@ def condition(graph: CausalGraph, context: str | Iterable[str]) -> CausalGraph:
     graph has bidirected edges, knowing a context variable opens the colliders in it: the variables
     that touch one c-component of G[C] become pairwise bidirected.
     """
-    known = graph._mask(context)
-    missing = closure(known, graph._parents) & ~known
+    edges = graph.adjacency
+    known = graph.mask(context)
+    missing = closure(known, edges.parents) & ~known
     if missing:
         absent = next(bits(missing))
-        seen = next(bits(closure(1 << absent, graph._children) & known))
+        seen = next(bits(closure(1 << absent, edges.children) & known))
         raise DowiseError(
             f"context must be closed under ancestors: {graph.variables[absent]} is a cause of "
             f"{graph.variables[seen]} but is not context; add {graph.variables[absent]!r} to the "
             f"context, or take {graph.variables[seen]!r} out of it"
         )
 
-    siblings = list(graph._siblings)
+    siblings = list(edges.siblings)
     unvisited = known
     while unvisited:
-        component = closure(unvisited & -unvisited, graph._siblings, within=known)
+        component = closure(unvisited & -unvisited, edges.siblings, within=known)
         unvisited &= ~component
         touching = 0
         for i in bits(component):
-            touching |= graph._siblings[i] & ~known
+            touching |= edges.siblings[i] & ~known
         for i in bits(touching):
             siblings[i] |= touching & ~(1 << i)
-    opened = CausalGraph._from_masks(graph.variables, graph._parents, graph._children, siblings)
-    return opened._restrict(~known & (1 << len(graph)) - 1)
+    return _without(graph, known, replace(edges, siblings=tuple(siblings)))
 
 
 def project(graph: CausalGraph, hidden: str | Iterable[str]) -> CausalGraph:
@@ -65,9 +67,9 @@ def project(graph: CausalGraph, hidden: str | Iterable[str]) -> CausalGraph:
     its children, the latter two by bidirected edges; a self-edge vanishes. The order of removal
     does not matter.
     """
-    gone = graph._mask(hidden)
-    parents, children = list(graph._parents), list(graph._children)
-    siblings = list(graph._siblings)
+    edges = graph.adjacency
+    gone = graph.mask(hidden)
+    parents, children, siblings = list(edges.parents), list(edges.children), list(edges.siblings)
     for n in bits(gone):
         for i in bits(parents[n]):
             children[i] = (children[i] | children[n]) & ~(1 << n)
@@ -77,5 +79,10 @@ def project(graph: CausalGraph, hidden: str | Iterable[str]) -> CausalGraph:
             siblings[i] = (siblings[i] | confounded) & ~(1 << i)
         for i in bits(siblings[n]):
             siblings[i] = (siblings[i] | children[n]) & ~(1 << i) & ~(1 << n)
-    projected = CausalGraph._from_masks(graph.variables, parents, children, siblings)
-    return projected._restrict(~gone & (1 << len(graph)) - 1)
+    return _without(graph, gone, Adjacency(tuple(parents), tuple(children), tuple(siblings)))
+
+
+def _without(graph: CausalGraph, gone: int, edges: Adjacency) -> CausalGraph:
+    """The variables that are not gone, and the edges among them."""
+    keep = ~gone & (1 << len(graph)) - 1
+    return CausalGraph.from_adjacency(graph.names(keep), edges.restrict(keep))
