@@ -26,8 +26,8 @@ def arms(problem: str, as_json: bool, picture: Path | None) -> None:
     """The interventions that can possibly be optimal."""
     loaded = load(problem)
     if picture is not None:
-        from dowise.problem.picture import draw
-        from dowise.problem.picture import picture as picture_of
+        from dowise.picture import draw
+        from dowise.picture import picture as picture_of
 
         draw(picture_of(loaded), picture)
     if as_json:

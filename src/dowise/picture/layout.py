@@ -8,7 +8,7 @@ three promises by construction rather than by luck:
   at a height of its own and it rises or falls only in the gap between columns, where no box is;
 - it leaves a box on the right and enters on the left, level, at a place of its own.
 
-Bidirected edges leave and enter at the top or the bottom; `dowise.graph.arcs` finds their way,
+Bidirected edges leave and enter at the top or the bottom; `dowise.picture.arcs` finds their way,
 clear of all boxes. A dense graph (far more than 25 variables with 14 bidirected edges) keeps the
 three promises, but it is laid out with less care, to be done in seconds: with fewer sweeps, so that
 more edges cross, and its longest bidirected edges may run across boxes.
@@ -29,9 +29,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from dowise.graph.arcs import STUB, Box, Curve, Point, flatten, line, route
 from dowise.graph.causal_graph import CausalGraph, Edge
-from dowise.graph.layers import Layers, arrange
+from dowise.picture.arcs import STUB, Box, Curve, Point, flatten, line, route
+from dowise.picture.layers import Layers, arrange
 
 __all__ = ["Box", "Curve", "Layout", "flatten", "layout", "line", "text_width"]
 

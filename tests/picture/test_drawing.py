@@ -13,7 +13,7 @@ import pytest
 
 from dowise import CausalGraph, Problem
 from dowise.errors import DowiseError, MissingExtraError
-from dowise.problem.picture import draw, picture
+from dowise.picture import draw, picture
 
 RED, ORANGE, VIOLET = "#c1121f", "#d97706", "#7b4b94"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dowise.errors import DowiseError, import_extra
-from dowise.graph.layout import Box, Curve, Layout, layout, line, text_width
+from dowise.picture.layout import Box, Curve, Layout, layout, line, text_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

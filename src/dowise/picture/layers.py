@@ -3,7 +3,7 @@
 Every edge runs from a column to one further right (Sugiyama's scheme). An edge that skips columns
 passes through a *bend* in each of them, so that from then on all edges join neighbouring columns
 and a bend claims its place in the column as a variable does. This module only counts and compares;
-`dowise.graph.layout` turns the columns into coordinates.
+`dowise.picture.layout` turns the columns into coordinates.
 
 >>> from dowise.graph import CausalGraph
 >>> layers = arrange(CausalGraph([("Z", "X"), ("X", "Y"), ("Z", "Y")]))
