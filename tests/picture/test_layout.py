@@ -32,9 +32,9 @@ EXAMPLES = {
 }
 
 
-def at(curve, t):
+def at(stroke, t):
     """A point of one Bézier piece, written differently from the library: by repeated halving."""
-    points = list(curve)
+    points = list(stroke)
     while len(points) > 1:
         points = [
             ((1 - t) * a[0] + t * b[0], (1 - t) * a[1] + t * b[1])
@@ -43,9 +43,9 @@ def at(curve, t):
     return points[0]
 
 
-def walk(curve, steps=60):
-    """Points close together along the whole curve."""
-    pieces = [curve[i : i + 4] for i in range(0, len(curve) - 1, 3)]
+def walk(stroke, steps=60):
+    """Points close together along the whole stroke."""
+    pieces = [stroke[i : i + 4] for i in range(0, len(stroke) - 1, 3)]
     return [at(piece, k / steps) for piece in pieces for k in range(steps + 1)]
 
 
@@ -69,33 +69,33 @@ def check(graph: CausalGraph, plan: Layout) -> None:
         gap_y = abs(one.y - other.y) - (one.height + other.height) / 2
         assert max(gap_x, gap_y) > 1.0
 
-    for (cause, effect), curve in plan.directed.items():
+    for (cause, effect), stroke in plan.directed.items():
         start, end = plan.boxes[cause], plan.boxes[effect]
         assert start.right < end.left
-        assert curve[0][0] == start.right
-        assert curve[-1][0] == end.left
-        assert abs(curve[0][1] - start.y) < start.height / 2 - 0.3
-        assert abs(curve[-1][1] - end.y) < end.height / 2 - 0.3
-        xs = [x for x, _ in walk(curve)]
+        assert stroke[0][0] == start.right
+        assert stroke[-1][0] == end.left
+        assert abs(stroke[0][1] - start.y) < start.height / 2 - 0.3
+        assert abs(stroke[-1][1] - end.y) < end.height / 2 - 0.3
+        xs = [x for x, _ in walk(stroke)]
         assert all(a <= b + 1e-9 for a, b in itertools.pairwise(xs))
 
-    for (one, other), curve in plan.bidirected.items():
-        for name, (x, y) in ((one, curve[0]), (other, curve[-1])):
+    for (one, other), stroke in plan.bidirected.items():
+        for name, (x, y) in ((one, stroke[0]), (other, stroke[-1])):
             assert y in (plan.boxes[name].top, plan.boxes[name].bottom)
             assert abs(x - plan.boxes[name].x) < plan.boxes[name].width / 2 - 0.4
-            assert not any(inside(point, plan.boxes[name], -0.1) for point in walk(curve))
+            assert not any(inside(point, plan.boxes[name], -0.1) for point in walk(stroke))
 
     left, top, right, bottom = plan.bounds
-    for edge, curve in (*plan.directed.items(), *plan.bidirected.items()):
-        points = walk(curve)
+    for edge, stroke in (*plan.directed.items(), *plan.bidirected.items()):
+        points = walk(stroke)
         foreign = [box for name, box in plan.boxes.items() if name not in edge]
         assert not any(inside(point, box, 0.2) for point in points for box in foreign), edge
         assert all(left - 0.1 <= x <= right + 0.1 for x, _ in points)
         assert all(top - 0.1 <= y <= bottom + 0.1 for _, y in points)
         # The ends carry an arrowhead: straight, and long enough for it.
-        for tip, a, b, inner in (curve[:4], curve[:-5:-1]):
+        for tip, a, b, inner in (stroke[:4], stroke[:-5:-1]):
             length = ((tip[0] - inner[0]) ** 2 + (tip[1] - inner[1]) ** 2) ** 0.5
-            assert length >= 0.35 - 1e-9 if tip == curve[0] else length >= 0.7 - 1e-9
+            assert length >= 0.35 - 1e-9 if tip == stroke[0] else length >= 0.7 - 1e-9
             for p in (a, b):
                 cross = (p[0] - tip[0]) * (inner[1] - tip[1]) - (p[1] - tip[1]) * (
                     inner[0] - tip[0]
@@ -197,8 +197,8 @@ def test_a_graph_that_can_be_drawn_without_crossings_is():
 
 
 def test_an_edge_over_many_columns_is_level_all_the_way():
-    curve = layout(CausalGraph.parse("A -> B -> C -> D -> E -> F; A -> F")).directed["A", "F"]
-    heights = [y for _, y in curve]
+    stroke = layout(CausalGraph.parse("A -> B -> C -> D -> E -> F; A -> F")).directed["A", "F"]
+    heights = [y for _, y in stroke]
     assert max(heights) - min(heights) < 1e-9
 
 
@@ -223,7 +223,7 @@ def test_text_width_counts_wide_characters_more():
 def test_a_box_has_room_for_all_its_edges():
     graph = CausalGraph([(f"P{i}", "Y") for i in range(12)])
     plan = layout(graph)
-    ends = sorted(curve[-1][1] for curve in plan.directed.values())
+    ends = sorted(stroke[-1][1] for stroke in plan.directed.values())
     assert min(b - a for a, b in itertools.pairwise(ends)) > 0.4
     assert plan.boxes["Y"].height > plan.boxes["P0"].height
 
@@ -239,7 +239,7 @@ def test_an_arc_bows_away_from_the_box_between():
 
 def test_arcs_at_one_box_have_places_of_their_own():
     plan = layout(CausalGraph.parse("A -> B -> C; A <-> C; B <-> C; A <-> B"))
-    ends = [end for curve in plan.bidirected.values() for end in (curve[0], curve[-1])]
+    ends = [end for stroke in plan.bidirected.values() for end in (stroke[0], stroke[-1])]
     assert len(set(ends)) == len(ends)
 
 
@@ -297,11 +297,11 @@ def check_dense(graph: CausalGraph, plan: Layout) -> None:
     assert set(plan.boxes) == set(graph.variables)
     assert tuple(plan.directed) == graph.directed_edges
     assert tuple(plan.bidirected) == graph.bidirected_edges
-    for (cause, effect), curve in plan.directed.items():
-        assert curve[0][0] == plan.boxes[cause].right
-        assert curve[-1][0] == plan.boxes[effect].left
-    for edge, curve in plan.bidirected.items():
-        for name, (x, y) in zip(edge, (curve[0], curve[-1]), strict=True):
+    for (cause, effect), stroke in plan.directed.items():
+        assert stroke[0][0] == plan.boxes[cause].right
+        assert stroke[-1][0] == plan.boxes[effect].left
+    for edge, stroke in plan.bidirected.items():
+        for name, (x, y) in zip(edge, (stroke[0], stroke[-1]), strict=True):
             assert y in (plan.boxes[name].top, plan.boxes[name].bottom)
             assert abs(x - plan.boxes[name].x) < plan.boxes[name].width / 2
 
@@ -309,7 +309,7 @@ def check_dense(graph: CausalGraph, plan: Layout) -> None:
 @pytest.mark.parametrize(
     ("size", "directed", "hidden"), [(20, 0.3, 0.2), (30, 0.3, 0.3), (60, 0.5, 0.3), (30, 0.0, 1.0)]
 )
-def test_a_dense_graph_has_separate_boxes_and_a_curve_for_every_edge(size, directed, hidden):
+def test_a_dense_graph_has_separate_boxes_and_a_stroke_for_every_edge(size, directed, hidden):
     graph = random_graph(size, directed, hidden)
     plan = layout(graph)
     check_dense(graph, plan)

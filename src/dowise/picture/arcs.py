@@ -9,7 +9,7 @@ way always exists.
 In a dense graph the search ends when a set amount of work is done. The edges left over, which are
 the longest, get the first of a few arcs that hits no box, however many edges it crosses, or a plain
 bow across boxes if there is none. Work is counted and not timed: the same graph always gives the
-same curves.
+same strokes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, product
 from math import dist, inf
 from typing import TYPE_CHECKING
@@ -25,24 +24,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dowise.graph.causal_graph import Edge
+from dowise.picture.shapes import STUB, Box, Point, Stroke, flatten, line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     _Array = NDArray[np.float64]
 
-__all__ = ["STUB", "Box", "Curve", "Point", "flatten", "line", "route"]
+__all__ = ["route"]
 
-Point = tuple[float, float]
-Curve = tuple[Point, ...]
 # The top of a box is -1, its bottom 1; here for both ends of an edge.
 _Sides = tuple[int, int]
 _Ends = Mapping[_Sides, tuple[Point, Point]]
 # What it costs, where it runs, the sides that it is attached to, and points along it.
-_Way = tuple[float, Curve, _Sides, list[Point]]
-
-# The straight piece at the end of an edge, long enough for an arrowhead.
-STUB = 0.7
+_Way = tuple[float, Stroke, _Sides, list[Point]]
 
 # How near an arc may come to a box that it doesn't belong to.
 _CLEARANCE = 0.4
@@ -62,65 +57,13 @@ _AWAY, _CORNER_RADIUS = 1.0, 1.4
 _WORK, _WORK_PER_WAY = 24_000_000, 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A rectangle by its centre and size."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def left(self) -> float:
-        """The x of the left side."""
-        return self.x - self.width / 2
-
-    @property
-    def right(self) -> float:
-        """The x of the right side."""
-        return self.x + self.width / 2
-
-    @property
-    def top(self) -> float:
-        """The y of the upper side."""
-        return self.y - self.height / 2
-
-    @property
-    def bottom(self) -> float:
-        """The y of the lower side."""
-        return self.y + self.height / 2
-
-
-def line(start: Point, end: Point) -> Curve:
-    """The three points that continue a curve from `start` straight to `end`."""
-    (a, b), (c, d) = start, end
-    return ((2 * a + c) / 3, (2 * b + d) / 3), ((a + 2 * c) / 3, (b + 2 * d) / 3), end
-
-
-def flatten(curve: Curve, steps: int = 16) -> list[Point]:
-    """Points along a chain of Bézier pieces, `steps` to a piece that isn't straight."""
-    points = [curve[0]]
-    for i in range(0, len(curve) - 1, 3):
-        (ax, ay), (bx, by), (cx, cy), (dx, dy) = piece = curve[i : i + 4]
-        if piece[1:] == line(piece[0], piece[3]):
-            points.append(piece[3])
-            continue
-        for k in range(1, steps + 1):
-            t = k / steps
-            s = 1 - t
-            a, b, c, d = s * s * s, 3 * s * s * t, 3 * s * t * t, t * t * t
-            points.append((a * ax + b * bx + c * cx + d * dx, a * ay + b * by + c * cy + d * dy))
-    return points
-
-
 def route(
     edges: Sequence[Edge],
     boxes: Mapping[str, Box],
-    directed: Mapping[Edge, Curve],
+    directed: Mapping[Edge, Stroke],
     spans: Sequence[tuple[float, float]],
-) -> dict[Edge, Curve]:
-    """A curve for every bidirected edge, given the columns' left and right ends.
+) -> dict[Edge, Stroke]:
+    """A stroke for every bidirected edge, given the columns' left and right ends.
 
     Short edges choose first, so that they get the inner places.
     """
@@ -131,7 +74,7 @@ def route(
     rims = float(sides[:, 1].min()) - 2.0, float(sides[:, 3].max()) + 2.0
     # Arcs attached so far to the top or bottom of a box, by the direction they go in.
     used: Counter[tuple[str, int, bool]] = Counter()
-    curves: dict[Edge, Curve] = {}
+    strokes: dict[Edge, Stroke] = {}
     for edge in sorted(edges, key=lambda edge: (_distance(edge, boxes), edge)):
         one, other = sorted(edge, key=lambda name: (boxes[name].x, boxes[name].y))
         a, b = boxes[one], boxes[other]
@@ -141,31 +84,31 @@ def route(
         stops = {i: _slot(b, i, used[other, i, False], False) for i in (-1, 1)}
         ends = {(i, j): (starts[i], stops[j]) for i, j in product((-1, 1), (-1, 1))}
         if drawn.work < _WORK:
-            _, curve, chosen, _ = _cheapest(_ways(ends, spans, rims, len(curves)), walls, drawn)
-            drawn.add(curve)
+            _, stroke, chosen, _ = _cheapest(_ways(ends, spans, rims, len(strokes)), walls, drawn)
+            drawn.add(stroke)
         else:
-            curve, chosen = _first_clear(ends, walls, stacked=a.x == b.x)
-        curves[edge] = curve if edge[0] == one else curve[::-1]
+            stroke, chosen = _first_clear(ends, walls, stacked=a.x == b.x)
+        strokes[edge] = stroke if edge[0] == one else stroke[::-1]
         used[one, chosen[0], a.x < b.x] += 1
         used[other, chosen[1], False] += 1
-    return {edge: curves[edge] for edge in edges}
+    return {edge: strokes[edge] for edge in edges}
 
 
 class _Drawn:
     """What is drawn so far, as straight pieces, and the work done in comparing with them."""
 
-    def __init__(self, curves: Iterable[Curve]) -> None:
+    def __init__(self, strokes: Iterable[Stroke]) -> None:
         self.pieces: _Array = np.empty((0, 2, 2))
         self.work = 0
-        self.add(*curves)
+        self.add(*strokes)
 
-    def add(self, *curves: Curve) -> None:
-        pieces = [piece for curve in curves for piece in pairwise(flatten(curve, _COARSE))]
+    def add(self, *strokes: Stroke) -> None:
+        pieces = [piece for stroke in strokes for piece in pairwise(flatten(stroke, _COARSE))]
         self.pieces = np.concatenate([self.pieces, np.reshape(pieces, (-1, 2, 2))])
 
-    def crossings(self, curve: Curve) -> int:
-        """How often a curve crosses what is drawn."""
-        points = np.array(flatten(curve, _COARSE))
+    def crossings(self, stroke: Stroke) -> int:
+        """How often a stroke crosses what is drawn."""
+        points = np.array(flatten(stroke, _COARSE))
         # Most pieces are far off; this spares the arithmetic.
         (left, top), (right, bottom) = points.min(axis=0), points.max(axis=0)
         (cx, cy), (dx, dy) = self.pieces.T.swapaxes(0, 1)
@@ -194,11 +137,11 @@ def _ways(
     """All ways to be tried, at their length; a way round costs more."""
     ways: list[_Way] = []
     for sides, (start, end) in ends.items():
-        curves = [(curve, 0.0) for curve in _arcs(start, end, sides)]
+        strokes = [(stroke, 0.0) for stroke in _arcs(start, end, sides)]
         rounds = _ways_round(start, end, sides, spans, rims, turn)
-        for curve, extra in curves + [(curve, _DETOUR_COST) for curve in rounds]:
-            points = flatten(curve)
-            ways.append((_length(points) + extra, curve, sides, points))
+        for stroke, extra in strokes + [(stroke, _DETOUR_COST) for stroke in rounds]:
+            points = flatten(stroke)
+            ways.append((_length(points) + extra, stroke, sides, points))
     return ways
 
 
@@ -207,17 +150,17 @@ def _cheapest(ways: list[_Way], walls: _Array, drawn: _Drawn) -> _Way:
     drawn.work += _WORK_PER_WAY * len(ways)
     best, cost = ways[0], inf
     for way in sorted(ways):
-        length, curve, _, points = way
+        length, stroke, _, points = way
         if length >= cost:
             break
         if not _hits(points, walls):
-            price = length + _CROSSING_COST * drawn.crossings(curve)
+            price = length + _CROSSING_COST * drawn.crossings(stroke)
             if price < cost:
                 best, cost = way, price
     return best
 
 
-def _first_clear(ends: _Ends, walls: _Array, stacked: bool) -> tuple[Curve, _Sides]:
+def _first_clear(ends: _Ends, walls: _Array, stacked: bool) -> tuple[Stroke, _Sides]:
     """The first of a few arcs that hits no box, or else a plain bow."""
     order = [(1, -1)] if stacked else [(-1, -1), (1, 1)]
     arcs = [(arc, sides) for sides in order for arc in _arcs(*ends[sides], sides, _BOWS[1::2])]
@@ -237,7 +180,7 @@ def _slot(box: Box, side: int, taken: int, rightwards: bool) -> Point:
 
 def _arcs(
     start: Point, end: Point, sides: _Sides, bows: Sequence[float] = _BOWS
-) -> Iterator[Curve]:
+) -> Iterator[Stroke]:
     """Arcs of several heights."""
     lean = 0.2 * (end[0] - start[0])
     drop = end[1] - start[1]
@@ -251,7 +194,7 @@ def _arcs(
         yield _arc(start, (start[0] + lean, heights[0]), (end[0] - lean, heights[1]), end)
 
 
-def _arc(start: Point, one: Point, other: Point, end: Point) -> Curve:
+def _arc(start: Point, one: Point, other: Point, end: Point) -> Stroke:
     """A Bézier piece with handles `one` and `other`, between two straight ends along them."""
     first, final = _along(start, one), _along(end, other)
     return (start, *line(start, first), one, other, final, *line(final, end))
@@ -270,7 +213,7 @@ def _ways_round(
     spans: Sequence[tuple[float, float]],
     rims: tuple[float, float],
     turn: int,
-) -> Iterator[Curve]:
+) -> Iterator[Stroke]:
     """Ways along the gaps between columns and past the rim; `turn` keeps two of them apart."""
     aside = 0.5 * (turn % 5 - 2)
     gaps = [spans[0][0] - 3.0]
@@ -293,9 +236,9 @@ def _beside(point: Point, gaps: Sequence[float]) -> tuple[float, float]:
     return gaps[i - 1], gaps[i]
 
 
-def _rounded(corners: Sequence[Point]) -> Curve:
-    """A curve along a line with corners, each of them rounded off but for the straight ends."""
-    curve = [corners[0]]
+def _rounded(corners: Sequence[Point]) -> Stroke:
+    """A stroke along a line with corners, each of them rounded off but for the straight ends."""
+    stroke = [corners[0]]
     ends = corners[0], corners[-1]
     for before, corner, after in zip(corners, corners[1:], corners[2:], strict=False):
         rooms = (
@@ -304,8 +247,8 @@ def _rounded(corners: Sequence[Point]) -> Curve:
         )
         radius = min(_CORNER_RADIUS, *rooms)
         enter, leave = _along(corner, before, radius), _along(corner, after, radius)
-        curve += [*line(curve[-1], enter), corner, corner, leave]
-    return (*curve, *line(curve[-1], corners[-1]))
+        stroke += [*line(stroke[-1], enter), corner, corner, leave]
+    return (*stroke, *line(stroke[-1], corners[-1]))
 
 
 def _length(points: Sequence[Point]) -> float:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dowise.errors import DowiseError, import_extra
-from dowise.picture.layout import Box, Curve, Layout, layout, line, text_width
+from dowise.picture.layout import Layout, layout, text_width
+from dowise.picture.shapes import Box, Point, Stroke, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -156,10 +157,10 @@ def _figure(picture: Picture) -> Any:
     middle = (left + right) / 2
     if title:
         _write(axes, middle, y0 + _MARGIN, title, 1.3, color="#1b263b")
-    for curve in picture.layout.directed.values():
-        _draw_edge(axes, curve, _EDGE)
-    for curve in picture.layout.bidirected.values():
-        _draw_edge(axes, curve, _HIDDEN, hidden=True)
+    for stroke in picture.layout.directed.values():
+        _draw_edge(axes, stroke, _EDGE)
+    for stroke in picture.layout.bidirected.values():
+        _draw_edge(axes, stroke, _HIDDEN, hidden=True)
     for name, box in picture.layout.boxes.items():
         _draw_box(axes, box, _STYLES[picture.roles[name]])
         _write(axes, box.x, box.y, name, color=_STYLES[picture.roles[name]].text)
@@ -190,8 +191,8 @@ def _draw_box(axes: Any, box: Box, style: _Style) -> None:
 
 def _outline(
     box: Box, corners: Literal["round", "square", "cut"], inset: float
-) -> tuple[list[tuple[float, float]], list[int]]:
-    """The vertices of a box and matplotlib's code for each: 1 move, 2 line, 3 curve, 79 close."""
+) -> tuple[list[Point], list[int]]:
+    """The vertices of a box and matplotlib's command for each: 1 move, 2 line, 3 curve, 79 close."""
     left, right = box.left + inset, box.right - inset
     top, bottom = box.top + inset, box.bottom - inset
     r = max(_CORNER - inset, 0.1)
@@ -202,31 +203,31 @@ def _outline(
         ((right, bottom - r), (right, bottom), (right - r, bottom)),
         ((left + r, bottom), (left, bottom), (left, bottom - r)),
     ]
-    vertices: list[tuple[float, float]] = []
-    codes: list[int] = []
+    vertices: list[Point] = []
+    commands: list[int] = []
     for start, corner, end in turns:
         if corners == "square":
-            vertices, codes = [*vertices, corner], [*codes, 2]
+            vertices, commands = [*vertices, corner], [*commands, 2]
         elif corners == "cut":
-            vertices, codes = [*vertices, start, end], [*codes, 2, 2]
+            vertices, commands = [*vertices, start, end], [*commands, 2, 2]
         else:
-            vertices, codes = [*vertices, start, corner, end], [*codes, 2, 3, 3]
-    return [*vertices, vertices[0]], [1, *codes[1:], 79]
+            vertices, commands = [*vertices, start, corner, end], [*commands, 2, 3, 3]
+    return [*vertices, vertices[0]], [1, *commands[1:], 79]
 
 
-def _draw_edge(axes: Any, curve: Curve, colour: str, hidden: bool = False) -> None:
+def _draw_edge(axes: Any, stroke: Stroke, colour: str, hidden: bool = False) -> None:
     """A line with a head at its end, or dashed with one at either end."""
     patches = _matplotlib("patches")
     paths = _matplotlib("path")
-    points = list(curve)
+    points = list(stroke)
     # The line stops inside the head: a line's blunt end would show beside the sharp tip.
     for tip, inner in ((-1, -4), (0, 3))[: 2 if hidden else 1]:
-        head, points[tip] = _head(curve[tip], curve[inner])
+        head, points[tip] = _head(stroke[tip], stroke[inner])
         axes.add_patch(patches.Polygon(head, facecolor=colour, edgecolor="none", zorder=1.5))
-    codes = [1] + [4] * (len(points) - 1)
+    commands = [1] + [4] * (len(points) - 1)
     axes.add_patch(
         patches.PathPatch(
-            paths.Path(points, codes),
+            paths.Path(points, commands),
             facecolor="none",
             edgecolor=colour,
             linewidth=1.4,
@@ -237,9 +238,7 @@ def _draw_edge(axes: Any, curve: Curve, colour: str, hidden: bool = False) -> No
     )
 
 
-def _head(
-    tip: tuple[float, float], towards: tuple[float, float]
-) -> tuple[list[tuple[float, float]], tuple[float, float]]:
+def _head(tip: Point, towards: Point) -> tuple[list[Point], Point]:
     """The triangle of an arrowhead, and the point inside it where the line should stop."""
     dx, dy = towards[0] - tip[0], towards[1] - tip[1]
     length = (dx * dx + dy * dy) ** 0.5

@@ -30,10 +30,11 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from dowise.graph.causal_graph import CausalGraph, Edge
-from dowise.picture.arcs import STUB, Box, Curve, Point, flatten, line, route
+from dowise.picture.arcs import route
 from dowise.picture.layers import Layers, arrange
+from dowise.picture.shapes import STUB, Box, Point, Stroke, flatten, line
 
-__all__ = ["Box", "Curve", "Layout", "flatten", "layout", "line", "text_width"]
+__all__ = ["Layout", "layout", "text_width"]
 
 _MIN_HEIGHT = 2.3
 _PADDING = 2.0
@@ -60,22 +61,22 @@ _NEARLY_LEVEL = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A box for every variable and a curve for every edge.
+    """A box for every variable and a stroke for every edge.
 
-    A curve is a chain of cubic Bézier pieces: one start, then three points for each piece. Its
-    first and last pieces are straight, and long enough to carry an arrowhead wherever there is one.
+    The first and last pieces of a stroke are straight, and long enough to carry an arrowhead
+    wherever there is one.
     """
 
     boxes: Mapping[str, Box]
-    directed: Mapping[Edge, Curve]
-    bidirected: Mapping[Edge, Curve]
+    directed: Mapping[Edge, Stroke]
+    bidirected: Mapping[Edge, Stroke]
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
         """Left, top, right and bottom of everything drawn."""
-        points = [point for curve in self.bidirected.values() for point in flatten(curve)]
+        points = [point for stroke in self.bidirected.values() for point in flatten(stroke)]
         # A directed edge only moves level or in an S, so it reaches no further than its points.
-        points += [point for curve in self.directed.values() for point in curve]
+        points += [point for stroke in self.directed.values() for point in stroke]
         for box in self.boxes.values():
             points += [(box.left, box.top), (box.right, box.bottom)]
         if not points:
@@ -218,19 +219,19 @@ def _weight(u: int, v: int, variables: int) -> float:
 def _monotone(pulls: list[list[tuple[float, float]]], median: bool) -> list[float]:
     """Rising levels closest to where (target, weight) pulls each of them: isotonic regression.
 
-    Levels that would fall are pooled into one block, which then moves as a whole.
+    Levels that would fall are pooled, and then move as a whole.
     """
     settle = _weighted_median if median else _weighted_mean
-    blocks: list[tuple[float, list[tuple[float, float]], int]] = []
+    pools: list[tuple[float, list[tuple[float, float]], int]] = []
     for pull in pulls:
         # All that counts for a mean is the mean so far and its weight.
         level, pooled, size = *settle(pull), 1
-        while blocks and blocks[-1][0] > level:
-            _, other, more = blocks.pop()
+        while pools and pools[-1][0] > level:
+            _, other, more = pools.pop()
             level, pooled = settle(other + pooled)
             size += more
-        blocks.append((level, pooled, size))
-    return [level for level, _, size in blocks for _ in range(size)]
+        pools.append((level, pooled, size))
+    return [level for level, _, size in pools for _ in range(size)]
 
 
 def _weighted_mean(
@@ -268,12 +269,12 @@ def _spans(layers: Layers, heights: list[float], widths: list[float]) -> list[tu
 
 def _edge(
     cause: Box, effect: Box, spans: list[tuple[float, float]], rises: list[tuple[float, float]]
-) -> Curve:
+) -> Stroke:
     """Level through each column, an S in each gap."""
-    curve: list[Point] = [(cause.right, rises[0][0])]
+    stroke: list[Point] = [(cause.right, rises[0][0])]
     for (_, here), (there, _), (start, end) in zip(spans, spans[1:], rises, strict=False):
         leave, arrive = here + STUB / 2, there - STUB
         middle = (leave + arrive) / 2
-        curve += line(curve[-1], (leave, start))
-        curve += [(middle, start), (middle, end), (arrive, end)]
-    return (*curve, *line(curve[-1], (effect.left, rises[-1][1])))
+        stroke += line(stroke[-1], (leave, start))
+        stroke += [(middle, start), (middle, end), (arrive, end)]
+    return (*stroke, *line(stroke[-1], (effect.left, rises[-1][1])))
