@@ -13,7 +13,7 @@ import pytest
 
 from dowise import CausalGraph, Problem
 from dowise.errors import DowiseError, MissingExtraError
-from dowise.picture import draw, picture
+from dowise.picture import draw, picture, render
 
 RED, ORANGE, VIOLET = "#c1121f", "#d97706", "#7b4b94"
 
@@ -189,6 +189,41 @@ def test_a_full_disk_is_named(tmp_path, ending):
     path.symlink_to("/dev/full")
     with pytest.raises(DowiseError, match=r"can't write the picture '.*': No space left"):
         draw(picture(task_2()), path)
+
+
+def test_a_failed_write_leaves_the_old_file_as_it_was(tmp_path):
+    path = tmp_path / "picture.svg"
+    draw(picture(task_2()), path)
+    before = path.read_bytes()
+    resource = pytest.importorskip("resource", reason="the size of a file can't be limited")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(DowiseError, match=r"can't write the picture '.*\.svg': File too"):
+            draw(picture(confounded()), path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    draw(picture(confounded()), path)
+    assert path.read_bytes() != before
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_a_file_holds_the_rendered_bytes(tmp_path, kind):
+    path = tmp_path / f"picture.{kind}"
+    draw(picture(task_2()), path)
+    assert path.read_bytes() == render(picture(task_2()), kind)
+
+
+def test_the_bytes_are_svg_unless_told_otherwise():
+    assert render(picture(task_2())) == render(picture(task_2()), format="svg")
+
+
+@pytest.mark.parametrize("kind", ["jpg", ".svg", "", None])
+def test_an_unknown_format_is_refused_with_the_known_ones(kind):
+    with pytest.raises(DowiseError, match=r"unknown format .* use one of svg, png, pdf"):
+        render(picture(task_2()), kind)
 
 
 def size_of_png(path):

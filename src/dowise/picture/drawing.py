@@ -1,8 +1,8 @@
 """The picture of a problem: its causal graph, with the role of every variable in colour and shape.
 
-The numbers come first (`picture`), the drawing second (`draw`), so that what is drawn can be tested
-and drawn otherwise. Each role differs in colour and also in its outline, so that the picture can be
-read in grey print and by colour-blind eyes.
+The numbers come first (`picture`), the drawing second, as bytes (`render`) or as a file (`draw`),
+so that what is drawn can be tested and drawn otherwise. Each role differs in colour and also in its
+outline, so that the picture can be read in grey print and by colour-blind eyes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dowise.errors import DowiseError, import_extra
+from dowise.files import write_bytes
 from dowise.picture.layout import Layout, layout, text_width
 from dowise.picture.shapes import Box, Point, Stroke, line
 
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
     from dowise.problem.problem import Problem, Role
 
-__all__ = ["Picture", "check_path", "draw", "picture"]
+__all__ = ["Picture", "check_path", "draw", "picture", "render"]
 
-_FORMATS = (".svg", ".png", ".pdf")
+_FORMATS = ("svg", "png", "pdf")
 _FONT_SIZE = 12.0  # points; one em of the layout
 # Of a PNG. Beyond so many pixels along its longer side a picture gets fewer dots per inch.
 _DPI, _MAX_PIXELS = 200.0, 6000
@@ -88,12 +89,14 @@ def picture(problem: Problem) -> Picture:
     )
 
 
-def draw(picture: Picture, path: str | Path) -> None:
-    """Write the picture as SVG, PNG or PDF, by the ending of the path.
+def render(picture: Picture, format: str = "svg") -> bytes:  # noqa: A002 - matplotlib's word
+    """The picture as the bytes of an SVG, a PNG or a PDF; the same picture gives the same bytes.
 
     A PNG has 200 dots per inch, or fewer if it would be more than 6000 pixels wide or high.
     """
-    path = check_path(path)
+    if format not in _FORMATS:
+        known = ", ".join(_FORMATS)
+        raise DowiseError(f"unknown format {format!r} of a picture: use one of {known}")
     style = _matplotlib("style")
     # The user's own settings must not show in the picture, nor ours outlive it.
     settings = {"svg.hashsalt": "dowise", "svg.fonttype": "none", "font.size": _FONT_SIZE}
@@ -101,28 +104,38 @@ def draw(picture: Picture, path: str | Path) -> None:
         # A character that the font lacks prints as an empty box, which needs no second notice.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure = _figure(picture)
-        # Without a date, the same picture gives the same bytes.
-        date = {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix.lower())
-        dpi = min(_DPI, _MAX_PIXELS / max(figure.get_size_inches()))
-        # In memory first: matplotlib's PDF writer doesn't get over a full disk.
-        content = io.BytesIO()
+        # A date would make the bytes differ.
+        date = {"svg": "Date", "pdf": "CreationDate"}.get(format)
         metadata = {date: None} if date else None
-        figure.savefig(content, format=path.suffix[1:].lower(), dpi=dpi, metadata=metadata)
+        dpi = min(_DPI, _MAX_PIXELS / max(figure.get_size_inches()))
+        content = io.BytesIO()
+        figure.savefig(content, format=format, dpi=dpi, metadata=metadata)
+    return content.getvalue()
+
+
+def draw(picture: Picture, path: str | Path) -> None:
+    """Write the picture as SVG, PNG or PDF, by the ending of the path; see `render`.
+
+    The file is written whole or not at all: where that fails, an older one stays as it was.
+    """
+    path = check_path(path)
+    content = render(picture, path.suffix[1:].lower())
     try:
-        path.write_bytes(content.getvalue())
-    except OSError as error:
-        raise DowiseError(
-            f"can't write the picture {str(path)!r}: {error.strerror or error}"
-        ) from error
+        write_bytes(path, content)
+    except DowiseError as error:
+        # The same reason, but saying that it was the picture.
+        reason = getattr(error.__cause__, "strerror", None) or error
+        raise DowiseError(f"can't write the picture {str(path)!r}: {reason}") from error
 
 
 def check_path(path: str | Path) -> Path:
     """The path of a picture that can be drawn there, as far as can be told beforehand."""
     path = Path(path)
-    if path.suffix.lower() not in _FORMATS:
+    endings = [f".{ending}" for ending in _FORMATS]
+    if path.suffix.lower() not in endings:
         raise DowiseError(
             f"can't tell the format of the picture {str(path)!r} by its ending: "
-            f"use one of {', '.join(_FORMATS)}"
+            f"use one of {', '.join(endings)}"
         )
     if not path.parent.is_dir():
         raise DowiseError(
@@ -192,7 +205,7 @@ def _draw_box(axes: Any, box: Box, style: _Style) -> None:
 def _outline(
     box: Box, corners: Literal["round", "square", "cut"], inset: float
 ) -> tuple[list[Point], list[int]]:
-    """The vertices of a box and matplotlib's command for each: 1 move, 2 line, 3 curve, 79 close."""
+    """The vertices of a box and matplotlib's commands: 1 move, 2 line, 3 curve, 79 close."""
     left, right = box.left + inset, box.right - inset
     top, bottom = box.top + inset, box.bottom - inset
     r = max(_CORNER - inset, 0.1)
