@@ -219,6 +219,20 @@ def test_a_race_for_people_and_for_programs(run, tmp_path):
     assert again.exit_code == 2 and "its horizon is 30, not 31" in again.stderr
 
 
+def test_a_race_in_the_world_of_a_bif_file(run):
+    args = ("simulate", "asia", "--world", "bif", "--policies", "ts,ucb", "--horizon", "20",
+            "--trials", "3", "--workers", "1", "--json")  # fmt: skip
+    document = json.loads(run(*args).stdout)
+    given = dowise.simulate(
+        [dowise.Environment.from_bif("asia")], ["ts", "ucb"], horizon=20, trials=3
+    )
+    means = given.final().mean()
+    assert {row["policy"]: row["regret"] for row in document["final"]} == pytest.approx({**means})
+    assert {row["problem"] for row in document["final"]} == {"asia"}
+    refused = run("simulate", "task1", "--world", "bif", "--policies", "ts")
+    assert refused.exit_code == 2 and "task1 has no numbers of its own" in refused.stderr
+
+
 def test_reproduce_one_panel(run, tmp_path):
     result = run("reproduce", "task2", "--trials", "2", "--horizon", "20", "--samples", "40",
                  "--workers", "1", "--out", str(tmp_path))  # fmt: skip

@@ -92,9 +92,9 @@ def test_a_world_by_name():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: random_chordal_graph(0, 0.1, 0), "size=0 must be a whole number from 1 to 1000"),
+        (lambda: random_chordal_graph(0, 0.1, 0), "size=0 must be a whole number, 1 or more"),
         (lambda: random_chordal_graph(True, 0.1, 0), "size=True must be"),
-        (lambda: random_problem(2, 0.1, 0), "size=2 must be a whole number from 3 to 60"),
+        (lambda: random_problem(2, 0.1, 0), "size=2 must be a whole number, 3 or more"),
         (lambda: random_problem(10, 1.5, 0), "density=1.5 must be a number from 0 to 1"),
         (lambda: random_problem(10, "a", 0), "density='a' must be a number"),
         (lambda: random_problem(10, 0.1, None), "rng=None"),

@@ -134,4 +134,5 @@ def test_the_panels_are_those_of_the_paper():
     assert [*PANELS] == [
         "task1", "task2", "task3", "random-10-0.1", "random-15-0.1", "random-15-0.2", "healthcare",
     ]  # fmt: skip
-    assert PANELS["random-15-0.2"].random == (15, 0.2) and PANELS["task1"].random is None
+    worlds = PANELS["random-15-0.2"].random
+    assert (worlds.size, worlds.density) == (15, 0.2) and PANELS["task1"].random is None

@@ -26,6 +26,7 @@ _workers = click.option(
 @command("""\
   dowise simulate task1 --policies ids,ts,ucb --horizon 500 --trials 100
   dowise simulate task1 task3 --policies ids,ts --trials 500 --out races/first
+  dowise simulate alarm --world bif --policies ids,ts
   dowise simulate chordal-15-0.1 --policies ts,z2-ts --cluster tcp://10.0.0.5:8786""")
 @click.argument("problems", nargs=-1, required=True, metavar="PROBLEM...")
 @click.option(
@@ -34,6 +35,10 @@ _workers = click.option(
     metavar="NAME,NAME",
     help="Which race: ids, ts, z2-ts, z2-kl-ucb, bernoulli-ts, kl-ucb, ucb, random, bayes-optimal.",
 )
+@click.option(
+    "--world", type=click.Choice(["random", "bif"]), default="random", show_default=True,
+    help="Numbers drawn afresh in every trial, or those of the problem's .bif file in all.",
+)  # fmt: skip
 @click.option(
     "--horizon", type=click.IntRange(1), default=1000, show_default=True, metavar="T",
     help="Rounds of a trial.",
@@ -63,23 +68,32 @@ _workers = click.option(
 )  # fmt: skip
 @json_option
 def simulate(
-    problems: tuple[str, ...], policies: str, samples: int, as_json: bool, **options: Any
+    problems: tuple[str, ...],
+    policies: str,
+    world: str,
+    samples: int,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Race policies in worlds with known numbers.
 
     Every trial draws a world for each PROBLEM (a name that `dowise problems` lists, a problem file,
     or chordal-SIZE-DENSITY for a random graph in every trial), the same for all policies, so that
-    differences are paired. Results are the same bits for any number of workers.
+    differences are paired. With --world bif the worlds are not drawn: a problem whose graph comes
+    from a .bif file (alarm, asia, …) has that file's own numbers in every trial. Results are the
+    same bits for any number of workers.
     """
     from dowise.cli.progress import shown_progress
     from dowise.cli.show import final_table, show_race
+    from dowise.environments import network_world
     from dowise.simulation import simulate as race
 
     names = [name.strip() for name in policies.split(",") if name.strip()]
     own = {"ids": {"samples": samples}} if "ids" in names else {}
+    worlds = [network_world(name) for name in problems] if world == "bif" else problems
     with _kept(options["out"]), shown_progress() as show:
         result = race(
-            problems, names, options=own, progress=lambda done, total: show("race", done, total),
+            worlds, names, options=own, progress=lambda done, total: show("race", done, total),
             **options,
         )  # fmt: skip
     if as_json:

@@ -7,7 +7,8 @@ from math import log, sqrt
 
 import numpy as np
 
-from dowise.environments.world import World
+from dowise.checks import whole_number
+from dowise.environments.world import World, lack_of
 from dowise.errors import DowiseError
 from dowise.problem import Intervention, Problem
 
@@ -16,7 +17,6 @@ __all__ = ["check_environment"]
 FALSE_ALARMS = 1e-6
 _CONTEXTS, _ARMS = 3, 10  # at most as many are played
 _ROUNDING = 1e-9
-_METHODS = ("draw_context", "play", "means", "best_arm", "regret")
 
 Labels = dict[str, str]
 
@@ -31,13 +31,10 @@ def check_environment(environment: World, plays: int = 1000) -> None:
     to ten arms are played `plays` times in each of up to three contexts. The seed is fixed, and
     by Hoeffding's inequality at most one right world in a million is found wanting.
     """
-    problem = getattr(environment, "problem", None)
-    _demand(isinstance(problem, Problem), "it needs a Problem as its attribute problem")
-    assert isinstance(problem, Problem)
-    for name in _METHODS:
-        _demand(callable(getattr(environment, name, None)), f"it needs a method {name}")
-    if isinstance(plays, bool) or not isinstance(plays, int) or plays < 1:
-        raise DowiseError(f"plays={plays!r} must be a whole number of at least 1")
+    lack = lack_of(environment)
+    _demand(lack is None, f"it needs {lack}")
+    plays = whole_number("plays", plays, 1)
+    problem = environment.problem
     contexts = _contexts(environment, problem)
     rng = np.random.default_rng(0)
     chosen = rng.permutation(len(problem.arms))[:_ARMS]

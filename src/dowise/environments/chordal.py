@@ -17,16 +17,17 @@ and whose parents are all context.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
 from dowise.belief.randomness import Random, generator
+from dowise.checks import whole_number
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 
-__all__ = ["RandomProblem", "random_chordal_graph", "random_problem"]
+__all__ = ["RandomProblem", "check_shape", "random_chordal_graph", "random_problem"]
 
 SHARE_OUT_OF_REACH = 0.15
 MAX_CONTEXT = 2
@@ -53,7 +54,7 @@ class RandomProblem:
 
 def random_chordal_graph(size: int, density: float, rng: Random) -> CausalGraph:
     """A connected chordal DAG without unshielded colliders; σ is the order of its names."""
-    _check(size, density, 1, 1000)
+    check_shape(size, density, 1, 1000)
     source = generator(rng)
     parents: list[set[int]] = [set()]
     for n in range(1, size):  # n vertices come before this one
@@ -69,7 +70,7 @@ def random_chordal_graph(size: int, density: float, rng: Random) -> CausalGraph:
 
 def random_problem(size: int, density: float, rng: Random) -> RandomProblem:
     """A random problem with 2 to 64 arms, all variables binary; others are redrawn and counted."""
-    _check(size, density, 3, MAX_SIZE)
+    check_shape(size, density, 3, MAX_SIZE)
     source = generator(rng)
     too_few = too_many = 0
     while too_few + too_many < _ATTEMPTS:
@@ -113,10 +114,9 @@ def _count_arms(projected: CausalGraph, reward: str) -> int:
     return arms
 
 
-def _check(size: int, density: float, smallest: int, largest: int) -> None:
-    whole = isinstance(size, Integral) and not isinstance(size, bool)
-    if not whole or not smallest <= size <= largest:
-        raise DowiseError(f"size={size!r} must be a whole number from {smallest} to {largest}")
+def check_shape(size: int, density: float, smallest: int, largest: int) -> None:
+    """Raise unless there are graphs of this size and density."""
+    whole_number("size", size, smallest, largest)
     number = isinstance(density, Real) and not isinstance(density, bool | np.bool_)
     if not number or not 0 <= density <= 1:
         raise DowiseError(f"density={density!r} must be a number from 0 to 1")

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise.environments.environment import Environment
 from dowise.errors import DowiseError, suggestion
+from dowise.files import read_file
 from dowise.graph import CausalGraph
-from dowise.graph.formats.bif import read_bif
+from dowise.graph.formats.bif import Network, read_bif
 from dowise.problem import Problem, builtin_names, load_problem
 from dowise.problem.files import builtin_path
 from dowise.problem.problem import ArmLike
 
-__all__ = ["read_world"]
+__all__ = ["network_world", "read_world"]
 
 Names = str | Iterable[str]
-World = tuple[Problem, dict[str, NDArray[np.float64]], CausalGraph]
+WorldParts = tuple[Problem, dict[str, NDArray[np.float64]], CausalGraph]
 
 
 def read_world(
@@ -30,7 +33,7 @@ def read_world(
     reward_values: Mapping[str, float] | None,
     hidden: Names,
     arms: str | Iterable[ArmLike],
-) -> World:
+) -> WorldParts:
     """The problem, CPTs and graph that `Environment.from_bif` makes a world of."""
     file, own = _find(path)
     network = read_bif(file)
@@ -57,9 +60,58 @@ def read_world(
     return problem, network.cpts, network.graph
 
 
+def network_world(source: str | Path) -> Environment:
+    """The world of a problem whose graph comes from a .bif file, with that file's numbers.
+
+    `source` is a problem file or the name of a built-in problem, and the problem is the one that
+    `load_problem` gives: its roles, its arms, and its order of labels, which may be another than
+    the network's.
+    """
+    problem = load_problem(source)
+    file = _graph_file(source)
+    if file is None or file.suffix.lower() != ".bif":
+        raise DowiseError(
+            f"{source} has no numbers of its own: its graph would have to come from a .bif file "
+            f"(graph_file), as those of {', '.join(_networks())} do"
+        )
+    network = read_bif(file)
+    return Environment(problem, _in_order(problem, network), network.graph)
+
+
+def _graph_file(source: str | Path) -> Path | None:
+    path = Path(source)
+    if str(source) in builtin_names() and not path.is_file():
+        path = builtin_path(str(source))
+    named = read_file(path, tomllib.loads).get("graph_file")
+    return None if named is None else path.parent / str(named)
+
+
+def _in_order(problem: Problem, network: Network) -> dict[str, NDArray[np.float64]]:
+    """The network's CPTs with the labels of every axis in the problem's order."""
+    places: dict[str, list[int]] = {}
+    for name, labels in network.domains.items():
+        wanted = problem.domains.get(name, labels)
+        if sorted(wanted) != sorted(labels):
+            raise DowiseError(
+                f"{name} has the labels {', '.join(wanted)} in the problem and "
+                f"{', '.join(labels)} in the network: without the network's own its numbers mean "
+                "nothing"
+            )
+        places[name] = [labels.index(label) for label in wanted]
+    return {
+        name: table[np.ix_(*(places[axis] for axis in (*network.graph.parents(name), name)))]
+        for name, table in network.cpts.items()
+    }
+
+
+def _networks() -> list[str]:
+    """The built-in problems that are Bayesian networks."""
+    return [name for name in builtin_names() if _network_of(name).exists()]
+
+
 def _find(path: str | Path) -> tuple[Path, Problem | None]:
     """The network's file, and the built-in problem with its roles where there is one."""
-    networks = [name for name in builtin_names() if _network_of(name).exists()]
+    networks = _networks()
     if not isinstance(path, str) or os.path.lexists(path) or path.lower().endswith(".bif"):
         return Path(path) if isinstance(path, str) else path, None
     if path in networks:

@@ -12,7 +12,9 @@ from dowise.belief.rewards import Context
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike
 
-__all__ = ["World"]
+__all__ = ["World", "lack_of"]
+
+_METHODS = ("draw_context", "play", "means", "best_arm", "regret")
 
 
 class World(Protocol):
@@ -36,3 +38,14 @@ class World(Protocol):
 
     def regret(self, arm: ArmLike, context: Context = None) -> float:
         """The largest mean less that of the arm."""
+
+
+def lack_of(world: object) -> str | None:
+    """What keeps something from being a world at first sight, in words; None where nothing does.
+
+    Whether it keeps its promises only `check_environment` can say.
+    """
+    if not isinstance(getattr(world, "problem", None), Problem):
+        return "a Problem as its attribute problem"
+    missing = (name for name in _METHODS if not callable(getattr(world, name, None)))
+    return next((f"a method {name}" for name in missing), None)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dowise
-from dowise.environments import random_problem
+from dowise.environments import ChordalWorlds, worlds_of
 from dowise.errors import DowiseError, suggestion
 from dowise.simulation.analysis import Claim, Spread, claims, curves, spread_of
 from dowise.simulation.figures import draw_curves
@@ -54,12 +54,10 @@ class Panel:
     title: str
 
     @property
-    def random(self) -> tuple[int, float] | None:
-        """Size and density, if every trial has a graph of its own."""
-        if not self.problem.startswith("chordal-"):
-            return None
-        _, size, density = self.problem.split("-")
-        return int(size), float(density)
+    def random(self) -> ChordalWorlds | None:
+        """Where the graphs come from, if every trial has one of its own."""
+        worlds = worlds_of(self.problem)
+        return worlds if isinstance(worlds, ChordalWorlds) else None
 
 
 PANELS = {
@@ -256,11 +254,9 @@ def _claims_table(made: Sequence[Claim]) -> Table:
     )
 
 
-def _about_random_graphs(
-    shape: tuple[int, float], final: pandas.DataFrame, seed: int
-) -> list[Block]:
+def _about_random_graphs(worlds: ChordalWorlds, final: pandas.DataFrame, seed: int) -> list[Block]:
     """How many graphs were redrawn, and the results where z²ID has something to work with."""
-    drawn = [random_problem(*shape, stream(seed, trial, Purpose.WORLD)) for trial in final.index]
+    drawn = [worlds.draw_problem(stream(seed, trial, Purpose.WORLD)) for trial in final.index]
     several = [len(one.problem.intervention_sets) > 1 for one in drawn]
     few, many = sum(one.too_few for one in drawn), sum(one.too_many for one in drawn)
     arms = sorted(len(one.problem.arms) for one in drawn)

@@ -16,28 +16,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
-from inspect import getsource, signature
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dowise
+from dowise.checks import whole_number
+from dowise.environments import OneWorld, World, Worlds, worlds_of
+from dowise.environments.sources import fingerprint
 from dowise.errors import DowiseError, import_extra
 from dowise.policies import Policy
-from dowise.policies.policy import checked_number
 from dowise.policies.registry import make_checked, policy_factory
-from dowise.problem import Problem, load_problem
-from dowise.problem.files import problem_text
+from dowise.problem import Problem
 from dowise.simulation.result import Result
 from dowise.simulation.store import Job, Rounds, Store, jobs_of
 from dowise.simulation.trial import make_world, run_trial, seed_of
-from dowise.simulation.workers import run_everywhere
+from dowise.simulation.workers import check_sendable, run_everywhere
 
 __all__ = ["simulate"]
 
 Progress = Callable[[int, int], None]
+Arena = str | Path | Problem | World
+Place = Arena | tuple[str, Arena]
 Entrant = str | Callable[..., Policy] | tuple[str, str | Callable[..., Policy]]
 
 
@@ -45,7 +47,7 @@ Entrant = str | Callable[..., Policy] | tuple[str, str | Callable[..., Policy]]
 class Race:
     """Everything that decides what comes out: the same race gives the same bits."""
 
-    problems: Mapping[str, str | Problem]
+    worlds: Mapping[str, Worlds]
     policies: Mapping[str, Callable[..., Policy]]
     options: Mapping[str, Mapping[str, Any]]
     horizon: int
@@ -55,17 +57,14 @@ class Race:
     observational: int
 
     def spec(self) -> dict[str, Any]:
-        """For the manifest: the problems as they are, policies with what makes them, and how."""
+        """For the manifest: the worlds' own word, policies with what makes them, and how."""
         return {
             "dowise": dowise.__version__,
-            "problems": {
-                label: problem if isinstance(problem, str) else problem_text(problem)
-                for label, problem in self.problems.items()
-            },
+            "problems": {label: worlds.spec() for label, worlds in self.worlds.items()},
             "policies": {
                 label: {
                     "made by": f"{factory.__module__}:{factory.__qualname__}",
-                    "source": _fingerprint(factory),
+                    "source": fingerprint(factory),
                     "options": _plain(dict(self.options.get(label, {})), label),
                 }
                 for label, factory in self.policies.items()
@@ -87,14 +86,14 @@ class Race:
 
     def run(self, job: Job) -> Rounds:
         """Play the trials of one job."""
-        problem = self.problems[job.problem]
+        worlds = self.worlds[job.problem]
         factory = self.policies[job.policy]
         kept = np.arange(self.every, self.horizon + 1, self.every, dtype=np.int32)
         if not len(kept) or kept[-1] != self.horizon:
             kept = np.append(kept, np.int32(self.horizon))
         found = Rounds(list(range(job.first, job.last + 1)), kept, [], [])
         for trial in found.trials:
-            world = make_world(problem, self.seed, trial)
+            world = make_world(worlds, self.seed, trial)
             make = partial(factory, **self.options_of(job.policy, trial))
             try:
                 played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
@@ -110,7 +109,7 @@ class Race:
 
 
 def simulate(
-    problems: Iterable[str | Problem],
+    problems: Iterable[Place],
     policies: Iterable[Entrant],
     horizon: int = 1000,
     trials: int = 100,
@@ -123,10 +122,13 @@ def simulate(
     cluster: str | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Result:
-    """Race policies on problems: `trials` worlds each, with CPTs drawn afresh from Dirichlet(1).
+    """Race policies in `trials` worlds of each problem, or so many times in a world of yours.
 
     Problems are names ("task1", "chordal-15-0.2": a random graph for every trial), paths of problem
-    files or Problems; policies are names, pairs (name in this race, name of the policy), or what
+    files or Problems: every trial draws CPTs afresh from Dirichlet(1). In their place may stand a
+    world: an `Environment`, such as `Environment.from_bif("alarm")`, or anything that passes
+    `check_environment`; it is played as it is in every trial. A pair (name in this race, problem or
+    world) gives a name. Policies are names, pairs (name in this race, name of the policy), or what
     makes one from a problem. `options` has those of a policy by its name in the race. Within a
     trial all policies face the same world and the same contexts, so differences are paired.
     A policy with an option `seed` gets another one in every trial, and one with an option
@@ -143,10 +145,14 @@ def simulate(
     race = _checked_race(
         problems, policies, horizon, trials, seed, options or {}, every, observational
     )
-    workers = checked_number("workers", workers, 1)
+    workers = whole_number("workers", workers, 1)
+    if workers > 1 or cluster is not None:
+        for label, worlds in race.worlds.items():
+            if isinstance(worlds, OneWorld):
+                check_sendable(f"the world {label!r}", worlds)
     path = Path(tempfile.mkdtemp(prefix="dowise-")) / "run" if out is None else Path(out)
     store = Store(path)
-    jobs = jobs_of(race.problems, race.policies, race.trials)
+    jobs = jobs_of(race.worlds, race.policies, race.trials)
     result = Result(store, jobs)
     if out is None:  # a folder that nobody named goes with the result
         weakref.finalize(result, shutil.rmtree, path.parent, ignore_errors=True)
@@ -163,7 +169,7 @@ def simulate(
 
 
 def _checked_race(
-    problems: Iterable[str | Problem],
+    problems: Iterable[Place],
     policies: Iterable[Entrant],
     horizon: int,
     trials: int,
@@ -172,15 +178,15 @@ def _checked_race(
     every: int,
     observational: int,
 ) -> Race:
-    horizon, trials = checked_number("horizon", horizon, 1), checked_number("trials", trials, 1)
-    every, seed = checked_number("every", every, 1), checked_number("seed", seed, 0)
-    observational = checked_number("observational", observational, 0)
+    horizon, trials = whole_number("horizon", horizon, 1), whole_number("trials", trials, 1)
+    every, seed = whole_number("every", every, 1), whole_number("seed", seed, 0)
+    observational = whole_number("observational", observational, 0)
     if not all(
         isinstance(given, Iterable) and not isinstance(given, str | Mapping)
         for given in (problems, policies)
     ):
         raise DowiseError('give lists: simulate(["task1"], ["ids", "ts"], …)')
-    raced = dict(_labelled_problems(problems))
+    raced = dict(_labelled_worlds(problems))
     makers = dict(_labelled_policies(policies))
     if not raced or not makers:
         raise DowiseError("name at least one problem and one policy")
@@ -190,21 +196,11 @@ def _checked_race(
         if not isinstance(own, Mapping):
             raise DowiseError(f"options={options!r}: give {{policy: {{option: value}}}}")
     race = Race(raced, makers, options, horizon, trials, seed, every, observational)
+    first = [make_world(worlds, seed, 0).problem for worlds in raced.values()]
     for label, factory in makers.items():  # whatever is wrong shows here, before anything is run
-        for problem in raced.values():
-            world = make_world(problem, seed, 0)
-            make_checked(label, factory, world.problem, **race.options_of(label, 0))
+        for problem in first:
+            make_checked(label, factory, problem, **race.options_of(label, 0))
     return race
-
-
-def _fingerprint(factory: Callable[..., Policy]) -> str | None:
-    """Of a policy of one's own: its source in short, so that a changed one is not resumed."""
-    if factory.__module__.partition(".")[0] == "dowise":
-        return None
-    try:
-        return sha256(getsource(factory).encode()).hexdigest()[:16]
-    except (OSError, TypeError):
-        return None
 
 
 def _plain(value: Any, label: str) -> Any:
@@ -225,24 +221,19 @@ def _plain(value: Any, label: str) -> Any:
     )
 
 
-def _labelled_problems(
-    problems: Iterable[str | Problem],
-) -> Iterator[tuple[str, str | Problem]]:
+def _labelled_worlds(problems: Iterable[Place]) -> Iterator[tuple[str, Worlds]]:
     seen: set[str] = set()
     for given in problems:
-        problem: str | Problem
-        if isinstance(given, str) and given.startswith("chordal-"):
-            label, problem = given, given
-            make_world(given, 0, 0)  # a name that makes no sense is refused here
-        else:
-            problem = load_problem(given) if isinstance(given, str | Path) else given
-            if not isinstance(problem, Problem):
-                raise DowiseError(f"{given!r} is no problem: give a name, a path or a Problem")
-            label = problem.name or f"problem {len(seen) + 1}"
+        own, place = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
+        worlds = worlds_of(place)
+        label = str(own or worlds.label or f"problem {len(seen) + 1}")
         if label in seen:
-            raise DowiseError(f"two problems are called {label!r}: give them different names")
+            raise DowiseError(
+                f"two problems are called {label!r}: give them different names, in pairs (name in "
+                "this race, problem or world)"
+            )
         seen.add(label)
-        yield label, problem
+        yield label, worlds
 
 
 def _labelled_policies(

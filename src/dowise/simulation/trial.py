@@ -4,6 +4,10 @@ Everything random is keyed by (seed, trial, purpose): the world, its contexts, t
 drive outcomes, and the policy's own draws. So within a trial every policy faces the same world and
 the same contexts, and the same arm in the same round has the same outcome; and no trial depends on
 any other, on their order, or on who runs them.
+
+An `Environment` has its contexts drawn, and its rounds played by policies that can, in compiled
+loops; a world of somebody else's is asked one `draw_context` and one `play` at a time, with the
+same random numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.environments import Environment, make_environment
+from dowise.environments import Environment, World, Worlds, worlds_of
+from dowise.errors import DowiseError
 from dowise.policies import Policy
 from dowise.policies.policy import BayesianPolicy
 from dowise.problem import Intervention, Problem
@@ -52,9 +57,9 @@ def stream(seed: int, trial: int, purpose: Purpose) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(trial, purpose)))
 
 
-def make_world(problem: str | Problem, seed: int, trial: int) -> Environment:
+def make_world(given: str | Problem | World | Worlds, seed: int, trial: int) -> World:
     """The world of a trial, the same for every policy."""
-    return make_environment(problem, stream(seed, trial, Purpose.WORLD))
+    return worlds_of(given).draw(stream(seed, trial, Purpose.WORLD))
 
 
 def seed_of(seed: int, trial: int) -> int:
@@ -63,26 +68,29 @@ def seed_of(seed: int, trial: int) -> int:
 
 
 def run_trial(
-    world: Environment, make: Factory, horizon: int, seed: int, trial: int, observational: int = 0
+    world: World, make: Factory, horizon: int, seed: int, trial: int, observational: int = 0
 ) -> Trial:
     """Let a fresh policy play in a world, after so many observational records."""
     policy = make(world.problem)
     _warm_up(policy, world, observational, stream(seed, trial, Purpose.RECORDS))
-    contexts = world.draw_contexts(horizon, stream(seed, trial, Purpose.CONTEXTS))
+    contexts = _draw_contexts(world, horizon, stream(seed, trial, Purpose.CONTEXTS))
     kinds, numbers = _distinct(contexts)
     known: list[tuple[int, ...]] = [tuple(row) for row in kinds.tolist()]
     outcomes = stream(seed, trial, Purpose.OUTCOMES)
     own = stream(seed, trial, Purpose.POLICY)
-    loop = compiled_loop(policy) or play
-    chosen = loop(policy, world, known, numbers, outcomes, own)
-    means = np.array([world.means(world.problem.context_labels(codes)) for codes in known])
+    loop = compiled_loop(policy) if _keeps(world, "play") else None
+    if loop is not None and isinstance(world, Environment):
+        chosen = loop(policy, world, known, numbers, outcomes, own)
+    else:
+        chosen = play(policy, world, known, numbers, outcomes, own)
+    means = _means(world, known)
     regrets = (means.max(axis=1, keepdims=True) - means)[numbers, chosen]
     return Trial(world.problem, chosen, regrets)
 
 
 def play(
     policy: Policy,
-    world: Environment,
+    world: World,
     known: list[tuple[int, ...]],
     numbers: Integers,
     outcomes: np.random.Generator,
@@ -99,6 +107,32 @@ def play(
     return chosen
 
 
+def _keeps(world: World, method: str) -> bool:
+    """Whether this method is the `Environment`'s own, so that its compiled twin may stand in."""
+    return getattr(type(world), method, None) is getattr(Environment, method)
+
+
+def _draw_contexts(world: World, rounds: int, rng: np.random.Generator) -> Integers:
+    """The contexts of all rounds as positions of labels: (rounds, context variables)."""
+    if isinstance(world, Environment) and _keeps(world, "draw_context"):
+        return world.draw_contexts(rounds, rng)
+    codes = [world.problem.context_codes(world.draw_context(rng)) for _ in range(rounds)]
+    return np.array(codes, dtype=np.int64).reshape(rounds, len(world.problem.context))
+
+
+def _means(world: World, known: list[tuple[int, ...]]) -> NDArray[np.float64]:
+    """What every arm is worth in these contexts, as the world says: (contexts, arms)."""
+    problem = world.problem
+    rows = [np.asarray(world.means(problem.context_labels(codes)), dtype=float) for codes in known]
+    for row in rows:
+        if row.shape != (len(problem.arms),) or not np.isfinite(row).all():
+            raise DowiseError(
+                f"means gave {row!r}, not one number for each of {len(problem.arms)} arms: "
+                "check_environment says what a world needs"
+            )
+    return np.array(rows)
+
+
 def _distinct(contexts: Integers) -> tuple[Integers, Integers]:
     """The different contexts, and which of them each round has."""
     if not contexts.shape[1]:  # without context variables there is one context, ()
@@ -107,7 +141,7 @@ def _distinct(contexts: Integers) -> tuple[Integers, Integers]:
     return kinds, numbers.ravel()
 
 
-def _warm_up(policy: Policy, world: Environment, records: int, rng: np.random.Generator) -> None:
+def _warm_up(policy: Policy, world: World, records: int, rng: np.random.Generator) -> None:
     """Show the policy what the world does by itself, as far as the policy can use it.
 
     A policy that knows arms only by their own rewards learns from do() only if that is an arm.

@@ -9,12 +9,24 @@ from typing import TypeVar
 
 from dowise.errors import DowiseError, import_extra
 
-__all__ = ["run_everywhere"]
+__all__ = ["check_sendable", "run_everywhere"]
 
 _DIED = "a worker died, perhaps for want of memory: what is done is kept, the same call goes on"
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
+
+
+def check_sendable(what: str, thing: object) -> None:
+    """Raise unless a thing can be pickled, so that other processes can have it."""
+    pickling = import_extra("cloudpickle", "simulate", "more than one worker")
+    try:
+        pickling.dumps(thing)
+    except Exception as error:  # whatever its own __reduce__ may raise
+        raise DowiseError(
+            f"{what} can't be sent to other processes ({type(error).__name__}: {error}): let it be "
+            "pickled, or race with workers=1"
+        ) from None
 
 
 def run_everywhere(

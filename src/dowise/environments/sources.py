@@ -1,0 +1,209 @@
+"""Where the worlds of a race come from: one small class for each kind of source.
+
+A source has a `label` (None where nothing has a name), a `spec` that tells it from others in a
+manifest, and `draw`, which makes the world of a trial out of that trial's random numbers.
+
+>>> worlds_of("task1").label, worlds_of("chordal-15-0.2")
+('task1', ChordalWorlds(name='chordal-15-0.2', size=15, density=0.2))
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from inspect import getsource
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.environments.chordal import MAX_SIZE, RandomProblem, check_shape, random_problem
+from dowise.environments.draw import draw_world
+from dowise.environments.environment import Environment
+from dowise.environments.world import World, lack_of
+from dowise.errors import DowiseError
+from dowise.graph import CausalGraph
+from dowise.problem import Problem, load_problem
+from dowise.problem.files import problem_text
+
+__all__ = [
+    "ChordalWorlds",
+    "DrawnWorlds",
+    "OneWorld",
+    "Worlds",
+    "fingerprint",
+    "random_worlds",
+    "worlds_of",
+]
+
+MOST_CONTEXTS = 1024  # whose means tell a world of somebody else's apart
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnWorlds:
+    """One problem, with CPTs drawn afresh for every trial."""
+
+    problem: Problem
+
+    @property
+    def label(self) -> str | None:
+        """The problem's name."""
+        return self.problem.name
+
+    def spec(self) -> str:
+        """The text of the problem file."""
+        return problem_text(self.problem)
+
+    def draw(self, rng: np.random.Generator, hidden_values: int = 2) -> Environment:
+        """Rows from Dirichlet(1), hidden causes included."""
+        return draw_world(self.problem, rng, hidden_values)
+
+
+@dataclass(frozen=True)
+class ChordalWorlds:
+    """A random chordal graph with roles and CPTs of its own for every trial."""
+
+    name: str
+    size: int
+    density: float
+
+    def __post_init__(self) -> None:
+        check_shape(self.size, self.density, 3, MAX_SIZE)
+
+    @property
+    def label(self) -> str:
+        """The name as it was given."""
+        return self.name
+
+    def spec(self) -> str:
+        """The name says it all."""
+        return self.name
+
+    def draw_problem(self, rng: np.random.Generator) -> RandomProblem:
+        """The graph and the roles, which are drawn first."""
+        return random_problem(self.size, self.density, rng)
+
+    def draw(self, rng: np.random.Generator, hidden_values: int = 2) -> Environment:
+        """Graph and roles, then the CPTs, all from the same stream."""
+        return draw_world(self.draw_problem(rng).problem, rng, hidden_values)
+
+
+@dataclass(frozen=True, eq=False)
+class OneWorld:
+    """A world that is there already, played as it is in every trial."""
+
+    world: World
+
+    @property
+    def label(self) -> str | None:
+        """The name of the world's problem."""
+        return self.world.problem.name
+
+    def spec(self) -> dict[str, Any]:
+        """Its class, its problem, and a digest of its numbers.
+
+        The numbers of an `Environment` are its CPTs and its graph, hidden variables included, to
+        the last bit. Of a world of somebody else's only `means` can be asked: the digest is that
+        of the means in all contexts, or in the first 1,024 where there are more. So two such
+        worlds whose means agree are told apart by their class and its source alone.
+        """
+        kind = type(self.world)
+        found = {
+            "world": f"{kind.__module__}:{kind.__qualname__}",
+            "source": fingerprint(kind),
+            "problem": problem_text(self.world.problem),
+        }
+        if isinstance(self.world, Environment):
+            return found | {"cpts": _digest_of_cpts(self.world)}
+        return found | {"means": _digest_of_means(self.world)}
+
+    def draw(self, _rng: np.random.Generator) -> World:
+        """The world itself: nothing is left to be drawn."""
+        return self.world
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # To other processes an Environment travels as what it is made of, which is far less.
+        if type(self.world) is Environment:
+            return _remade, (self.world.problem, self.world.cpts, self.world.graph)
+        return OneWorld, (self.world,)
+
+
+Worlds = DrawnWorlds | ChordalWorlds | OneWorld
+
+
+def worlds_of(given: str | Path | Problem | World | Worlds) -> Worlds:
+    """The source that a name, a path, a problem or a world stands for."""
+    if isinstance(given, Worlds):
+        return given
+    if isinstance(given, str | Path | Problem):
+        return random_worlds(given)
+    if not hasattr(given, "problem"):
+        raise DowiseError(
+            f"{given!r} is no problem: give a name, a path, a Problem, or a world that passes "
+            "check_environment"
+        )
+    lack = lack_of(given)
+    if lack is not None:
+        raise DowiseError(
+            f"{given!r} is no world: it needs {lack}; dowise.check_environment says what else"
+        )
+    return OneWorld(given)
+
+
+def random_worlds(given: str | Path | Problem) -> DrawnWorlds | ChordalWorlds:
+    """The source of random worlds for a problem, its file, or a name; the one place where a name
+    such as "chordal-15-0.2" is told from others."""
+    if isinstance(given, Problem):
+        return DrawnWorlds(given)
+    name = str(given)
+    if not name.startswith("chordal") or os.path.lexists(name):
+        return DrawnWorlds(load_problem(given))
+    match = re.fullmatch(r"chordal-(\d{1,4})-(\d*\.?\d+)", name)
+    if match is None:
+        raise DowiseError(
+            f"{name!r}: a random world is called chordal-SIZE-DENSITY, such as chordal-15-0.2"
+        )
+    return ChordalWorlds(name, int(match[1]), float(match[2]))
+
+
+def fingerprint(made_by: Callable[..., Any]) -> str | None:
+    """Of a class or function of one's own: its source in short, so that a change is noticed.
+
+    None for ours, which the version tells apart, and where there is no source to read.
+    """
+    if made_by.__module__.partition(".")[0] == "dowise":
+        return None
+    try:
+        return sha256(getsource(made_by).encode()).hexdigest()[:16]
+    except (OSError, TypeError):
+        return None
+
+
+def _remade(problem: Problem, cpts: dict[str, NDArray[np.float64]], graph: CausalGraph) -> OneWorld:
+    return OneWorld(Environment(problem, cpts, graph))
+
+
+def _digest_of_cpts(world: Environment) -> str:
+    digest = sha256(world.graph.to_text().encode())
+    for name, table in sorted(world.cpts.items()):
+        digest.update(f"\n{name} {table.shape}\n".encode())
+        digest.update(np.ascontiguousarray(table, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _digest_of_means(world: World) -> str:
+    problem, digest = world.problem, sha256()
+    domains = [problem.domains[name] for name in problem.context]
+    for labels in islice(product(*domains), MOST_CONTEXTS):
+        try:
+            means = world.means(dict(zip(problem.context, labels, strict=True)))
+        except DowiseError:  # a context that can't occur
+            digest.update(b"none")
+        else:
+            digest.update(np.ascontiguousarray(means, dtype="<f8").tobytes())
+    return digest.hexdigest()
