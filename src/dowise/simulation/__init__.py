@@ -1,6 +1,7 @@
 """Policies on known worlds: what they may cost, and what they do cost."""
 
-from dowise.simulation.bounds import Bounds, bounds
+from dowise.simulation.bound_figures import Bounds
+from dowise.simulation.bounds import bounds
 from dowise.simulation.result import Result
 from dowise.simulation.simulate import simulate
 
