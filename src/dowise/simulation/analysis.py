@@ -8,34 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise.errors import import_extra
+
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Claim", "Curve", "Spread", "claims", "curves", "spread_of"]
+__all__ = [
+    "Claim", "Difference", "RegretCurve", "Spread", "Standing", "claims", "curves", "differences",
+    "spread_of", "standings",
+]  # fmt: skip
 
 FEWEST_TRIALS = 10
 Floats = NDArray[np.float64]
 Verdict = Literal["holds", "does not hold", "not shown"]
-
-
-def student(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t: Cornish and Fisher's expansion, Hill (1970).
-
-    To 1e-3 from five degrees of freedom on.
-    """
-    z, n = 1.959963984540054, float(freedom)
-    return (
-        z
-        + (z**3 + z) / (4 * n)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
-        + (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * n**4)
-    )
 
 
 @dataclass(frozen=True)
@@ -51,12 +41,13 @@ class Spread:
         """The 95 % confidence interval; everything where there is one trial only."""
         if self.trials < 2:
             return -np.inf, np.inf
-        width = student(self.trials - 1) * self.error
+        special = import_extra("scipy.special", "simulate", "a confidence interval")
+        width = float(special.stdtrit(self.trials - 1, 0.975)) * self.error
         return self.mean - width, self.mean + width
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class RegretCurve:
     """Of one policy: the cumulative regret at each round kept, over trials."""
 
     policy: str
@@ -90,6 +81,47 @@ class Claim:
         return "holds" if high < 0 else "does not hold" if low > 0 else "not shown"
 
 
+@dataclass(frozen=True)
+class Standing:
+    """The final regret of one policy on one problem, over trials."""
+
+    problem: str
+    policy: str
+    regret: Spread
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; one trial has no standard error."""
+        return {
+            "problem": self.problem,
+            "policy": self.policy,
+            "regret": self.regret.mean,
+            "standard_error": self.regret.error if self.regret.trials > 1 else None,
+            "trials": self.regret.trials,
+        }
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The final regret of a policy less that of another, in the same worlds of one problem."""
+
+    problem: str
+    policy: str
+    than: str
+    difference: Spread
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the mean and its 95 % interval, which one trial does not have."""
+        low, high = self.difference.interval if self.difference.trials > 1 else (None, None)
+        return {
+            "problem": self.problem,
+            "policy": self.policy,
+            "than": self.than,
+            "mean": self.difference.mean,
+            "low": low,
+            "high": high,
+        }
+
+
 def spread_of(values: Floats | pandas.Series[float]) -> Spread:
     """The mean and its standard error."""
     numbers = np.asarray(values, dtype=np.float64)
@@ -97,7 +129,7 @@ def spread_of(values: Floats | pandas.Series[float]) -> Spread:
     return Spread(float(numbers.mean()), float(error), len(numbers))
 
 
-def curves(frame: pandas.DataFrame, policies: Sequence[str]) -> list[Curve]:
+def curves(frame: pandas.DataFrame, policies: Sequence[str]) -> list[RegretCurve]:
     """One curve for each policy, from the rows of one problem."""
     found = []
     for policy in policies:
@@ -105,7 +137,7 @@ def curves(frame: pandas.DataFrame, policies: Sequence[str]) -> list[Curve]:
         rounds = np.unique(rows["round"])
         table = rows.sort_values(["trial", "round"])["regret"].to_numpy().reshape(-1, len(rounds))
         deviation = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(len(rounds))
-        found.append(Curve(policy, rounds, table.mean(axis=0), deviation, len(table)))
+        found.append(RegretCurve(policy, rounds, table.mean(axis=0), deviation, len(table)))
     return found
 
 
@@ -118,3 +150,32 @@ def claims(final: pandas.DataFrame) -> list[Claim]:
         Claim(less, more, spread_of(final[less].to_numpy() - final[more].to_numpy()))
         for less, more in pairs
     ]
+
+
+def standings(final: pandas.DataFrame) -> list[Standing]:
+    """Every policy on every problem, from the table that `Result.final` gives.
+
+    Trials of a race that is still under way are left out where they are missing.
+    """
+    return [
+        Standing(problem, policy, spread_of(own[policy].dropna()))
+        for problem, own in _by_problem(final)
+        for policy in final.columns
+        if own[policy].notna().any()
+    ]
+
+
+def differences(final: pandas.DataFrame) -> list[Difference]:
+    """Every other policy against the first, problem by problem, in the trials that both have."""
+    first, *others = final.columns
+    return [
+        Difference(problem, other, first, spread_of(paired))
+        for problem, own in _by_problem(final)
+        for other in others
+        if len(paired := (own[other] - own[first]).dropna())
+    ]
+
+
+def _by_problem(final: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
+    problems = dict.fromkeys(final.index.get_level_values("problem"))
+    return [(problem, final.loc[problem]) for problem in problems]

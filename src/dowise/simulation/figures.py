@@ -1,4 +1,4 @@
-"""Regret curves as a picture: numbers first (`analysis.Curve`), drawing second.
+"""Regret curves as a picture: numbers first (`analysis.RegretCurve`), drawing second.
 
 Legible in print and in colour-blind vision: the palette of Okabe & Ito (2008), and each policy has
 its own dashes as well; the name stands at the end of its line.
@@ -7,11 +7,13 @@ its own dashes as well; the name stands at the end of its line.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
 from dowise.errors import import_extra
-from dowise.simulation.analysis import Curve
+from dowise.files import write_bytes
+from dowise.simulation.analysis import RegretCurve
 
 __all__ = ["draw_curves"]
 
@@ -29,7 +31,10 @@ _OTHERS = [("#999999", "-"), ("#F0E442", "--"), ("#999999", ":")]
 
 
 def draw_curves(
-    curves: Sequence[Curve], title: str, paths: Sequence[Path], band: Literal["se", "sd"] = "se"
+    curves: Sequence[RegretCurve],
+    title: str,
+    paths: Sequence[Path],
+    band: Literal["se", "sd"] = "se",
 ) -> None:
     """Mean cumulative regret with bands, to each of the files (.png, .pdf, .svg)."""
     figure_module = import_extra("matplotlib.figure", "simulate", "a picture")
@@ -69,7 +74,10 @@ def draw_curves(
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     for path in paths:
-        figure.savefig(path, metadata={"CreationDate": None} if path.suffix == ".pdf" else None)
+        drawn, ending = BytesIO(), path.suffix[1:].lower()
+        metadata = {"CreationDate": None} if ending == "pdf" else None
+        figure.savefig(drawn, format=ending, metadata=metadata)
+        write_bytes(path, drawn.getvalue())
 
 
 def _apart(heights: list[float], least: float) -> list[float]:

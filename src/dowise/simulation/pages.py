@@ -1,103 +1,57 @@
-"""A report as a list of blocks, written as Markdown and as one HTML page."""
+"""A report in GitHub's Markdown, and the page that the same text makes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Block", "Heading", "Image", "Paragraph", "Table", "as_html", "as_markdown"]
+from dowise.errors import import_extra
 
-
-@dataclass(frozen=True)
-class Heading:
-    """A title; level 1 is the page's own."""
-
-    level: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    """Running text."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of texts under a header; all columns but the first are numbers or short words."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Image:
-    """A picture beside the page, and what it shows."""
-
-    file: str
-    caption: str
-
-
-Block = Heading | Paragraph | Table | Image
+__all__ = ["as_html", "heading", "image", "table"]
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem;
        color: #222; }
 table { border-collapse: collapse; margin: 1rem 0; }
-th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #ddd; }
-th:first-child, td:first-child { text-align: left; }
+th, td { padding: .25rem .8rem; text-align: left; border-bottom: 1px solid #ddd; }
 img { max-width: 100%; }
-figcaption { color: #555; font-size: .9rem; }
 """
 
 
-def as_markdown(blocks: Sequence[Block]) -> str:
-    """GitHub's Markdown."""
-    parts = []
-    for block in blocks:
-        if isinstance(block, Heading):
-            parts.append(f"{'#' * block.level} {block.text}")
-        elif isinstance(block, Paragraph):
-            parts.append(block.text)
-        elif isinstance(block, Image):
-            parts.append(f"![{block.caption}]({block.file})")
-        else:
-            lines = [_row(block.header), "|---|" + "---:|" * (len(block.header) - 1)]
-            parts.append("\n".join([*lines, *map(_row, block.rows)]))
-    return "\n\n".join(parts) + "\n"
+def heading(level: int, text: str) -> str:
+    """A title; level 1 is the page's own."""
+    return f"{'#' * level} {text}"
+
+
+def image(file: str, caption: str) -> str:
+    """A picture beside the page, and what it shows."""
+    return f"![{caption}]({file})"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of texts under a header; all columns but the first are numbers or short words.
+
+    >>> print(table(("policy", "regret"), [("ids", "1.0")]))
+    | policy | regret |
+    |---|---:|
+    | ids | 1.0 |
+    """
+    rule = "|---|" + "---:|" * (len(header) - 1)
+    return "\n".join([_row(header), rule, *map(_row, rows)])
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
-def as_html(blocks: Sequence[Block]) -> str:
-    """One page that needs nothing but the pictures beside it."""
-    title = next(block.text for block in blocks if isinstance(block, Heading))
-    body = "\n".join(map(_html, blocks))
+def as_html(markdown: str) -> str:
+    """One page that needs nothing but the pictures beside it; its title is the first heading."""
+    renderer = import_extra("markdown_it", "simulate", "a report")
+    body = renderer.MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
+    title = re.search(r"^# (.+)$", markdown, re.MULTILINE)
     return (
-        f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{escape(title)}</title>'
-        f"\n<style>{_STYLE}</style>\n{body}\n</html>\n"
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+        f"<title>{escape(title[1]) if title else 'Report'}</title>\n"
+        f"<style>{_STYLE}</style>\n{body}</html>\n"
     )
-
-
-def _html(block: Block) -> str:
-    if isinstance(block, Heading):
-        return f"<h{block.level}>{escape(block.text)}</h{block.level}>"
-    if isinstance(block, Paragraph):
-        return "<p>" + re.sub("`([^`]+)`", r"<code>\1</code>", escape(block.text)) + "</p>"
-    if isinstance(block, Image):
-        caption = escape(block.caption)
-        return (
-            f'<figure><img src="{escape(block.file)}" alt="{caption}">'
-            f"<figcaption>{caption}</figcaption></figure>"
-        )
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in block.header)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>\n"
-        for row in block.rows
-    )
-    return f"<table>\n<tr>{head}</tr>\n{rows}</table>"

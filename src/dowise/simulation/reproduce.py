@@ -16,18 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import dowise
 from dowise.environments import ChordalWorlds, worlds_of
-from dowise.errors import DowiseError, suggestion
+from dowise.errors import DowiseError, import_extra, suggestion
+from dowise.files import write_text
 from dowise.simulation.analysis import Claim, Spread, claims, curves, spread_of
 from dowise.simulation.figures import draw_curves
-from dowise.simulation.pages import (
-    Block,
-    Heading,
-    Image,
-    Paragraph,
-    Table,
-    as_html,
-    as_markdown,
-)
+from dowise.simulation.pages import as_html, heading, image, table
 from dowise.simulation.simulate import simulate
 from dowise.simulation.trial import Purpose, stream
 
@@ -98,9 +91,10 @@ def reproduce(
     """Run the panels (all unless named), and write figures, tables and one report to a folder.
 
     500 trials, or 40 with `quick`. A run that was stopped goes on where it was. The report has the
-    panels of this call. Bands are two
-    standard errors, or two standard deviations as in the paper.
+    panels of this call. Bands are two standard errors, or two standard deviations as in the paper.
     """
+    for library in ("matplotlib", "markdown_it", "pandas", "scipy"):
+        import_extra(library, "simulate", "a report")  # now, and not after the first panel
     for name in panels:
         if name not in PANELS:
             raise DowiseError(
@@ -111,35 +105,51 @@ def reproduce(
     count = trials if trials is not None else QUICK_TRIALS if quick else 500
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    options: dict[str, dict[str, Any]] = {
-        "ids": {"samples": samples},
-        **{policy: {"refresh": REFRESH} for policy in Z2},
-    }
     found = Reproduction(folder, {}, {})
-    sections: list[Block] = []
-    check: list[Block] = []
+    sections: list[str] = []
+    check: list[str] = []
     for name in panels or PANELS:
-        panel = PANELS[name]
-        result = simulate(
-            [panel.problem], POLICIES, horizon, count, seed, workers, options,
-            folder / "runs" / name, max(1, horizon // KEPT),
-            progress=partial(progress, name),
-        )  # fmt: skip
-        final = result.final().loc[panel.problem]
-        draw_curves(
-            curves(result.frame(), POLICIES), panel.title,
-            [folder / f"{name}.png", folder / f"{name}.pdf"], band,
-        )  # fmt: skip
+        panel, shown = PANELS[name], partial(progress, name)
+        final = _race(panel, folder, count, horizon, samples, seed, workers, band, shown)
         found.finals[name] = {policy: spread_of(final[policy]) for policy in POLICIES}
         found.claims[name] = claims(final)
         sections += _section(panel, final, found, seed)
         if name == "task1":
             check = [_refresh_check(folder, final, horizon, seed, workers, progress)]
         command = _command(panels, trials, horizon, samples, seed, quick, band)
-        blocks = [*_opening(found, command, count, horizon, samples), *check, *sections]
-        (folder / "report.md").write_text(as_markdown(blocks), "utf-8")
-        (folder / "report.html").write_text(as_html(blocks), "utf-8")
+        parts = [*_opening(found, command, count, horizon, samples), *check, *sections]
+        report = "\n\n".join(parts) + "\n"
+        write_text(folder / "report.md", report)
+        write_text(folder / "report.html", as_html(report))
     return found
+
+
+def _race(
+    panel: Panel,
+    folder: Path,
+    trials: int,
+    horizon: int,
+    samples: int,
+    seed: int,
+    workers: int,
+    band: Literal["se", "sd"],
+    progress: Callable[[int, int], None],
+) -> pandas.DataFrame:
+    """Run one panel and draw its curves; the final regrets, a row for each trial."""
+    options: dict[str, dict[str, Any]] = {
+        "ids": {"samples": samples},
+        **{policy: {"refresh": REFRESH} for policy in Z2},
+    }
+    result = simulate(
+        [panel.problem], POLICIES, horizon, trials, seed, workers, options,
+        folder / "runs" / panel.name, max(1, horizon // KEPT), progress=progress,
+    )  # fmt: skip
+    draw_curves(
+        curves(result.frame(), POLICIES), panel.title,
+        [folder / f"{panel.name}.png", folder / f"{panel.name}.pdf"], band,
+    )  # fmt: skip
+    final: pandas.DataFrame = result.final().loc[panel.problem]
+    return final
 
 
 def _refresh_check(
@@ -149,7 +159,7 @@ def _refresh_check(
     seed: int,
     workers: int,
     progress: Callable[[str, int, int], None],
-) -> Paragraph:
+) -> str:
     """Whether the z² policies do as well when they resample less often: the same trials."""
     trials = min(len(final), CHECK_TRIALS)
     always = simulate(
@@ -167,7 +177,7 @@ def _refresh_check(
             f"for {policy} {difference.mean:+.2f} ({low:+.2f} to {high:+.2f}), {verdict} within "
             f"{SAME:.0%} of {mean:.2f}"
         )
-    return Paragraph(
+    return (
         f"A check of refresh=0.05 on task 1, {trials} trials both ways: final regret with it minus "
         f"without it is {'; '.join(found)}."
     )
@@ -188,28 +198,28 @@ def _command(
 
 def _opening(
     found: Reproduction, command: str, trials: int, horizon: int, samples: int
-) -> list[Block]:
+) -> list[str]:
     return [
-        Heading(1, "The experiments of the paper, reproduced"),
-        Paragraph(
+        heading(1, "The experiments of the paper, reproduced"),
+        (
             f"Made by `{command}` with dowise {dowise.__version__}: {trials} trials of {horizon} "
             f"rounds, N = {samples} posterior draws a round for ids. Each trial draws a world of "
             "its own, CPT rows from Dirichlet(1), the same for all policies, so differences are "
             "paired. Regret is pseudo-regret under the true CPTs. The paper's own curves are not "
             "in its source, so its claims are checked, not its numbers."
         ),
-        Paragraph(
+        (
             f"The z² policies resample an arm's data when they have grown by {REFRESH:.0%} "
             "(refresh=0.05). Intervals are 95 % confidence intervals of the mean."
         ),
-        Heading(2, "Which claims hold"),
-        Paragraph(
+        heading(2, "Which claims hold"),
+        (
             "The paper claims that IDS has less regret than TS, and TS less than every baseline. "
             "A claim holds where the interval of the paired difference is below 0, does not hold "
             "where it is above, and is not shown where 0 lies inside, or with fewer than ten "
             "worlds. Each is judged by itself; of so many at 95 % one or two may be off by chance."
         ),
-        Table(
+        table(
             ("panel", *(f"{c.less} < {c.more}" for c in next(iter(found.claims.values())))),
             [
                 (PANELS[name].title, *(claim.verdict for claim in made))
@@ -219,12 +229,12 @@ def _opening(
     ]
 
 
-def _section(panel: Panel, final: pandas.DataFrame, found: Reproduction, seed: int) -> list[Block]:
+def _section(panel: Panel, final: pandas.DataFrame, found: Reproduction, seed: int) -> list[str]:
     finals = found.finals[panel.name]
-    blocks: list[Block] = [
-        Heading(2, panel.title),
-        Image(f"{panel.name}.png", f"{panel.title}: mean cumulative regret"),
-        Table(
+    parts = [
+        heading(2, panel.title),
+        image(f"{panel.name}.png", f"{panel.title}: mean cumulative regret"),
+        table(
             ("policy", "final regret", "standard error", "standard deviation", "median"),
             [
                 (policy, f"{s.mean:.2f}", f"{s.error:.2f}", f"{final[policy].std():.2f}",
@@ -235,12 +245,12 @@ def _section(panel: Panel, final: pandas.DataFrame, found: Reproduction, seed: i
         _claims_table(found.claims[panel.name]),
     ]  # fmt: skip
     if panel.random is not None:
-        blocks += _about_random_graphs(panel.random, final, seed)
-    return blocks
+        parts += _about_random_graphs(panel.random, final, seed)
+    return parts
 
 
-def _claims_table(made: Sequence[Claim]) -> Table:
-    return Table(
+def _claims_table(made: Sequence[Claim]) -> str:
+    return table(
         ("paired difference", "mean", "95 % interval", "claim"),
         [
             (
@@ -254,25 +264,23 @@ def _claims_table(made: Sequence[Claim]) -> Table:
     )
 
 
-def _about_random_graphs(worlds: ChordalWorlds, final: pandas.DataFrame, seed: int) -> list[Block]:
+def _about_random_graphs(worlds: ChordalWorlds, final: pandas.DataFrame, seed: int) -> list[str]:
     """How many graphs were redrawn, and the results where z²ID has something to work with."""
     drawn = [worlds.draw_problem(stream(seed, trial, Purpose.WORLD)) for trial in final.index]
     several = [len(one.problem.intervention_sets) > 1 for one in drawn]
     few, many = sum(one.too_few for one in drawn), sum(one.too_many for one in drawn)
     arms = sorted(len(one.problem.arms) for one in drawn)
-    blocks: list[Block] = [
-        Paragraph(
-            f"{len(drawn)} graphs, {arms[0]} to {arms[-1]} arms (median {arms[len(arms) // 2]}). "
-            f"Redrawn: {few} with fewer than two arms, {many} with more than 64. "
-            f"{1 - sum(several) / len(drawn):.0%} of the graphs have one intervention set only, so "
-            "that z²ID has no second estimator."
-        )
+    parts = [
+        f"{len(drawn)} graphs, {arms[0]} to {arms[-1]} arms (median {arms[len(arms) // 2]}). "
+        f"Redrawn: {few} with fewer than two arms, {many} with more than 64. "
+        f"{1 - sum(several) / len(drawn):.0%} of the graphs have one intervention set only, so "
+        "that z²ID has no second estimator."
     ]
     rest = final[several]
     if len(rest) > 1:
-        blocks += [
-            Paragraph(f"The {len(rest)} graphs with several intervention sets:"),
-            Table(
+        parts += [
+            f"The {len(rest)} graphs with several intervention sets:",
+            table(
                 ("policy", "final regret", "standard error"),
                 [
                     (policy, f"{s.mean:.2f}", f"{s.error:.2f}")
@@ -281,4 +289,4 @@ def _about_random_graphs(worlds: ChordalWorlds, final: pandas.DataFrame, seed: i
             ),
             _claims_table(claims(rest)),
         ]
-    return blocks
+    return parts

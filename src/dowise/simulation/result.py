@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dowise.errors import import_extra
+from dowise.simulation.analysis import differences, standings
 from dowise.simulation.store import Job, Store, jobs_of
 
 if TYPE_CHECKING:
@@ -50,6 +51,15 @@ class Result:
         )
         policies = list(dict.fromkeys(job.policy for job in self._jobs))
         return wide[policies]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the final regret of each policy on each problem with its standard error, and
+        every other policy's less that of the first, paired, with a 95 % interval."""
+        final = self.final()
+        return {
+            "final": [standing.as_dict() for standing in standings(final)],
+            "differences": [difference.as_dict() for difference in differences(final)],
+        }
 
     def __repr__(self) -> str:
         done = sum(self._store.is_done(job) for job in self._jobs)

@@ -1,7 +1,7 @@
 """A run on disk: `manifest.json` says what it is, `results/` has a Parquet file for each job done.
 
-A job is some trials of one policy on one problem. Its file is written under another name and then
-renamed, so a file is there whole or not at all; a run that was killed goes on with the jobs whose
+A job is some trials of one policy on one problem. Its file is there whole or not at all
+(`dowise.files`); a run that was killed goes on with the jobs whose
 files are missing. The columns are problem, policy, trial, round (from 1), regret (cumulative) and
 arm; problem, policy and arm are dictionary-encoded texts.
 """
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError, import_extra
+from dowise.files import write_bytes, write_text
 
 __all__ = ["Job", "Rounds", "Store", "jobs_of"]
 
@@ -103,7 +104,7 @@ class Store:
                 "cores": os.cpu_count(),
             },
         }
-        _write(there, json.dumps(manifest, indent=2, ensure_ascii=False).encode() + b"\n")
+        write_text(there, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
 
     def spec(self) -> dict[str, Any]:
         """What is run, from the manifest."""
@@ -153,7 +154,7 @@ class Store:
         )
         sink = pyarrow.BufferOutputStream()
         parquet.write_table(table, sink, compression="zstd")
-        _write(self.path / RESULTS / job.file, sink.getvalue().to_pybytes())
+        write_bytes(self.path / RESULTS / job.file, sink.getvalue().to_pybytes())
 
     def table(
         self, jobs: Iterable[Job], columns: list[str] | None = None, only_round: int | None = None
@@ -187,13 +188,3 @@ def _difference(found: Any, wanted: Any) -> str:
         if inner:
             return f"{key} {inner}"
     return ""
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
