@@ -214,6 +214,12 @@ def test_a_race_for_people_and_for_programs(run, tmp_path):
         ("task1", "ts"), ("task1", "ucb"),
     ]  # fmt: skip
     assert document["final"][0]["trials"] == 12
+    ts, ucb = document["final"]
+    (pair,) = document["differences"]
+    assert (pair["problem"], pair["policy"], pair["than"]) == ("task1", "ucb", "ts")
+    assert pair["mean"] == pytest.approx(ucb["regret"] - ts["regret"])
+    assert pair["low"] < pair["mean"] < pair["high"]
+    assert f"{pair['low']:+.2f} to {pair['high']:+.2f}" in shown
     again = run("simulate", "task1", "--policies", "ts,ucb", "--horizon", "31", "--trials", "12",
                 "--workers", "1", "--out", str(tmp_path / "race"))  # fmt: skip
     assert again.exit_code == 2 and "its horizon is 30, not 31" in again.stderr

@@ -31,10 +31,11 @@ def arms(problem: str, as_json: bool, picture: Path | None) -> None:
 
         draw(picture_of(loaded), picture)
     if as_json:
-        sets = [sorted(names) for names in loaded.intervention_sets]
-        print_json({"intervention_sets": sets, "arms": [dict(arm) for arm in loaded.arms]})
+        from dowise.problem.describe import describe_arms
+
+        print_json(describe_arms(loaded))
         return
-    from dowise.cli.show import show_arms
+    from dowise.cli.show_problems import show_arms
 
     show_arms(loaded)
     if picture is not None:
@@ -54,37 +55,17 @@ def formulas(problem: str, as_json: bool, latex: bool) -> None:
     which its reward can be estimated from experiments on other sets (z²ID); P_x is the
     distribution under do(x).
     """
-    from dowise.cli.show import show_estimators
-    from dowise.identification import estimators
     from dowise.problem.formulas import formulas as formulas_of
 
     loaded = load(problem)
-    found = formulas_of(loaded)
     if as_json:
-        print_json(
-            {
-                "formulas": [
-                    {
-                        "arm": dict(formula.arm),
-                        "factorises": formula.obstacle is None,
-                        "text": str(formula),
-                        "latex": formula.latex(),
-                        "estimators": [
-                            {
-                                "text": str(way),
-                                "latex": way.latex(),
-                                "direct": way.is_direct,
-                                "any": list(way.any_value),
-                            }
-                            for way in estimators(loaded)[formula.arm.variables]
-                        ],
-                    }
-                    for formula in found
-                ]
-            }
-        )
+        from dowise.identification.describe import describe_formulas
+
+        print_json(describe_formulas(loaded))
         return
-    for formula in found:
+    from dowise.cli.show_problems import show_estimators
+
+    for formula in formulas_of(loaded):
         click.echo(formula.latex() if latex else str(formula))
     show_estimators(loaded, latex)
 
@@ -120,7 +101,8 @@ def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
     From the prior on, where nothing has been seen yet. Theorems 1 and 2 are taken along one run of
     Thompson Sampling in a world drawn from the prior.
     """
-    from dowise.cli.show import show_bounds, tracked
+    from dowise.cli.progress import tracked
+    from dowise.cli.show_bounds import show_bounds
     from dowise.simulation import bounds as bounds_of
 
     found = bounds_of(load(problem), horizon, **options, track=tracked)
@@ -138,15 +120,10 @@ def problems(as_json: bool) -> None:
 
     found = [(name, load(name)) for name in builtin_names()]
     if as_json:
-        print_json(
-            {
-                "problems": [
-                    {"name": name, "description": problem.description, "arms": len(problem.arms)}
-                    for name, problem in found
-                ]
-            }
-        )
+        from dowise.problem.describe import describe_problems
+
+        print_json(describe_problems(found))
         return
-    from dowise.cli.show import show_problems
+    from dowise.cli.show_problems import show_problems
 
     show_problems(found)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from time import monotonic
+from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    track,
+)
 
-__all__ = ["shown_progress"]
+__all__ = ["shown_progress", "tracked"]
 
 _PAUSE = 20.0  # seconds between two lines of a plain log
 
@@ -32,6 +40,14 @@ def shown_progress() -> Iterator[Callable[[str, int, int], None]]:
             bars.update(tasks[what], completed=done)
 
         yield show
+
+
+def tracked(items: Iterable[Any], what: str) -> Iterable[Any]:
+    """Go through the items with a progress bar on the terminal, if there is one."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return items
+    return track(items, what, console=console, transient=True)
 
 
 def _plain(console: Console) -> Callable[[str, int, int], None]:

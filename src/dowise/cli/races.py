@@ -84,7 +84,7 @@ def simulate(
     same bits for any number of workers.
     """
     from dowise.cli.progress import shown_progress
-    from dowise.cli.show import final_table, show_race
+    from dowise.cli.show_races import show_race
     from dowise.environments import network_world
     from dowise.simulation import simulate as race
 
@@ -97,7 +97,7 @@ def simulate(
             **options,
         )  # fmt: skip
     if as_json:
-        print_json({"final": final_table(result), "out": str(options["out"] or "") or None})
+        print_json({**result.as_dict(), "out": str(options["out"] or "") or None})
     else:
         show_race(result, options["out"])
 
@@ -134,7 +134,7 @@ def reproduce(panels: tuple[str, ...], **options: Any) -> None:
     unless named; the report has those of this call. The full run takes half an hour on two cores.
     """
     from dowise.cli.progress import shown_progress
-    from dowise.cli.show import show_reproduction
+    from dowise.cli.show_races import show_reproduction
     from dowise.simulation.reproduce import reproduce as run
 
     with _kept(options["out"]), shown_progress() as show:

@@ -1,0 +1,89 @@
+"""What the commands about a problem print for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dowise.cli.tables import count, plain_console, print_table
+from dowise.problem import Problem
+from dowise.problem.explain import why_others_are_out
+
+__all__ = ["show_arms", "show_estimators", "show_problems"]
+
+
+def show_arms(problem: Problem) -> None:
+    """The roles, the intervention sets, the arms in words, and why nothing else is an arm."""
+    console = plain_console()
+    title = Text(problem.name or "The problem", style="bold")
+    console.print(title + Text(f": {problem.description}" if problem.description else ""))
+    roles = Table.grid(padding=(0, 2))
+    for role, names in (
+        ("maximise", (_reward(problem),)),
+        ("you can set", problem.manipulable),
+        ("seen before the choice", problem.context),
+        ("can't be set", problem.non_manipulable),
+    ):
+        if names:
+            roles.add_row("", role, Text(", ".join(names)))
+    console.print(roles)
+
+    sizes = Counter(arm.variables for arm in problem.arms)
+    claim = " that can be optimal" if problem.arms_kind == "pomis" else ""
+    console.print(f"\n{count(len(sizes), 'intervention set')}{claim}", style="bold")
+    print_table(
+        console,
+        ("set", "arms"),
+        [("{" + ", ".join(sorted(names)) + "}", str(size)) for names, size in sizes.items()],
+        right=("arms",),
+    )
+    console.print(f"\n{count(len(problem.arms), 'arm')}", style="bold")
+    print_table(
+        console,
+        ("#", "arm", "in words"),
+        [(str(i), str(arm), arm.in_words()) for i, arm in enumerate(problem.arms, start=1)],
+        right=("#",),
+    )
+    console.print()
+    console.print(why_others_are_out(problem))
+
+
+def show_estimators(problem: Problem, latex: bool) -> None:
+    """For each intervention set how its reward can be estimated from other sets' experiments."""
+    from dowise.identification import estimators
+
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    ways = estimators(problem)
+    where = ", within each context value" if problem.context else ""
+    console.print(f"\nFrom the data of other arms{where}")
+    for found in ways.values():
+        written = [way.latex() if latex else str(way) for way in found]
+        direct, others = written[0], written[1:]
+        for other in others:
+            console.print(f"{direct} = {other}")
+        if not others:
+            console.print(f"{direct}: only from its own data")
+
+
+def show_problems(problems: Iterable[tuple[str, Problem]]) -> None:
+    """One line for each built-in problem."""
+    print_table(
+        plain_console(),
+        ("problem", "variables", "arms", "what it is"),
+        [
+            (name, str(len(problem.graph)), str(len(problem.arms)), problem.description or "")
+            for name, problem in problems
+        ],
+        right=("variables", "arms"),
+    )
+
+
+def _reward(problem: Problem) -> str:
+    """The reward, and which of its values is the best: the order of a domain is easily turned."""
+    worth = problem.reward_values
+    best, worst = max(worth, key=lambda label: worth[label]), min(worth, key=lambda x: worth[x])
+    return f"{problem.reward} (best {best}, worst {worst})"
