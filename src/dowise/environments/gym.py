@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dowise.checks import whole_number
 from dowise.environments.world import World
 from dowise.errors import DowiseError, import_extra
 
@@ -35,14 +36,12 @@ class CausalBanditEnv(gymnasium.Env[Any, Any]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
 
     def __init__(self, environment: World, horizon: int) -> None:
-        if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
-            raise DowiseError(f"horizon={horizon!r} must be a whole number of at least 1")
+        self.horizon = whole_number("horizon", horizon, 1)
         if not hasattr(environment, "problem"):
             raise DowiseError(
                 f"{environment!r} is no world: make one with make_environment(problem, seed)"
             )
         self.environment = environment
-        self.horizon = horizon
         problem = environment.problem
         self.action_space = gymnasium.spaces.Discrete(len(problem.arms))
         self.observation_space = (

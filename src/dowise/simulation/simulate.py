@@ -84,6 +84,12 @@ class Race:
             self.options.get(policy, {})
         )
 
+    def check_sendable(self) -> None:
+        """Raise if a world can't be pickled for other processes."""
+        for label, worlds in self.worlds.items():
+            if isinstance(worlds, OneWorld):
+                check_sendable(f"the world {label!r}", worlds)
+
     def run(self, job: Job) -> Rounds:
         """Play the trials of one job."""
         worlds = self.worlds[job.problem]
@@ -147,9 +153,7 @@ def simulate(
     )
     workers = whole_number("workers", workers, 1)
     if workers > 1 or cluster is not None:
-        for label, worlds in race.worlds.items():
-            if isinstance(worlds, OneWorld):
-                check_sendable(f"the world {label!r}", worlds)
+        race.check_sendable()
     path = Path(tempfile.mkdtemp(prefix="dowise-")) / "run" if out is None else Path(out)
     store = Store(path)
     jobs = jobs_of(race.worlds, race.policies, race.trials)
@@ -157,6 +161,19 @@ def simulate(
     if out is None:  # a folder that nobody named goes with the result
         weakref.finalize(result, shutil.rmtree, path.parent, ignore_errors=True)
     store.open(race.spec())
+    _finish(race, store, jobs, workers, cluster, progress)
+    return result
+
+
+def _finish(
+    race: Race,
+    store: Store,
+    jobs: list[Job],
+    workers: int,
+    cluster: str | None,
+    progress: Progress,
+) -> None:
+    """Do the jobs that are not done yet; this process alone writes."""
     waiting = [job for job in jobs if not store.is_done(job)]
     done = len(jobs) - len(waiting)
     progress(done, len(jobs))
@@ -165,7 +182,6 @@ def simulate(
             store.write(job, found)
             done += 1
             progress(done, len(jobs))
-    return result
 
 
 def _checked_race(

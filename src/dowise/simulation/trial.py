@@ -109,7 +109,7 @@ def play(
 
 def _keeps(world: World, method: str) -> bool:
     """Whether this method is the `Environment`'s own, so that its compiled twin may stand in."""
-    return getattr(type(world), method, None) is getattr(Environment, method)
+    return getattr(getattr(world, method), "__func__", None) is getattr(Environment, method)
 
 
 def _draw_contexts(world: World, rounds: int, rng: np.random.Generator) -> Integers:
