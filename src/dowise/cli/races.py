@@ -45,7 +45,7 @@ _workers = click.option(
 )  # fmt: skip
 @click.option(
     "--trials", type=click.IntRange(1), default=100, show_default=True, metavar="K",
-    help="Worlds for each problem.",
+    help="Of each problem; each draws a world, but for --world bif.",
 )  # fmt: skip
 @click.option(
     "--samples", type=click.IntRange(1), default=1000, show_default=True, metavar="N",

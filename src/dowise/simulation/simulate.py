@@ -38,8 +38,8 @@ from dowise.simulation.workers import check_sendable, run_everywhere
 __all__ = ["simulate"]
 
 Progress = Callable[[int, int], None]
-Arena = str | Path | Problem | World
-Place = Arena | tuple[str, Arena]
+ProblemOrWorld = str | Path | Problem | World
+Raced = ProblemOrWorld | tuple[str, ProblemOrWorld]
 Entrant = str | Callable[..., Policy] | tuple[str, str | Callable[..., Policy]]
 
 
@@ -115,7 +115,7 @@ class Race:
 
 
 def simulate(
-    problems: Iterable[Place],
+    problems: Iterable[Raced],
     policies: Iterable[Entrant],
     horizon: int = 1000,
     trials: int = 100,
@@ -185,7 +185,7 @@ def _finish(
 
 
 def _checked_race(
-    problems: Iterable[Place],
+    problems: Iterable[Raced],
     policies: Iterable[Entrant],
     horizon: int,
     trials: int,
@@ -237,7 +237,7 @@ def _plain(value: Any, label: str) -> Any:
     )
 
 
-def _labelled_worlds(problems: Iterable[Place]) -> Iterator[tuple[str, Worlds]]:
+def _labelled_worlds(problems: Iterable[Raced]) -> Iterator[tuple[str, Worlds]]:
     seen: set[str] = set()
     for given in problems:
         own, place = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
