@@ -7,6 +7,7 @@ import pytest
 from agrum import NETWORKS, agrum_reward
 
 from dowise import DowiseError, Environment, check_environment, load_problem
+from dowise.environments import network_world
 from dowise.graph.formats.bif import read_bif
 from dowise.problem.files import builtin_path
 
@@ -110,3 +111,34 @@ def test_a_file_needs_a_reward(tmp_path):
     path.write_text(RAIN, "utf-8")
     with pytest.raises(DowiseError, match="say which variable to maximise, reward=…; the network"):
         Environment.from_bif(path)
+
+
+GARDEN = """
+network example { }
+variable rain { type discrete [ 2 ] { yes, no }; }
+variable grass { type discrete [ 3 ] { wet, damp, dry }; }
+probability ( rain ) { table 0.2, 0.8; }
+probability ( grass | rain ) { (yes) 0.7, 0.2, 0.1; (no) 0, 0.1, 0.9; }
+"""
+PAGE = 'graph_file = "rain.bif"\nreward = "grass"\n[reward_values]\nwet = 1\ndamp = 0\ndry = 0\n'
+
+
+def test_a_problem_file_may_turn_the_labels_of_its_network(tmp_path):
+    (tmp_path / "rain.bif").write_text(GARDEN)
+    page = tmp_path / "rain.toml"
+    page.write_text(PAGE)
+    np.testing.assert_allclose(network_world(page).means(), [0.7, 0.0])
+    turned = PAGE + '[domains]\nrain = ["no", "yes"]\ngrass = ["dry", "wet", "damp"]\n'
+    page.write_text(turned)
+    world = network_world(page)
+    assert [str(arm) for arm in world.problem.arms] == ["do(rain=no)", "do(rain=yes)"]
+    np.testing.assert_allclose(world.means(), [0.0, 0.7])
+    np.testing.assert_allclose(world.cpts["grass"], [[0.9, 0, 0.1], [0.1, 0.7, 0.2]])
+    page.write_text(turned.replace('"yes"', '"heavy"'))
+    with pytest.raises(DowiseError, match="rain has the labels no, heavy in the problem and yes"):
+        network_world(page)
+
+
+def test_a_problem_without_numbers_says_so():
+    with pytest.raises(DowiseError, match="task1 has no numbers of its own: .*alarm, asia"):
+        network_world("task1")

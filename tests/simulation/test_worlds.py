@@ -12,6 +12,7 @@ from dowise.environments import OneWorld, front_door_world, network_world, world
 from dowise.simulation.trial import run_trial
 
 QUICK = {"horizon": 40, "trials": 12, "seed": 3, "options": {"ids": {"samples": 50}}}
+QUICK_TS = {"horizon": 30, "trials": 4}
 POLICIES = ["ids", "ts", "ucb", "kl-ucb", "bernoulli-ts"]
 
 
@@ -82,9 +83,6 @@ def test_regret_is_in_the_units_of_the_world():
     world = make_environment("task1", 1)
     final = simulate([("plain", world), ("cents", Scaled(world))], ["ts"], **QUICK_TS).final()
     np.testing.assert_allclose(final.loc["cents"], 100 * final.loc["plain"])
-
-
-QUICK_TS = {"horizon": 30, "trials": 4}
 
 
 def test_a_subclass_with_a_play_of_its_own_is_not_played_by_a_compiled_loop():
@@ -207,37 +205,6 @@ def test_a_network_is_raced_with_its_own_numbers():
     assert own.problem.description and own.problem.arms == read.problem.arms
     race = simulate([("own", own), ("read", read)], ["ts"], **QUICK_TS).final()
     np.testing.assert_array_equal(race.loc["own"], race.loc["read"])
-
-
-NETWORK = """
-network example { }
-variable rain { type discrete [ 2 ] { yes, no }; }
-variable grass { type discrete [ 3 ] { wet, damp, dry }; }
-probability ( rain ) { table 0.2, 0.8; }
-probability ( grass | rain ) { (yes) 0.7, 0.2, 0.1; (no) 0, 0.1, 0.9; }
-"""
-PAGE = 'graph_file = "rain.bif"\nreward = "grass"\n[reward_values]\nwet = 1\ndamp = 0\ndry = 0\n'
-
-
-def test_a_problem_file_may_turn_the_labels_of_its_network(tmp_path):
-    (tmp_path / "rain.bif").write_text(NETWORK)
-    page = tmp_path / "rain.toml"
-    page.write_text(PAGE)
-    np.testing.assert_allclose(network_world(page).means(), [0.7, 0.0])
-    turned = PAGE + '[domains]\nrain = ["no", "yes"]\ngrass = ["dry", "wet", "damp"]\n'
-    page.write_text(turned)
-    world = network_world(page)
-    assert [str(arm) for arm in world.problem.arms] == ["do(rain=no)", "do(rain=yes)"]
-    np.testing.assert_allclose(world.means(), [0.0, 0.7])
-    np.testing.assert_allclose(world.cpts["grass"], [[0.9, 0, 0.1], [0.1, 0.7, 0.2]])
-    page.write_text(turned.replace('"yes"', '"heavy"'))
-    with pytest.raises(DowiseError, match="rain has the labels no, heavy in the problem and yes"):
-        network_world(page)
-
-
-def test_a_problem_without_numbers_says_so():
-    with pytest.raises(DowiseError, match="task1 has no numbers of its own: .*alarm, asia"):
-        network_world("task1")
 
 
 def test_a_trial_in_a_foreign_world_has_the_regrets_of_its_means():
