@@ -72,7 +72,7 @@ def test_ratios(benchmark, name):
     ]
     dowise, numpy, gammas = benchmark.pedantic(best_times, (calls,), rounds=1)
     benchmark.extra_info |= {"ratio": numpy / dowise, "gammas alone": gammas / dowise}
-    entries = int(ours.program.row_sizes.sum())
+    entries = int(ours.posterior.model.circuit.block_sizes.sum())
     print(
         f"\n{name}: dowise {1e6 * dowise:.0f} µs ({entries} variates a draw, "
         f"{1e9 * dowise / SAMPLES / entries:.1f} ns each with everything), "

@@ -60,11 +60,11 @@ def test_growth(benchmark, group, what, make, draws):
     benchmark.pedantic(
         belief.draw_rewards, (context, draws, 0), rounds=15, warmup_rounds=2, iterations=1
     )
-    program = belief.program
+    circuit = belief.posterior.model.circuit
     time = benchmark.stats.stats.min if benchmark.stats else float("nan")
     print(
         f"\n{group}: {what}: {1e3 * time:.3f} ms; {len(belief.problem.arms)} arms, "
-        f"{len(program.row_slots)} rows, {program.multiplications} multiplications a draw, "
+        f"{len(circuit.blocks)} rows, {circuit.multiplications} multiplications a draw, "
         f"built in {1e3 * build:.1f} ms"
     )
 

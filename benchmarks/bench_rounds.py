@@ -36,13 +36,13 @@ def rounds_of(name, ours, theirs):
         outcome = {v: str(rng.integers(2)) for v in problem.graph if v not in arm}
         ours.observe(arm, outcome)
         theirs.update(arm, outcome)
-    before = ours.belief.counts.copy()
+    before = ours.belief.posterior.counts.copy()
     their_counts = {name: table.copy() for name, table in theirs.counts.items()}
 
     def our_round():
         decision = ours.decide(context, rng)
         ours.observe(decision.arm, shown[decision.arm])
-        ours.belief.counts[:] = before
+        ours.belief.posterior.counts[:] = before
 
     def their_round():
         arm = theirs.decide(context, rng)

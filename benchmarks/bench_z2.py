@@ -58,9 +58,9 @@ def check_same_estimates(ours, theirs, context):
     """Every estimator of every arm on the data: lane 0 of both."""
     ours.pooled(context)
     tables = {arm: table[None] for arm, table in theirs.counts["1",].items()}
-    circuit = ours.circuit
+    found, circuit = ours.estimates, ours.estimates.circuit
     for i, arm in enumerate(ours.problem.arms):
-        values = ours._values[circuit.results[circuit.offsets[i] : circuit.offsets[i + 1]]]
+        values = ours._values[circuit.results[found.offsets[i] : found.offsets[i + 1]]]
         defined = values[:, 0] == values[:, 101]
         with np.errstate(invalid="ignore"):
             plain = [theirs.lanes(e, arm, free, tables)[0] for e, free in theirs.instances(arm)]
@@ -87,7 +87,7 @@ def test_fifteen_variables(benchmark):
     for _ in range(300):
         a_round()
     benchmark.pedantic(a_round, rounds=100)
-    print(f"\n{len(problem.arms)} arms, {policy.circuit.slots:,} slots")
+    print(f"\n{len(problem.arms)} arms, {policy.estimates.circuit.slots:,} slots")
 
 
 def test_building(benchmark):

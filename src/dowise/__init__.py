@@ -50,7 +50,12 @@ def __getattr__(name: str) -> Any:
 
         return version("dowise")
     if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
+        try:
+            return getattr(importlib.import_module(_HOME[name]), name)
+        except (
+            AttributeError
+        ) as error:  # `from dowise import …` would say no more than "no such name"
+            raise ImportError(f"dowise.{name} can't be loaded: {error}") from error
     raise AttributeError(f"module 'dowise' has no attribute {name!r}")
 
 

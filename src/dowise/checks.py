@@ -17,6 +17,8 @@ def whole_number(name: str, number: object, least: int, most: float = inf) -> in
     Traceback (most recent call last):
     dowise.errors.DowiseError: horizon=0 must be a whole number, 1 or more
     """
+    if type(number) is int and least <= number <= most:
+        return number
     if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < least:
         raise DowiseError(f"{name}={number!r} must be a whole number, {least} or more")
     if int(number) > most:

@@ -39,6 +39,11 @@ def trained(name, rounds=100, seed=0, prior=1.0):
     return belief
 
 
+def view(belief, name):
+    """The Dirichlet parameters of one CPT."""
+    return belief.posterior.model.factors.view(belief.parameters, name)
+
+
 def first_context(problem):
     return dict.fromkeys(problem.context, 1)
 
@@ -63,7 +68,7 @@ def as_dictionary(belief):
     found = {}
     for name in belief.problem.graph:
         family = (*belief.problem.graph.parents(name), name)
-        table = belief.tables.view(belief.counts, name)
+        table = view(belief, name)
         domains = [belief.problem.domains[member] for member in family]
         for places in np.ndindex(table.shape):
             labels = tuple(domain[i] for domain, i in zip(domains, places, strict=True))
@@ -88,7 +93,7 @@ def test_counts_by_definition_one_by_one_and_many_at_once(case, seed, missing):
     for table in (frame, pa.Table.from_pandas(frame), frame.to_dict("list")):
         many = Belief(problem, prior=0.5)
         many.update_many(table)
-        np.testing.assert_array_equal(many.counts, belief.counts)
+        np.testing.assert_array_equal(many.parameters, belief.parameters)
 
 
 def test_a_table_without_arms_is_observational_or_of_the_arm_given():
@@ -98,11 +103,11 @@ def test_a_table_without_arms_is_observational_or_of_the_arm_given():
     observed.update_many(frame)
     for row in frame.to_dict("records"):
         one_by_one.update("do()", row)
-    np.testing.assert_array_equal(observed.counts, one_by_one.counts)
+    np.testing.assert_array_equal(observed.parameters, one_by_one.parameters)
     set_to_one = Belief(problem)
     set_to_one.update_many(frame[["Z", "Y"]], arm={"X": 1})
-    assert set_to_one.tables.view(set_to_one.counts, "X").tolist() == [[1, 1], [1, 1]]
-    assert set_to_one.tables.view(set_to_one.counts, "Z").tolist() == [2, 3]
+    assert view(set_to_one, "X").tolist() == [[1, 1], [1, 1]]
+    assert view(set_to_one, "Z").tolist() == [2, 3]
 
 
 def test_values_in_a_table_may_be_of_any_kind():
@@ -116,7 +121,7 @@ def test_values_in_a_table_may_be_of_any_kind():
     ):
         belief = Belief(problem)
         belief.update_many(frame)
-        np.testing.assert_array_equal(belief.counts, expected.counts)
+        np.testing.assert_array_equal(belief.parameters, expected.parameters)
 
 
 def test_missing_values_in_a_table():
@@ -128,9 +133,9 @@ def test_missing_values_in_a_table():
     ):
         belief = Belief(problem)
         belief.update_many(frame)
-        assert belief.tables.view(belief.counts, "Z").tolist() == [2, 1]
-        assert belief.tables.view(belief.counts, "X").tolist() == [[1, 2], [1, 1]]
-        assert belief.tables.view(belief.counts, "Y").sum() == 8
+        assert view(belief, "Z").tolist() == [2, 1]
+        assert view(belief, "X").tolist() == [[1, 2], [1, 1]]
+        assert view(belief, "Y").sum() == 8
 
 
 @pytest.mark.parametrize(
@@ -149,10 +154,10 @@ def test_missing_values_in_a_table():
 )
 def test_a_bad_outcome_is_named_and_changes_nothing(arm, outcome, message):
     belief = trained("task1", 5)
-    before = belief.counts.copy()
+    before = belief.parameters.copy()
     with pytest.raises(DowiseError, match=re.escape(message)):
         belief.update(arm, outcome)
-    np.testing.assert_array_equal(belief.counts, before)
+    np.testing.assert_array_equal(belief.parameters, before)
 
 
 @pytest.mark.parametrize(
@@ -179,22 +184,22 @@ def test_a_bad_outcome_is_named_and_changes_nothing(arm, outcome, message):
 )
 def test_a_bad_table_is_explained_and_changes_nothing(frame, arm, message):
     belief = trained("task1", 5)
-    before = belief.counts.copy()
+    before = belief.parameters.copy()
     with pytest.raises(DowiseError, match=re.escape(message)):
         belief.update_many(frame, arm)
-    np.testing.assert_array_equal(belief.counts, before)
+    np.testing.assert_array_equal(belief.parameters, before)
 
 
 def test_prior_of_many_kinds(tmp_path):
     problem = load_problem("task1")
-    assert (Belief(problem, 2).counts == 2).all()
+    assert (Belief(problem, 2).parameters == 2).all()
     belief = Belief(problem, {"X": [[1, 2], [3, 4]], "Z": [5, 6]})
-    assert belief.tables.view(belief.counts, "X").tolist() == [[1, 2], [3, 4]]
-    assert belief.tables.view(belief.counts, "Z").tolist() == [5, 6]
-    assert (belief.tables.view(belief.counts, "Y") == 1).all()
+    assert view(belief, "X").tolist() == [[1, 2], [3, 4]]
+    assert view(belief, "Z").tolist() == [5, 6]
+    assert (view(belief, "Y") == 1).all()
     (tmp_path / "prior.toml").write_text("X = [[1, 2], [3, 4]]\nZ = [5, 6]\n")
     from_file = Belief(problem, tmp_path / "prior.toml")
-    np.testing.assert_array_equal(from_file.counts, belief.counts)
+    np.testing.assert_array_equal(from_file.parameters, belief.parameters)
 
 
 @pytest.mark.parametrize(
@@ -240,12 +245,12 @@ def test_the_mean_of_the_rewards_is_the_reward_at_the_mean_cpts(name):
 
 def numpy_rewards(belief, context, samples, rng):
     """The slow twin: NumPy's Dirichlet draws, one world at a time, and brute force."""
-    problem, tables = belief.problem, belief.tables
+    problem = belief.problem
     rewards = np.empty((len(problem.arms), samples))
     for i in range(samples):
         cpts = {}
         for name in problem.graph:
-            alphas = tables.view(belief.counts, name)
+            alphas = view(belief, name)
             gammas = rng.standard_gamma(alphas)
             cpts[name] = gammas / gammas.sum(axis=-1, keepdims=True)
         rewards[:, i] = [mean_reward(problem, cpts, arm, context) for arm in problem.arms]
@@ -317,7 +322,8 @@ def test_the_context_rows_themselves_do_not_matter():
     belief = trained("task3")
     context = {"C": 1}
     conditioned = belief.copy()
-    conditioned.tables.view(conditioned.counts, "C")[1] += 1  # the context is an observation
+    posterior = conditioned.posterior
+    posterior.model.factors.view(posterior.counts, "C")[1] += 1  # the context is an observation
     np.testing.assert_array_equal(conditioned.mean_rewards(context), belief.mean_rewards(context))
     np.testing.assert_array_equal(
         conditioned.draw_rewards(context, 500, rng=0), belief.draw_rewards(context, 500, rng=0)
@@ -333,7 +339,9 @@ def test_the_context_rows_themselves_do_not_matter():
 def test_no_row_of_a_context_variable_is_ever_drawn():
     for name in ("task2", "task3"):
         belief = Belief(load_problem(name))
-        drawn = {belief.tables.variables[v] for v in belief.program.row_variables}
+        model = belief.posterior.model
+        rows = model.factors.row_variables[model.circuit.blocks]
+        drawn = {model.factors.variables[v] for v in rows}
         assert not drawn & set(belief.problem.context)
 
 
@@ -417,7 +425,7 @@ def test_a_bad_context_is_explained(context, message):
 
 @pytest.mark.parametrize("samples", [0, -1, 1e3, "10", None, True, 10**13])
 def test_a_bad_number_of_samples_is_explained(samples):
-    with pytest.raises(DowiseError, match="draw at least one|draw fewer"):
+    with pytest.raises(DowiseError, match="must be a whole number, 1 or more|draw fewer"):
         Belief(load_problem("task1")).draw_rewards(None, samples, 0)
 
 
@@ -442,30 +450,30 @@ def test_rows_of_a_table_and_pandas_missing_values():
     row = pd.Series({"C": 1, "Z": 0, "X2": 1, "Y": 1})
     belief.update("do(X1=0)", row)
     twin.update("do(X1=0)", dict(row))
-    np.testing.assert_array_equal(belief.counts, twin.counts)
+    np.testing.assert_array_equal(belief.parameters, twin.parameters)
     np.testing.assert_array_equal(
         belief.mean_rewards(pd.Series({"C": 1})), belief.mean_rewards({"C": 1})
     )
     for missing in (pd.NA, pd.NaT, None, np.nan):
         nothing = Belief(problem)
         nothing.update("do(X1=0)", {"C": missing, "Y": missing})
-        assert (nothing.counts == 1).all()
+        assert (nothing.parameters == 1).all()
         assert nothing.update_many({"C": [missing], "Y": [missing]}) == 1
-        assert (nothing.counts == 1).all()
+        assert (nothing.parameters == 1).all()
 
 
 def test_a_variable_may_be_called_arm():
     problem = Problem(CausalGraph.parse("arm -> Y"), "Y")
     belief = Belief(problem)
     assert belief.update_many({"arm": [0, 1, 1], "Y": [1, 1, 0]}) == 3
-    assert belief.tables.view(belief.counts, "arm").tolist() == [2, 3]
+    assert view(belief, "arm").tolist() == [2, 3]
 
 
 def test_copies_learn_on_their_own():
     belief = trained("task1")
     twin = belief.copy()
     twin.update("do()", {"Z": 0, "X": 0, "Y": 1})
-    assert twin.counts.sum() == belief.counts.sum() + 3
+    assert twin.parameters.sum() == belief.parameters.sum() + 3
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -473,7 +481,7 @@ def test_round_trip_to_the_last_bit(name, tmp_path):
     belief = trained(name, prior=1 / 3)
     belief.save(tmp_path / "belief.json")
     again = Belief.load(tmp_path / "belief.json", belief.problem)
-    np.testing.assert_array_equal(again.counts, belief.counts)
+    np.testing.assert_array_equal(again.parameters, belief.parameters)
 
 
 def test_a_file_that_does_not_fit_is_refused(tmp_path):
@@ -493,19 +501,22 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path):
         return json.dumps(page)
 
     for broken, message in (
-        (text.replace('"version": 1', '"version": 2'), "format version 2"),
+        (text.replace('"version": 2', '"version": 3'), "format version 3"),
         (text.replace("dowise-belief", "something"), "this is no belief"),
         (text[:50], "not valid JSON"),
         ("[]", "this is no belief"),
         ("[" * 100_000, "not valid JSON"),
-        (text.replace('"version": 1', '"version": true'), "format version True"),
-        (edited(lambda page: page.update(counts=[])), "the belief is damaged"),
-        (edited(lambda page: page["counts"].update(X=[])), "the belief is damaged"),
-        (edited(lambda page: page["counts"]["X"].update(counts=[3, 4])), "have the shape"),
-        (edited(lambda page: page["counts"]["X"].update(counts=[["1", "2"]] * 2)), "be numbers"),
-        (edited(lambda page: page["counts"]["X"].update(counts=[[1, 2], [3]])), "be numbers"),
-        (edited(lambda page: page["counts"]["X"].update(counts=[[1, 0], [3, 4]])), "above 0"),
-        (edited(lambda page: page["counts"]["X"].pop("counts")), "be numbers"),
+        (text.replace('"version": 2', '"version": true'), "format version True"),
+        (edited(lambda page: page.update(factors=[])), "the belief is damaged"),
+        (edited(lambda page: page["factors"].update(X=[])), "the belief is damaged"),
+        (edited(lambda page: page["factors"]["X"].update(counts=[3, 4])), "have the shape"),
+        (edited(lambda page: page["factors"]["X"].update(counts=[["1", "2"]] * 2)), "be numbers"),
+        (edited(lambda page: page["factors"]["X"].update(counts=[[1, 2], [3]])), "be numbers"),
+        (edited(lambda page: page["factors"]["X"].update(prior=[[1, 0], [3, 4]])), "above 0"),
+        (edited(lambda page: page["factors"]["X"].update(counts=[[1, -1], [3, 4]])), "from 0 on"),
+        (edited(lambda page: page["factors"]["X"].update(counts=[[1, 0.5], [3, 4]])), "whole"),
+        (edited(lambda page: page["factors"]["X"].pop("counts")), "be numbers"),
+        (edited(lambda page: page["factors"]["X"].pop("prior")), "be numbers"),
     ):
         path.write_text(broken)
         with pytest.raises(DowiseError, match=message):

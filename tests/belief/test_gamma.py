@@ -24,10 +24,9 @@ def fill(key0, key1, shape, out, lanes, logs):
         key = gamma.stream_key(key0, key1, row)
         for first in range(0, lanes, 256):
             width = min(256, lanes - first)
+            gamma.gammas(key, first, shape + 1 if shape < 1 else shape, scratch, width)
             if logs:
-                gamma.log_gammas(key, first, shape, scratch, width)
-            else:
-                gamma.gammas(key, first, shape, scratch, width)
+                gamma.take_logs(key, first, shape, scratch, width)
             out[row, first : first + width] = scratch[:width]
 
 
@@ -62,6 +61,22 @@ def test_logarithm_and_exponential_in_single_precision():
     y = np.linspace(-87, 0, 200_001).astype(np.float32)
     assert np.abs(exps_of(y) / np.exp(y.astype(np.float64)) - 1).max() < 3e-7
     assert exps_of(np.float32([-88, -1000, -np.inf])).tolist() == [0, 0, 0]
+
+
+@njit
+def logs_in_double_precision(x):
+    out = np.empty_like(x)
+    for i in range(len(x)):
+        out[i] = gamma._log64(x[i])
+    return out
+
+
+def test_logarithm_in_double_precision():
+    x = np.concatenate(
+        [np.geomspace(2.3e-308, 1.7e308, 200_001), 1 + np.linspace(-0.5, 1, 200_001)]
+    )
+    np.testing.assert_allclose(logs_in_double_precision(x), np.log(x), rtol=4e-16)
+    assert logs_in_double_precision(np.ones(1))[0] == 0
 
 
 SHAPES = [1, 1.01, 1.5, 2, 2.5, 3, 4, 4.5, 5, 7, 10, 30, 100, 1e3, 1e4, 1e5, 1e6]
@@ -208,16 +223,16 @@ def test_every_lane_of_a_shape_below_one_is_what_its_counters_say(shape):
 
 
 def test_uniforms_are_never_0_or_1():
-    for bits in (0, MASK):
-        for upper in (gamma._upper, gamma._lower):
-            assert 0 < upper.py_func(np.uint64(bits)) < 1
+    for bits, ends in ((0, 2**-24), (MASK, 1 - 2**-24)):
+        for uniform in (gamma._upper, gamma._lower):
+            assert uniform(np.uint64(bits)) == ends
 
 
 @njit
 def surely(x, cell, d, c):
     out = np.empty(len(x), dtype=np.float32)
     for i in range(len(x)):
-        out[i] = gamma._surely(x[i], np.uint64(cell[i]), np.float32(d), np.float32(c))
+        out[i] = gamma._surely(np.float32(c) * x[i], np.uint64(cell[i]), np.float32(d))
     return out
 
 

@@ -55,14 +55,14 @@ def test_the_turned_world_has_the_same_distribution(world_of):
     """P(everything | do(a), c), hidden variables included: what `play` draws from, exactly."""
     problem, dag, cpts = world_of
     world = Environment(problem, cpts, dag)
-    stage, arm = world._layout.turned, problem.arms[-1]
+    model, arm = world._reversal.model, problem.arms[-1]
     fixed = {name: problem.domains[name].index(label) for name, label in arm.items()}
     for context in contexts_of(problem):
         flat = world._posterior(tuple(context.values()))
         if flat is None:
             continue
-        turned = world._rewards.problem.graph
-        tables = {name: stage.tables.view(flat, name) for name in turned}
+        turned = model.problem.graph
+        tables = {name: model.factors.view(flat, name) for name in turned}
         before = joint(dag, cpts, fixed)
         others = [
             np.arange(before.shape[dag.variables.index(name)]) != place

@@ -11,9 +11,10 @@ from strategies import cases
 
 from dowise import CausalGraph, Problem, load_problem
 from dowise.identification import estimators, identify
-from dowise.identification.circuit import compile_circuit
+from dowise.identification.circuit import compile_estimators
 from dowise.identification.formula import Product, Quotient, Sum, Term, as_latex, as_text
-from dowise.identification.kernels import fill_marginals, run_circuit
+from dowise.identification.pooling import fill_marginals
+from dowise.model.kernels import run_circuit
 
 FRONT_DOOR = Problem(CausalGraph.parse("X -> Z -> Y; X <-> Y"), "Y", non_manipulable="Z")
 TALK = Problem(
@@ -161,20 +162,18 @@ def check_every_estimator(problem, seed):
     truth = {key: table.sum(axis=tuple(set(range(len(names))) - {axis}))[1]
              for key, table in joints.items()}  # fmt: skip
 
-    circuit = compile_circuit(problem)
+    compiled = compile_estimators(problem)
+    circuit = compiled.circuit
     values = np.empty((circuit.slots, 2))
-    for slot, value in circuit.constants:
-        values[slot] = value
-    records = np.array(list(np.ndindex(*([2] * len(names)))))
-    for arm, tables in zip(problem.arms, circuit.marginals, strict=True):
+    values[: len(circuit.constants)] = circuit.constants[:, None]
+    records = np.array(list(np.ndindex(*([2] * len(names)))))[:, compiled.variables]
+    for arm, tables in zip(problem.arms, compiled.marginals, strict=True):
         weights = joints[tuple(sorted((n, int(x)) for n, x in arm.items()))].reshape(-1, 1)
-        fill_marginals(values, tables.firsts, tables.sizes, tables.strides, records, weights.copy())
-    run_circuit(
-        values, 1, circuit.kinds, circuit.outputs, circuit.starts, circuit.lefts, circuit.rights
-    )
+        fill_marginals(values, tables, records, weights.copy())
+    run_circuit(values, 2, circuit.operations, np.array([0.0, 1.0]))
     for i, arm in enumerate(problem.arms):
         key = tuple(sorted((name, int(label)) for name, label in arm.items()))
-        estimates = values[circuit.results[circuit.offsets[i] : circuit.offsets[i + 1]]]
+        estimates = values[circuit.results[compiled.offsets[i] : compiled.offsets[i + 1]]]
         assert len(estimates) >= 1
         np.testing.assert_array_equal(estimates[:, 0], estimates[:, 1])  # all defined
         np.testing.assert_allclose(estimates[:, 0], truth[key], rtol=0, atol=1e-9)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dowise import DowiseError
-from dowise.information import estimate
+from dowise.information import estimate, estimate_from_draws
 
 
 def by_the_book(distributions, worth):
@@ -96,3 +96,67 @@ def test_thompson_sampling_never_pays_more_than_half_the_arms_per_nat():
 def test_bad_input_is_explained(rewards, values, message):
     with pytest.raises(DowiseError, match=message):
         estimate(rewards, values)
+
+
+def book_of_joints(drawn, winners):
+    """p_a(a* = b, Y_a = y) for the arms b that win: plain loops over (arms, values, samples)."""
+    winning = sorted(set(winners))
+    joint = np.zeros((len(drawn), len(winning), drawn.shape[1]))
+    for a, arm in enumerate(drawn):
+        for i, winner in enumerate(winners):
+            joint[a, winning.index(winner)] += arm[:, i] / len(winners)
+    return winning, joint
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(2, 3), st.integers(1, 12))
+@settings(deadline=None)
+def test_the_joint_is_that_of_winning_arms(seed, arms, values, samples):
+    rng = np.random.default_rng(seed)
+    drawn = rng.dirichlet(np.ones(values), size=(arms, samples)).transpose(0, 2, 1)
+    scaled = np.arange(values) / (values - 1)
+    found = estimate(drawn, values=scaled)
+    winning, joint = book_of_joints(drawn, found.winners.tolist())
+    assert found.winners.tolist() == np.einsum("avs,v->as", drawn, scaled).argmax(axis=0).tolist()
+    assert found.winning.tolist() == winning
+    np.testing.assert_allclose(found.joint, joint, atol=1e-12)
+    np.testing.assert_allclose(found.joint.sum(axis=2), [found.best[winning]] * arms, atol=1e-12)
+    np.testing.assert_allclose(found.outcomes, drawn.mean(axis=2), atol=1e-12)
+
+
+def test_winners_that_are_known_are_not_looked_for():
+    rng = np.random.default_rng(0)
+    drawn, scaled = rng.random((5, 1, 50)).astype(np.float32), np.array([0.0, 1.0])
+    found = estimate_from_draws(drawn, scaled)
+    peak = float(drawn.astype(np.float64).max(axis=0).sum())
+    for again in (
+        estimate_from_draws(drawn, scaled, found.winners),
+        estimate_from_draws(drawn, scaled, found.winners, peak),
+    ):
+        assert again.winners is found.winners
+        np.testing.assert_array_equal(again.joint, found.joint)
+        np.testing.assert_array_equal(again.gain, found.gain)
+        np.testing.assert_allclose(again.delta, found.delta, atol=1e-14)
+    always = estimate_from_draws(drawn, scaled, np.full(50, 3))
+    assert always.best.tolist() == [0, 0, 0, 1, 0] and always.winning.tolist() == [3]
+    assert always.delta[3] == 0 and not always.gain.any()
+
+
+def test_thousands_of_arms():
+    """Two of 5,000 arms win: the rest needs no room in the joint."""
+    rng = np.random.default_rng(0)
+    rewards = rng.random((5_000, 200)) * 0.5
+    rewards[[17, 4_000]] += 0.5
+    found = estimate(rewards.astype(np.float32))
+    assert found.winning.tolist() == [17, 4_000] and found.joint.shape == (5_000, 2, 2)
+    assert found.best.sum() == 1 and found.best[[17, 4_000]].sum() == 1
+    small = estimate(rewards[[17, 4_000, 5]].astype(np.float32))
+    assert found.delta[[17, 4_000, 5]].tolist() == small.delta.tolist()
+    assert found.gain[[17, 4_000, 5]].tolist() == small.gain.tolist()
+
+
+def test_too_many_arms_are_refused_with_the_estimate(monkeypatch):
+    monkeypatch.setattr("dowise.information.estimates._MOST_BYTES", 10**6)
+    rewards = np.eye(400)
+    with pytest.raises(DowiseError, match="400 of 400 arms .* 0.0 GB.* fewer samples, or leave"):
+        estimate(rewards)
+    estimate(rewards[:, :50])

@@ -120,3 +120,49 @@ def test_bad_input_is_explained(delta, samples):
     for interval in (delta_interval, gain_interval):
         with pytest.raises(DowiseError, match="must be"):
             interval(found, delta, samples)
+
+
+def every_arm_by_itself(found, delta, samples):
+    """Lemma 4 with a cell for each arm and value, those of arms that never win included."""
+    arms, _, values = found.joint.shape
+    joint = np.zeros((arms, arms, values))
+    joint[:, found.winning] = found.joint
+    e = radii(samples, arms, values, delta)
+    best, low = found.best[:, None], []
+    for a in range(arms):
+        out = found.outcomes[a]
+        low.append(
+            minimise_kl(
+                (joint[a] - e.joint).clip(0),
+                (joint[a] + e.joint).clip(max=1),
+                (best - e.best).clip(0) * (out - e.outcome).clip(0),
+                (best + e.best).clip(max=1) * (out + e.outcome).clip(max=1),
+            )
+        )
+    return np.array(low)
+
+
+@pytest.mark.parametrize("arms", [40, 300])
+@pytest.mark.parametrize("samples", [1000, 10**5, 10**7, 10**9])
+@pytest.mark.parametrize("merged", [False, True])
+def test_arms_that_never_win_are_taken_together(monkeypatch, arms, samples, merged):
+    monkeypatch.setattr("dowise.information.intervals.FEW", 0 if merged else 10**9)
+    rng = np.random.default_rng(arms)
+    rewards = rng.beta(0.4, 0.4, size=(arms, 400)) * 0.5
+    rewards[[3, 7, 30]] *= 2
+    found = estimate(rewards)
+    assert 2 < len(found.winning) < arms
+    interval, low = gain_interval(found, 0.01, samples), every_arm_by_itself(found, 0.01, samples)
+    np.testing.assert_allclose(interval.low, np.minimum(low, np.log(2)), atol=2e-10)
+    np.testing.assert_array_equal(interval.high, np.log(2))  # an arm that never wins: q may be 0
+    if not merged:
+        np.testing.assert_array_equal(interval.low, np.minimum(low, interval.high))
+    assert samples < 10**7 or (interval.low > 0).any()
+
+
+def test_where_all_arms_win_there_is_no_rest(monkeypatch):
+    found = at_the_prior("task1", 20_000)
+    apart = gain_interval(found, 0.01, 10**7)
+    monkeypatch.setattr("dowise.information.intervals.FEW", 0)
+    together = gain_interval(found, 0.01, 10**7)
+    assert (together.low == apart.low).all() and (together.high == apart.high).all()

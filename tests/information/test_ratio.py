@@ -9,6 +9,8 @@ from scipy.optimize import minimize
 
 from dowise import DowiseError
 from dowise.information import IDSAction, information_ratio, minimise_ratio
+from dowise.information.pairs import best_pair, best_pair_on_hull
+from dowise.information.ratio import NOTHING
 
 numbers = st.floats(0, 1) | st.sampled_from([0.0, 1e-9, 0.5, 1.0])
 
@@ -105,3 +107,83 @@ def test_degenerate_cases(delta, gain, expected):
 def test_bad_input_is_explained(delta, gain, message):
     with pytest.raises(DowiseError, match=message):
         minimise_ratio(delta, gain)
+
+
+def many_arms(rng):
+    """Hundreds of arms: plain, on a grid (ties and points in line), on a curve, with zeros."""
+    arms = int(rng.integers(2, 700))
+    delta, gain = rng.random((2, arms))
+    kind = rng.integers(6)
+    if kind == 1:
+        delta, gain = np.round(delta, 1), np.round(gain, 1)
+    elif kind == 2:
+        gain = np.sqrt(delta) * rng.choice([1.0, 0.9999, 0.5], size=arms)
+    elif kind == 3:
+        delta, gain = 0.25 + np.round(delta, 2), 0.5 * np.round(delta, 2)  # all on one line
+    elif kind == 4:
+        delta, gain = 10.0 ** -rng.integers(0, 12, size=(2, arms))
+    elif kind == 5:
+        gain *= rng.choice([0.0, 1e-13, 1e-9, 1.0], size=arms)
+    if rng.random() < 0.3:
+        gain *= rng.random(arms) < 0.3
+    if rng.random() < 0.3:
+        delta += rng.random()
+    if rng.random() < 0.1:
+        delta *= rng.random(arms) < 0.95
+    return delta, gain
+
+
+def on_the_hull(delta, gain, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("dowise.information.ratio.FEW", 0)
+        return minimise_ratio(delta, gain)
+
+
+def test_the_hull_is_as_good_as_all_pairs(monkeypatch):
+    rng, mixed = np.random.default_rng(0), 0
+    for _ in range(600):
+        delta, gain = many_arms(rng)
+        seen = np.where(gain <= 1e-12, 0, gain)
+        everything = IDSAction(*best_pair(delta, gain, NOTHING))
+        ours = on_the_hull(delta, gain, monkeypatch)
+        assert 0 < ours.probability <= 1
+        assert ratio_of(ours, delta, seen) == pytest.approx(
+            ratio_of(everything, delta, seen), rel=1e-12
+        )
+        if everything.first == everything.second:  # a pure choice goes before a mixed one
+            assert ours == everything
+        mixed += ours.first != ours.second
+    assert mixed > 100
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6))
+@settings(deadline=None)
+def test_the_hull_of_few_arms(arms):
+    delta, gain = np.array(arms).T
+    seen = np.where(gain <= 1e-12, 0, gain)
+    order = np.lexsort((-seen, delta))
+    ours = IDSAction(*best_pair_on_hull(delta, seen, order))
+    twin = ratio_of(minimise_ratio(delta, gain), delta, seen)
+    assert ratio_of(ours, delta, seen) == pytest.approx(twin, rel=1e-12)
+
+
+def test_on_the_hull_doubles_and_arms_in_line_go_by_their_number(monkeypatch):
+    # The best point, (.5, .25), is between the last two pairs of arms; all are on one line.
+    delta, gain = np.array([0.75, 0.25, 1.0, 0.3125]), np.array([0.5, 0.0, 0.75, 0.0625])
+    assert on_the_hull(delta, gain, monkeypatch) == (0, 1, pytest.approx(0.5))
+    doubled = np.append(delta, delta), np.append(gain, gain)
+    assert on_the_hull(*doubled, monkeypatch) == (0, 1, pytest.approx(0.5))
+
+
+def test_many_arms_by_default_and_their_errors():
+    rng = np.random.default_rng(1)
+    delta, gain = rng.random((2, 100_000)) + 1e-3
+    action = minimise_ratio(delta, gain)
+    hull = set(np.flatnonzero(delta**2 / gain < np.quantile(delta**2 / gain, 0.01)))
+    assert {action.first, action.second} <= hull
+    for place, bad in ((delta, -0.1), (gain, -1e-14), (gain, np.nan), (delta, np.inf)):
+        kept, place[999] = place[999], bad
+        with pytest.raises(DowiseError, match="finite and not negative"):
+            minimise_ratio(delta, gain)
+        place[999] = kept
+    assert minimise_ratio(delta, np.zeros(100_000)) == (int(delta.argmin()),) * 2 + (1.0,)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem, make_environment, make_policy
+from dowise.model import model_of
 from dowise.policies import planning
 
 TWO_ARMS = Problem(CausalGraph.parse("X -> Y"), "Y")
@@ -99,27 +100,27 @@ def test_a_decision_along_the_way_is_that_of_the_recursion():
     alpha = learned(IN_CONTEXT, alpha, {"X": "1"}, {"C": "1", "D": "0", "X": "1", "Y": "good"})
     for c, d in product("01", "01"):
         values, chance = values_of_arms(IN_CONTEXT, alpha, {"C": c, "D": d}, 2)
-        decision = policy.decide({"C": c, "D": d})
+        decision = policy.decide({"C": c, "D": d}, 0)
         np.testing.assert_allclose(decision.figures["values"], values / chance, rtol=1e-12)
         first = int(np.flatnonzero(values > values.max() - 1e-9)[0])
         assert decision.arm == IN_CONTEXT.arms[first]
         assert decision.probabilities[first] == 1 and decision.figures["rounds_left"] == 2
         other = IN_CONTEXT.arms[1 - first]
-        assert policy.decide({"C": c, "D": d}, allowed=[other]).arm == other
+        assert policy.decide({"C": c, "D": d}, 0, allowed=[other]).arm == other
 
 
 def test_keys_of_several_words_change_nothing(monkeypatch):
     problem = load_problem("task2")
-    tables = make_policy("ts", problem).belief.tables
-    prior = np.ones(tables.entries)
-    whole = planning.Plan(problem, tables, prior, 4, 10**6)
+    factors = model_of(problem).factors
+    prior = np.ones(factors.entries)
+    whole = planning.Plan(problem, factors, prior, 4, 10**6)
     monkeypatch.setattr(planning, "_BITS", 7)
-    parts = planning.Plan(problem, tables, prior, 4, 10**6)
+    parts = planning.Plan(problem, factors, prior, 4, 10**6)
     assert whole.keys[-1].shape[1] == 1 and parts.keys[-1].shape[1] > 5
     assert [len(x) for x in whole.keys] == [len(x) for x in parts.keys]
     assert parts.value == pytest.approx(whole.value, abs=1e-12)
-    counts = np.zeros(len(whole.records.entries), dtype=np.int64)
-    counts[whole.records.hits[5][whole.records.hits[5] < len(counts)]] += 1
+    counts = np.zeros(len(whole.outcomes.entries), dtype=np.int64)
+    counts[whole.outcomes.hits[5][whole.outcomes.hits[5] < len(counts)]] += 1
     for context in range(2):
         np.testing.assert_allclose(
             parts.arm_values(counts, 1, context), whole.arm_values(counts, 1, context), rtol=1e-12
@@ -171,7 +172,7 @@ def test_it_brings_what_it_claims(name, horizon):
         rng, total = np.random.default_rng([seed, 1]), 0.0
         for _ in range(horizon):
             context = world.draw_context(rng)
-            arm = policy.decide(context).arm
+            arm = policy.decide(context, rng).arm
             policy.observe(arm, world.play(arm, context, rng))
             total += world.means(context)[problem.arm_index(arm)]
         totals.append(total)
@@ -194,8 +195,10 @@ def test_only_what_matters_is_in_the_state():
 
 def test_ties_go_to_the_first_arm():
     policy = make_policy("bayes-optimal", TWO_ARMS, horizon=40)
-    assert str(policy.decide().arm) == "do(X=0)"
-    assert "expected to bring" in str(policy.decide()) and "40 rounds" in str(policy.decide())
+    assert str(policy.decide(rng=0).arm) == "do(X=0)"
+    assert "expected to bring" in str(policy.decide(rng=0)) and "40 rounds" in str(
+        policy.decide(rng=0)
+    )
 
 
 def test_it_says_when_a_problem_is_too_large():
@@ -215,16 +218,16 @@ def test_no_round_after_the_last_and_no_missing_value():
     with pytest.raises(DowiseError, match="no value for Z: .* give all of X, Y, Z"):
         policy.observe("do(X=1)", {"Y": 1})
     for _ in range(2):
-        policy.decide()
+        policy.decide(rng=0)
         policy.observe("do(X=1)", {"Y": 1, "Z": 0})
     with pytest.raises(DowiseError, match="horizon of 2 rounds is over"):
-        policy.decide()
+        policy.decide(rng=0)
     with pytest.raises(DowiseError, match="horizon of 2 rounds is over"):
         policy.observe("do(X=1)", {"Y": 1, "Z": 0})
     policy = make_policy("bayes-optimal", load_problem("task1"), horizon=2)
     policy.belief.update("do()", {"Z": 1})
     with pytest.raises(DowiseError, match="what no play of this problem's arms can have shown"):
-        policy.decide()
+        policy.decide(rng=0)
     for bad in ({"horizon": 0}, {"horizon": 2.5}, {"horizon": 3, "max_states": True}):
         with pytest.raises(DowiseError, match="must be a whole number"):
             make_policy("bayes-optimal", load_problem("task1"), **bad)

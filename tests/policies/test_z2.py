@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem, make_environment, make_policy
 from dowise.environments import front_door_world
-from dowise.policies.kernels import combine_estimates, least_variance_weights
+from dowise.identification.pooling import least_variance_weights, pool_estimates
 
 
 def variance_of(weights, covariance):
@@ -147,8 +147,10 @@ def test_refreshing_less_often_uses_older_data():
     world = front_door_world()
     always = played(make_policy("z2-ts", world.problem), world, 300)
     seldom = played(make_policy("z2-ts", world.problem, refresh=0.5), world, 300)
-    settled = seldom._data[()].records[0].settled.sum()
-    assert 100 / 1.5 <= settled < 100 == always._data[()].records[0].settled.sum()
+    for policy in (always, seldom):
+        policy.pooled()
+    settled = seldom._data[()].arms[0].counts.sum()
+    assert 100 / 1.5 <= settled < 100 == always._data[()].arms[0].counts.sum()
     np.testing.assert_allclose(seldom.pooled().means, always.pooled().means, atol=0.2)
     assert not np.array_equal(seldom.pooled().means, always.pooled().means)
 
@@ -226,7 +228,7 @@ def test_the_index_by_hand():
     """N̂ = θ̂(1−θ̂)/s², t̂ = ΣN̂, the largest μ with kl(θ̂, μ) ≤ (ln t̂ + 3 ln ln t̂)/N̂."""
     world = front_door_world()
     policy = played(make_policy("z2-kl-ucb", world.problem), world, 300)
-    pooled, figures = policy.pooled(), policy.decide().figures
+    pooled, figures = policy.pooled(), policy.decide(rng=0).figures
     counts = pooled.means * (1 - pooled.means) / pooled.variances
     np.testing.assert_allclose(figures["counts"], counts)
     level = (log(counts.sum()) + 3 * log(log(counts.sum()))) / counts
@@ -243,10 +245,9 @@ def combined(rows, undefined=()):
         doubled[estimator, values.shape[1] + lane] += 1
     count = len(values)
     means, variances, weights = np.empty(1), np.empty(1), np.empty(count)
-    combine_estimates(
-        doubled, values.shape[1], np.arange(count), np.array([0, count]), 0.1, means, variances,
-        weights,
-    )  # fmt: skip
+    offsets = np.array([0, count])
+    lanes = values.shape[1]
+    pool_estimates(doubled, lanes, np.arange(count), offsets, means, variances, weights)
     return means[0], variances[0], weights
 
 
@@ -292,14 +293,15 @@ def test_few_resamples_carry_few_estimators():
 def test_every_arm_has_its_direct_estimator(name):
     problem = load_problem(name)
     policy = make_policy("z2-ts", problem)
-    circuit = policy.circuit
-    assert (np.diff(circuit.offsets) >= 1).all()
-    reached = set(circuit.results.tolist())
-    for i in reversed(range(len(circuit.outputs))):
-        if circuit.outputs[i] in reached:
-            pairs = slice(circuit.starts[i], circuit.starts[i + 1])
-            reached |= {*circuit.lefts[pairs].tolist(), *circuit.rights[pairs].tolist()}
-    assert set(circuit.outputs.tolist()) <= reached  # nothing is computed in vain
+    assert (np.diff(policy.estimates.offsets) >= 1).all()
+    circuit = policy.estimates.circuit
+    needed, operations = set(circuit.results.tolist()), circuit.operations
+    for i in reversed(range(len(operations.outputs))):
+        assert operations.outputs[i] in needed  # nothing is computed in vain
+        if operations.outputs[i] not in circuit.results:
+            needed.remove(operations.outputs[i])  # before it the slot held something else
+        pairs = slice(operations.starts[i], operations.starts[i + 1])
+        needed |= {*operations.lefts[pairs].tolist(), *operations.rights[pairs].tolist()}
 
 
 def test_hundreds_of_arms_are_filled_in_turn_until_there_is_no_room(caplog):
@@ -308,9 +310,9 @@ def test_hundreds_of_arms_are_filled_in_turn_until_there_is_no_room(caplog):
     pairs = [f"Z{i} -> X{i}; X{i} -> Y; Z{i} -> Y" for i in range(6)]
     hidden = [f"Z{i}" for i in range(6)]
     problem = Problem(CausalGraph.parse("; ".join(pairs)), "Y", non_manipulable=hidden)
-    circuit = make_policy("z2-ts", problem).circuit
-    sizes = np.diff(circuit.offsets)
-    assert circuit.slots <= 20_000 and sizes.min() == 1 and sizes.max() == 2
+    estimates = make_policy("z2-ts", problem).estimates
+    sizes = np.diff(estimates.offsets)
+    assert estimates.circuit.slots <= 20_000 and sizes.min() == 1 and sizes.max() == 2
     assert "of 32071 estimators are left out" in caplog.text
 
 
@@ -319,7 +321,7 @@ def test_arms_that_are_not_allowed_need_no_data():
     policy = make_policy("z2-kl-ucb", world.problem)
     for seed in range(5):
         policy.observe("do(X=1)", world.play("do(X=1)", None, seed))
-    assert str(policy.decide(None, allowed=["do(X=1)"]).arm) == "do(X=1)"
+    assert str(policy.decide(None, rng=0, allowed=["do(X=1)"]).arm) == "do(X=1)"
 
 
 def regret_on_the_front_door(name, trial):

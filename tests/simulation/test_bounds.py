@@ -87,7 +87,7 @@ def test_a_run_by_hand():
         world.draw_context(rng)
         one = estimate(belief.draw_rewards(None, 200_000, rng))
         ratios.append((one.best @ one.delta) ** 2 / (one.best @ one.gain))
-        seen.append(belief.counts.copy())
+        seen.append(belief.parameters)
         gain = gain_interval(one, level)
         gammas.append(gamma_bracket(delta_interval(one, level), gain))
         vacuous += bool((gain.low == 0).all() and (gain.high == np.log(2)).all())
@@ -97,7 +97,7 @@ def test_a_run_by_hand():
     again = estimate(Belief(problem).draw_rewards(None, 100, 5))
     prior = (again.best @ again.delta) ** 2 / (again.best @ again.gain)
     assert found.run.largest_ratio >= prior
-    steepest = {tuple(counts) for _, counts in found.run.steepest}
+    steepest = {tuple(then.parameters) for _, then in found.run.steepest}
     assert steepest == {tuple(seen[t]) for t in np.argsort(ratios)[-5:]}
     assert found.run.vacuous_rounds == vacuous < 20
     assert found.run.gamma_high == pytest.approx(sum(high for _, high in gammas))

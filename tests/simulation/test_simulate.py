@@ -66,7 +66,7 @@ def test_compiled_loops_decide_as_stepping_does(problem, policy, monkeypatch):
     for number in range(3):
         world = make_world(problem, 7, number)
         quick = run_trial(world, lambda p: make_policy(policy, p), 150, 7, number, 4)
-        monkeypatch.setattr(trials, "compiled_loop", lambda _policy: None)
+        monkeypatch.setattr(trials, "_compiled_loop", lambda _policy, _world: None)
         slow = run_trial(world, lambda p: make_policy(policy, p), 150, 7, number, 4)
         monkeypatch.undo()
         np.testing.assert_array_equal(quick.arms, slow.arms)
@@ -78,7 +78,7 @@ def test_compiled_loops_with_hidden_causes(policy, monkeypatch):
     problem = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; X <-> Y; C <-> Y"), "Y", context="C")
     world = make_world(problem, 0, 0)
     quick = run_trial(world, lambda p: make_policy(policy, p), 200, 0, 0)
-    monkeypatch.setattr(trials, "compiled_loop", lambda _policy: None)
+    monkeypatch.setattr(trials, "_compiled_loop", lambda _policy, _world: None)
     slow = run_trial(world, lambda p: make_policy(policy, p), 200, 0, 0)
     np.testing.assert_array_equal(quick.arms, slow.arms)
 
@@ -90,7 +90,7 @@ def test_three_valued_rewards_are_played_alike(monkeypatch):
     world = make_world(problem, 0, 1)
     for policy in ("ts", "ucb", "bernoulli-ts"):
         quick = run_trial(world, lambda p, name=policy: make_policy(name, p), 100, 0, 1)
-        monkeypatch.setattr(trials, "compiled_loop", lambda _policy: None)
+        monkeypatch.setattr(trials, "_compiled_loop", lambda _policy, _world: None)
         slow = run_trial(world, lambda p, name=policy: make_policy(name, p), 100, 0, 1)
         monkeypatch.undo()
         np.testing.assert_array_equal(quick.arms, slow.arms)
@@ -306,7 +306,7 @@ def test_the_horizon_of_the_race_is_the_policies_own():
 
 
 def test_a_policy_of_ones_own(monkeypatch):
-    monkeypatch.setattr(registry, "_OWN", {})
+    monkeypatch.setattr(registry, "_POLICIES", dict(registry._POLICIES))
     register_policy("stubborn")(Stubborn)
     named = simulate(["task1"], ["stubborn"], horizon=5, trials=2).frame()
     assert set(named["arm"]) == {"do(X=1)"}

@@ -1,5 +1,7 @@
-"""What is known of the CPTs: Dirichlet counts, posterior draws, the reward program."""
+"""What is known of the numbers: posteriors behind one protocol, and the belief that users hold."""
 
 from dowise.belief.belief import Belief
+from dowise.belief.dirichlet import Dirichlet
+from dowise.belief.posterior import Posterior
 
-__all__ = ["Belief"]
+__all__ = ["Belief", "Dirichlet", "Posterior"]

@@ -20,48 +20,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief.compiled import kernels
-from dowise.belief.observe import encode_frame, encode_outcome, entries_seen
-from dowise.belief.prior import Prior, prior_counts
-from dowise.belief.randomness import Random, generator, key_of
-from dowise.belief.rewards import Context, rewards_of, with_first_value
+from dowise.belief.dirichlet import Dirichlet
+from dowise.belief.posterior import Posterior
+from dowise.belief.prior import Prior
+from dowise.checks import share
 from dowise.errors import DowiseError
-from dowise.graph.formats.files import read_file, write_file
-from dowise.problem import Problem
-from dowise.problem.problem import ArmLike
+from dowise.files import read_file, write_text
+from dowise.model import Codes
+from dowise.model.draws import Draws
+from dowise.problem import Problem, Record
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random
 
 __all__ = ["Belief"]
 
-MAX_BYTES = 16 * 2**30  # of one array of draws
-# All values of a block of lanes should fit in the second-level cache of a core.
-_CACHE = 512 * 1024
-_LARGEST_BLOCK, _SMALLEST_BLOCK = 256, 16
-
 
 class Belief:
-    """A Dirichlet posterior over every CPT row of a problem.
+    """A Dirichlet posterior over every CPT row of a problem, or a posterior of your own.
 
     `prior` is the Dirichlet parameter of every entry, or a mapping from variable to counts (see
     `dowise.belief.prior`), or the path of a TOML file with such a mapping. The graph must have no
-    bidirected edges.
+    bidirected edges. `posterior` is anything that keeps the promises of
+    `dowise.belief.posterior.Posterior`.
     """
 
-    def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
+    def __init__(
+        self, problem: Problem, prior: Prior = 1.0, *, posterior: Posterior | None = None
+    ) -> None:
         if not isinstance(problem, Problem):
             raise DowiseError(
                 f"a belief is about a Problem, not a {type(problem).__name__}: "
                 "make one with Problem(graph, reward) or load_problem(name)"
             )
+        if posterior is not None and posterior.problem != problem:
+            raise DowiseError(f"the posterior is about another problem, {posterior.problem!r}")
         self.problem = problem
-        self.rewards = rewards_of(problem)
-        self.tables, self.program = self.rewards.tables, self.rewards.program
-        self.counts: NDArray[np.float64] = prior_counts(self.tables, prior)
-        """The Dirichlet parameter of every CPT entry: prior plus observed; see `Tables`."""
-        block = _CACHE // (4 * self.program.slots) // 16 * 16
-        self._block = min(max(block, _SMALLEST_BLOCK), _LARGEST_BLOCK)
-        worth = self.rewards.worth
-        self._first, self._rest = float(worth[0]), worth[1:] - worth[0]
-        self._is_plain = worth.tolist() == [0, 1]
+        self.posterior: Posterior = Dirichlet(problem, prior) if posterior is None else posterior
+        """What is known, by itself: counts, draws, means."""
 
     # -- learning -----------------------------------------------------------------------------
 
@@ -75,12 +70,7 @@ class Belief:
         but not more often for some values of the child. What was seen of an incomplete family is
         not used. A bad outcome is an error and changes nothing.
         """
-        played = self.problem.intervention(arm)
-        codes = np.array(encode_outcome(self.problem, played, outcome))
-        tables = self.tables
-        kernels().count_record(
-            self.counts, codes, tables.fixed(played), tables.starts, tables.strides
-        )
+        self.posterior.learn(self.problem.record(arm, outcome))
 
     def update_many(self, frame: Any, arm: ArmLike | None = None) -> int:
         """Learn from a table of past records: a pandas or pyarrow table, or a mapping of columns.
@@ -91,37 +81,45 @@ class Belief:
         number of records. Of missing values `update` says when leaving them out is valid. A bad
         table is an error and changes nothing.
         """
-        played = None if arm is None else self.problem.intervention(arm)
-        codes, was_set = encode_frame(self.problem, frame, played)
-        seen = entries_seen(self.tables, codes, was_set)
-        self.counts += np.bincount(seen, minlength=self.tables.entries)
-        return int(codes.shape[1])
+        records = self.problem.records(frame, arm)
+        self.posterior.learn_many(records)
+        return len(records)
+
+    def learn(self, record: Record) -> None:
+        """Learn from a record (`problem.record`), the same as `update`."""
+        self.posterior.learn(record)
+
+    def retract(self, record: Record) -> None:
+        """Forget a record that was learned: exactly what there would be without it."""
+        self.posterior.retract(record)
 
     # -- what it says -------------------------------------------------------------------------
 
+    @property
+    def parameters(self) -> NDArray[np.float64]:
+        """The Dirichlet parameter of every CPT entry, flat: prior plus observed."""
+        return self._dirichlet().parameters
+
     def mean_cpts(self) -> dict[str, NDArray[np.float64]]:
         """The posterior mean of every CPT: axes the parents in the order of names, then itself."""
-        means = self.tables.normalised(self.counts)
-        return {name: self.tables.view(means, name).copy() for name in self.tables.variables}
+        dirichlet = self._dirichlet()
+        means, factors = dirichlet.mean_entries(), dirichlet.model.factors
+        return {name: factors.view(means, name).copy() for name in factors.variables}
 
     def mean_distributions(self, context: Context = None) -> NDArray[np.float64]:
-        """P(Y = y | do(arm), c), averaged over the posterior: an array (arms, values of Y).
-
-        Exact: a monomial of the program has one entry of each CPT, and rows are independent, so the
-        mean of the polynomial is the polynomial at the mean CPTs.
-        """
-        return self.rewards.distributions(self.tables.normalised(self.counts), context)
+        """P(Y = y | do(arm), c), averaged over the posterior, exact: (arms, values of Y)."""
+        return self.posterior.mean_distributions(self.problem.context_codes(context))
 
     def mean_rewards(self, context: Context = None) -> NDArray[np.float64]:
         """The exact posterior mean reward of every arm, in the user's units."""
-        rewards: NDArray[np.float64] = self.mean_distributions(context) @ self.rewards.worth
+        rewards: NDArray[np.float64] = self.mean_distributions(context) @ self.problem.payoff.values
         return rewards
 
     def draw_distributions(
         self, context: Context, samples: int, rng: Random
-    ) -> NDArray[np.float32]:
+    ) -> NDArray[np.floating]:
         """P(Y = y | do(arm), c) under draws from the posterior: (arms, values of Y, samples)."""
-        return with_first_value(self.draw_raw(context, samples, rng))
+        return self.draw(self.problem.context_codes(context), samples, rng).distributions()
 
     def draw_rewards(self, context: Context, samples: int, rng: Random) -> NDArray[np.floating]:
         """The mean reward of every arm under draws from the posterior: (arms, samples).
@@ -130,75 +128,57 @@ class Belief:
         than 0 and 1, what they are worth is put in in double precision. All arms of one draw share
         its CPTs.
         """
-        drawn = self.draw_raw(context, samples, rng)
-        if self._is_plain:
-            return drawn[:, 0]
-        rewards: NDArray[np.float64] = self._first + np.einsum("avs,v->as", drawn, self._rest)
-        return rewards
+        drawn = self.draw(self.problem.context_codes(context), samples, rng)
+        return drawn.rewards(self.problem.payoff)
 
     def probability_best(self, context: Context, samples: int, rng: Random) -> NDArray[np.float64]:
         """p*(a): how often each arm is best among draws; ties go to the first arm."""
-        best = self.draw_rewards(context, samples, rng).argmax(axis=0)
+        drawn = self.draw(self.problem.context_codes(context), samples, rng)
+        best, _ = drawn.winners(self.problem.payoff)
         return np.bincount(best, minlength=len(self.problem.arms)) / samples
 
     def reward_intervals(
         self, context: Context = None, level: float = 0.95, samples: int = 10_000, rng: Random = 0
     ) -> NDArray[np.float64]:
         """Central credible intervals of every arm's mean reward, from draws: (arms, 2)."""
-        if not isinstance(level, float) or not 0 < level < 1:
-            raise DowiseError(f"level={level!r} must be between 0 and 1, such as 0.95")
-        tail = (1 - level) / 2
+        tail = (1 - share("level", level)) / 2
         rewards = self.draw_rewards(context, samples, rng)
         return np.quantile(rewards.astype(np.float64), [tail, 1 - tail], axis=1).T
 
-    def draw_raw(self, context: Context, samples: int, rng: Random) -> NDArray[np.float32]:
-        """`draw_distributions` without the reward's first value, which the others leave.
+    def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
+        """Draws for a context given by the positions of its values; see `Posterior.draw`."""
+        return self.posterior.draw(codes, samples, rng)
 
-        An array (arms, values of Y but the first, samples): what the kernel computes, and what
-        `dowise.information.estimate_from_draws` takes.
-        """
-        if type(samples) is bool or not isinstance(samples, int | np.integer) or samples < 1:
-            raise DowiseError(f"samples={samples!r}: draw at least one, a whole number of them")
-        rows = self.rewards.row_entries(context)
-        key0, key1 = key_of(generator(rng))
-        program = self.program
-        size = 4 * program.results.size * int(samples)
-        if size > MAX_BYTES:
-            raise DowiseError(
-                f"{samples:,} draws for {len(program.results):,} arms take {size:.1e} bytes: "
-                "draw fewer at a time"
-            )
-        out = np.empty((*program.results.shape, samples), dtype=np.float32)
-        kernels().draw_results(
-            key0, key1, self.counts, rows, program.row_slots, program.row_sizes,
-            program.outputs, program.starts, program.lefts, program.rights, program.results,
-            self._block, program.slots, out,
-        )  # fmt: skip
-        return out
+    def _dirichlet(self) -> Dirichlet:
+        if not isinstance(self.posterior, Dirichlet):
+            raise DowiseError(f"{self.posterior!r} has no Dirichlet parameters of CPTs")
+        return self.posterior
 
     # -- keeping it ---------------------------------------------------------------------------
 
     def copy(self) -> Belief:
         """A belief that learns on its own from here; what never changes is shared."""
-        twin = object.__new__(Belief)
-        twin.__dict__ |= self.__dict__
-        twin.counts = self.counts.copy()
-        return twin
+        return Belief(self.problem, posterior=self.posterior.copy())
 
     def save(self, path: str | Path) -> None:
-        """Write the belief to a JSON file; `dowise.belief.storage` documents the format."""
-        from dowise.belief.storage import to_json
+        """Write the belief to a JSON file; `dowise.belief.storage` documents the format.
 
-        write_file(path, to_json(self))
+        A write that fails leaves an older file as it was.
+        """
+        from dowise.belief.storage import as_text
+
+        write_text(path, as_text(self.posterior.as_dict()))
 
     @classmethod
     def load(cls, path: str | Path, problem: Problem) -> Belief:
         """Read a belief of this problem back from the file that `save` wrote."""
-        from dowise.belief.storage import from_json
+        from dowise.belief.storage import as_page
 
         if not isinstance(problem, Problem):
             raise DowiseError("Belief.load takes the path and then the Problem it is about")
-        return read_file(path, lambda text: from_json(text, problem))
+        return read_file(
+            path, lambda text: cls(problem, posterior=Dirichlet.from_dict(as_page(text), problem))
+        )
 
     def __repr__(self) -> str:
         return f"<Belief about {self.problem!r}>"

@@ -20,116 +20,137 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float32, int32, njit, uint64
+from numba import float32, float64, int32, int64, njit, uint64
 
-__all__ = ["LARGEST_ERLANG", "exp32", "gammas", "log32", "log_gammas", "mix", "stream_key"]
+from dowise.mixing import GOLDEN, mix
+
+__all__ = ["LARGEST_ERLANG", "exp32", "gammas", "log32", "stream_key", "take_logs"]
 
 LARGEST_ERLANG = 4  # a product of six uniforms could fall below float32's 2^-126
 
-# No 'nnan' or 'ninf': a rejected lane may hold either.
-_FAST = {"contract", "reassoc", "arcp", "nsz"}
-_GOLDEN = uint64(0x9E3779B97F4A7C15)
 _SCAN = 32  # lanes that are looked through together for one that rejected
 _ATTEMPT = uint64(1 << 44)  # counters of one attempt: more lanes than anybody draws
 
+# What is small is inlined by LLVM, what is called from one place by Numba: a function that stays a
+# function is optimised once for itself and once again with every caller, and theirs. Division as
+# NumPy's, for a test for zero in a loop keeps LLVM from vectorising it. And never `fastmath`: the
+# same bits come from every machine only if no multiplication is fused with an addition and no sum
+# rearranged; what may be rearranged for speed is so by hand. (An inlined function has the options
+# of its caller.)
+_SMALL = njit(forceinline=True, error_model="numpy")
+_INLINED = njit(inline="always")
+_CALLED = njit(error_model="numpy")
 
-@njit(inline="always")
-def mix(z):
-    """SplitMix64's finaliser: a bijection of 64 bits whose output looks random."""
-    z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
-    return z ^ (z >> uint64(31))
 
-
-@njit
+@_CALLED
 def stream_key(key0, key1, number):
     """The key of stream `number` under a key of two words; neighbours are unrelated."""
-    return mix(uint64(key0) ^ mix(uint64(key1) + uint64(number) * _GOLDEN))
+    return mix(uint64(key0) ^ mix(uint64(key1) + uint64(number) * GOLDEN))
 
 
-@njit(inline="always")
-def _hash(key, counter):
-    return mix(key + uint64(counter) * _GOLDEN)
+@_SMALL
+def _at(key, counter):
+    """What is hashed for a counter; one more for the next counter is GOLDEN more."""
+    return key + uint64(counter) * GOLDEN
 
 
-@njit(inline="always")
+@_SMALL
+def _from_one(k):
+    """1 + k/2^23 for k of 23 bits: the fraction of a float32 between 1 and 2."""
+    return np.int32(k | int32(0x3F800000)).view(np.float32)
+
+
+@_SMALL
 def _upper(z):
     """A uniform on (0, 1) from the upper 23 bits: exact in a float32, never 0, never 1."""
-    return (float32(np.int32(z >> uint64(41))) + float32(0.5)) * float32(2.0**-23)
+    return _from_one(np.int32(z >> uint64(41))) - float32(1 - 2.0**-24)
 
 
-@njit(inline="always")
+@_SMALL
 def _lower(z):
     """A uniform on (0, 1) from the lower 23 bits."""
-    return (float32(np.int32(z & uint64(0x7FFFFF))) + float32(0.5)) * float32(2.0**-23)
+    return _from_one(np.int32(z & uint64(0x7FFFFF))) - float32(1 - 2.0**-24)
 
 
-@njit(inline="always")
-def _exponent(x):
-    """e such that x = m·2^e with m in [√½, √2)."""
-    return (np.float32(x).view(np.int32) - int32(0x3F3504F3)) >> int32(23)
-
-
-@njit(inline="always")
-def _mantissa(x, e):
-    return np.int32(np.float32(x).view(np.int32) - (e << int32(23))).view(np.float32)
-
-
-@njit(inline="always")
-def _log_tail(t):
-    """(log(1+t) − t + t²/2) / t³ for 1+t in [√½, √2): the Cephes library's polynomial."""
-    p = float32(7.0376836292e-2)
-    p = p * t - float32(1.1514610310e-1)
-    p = p * t + float32(1.1676998740e-1)
-    p = p * t - float32(1.2420140846e-1)
-    p = p * t + float32(1.4249322787e-1)
-    p = p * t - float32(1.6668057665e-1)
-    p = p * t + float32(2.0000714765e-1)
-    p = p * t - float32(2.4999993993e-1)
-    return p * t + float32(3.3333331174e-1)
-
-
-@njit(inline="always")
+@_SMALL
 def log32(x):
-    """The natural logarithm of a positive, normal float32, to about 1e-7 of its size."""
-    e = _exponent(x)
-    t = _mantissa(x, e) - float32(1)
+    """The natural logarithm of a positive, normal float32, to about 1e-7 of its size.
+
+    log(1+t) = t − t²/2 + t³·p(t) for 1+t in [√½, √2), p the best polynomial of degree 7 in relative
+    error (6e-9), summed in pairs: the shortest chain.
+    """
+    bits = np.float32(x).view(np.int32)
+    e = np.int32(np.int32(bits - int32(0x3F3504F3)) >> int32(23))  # x = 2^e times 1 + t
+    t = np.int32(bits - (e << int32(23))).view(np.float32) - float32(1)
     z = t * t
-    return float32(e) * float32(0.69314718056) + (t + (_log_tail(t) * t * z - float32(0.5) * z))
+    low = (float32(0.33333331) - float32(0.25000820) * t) + (
+        float32(0.20001227) - float32(0.16623357) * t
+    ) * z
+    high = (float32(0.14201757) - float32(0.13160184) * t) + (
+        float32(0.12761582) - float32(0.07634497) * t
+    ) * z
+    tail = (low + high * (z * z)) * (t * z) - float32(0.5) * z
+    return float32(e) * float32(0.69314718056) + (t + tail)
 
 
-@njit(inline="always")
+@_SMALL
+def _log64(x):
+    """The natural logarithm of a positive, normal float64, to the last bit or so: Sun's e_log.c.
+
+    Not libm's, which is another on another machine.
+    """
+    bits = np.float64(x).view(np.int64)
+    e = (bits - int64(0x3FE6A09E667F3BCD)) >> int64(52)
+    t = np.int64(bits - (e << int64(52))).view(np.float64) - 1.0
+    s = t / (2.0 + t)
+    z = s * s
+    p = 1.479819860511658591e-01 * z + 1.531383769920937332e-01
+    p = p * z + 1.818357216161805012e-01
+    p = p * z + 2.222219843214978396e-01
+    p = p * z + 2.857142874366239149e-01
+    p = p * z + 3.999999999940941908e-01
+    p = (p * z + 6.666666666666735130e-01) * z
+    half = 0.5 * t * t
+    return float64(e) * 0.6931471805599453 + (t - (half - s * (half + p)))
+
+
+@_SMALL
 def exp32(x):
     """e^x for x ≤ 0 (0 below −87), to about 1e-7 of its size: Cephes' polynomial."""
     low = x < float32(-87)
     x = float32(-87) if low else x
     k = np.floor(x * float32(1.44269504089) + float32(0.5))
     r = x - k * float32(0.693359375) + k * float32(2.12194440e-4)
-    p = float32(1.9875691500e-4)
-    p = p * r + float32(1.3981999507e-3)
-    p = p * r + float32(8.3334519073e-3)
-    p = p * r + float32(4.1665795894e-2)
-    p = p * r + float32(1.6666665459e-1)
-    p = p * r + float32(5.0000001201e-1)
-    p = p * r * r + r + float32(1)
+    r2 = r * r
+    p = (float32(5.0000001201e-1) + float32(1.6666665459e-1) * r) + (
+        float32(4.1665795894e-2) + float32(8.3334519073e-3) * r
+    ) * r2
+    p += (float32(1.3981999507e-3) + float32(1.9875691500e-4) * r) * (r2 * r2)
+    p = p * r2 + (r + float32(1))
     scaled = np.int32(np.float32(p).view(np.int32) + (np.int32(k) << int32(23))).view(np.float32)
     return float32(0) if low else scaled
 
 
-@njit(inline="always")
-def _normals(z):
-    """Two normals (Box–Muller): the radius from the upper 23 bits, the angle from bits 20 to 39."""
-    radius = math.sqrt(float32(-2) * log32(_upper(z)))
-    angle = float32(np.int32((z >> uint64(20)) & uint64(0xFFFFF))) + float32(0.5)
-    turn = angle * float32(2.0**-18)  # in quarters of a circle
-    quadrant = np.int32(turn + float32(0.5))
-    r = (turn - float32(quadrant)) * float32(1.57079632679)
+@_SMALL
+def _normals(z, scale):
+    """Two normals times a scale (Box–Muller).
+
+    The radius is made from the upper 23 bits, the angle from bits 20 to 39.
+    """
+    radius = scale * math.sqrt(float32(-2) * log32(_upper(z)))
+    turn = np.int32(np.int32((z >> uint64(20)) & uint64(0xFFFFF)) + int32(1 << 17))
+    quadrant = np.int32(turn >> int32(18))
+    r = _from_one(np.int32((turn & int32(0x3FFFF)) << int32(5))) - float32(1.5 - 2.0**-19)
+    r *= float32(1.57079632679)
     r2 = r * r
-    sine = float32(8.3321608736e-3) - r2 * float32(1.9515295891e-4)
-    sine = r + r * r2 * (float32(-1.6666654611e-1) + r2 * sine)
+    sine = float32(-1.6666654611e-1) + r2 * (
+        float32(8.3321608736e-3) - r2 * float32(1.9515295891e-4)
+    )
+    sine = r + (r * r2) * sine
     cosine = float32(-1.388731625493765e-3) + r2 * float32(2.443315711809948e-5)
-    cosine = float32(4.166664568298827e-2) + r2 * cosine
-    cosine = float32(1) - float32(0.5) * r2 + r2 * r2 * cosine
+    cosine = (float32(1) - float32(0.5) * r2) + (r2 * r2) * (
+        float32(4.166664568298827e-2) + r2 * cosine
+    )
     swap = (quadrant & int32(1)) != 0
     s = cosine if swap else sine
     c = sine if swap else cosine
@@ -138,84 +159,90 @@ def _normals(z):
     return radius * c, radius * s
 
 
-@njit(inline="always")
-def _surely(x, cell, d, c):
-    """Marsaglia & Tsang's candidate d·v³ with v = 1 + cx if it is accepted for sure, or else −1.
+@_SMALL
+def _surely(t, cell, d):
+    """Marsaglia & Tsang's candidate d·v³ with v = 1 + t if it is accepted for sure, or else −1.
 
     The test is v > 0 and log u < h, where, with t = cx, h = 3d(log(1+t) − t + t²/2 − t³/3)
     = −d t⁴ (3/4 − 3t/5 + 3t²/6 − …). For t ≥ −½ the bracket is at most 3/4 − 3t/5 + 0.89t², and
     1 + h ≤ e^h: so u < 1 − d t⁴ (3/4 − 3t/5 + 0.89t²) settles almost every case without a
     logarithm, even if of u no more is known than its first ten bits, the cell [k, k+1)/1024.
     """
-    t = c * x
     v = float32(1) + t
     t2 = t * t
-    bracket = float32(0.75) - float32(0.6) * t + float32(0.89) * t2
-    above = (float32(np.int32(cell & uint64(0x3FF))) + float32(1)) * float32(2.0**-10)
-    sure = (t >= float32(-0.5)) & (above <= float32(1) - d * t2 * t2 * bracket)
-    return d * v * v * v if sure else float32(-1)
+    bracket = (float32(0.75) - float32(0.6) * t) + float32(0.89) * t2
+    above = _from_one(np.int32((cell & uint64(0x3FF)) << uint64(13))) - float32(1 - 2.0**-10)
+    sure = (t >= float32(-0.5)) & (above <= float32(1) - (d * t2) * (t2 * bracket))
+    return (d * v) * (v * v) if sure else float32(-1)
 
 
-@njit(fastmath=_FAST)
+@_INLINED
 def _erlang(key, first, shape, out, lanes):
     half = (lanes + 1) // 2
+    z = _at(key, first)
     for i in range(half):
-        z = _hash(key, first + i)
-        out[i] = _upper(z)
-        out[half + i] = _lower(z)
+        bits = mix(z)
+        z += GOLDEN
+        out[i] = _upper(bits)
+        out[half + i] = _lower(bits)
     for factor in range(1, shape):
-        another = key + uint64(factor) * _ATTEMPT
+        z = _at(key + uint64(factor) * _ATTEMPT, first)
         for i in range(half):
-            z = _hash(another, first + i)
-            out[i] *= _upper(z)
-            out[half + i] *= _lower(z)
+            bits = mix(z)
+            z += GOLDEN
+            out[i] *= _upper(bits)
+            out[half + i] *= _lower(bits)
     for i in range(2 * half):
         out[i] = -log32(out[i])
 
 
-@njit(fastmath=_FAST)
+@_INLINED
 def _marsaglia_tsang(key, first, shape, out, lanes):
-    d = float32(shape - 1 / 3)
-    c = float32(1 / math.sqrt(9 * shape - 3))
+    d = shape - 1 / 3
+    c = 1 / math.sqrt(9 * d)
     half = (lanes + 1) // 2
+    z = _at(key, first)
     for i in range(half):
-        z = _hash(key, first + i)
-        x, y = _normals(z)
-        out[i] = _surely(x, z >> uint64(10), d, c)
-        out[half + i] = _surely(y, z, d, c)
+        bits = mix(z)
+        z += GOLDEN
+        t, s = _normals(bits, float32(c))
+        out[i] = _surely(t, bits >> uint64(10), float32(d))
+        out[half + i] = _surely(s, bits, float32(d))
     for start in range(0, lanes, _SCAN):
-        stop = min(start + _SCAN, lanes)
+        stop = start + _SCAN if start + _SCAN < lanes else lanes
         still_open = 0
         for i in range(start, stop):
             still_open += out[i] < float32(0)
         if still_open:
             for i in range(start, stop):
                 if out[i] < float32(0):
-                    out[i] = _settle(key, first, i, half, shape)
+                    upper = i < half
+                    out[i] = _settle(key, first + (i if upper else i - half), upper, d, c)
 
 
-@njit
-def _settle(key, first, lane, half, shape):
+@_CALLED
+def _settle(key, counter, upper, d, c):
     """Marsaglia & Tsang's own test, in double precision, from the lane's first attempt on."""
-    d = shape - 1 / 3
-    c = 1 / math.sqrt(9 * d)
-    counter = first + (lane if lane < half else lane - half)
-    attempt = uint64(0)
+    z = _at(key, counter)
     while True:
-        z = _hash(key + attempt * _ATTEMPT, counter)
-        rest = _hash(key + (attempt + uint64(1)) * _ATTEMPT, counter)
-        x, y = _normals(z)
-        if lane < half:
-            u = (np.int32((z >> uint64(10)) & uint64(0x3FF)) + _upper(rest)) / 1024
+        bits, rest = mix(z), mix(z + _ATTEMPT)
+        x, y = _normals(bits, float32(1))
+        if upper:
+            u = (np.int32((bits >> uint64(10)) & uint64(0x3FF)) + _upper(rest)) / 1024
         else:
-            x, u = y, (np.int32(z & uint64(0x3FF)) + _lower(rest)) / 1024
+            x, u = y, (np.int32(bits & uint64(0x3FF)) + _lower(rest)) / 1024
         v = 1 + c * x
-        if v > 0 and math.log(u) < 0.5 * x * x + d - d * v**3 + 3 * d * math.log(v):
-            return float32(d * v**3)
-        attempt += uint64(2)
+        v3 = v * v * v
+        x2 = float64(x) * x
+        if v > 0 and (
+            u < 1 - 0.0331 * (x2 * x2)  # their squeeze, which spares most logarithms
+            or _log64(u) < 0.5 * x2 + d - d * v3 + 3 * d * _log64(v)
+        ):
+            return float32(d * v3)
+        z += _ATTEMPT + _ATTEMPT
 
 
-@njit
+@_CALLED
 def gammas(key, first, shape, out, lanes):
     """Fill out[:lanes] with gamma variates of a shape of at least 1.
 
@@ -229,16 +256,18 @@ def gammas(key, first, shape, out, lanes):
         _marsaglia_tsang(key, first, shape, out, lanes)
 
 
-@njit(fastmath=_FAST)
-def log_gammas(key, first, shape, out, lanes):
-    """Fill out[:lanes] with the logarithms of gamma variates of any positive shape."""
-    if shape >= 1:
-        gammas(key, first, shape, out, lanes)
-        for i in range(lanes):
-            out[i] = log32(out[i])
-        return
-    gammas(key, first, shape + 1, out, lanes)
+@_INLINED
+def take_logs(key, first, shape, out, lanes):
+    """Turn variates of a shape, or of shape + 1 where that is below 1, into logarithms of variates.
+
+    `out` comes from `gammas`, with the same key.
+    """
     for i in range(lanes):
+        out[i] = log32(out[i])
+    if shape < 1:
         # attempts are counted in pairs from 0 by `gammas`; the last counter is free
-        u = _upper(_hash(key - _ATTEMPT, first + i))
-        out[i] = log32(out[i]) + log32(u) / float32(shape)
+        z = _at(key - _ATTEMPT, first)
+        inverse = float32(1 / shape)
+        for i in range(lanes):
+            out[i] += log32(_upper(mix(z))) * inverse
+            z += GOLDEN

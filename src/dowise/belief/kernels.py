@@ -1,48 +1,33 @@
-"""The compiled kernels: draws of CPT rows, and the program run over them, lanes innermost.
+"""The compiled kernels: counting records, draws of rows, and the circuit run over them.
 
 Draws are made in blocks of lanes, so that all values of a block stay in the cache and the memory is
 bounded whatever the number of draws. A row's gamma variates are written to their slots and divided
-by their sum, which makes them a Dirichlet draw; then the program runs, operation by operation.
+by their sum, which makes them a Dirichlet draw; then the circuit runs, operation by operation.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import float32, njit
 
-from dowise.belief.gamma import exp32, gammas, log_gammas, stream_key
+from dowise.belief.gamma import exp32, gammas, stream_key, take_logs
+from dowise.compiling import kernel
+from dowise.model.kernels import run_circuit, unrolled
 
-__all__ = ["count_record", "draw_results", "draw_row", "run_program"]
+__all__ = [
+    "count_record", "draw_block", "draw_entries", "draw_results", "draw_row", "workspace",
+]  # fmt: skip
 
-_FAST = {"contract", "reassoc", "arcp", "nsz"}
 # One cache line more than the lanes: room for a scratch lane, and neighbouring slots don't fall on
 # the same line of the cache.
 _PADDING = 16
 
 
-@njit(cache=True, fastmath=_FAST)
-def run_program(values, lanes, outputs, starts, lefts, rights):
-    """Run every operation on `lanes` columns of `values`, whose rows are the slots."""
-    for i in range(len(outputs)):
-        out = values[outputs[i]]
-        start, stop = starts[i], starts[i + 1]
-        a, b = values[lefts[start]], values[rights[start]]
-        if stop - start == 1:
-            for lane in range(lanes):
-                out[lane] = a[lane] * b[lane]
-            continue
-        c, d = values[lefts[start + 1]], values[rights[start + 1]]
-        for lane in range(lanes):
-            out[lane] = a[lane] * b[lane] + c[lane] * d[lane]
-        for k in range(start + 2, stop):
-            a, b = values[lefts[k]], values[rights[k]]
-            for lane in range(lanes):
-                out[lane] += a[lane] * b[lane]
-
-
-@njit(cache=True)
+@kernel()
 def count_record(counts, codes, fixed, starts, strides):
-    """Count every family that was seen whole and whose variable the arm did not set.
+    """Count every factor that was seen whole and whose variable the arm did not set.
 
     codes[v] is the position of v's value, negative where it was not seen; fixed[v] likewise of the
     value that the arm set.
@@ -55,19 +40,29 @@ def count_record(counts, codes, fixed, starts, strides):
                 complete &= codes[u] >= 0
                 entry += codes[u] * strides[v, u]
         if complete:
-            counts[entry] += 1.0
+            counts[entry] += 1
 
 
-@njit(cache=True, fastmath=_FAST)
-def draw_row(key0, key1, entry, first, shapes, values, slot, total, lanes):
+@njit
+def _largest(sizes):
+    most = 0
+    for i in range(len(sizes)):
+        most = max(most, sizes[i])
+    return most
+
+
+@njit(inline="always")
+def draw_row(key, entry, first, shapes, values, slot, total, lanes):
     """A Dirichlet draw for every lane; stream e of the key makes the variates of entry e."""
     size = len(shapes)
-    if shapes.min() < 1:
-        _draw_row_in_logs(key0, key1, entry, first, shapes, values, slot, total, lanes)
-        return
+    below = False
     for k in range(size):
-        out = values[slot + k]
-        gammas(stream_key(key0, key1, entry + k), first, shapes[k], out, lanes)
+        low = shapes[k] < 1
+        below |= low
+        stream = stream_key(key[0], key[1], entry + k)
+        gammas(stream, first, shapes[k] + 1 if low else shapes[k], values[slot + k], lanes)
+    if below:
+        _through_logs(key, entry, first, shapes, values, slot, total, lanes)
     a, b = values[slot], values[slot + 1]
     for lane in range(lanes):
         total[lane] = a[lane] + b[lane]
@@ -83,49 +78,87 @@ def draw_row(key0, key1, entry, first, shapes, values, slot, total, lanes):
             a[lane] *= total[lane]
 
 
-@njit(cache=True, fastmath=_FAST)
-def _draw_row_in_logs(key0, key1, entry, first, shapes, values, slot, total, lanes):
-    """The same where a shape is below 1 and a variate may be too small for a float32."""
+@njit(inline="always")
+def _through_logs(key, entry, first, shapes, values, slot, largest, lanes):
+    """Where a shape is below 1 a variate may be too small: all as multiples of the largest."""
     size = len(shapes)
-    for k in range(size):
-        out = values[slot + k]
-        log_gammas(stream_key(key0, key1, entry + k), first, shapes[k], out, lanes)
     for lane in range(lanes):
-        largest = values[slot, lane]
-        for k in range(1, size):
-            largest = max(largest, values[slot + k, lane])
-        total[lane] = float32(0)
-        for k in range(size):
-            values[slot + k, lane] = exp32(values[slot + k, lane] - largest)
-            total[lane] += values[slot + k, lane]
-        for k in range(size):
-            values[slot + k, lane] /= total[lane]
+        largest[lane] = float32(-np.inf)
+    for k in range(size):
+        a = values[slot + k]
+        take_logs(stream_key(key[0], key[1], entry + k), first, shapes[k], a, lanes)
+        for lane in range(lanes):
+            largest[lane] = a[lane] if a[lane] > largest[lane] else largest[lane]
+    for k in range(size):
+        a = values[slot + k]
+        for lane in range(lanes):
+            a[lane] = exp32(a[lane] - largest[lane])
 
 
-@njit(cache=True, fastmath=_FAST)
-def draw_results(
-    key0, key1, counts, row_entries, row_slots, row_sizes,
-    outputs, starts, lefts, rights, results, block, slots, out,
-):  # fmt: skip
+class Workspace(NamedTuple):
+    """What a block of lanes is drawn in; see `workspace`."""
+
+    values: Any
+    """The slots of the circuit, one a row."""
+    total: Any
+    shapes: Any
+
+
+@njit(inline="always")
+def workspace(circuit, block):
+    """Room for `block` lanes of a circuit, its constants in their places."""
+    width = block + _PADDING
+    values = np.empty((circuit.slots, width), dtype=np.float32)
+    for i in range(len(circuit.constants)):
+        for lane in range(width):
+            values[i, lane] = float32(circuit.constants[i])
+    total = np.empty(width, dtype=np.float32)
+    return Workspace(values, total, np.empty(_largest(circuit.block_sizes)))
+
+
+@kernel()
+def draw_block(key, prior, counts, rows, circuit, first, lanes, work):
+    """Draw the rows for these lanes, the first of which has this number, and run the circuit."""
+    for r in range(len(rows)):
+        entry, size = rows[r], circuit.block_sizes[r]
+        for k in range(size):
+            work.shapes[k] = prior[entry + k] + counts[entry + k]
+        shapes, slot = work.shapes[:size], circuit.block_slots[r]
+        draw_row(key, entry, first, shapes, work.values, slot, work.total, lanes)
+    run_circuit(work.values, lanes, circuit.operations, work.total)
+
+
+@kernel()
+def draw_results(key, prior, counts, rows, tape, block, out):
     """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c) for draws from the posterior.
 
-    `row_entries` are the flat entries where the rows of this context start; `block` is the number
-    of lanes that are drawn together.
+    `rows` are the flat entries where the rows of this context start; `tape` has the circuit;
+    `block` is the number of lanes that are drawn together.
     """
+    circuit = unrolled(tape)
+    work = workspace(circuit, block)
     draws = out.shape[2]
-    width = block + _PADDING
-    values = np.empty((slots, width), dtype=np.float32)
-    total = np.empty(width, dtype=np.float32)
-    values[0, :] = float32(1)
     for first in range(0, draws, block):
         lanes = min(block, draws - first)
-        for r in range(len(row_entries)):
-            entry, size = row_entries[r], row_sizes[r]
-            shapes = counts[entry : entry + size]
-            draw_row(key0, key1, entry, first, shapes, values, row_slots[r], total, lanes)
-        run_program(values, lanes, outputs, starts, lefts, rights)
+        draw_block(key, prior, counts, rows, circuit, first, lanes, work)
         for arm in range(out.shape[0]):
             for y in range(out.shape[1]):
-                row = values[results[arm, y]]
+                row = work.values[circuit.results[arm, y]]
                 for lane in range(lanes):  # rounding may have carried a sum beyond 1
                     out[arm, y, first + lane] = min(row[lane], float32(1))
+
+
+@kernel()
+def draw_entries(key, shapes, starts, sizes, block, out):
+    """Fill out[entry, draw] with draws of these rows, the same that `draw_results` draws."""
+    draws = out.shape[1]
+    total = np.empty(block + _PADDING, dtype=np.float32)
+    values = np.empty((_largest(sizes), block + _PADDING), dtype=np.float32)
+    for first in range(0, draws, block):
+        lanes = min(block, draws - first)
+        for r in range(len(starts)):
+            entry, size = starts[r], sizes[r]
+            draw_row(key, entry, first, shapes[entry : entry + size], values, 0, total, lanes)
+            for k in range(size):
+                for lane in range(lanes):
+                    out[entry + k, first + lane] = values[k, lane]

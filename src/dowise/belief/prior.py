@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief.tables import Tables
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
-from dowise.graph.formats.files import read_file
+from dowise.files import read_file
+from dowise.model import Factors
 
 __all__ = ["Prior", "prior_counts"]
 
@@ -22,7 +22,7 @@ SMALLEST, LARGEST = 1e-6, 1e9
 Prior = float | Mapping[str, Any] | str | Path
 
 
-def prior_counts(tables: Tables, prior: Prior) -> NDArray[np.float64]:
+def prior_counts(factors: Factors, prior: Prior) -> NDArray[np.float64]:
     """The flat array of Dirichlet parameters α.
 
     A mapping gives for a variable a number (every entry of its CPT) or an array that fits its CPT:
@@ -30,29 +30,29 @@ def prior_counts(tables: Tables, prior: Prior) -> NDArray[np.float64]:
     parents. Variables that it does not name get 1. A path is a TOML file with such a mapping.
     """
     if isinstance(prior, str | Path):
-        return read_file(prior, lambda text: prior_counts(tables, _parse(text)))
+        return read_file(prior, lambda text: prior_counts(factors, _parse(text)))
     if not isinstance(prior, Mapping):
         alpha = _checked(prior, f"prior={prior!r}")
         if alpha.ndim:
             raise DowiseError(
                 f"prior={prior!r}: give one number, or a mapping from variable to counts"
             )
-        return np.full(tables.entries, float(alpha))
-    flat = np.ones(tables.entries)
+        return np.full(factors.entries, float(alpha))
+    flat = np.ones(factors.entries)
     for name, given in prior.items():
-        if name not in tables.number:
+        if name not in factors.positions:
             raise DowiseError(
                 f"the prior names {name!r}, which is no variable"
-                f"{suggestion(str(name), tables.variables)}"
+                f"{suggestion(str(name), factors.variables)}"
             )
-        shape = tables.shapes[tables.number[name]]
+        shape = factors.shapes[factors.positions[name]]
         counts = _checked(given, f"the prior of {name}")
         try:
-            tables.view(flat, name)[...] = counts
+            factors.view(flat, name)[...] = counts
         except ValueError:
             raise DowiseError(
                 f"the prior of {name} does not fit its CPT: give a number, {shape[-1]} numbers, or "
-                f"an array of shape {shape} (axes {_axes(tables, name)})"
+                f"an array of shape {shape} (axes {_axes(factors, name)})"
             ) from None
     return flat
 
@@ -79,5 +79,5 @@ def _checked(given: Any, what: str) -> NDArray[np.float64]:
     return counts.astype(np.float64)
 
 
-def _axes(tables: Tables, name: str) -> str:
-    return ", ".join(tables.variables[v] for v in tables.families[tables.number[name]])
+def _axes(factors: Factors, name: str) -> str:
+    return ", ".join(factors.variables[v] for v in factors.families[factors.positions[name]])

@@ -2,16 +2,23 @@
 
     {
       "format": "dowise-belief",
-      "version": 1,
-      "counts": {
-        "X": {"axes": ["Z", "X"], "labels": [["0", "1"], ["0", "1"]], "counts": [[3.0, 1.0], …]},
+      "version": 2,
+      "factors": {
+        "X": {
+          "axes": ["Z", "X"],
+          "labels": [["0", "1"], ["0", "1"]],
+          "prior": [[1.0, 1.0], …],
+          "counts": [[2, 0], …]
+        },
         …
       }
     }
 
-For each variable the Dirichlet parameters of its CPT (prior plus observed), as a nested list with
-the axes and labels named, so that the file can be read without the problem. Numbers read back to
-the last bit. A reader refuses a version that it does not know, and counts that do not fit.
+For each variable the prior's Dirichlet parameters of its CPT and how often each entry was seen, as
+nested lists with the axes and labels named, so that the file can be read without the problem.
+Numbers read back to the last bit. A reader refuses a version that it does not know, and counts that
+do not fit. Version 1 had one table "counts" for both, their sum, under "counts" in place of
+"factors": it is read as a prior, so that what it had learned can't be retracted.
 """
 
 from __future__ import annotations
@@ -26,30 +33,20 @@ from dowise.errors import DowiseError, InputSyntaxError
 from dowise.problem import Problem
 
 if TYPE_CHECKING:
-    from dowise.belief.belief import Belief
+    from dowise.belief.dirichlet import Dirichlet
 
-__all__ = ["from_json", "to_json"]
+__all__ = ["as_page", "as_text", "dirichlet_page", "read_dirichlet"]
 
-_FORMAT, _VERSION = "dowise-belief", 1
+_FORMAT, _VERSION = "dowise-belief", 2
 
 
-def to_json(belief: Belief) -> str:
+def as_text(page: dict[str, Any]) -> str:
     """The text of the file."""
-    tables = belief.tables
-    counts = {
-        name: {
-            **_shape_of(belief.problem, name),
-            "counts": tables.view(belief.counts, name).tolist(),
-        }
-        for name in tables.variables
-    }
-    return json.dumps({"format": _FORMAT, "version": _VERSION, "counts": counts}, indent=1) + "\n"
+    return json.dumps(page, indent=1) + "\n"
 
 
-def from_json(text: str, problem: Problem) -> Belief:
-    """The belief of a file's text, which must be about the same variables with the same values."""
-    from dowise.belief.belief import Belief
-
+def as_page(text: str) -> dict[str, Any]:
+    """The page of a file's text, whatever is on it."""
     try:
         page = json.loads(text)
     except json.JSONDecodeError as error:
@@ -58,19 +55,40 @@ def from_json(text: str, problem: Problem) -> Belief:
         raise InputSyntaxError("not valid JSON: nested too deeply") from None
     if not isinstance(page, dict) or page.get("format") != _FORMAT:
         raise DowiseError("this is no belief: save one with belief.save(path)")
+    return page
+
+
+def dirichlet_page(posterior: Dirichlet) -> dict[str, Any]:
+    """The page of a Dirichlet posterior."""
+    factors = posterior.model.factors
+    tables = {
+        name: {
+            **_shape_of(posterior.problem, name),
+            "prior": factors.view(posterior.prior, name).tolist(),
+            "counts": factors.view(posterior.counts, name).tolist(),
+        }
+        for name in factors.variables
+    }
+    return {"format": _FORMAT, "version": _VERSION, "factors": tables}
+
+
+def read_dirichlet(page: dict[str, Any], problem: Problem) -> Dirichlet:
+    """The posterior of a page, which must be about the same variables with the same values."""
+    from dowise.belief.dirichlet import Dirichlet
+
     version = page.get("version")
-    if type(version) is not int or version != _VERSION:
+    if type(version) is not int or version not in (1, _VERSION):
         raise DowiseError(
-            f"this belief has format version {version!r}, and this dowise reads "
-            f"version {_VERSION}: update dowise, or save the belief anew"
+            f"this belief has format version {version!r}, and this dowise reads versions 1 and "
+            f"{_VERSION}: update dowise, or save the belief anew"
         )
-    stored = page.get("counts")
+    stored = page.get("counts" if version == 1 else "factors")
     if not isinstance(stored, dict) or not all(isinstance(x, dict) for x in stored.values()):
         raise DowiseError("the belief is damaged: it has no counts for each variable")
     for name in sorted({*stored} ^ {*problem.graph}):
         where = "the belief" if name in stored else "the problem"
         raise DowiseError(f"{name} is in {where} only: the belief is about another problem")
-    belief = Belief(problem)
+    prior = {}
     for name in problem.graph:
         for key, expected in _shape_of(problem, name).items():
             if stored[name].get(key) != expected:
@@ -78,25 +96,35 @@ def from_json(text: str, problem: Problem) -> Belief:
                     f"the belief is about another problem: the CPT of {name} has the {key} "
                     f"{stored[name].get(key)} there and {expected} here"
                 )
-        counts = _checked_counts(stored[name].get("counts"), name)
-        table = belief.tables.view(belief.counts, name)
-        if counts.shape != table.shape:
-            raise DowiseError(
-                f"the belief is damaged: the counts of {name} have the shape {counts.shape}, "
-                f"not {table.shape}"
-            )
-        table[...] = counts
-    return belief
+        prior[name] = _table(problem, stored[name].get("counts" if version == 1 else "prior"), name)
+        if not (prior[name] > 0).all():
+            raise DowiseError(f"the belief is damaged: the prior of {name} must be above 0")
+    posterior = Dirichlet(problem, prior)
+    if version == _VERSION:
+        for name in problem.graph:
+            counts = _table(problem, stored[name].get("counts"), name)
+            if counts.dtype.kind not in "iu" or not (counts >= 0).all():
+                raise DowiseError(
+                    f"the belief is damaged: the counts of {name} must be whole numbers from 0 on"
+                )
+            posterior.model.factors.view(posterior.counts, name)[...] = counts
+    return posterior
 
 
-def _checked_counts(given: Any, name: str) -> NDArray[np.float64]:
+def _table(problem: Problem, given: Any, name: str) -> NDArray[Any]:
+    """Numbers in the shape of a CPT."""
     try:
-        counts = np.asarray(given)
+        table = np.asarray(given)
     except ValueError:  # rows of different lengths
-        counts = np.asarray(None)
-    if counts.dtype.kind not in "iuf" or not (np.isfinite(counts) & (counts > 0)).all():
+        table = np.asarray(None)
+    if table.dtype.kind not in "iuf" or not np.isfinite(table).all():
         raise DowiseError(f"the belief is damaged: the counts of {name} must be numbers above 0")
-    return counts.astype(np.float64)
+    shape = tuple(len(labels) for labels in _shape_of(problem, name)["labels"])
+    if table.shape != shape:
+        raise DowiseError(
+            f"the belief is damaged: the counts of {name} have the shape {table.shape}, not {shape}"
+        )
+    return table
 
 
 def _shape_of(problem: Problem, name: str) -> dict[str, list[Any]]:

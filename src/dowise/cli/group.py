@@ -75,9 +75,21 @@ json_option = click.option(
 )
 
 
-def command(epilog: str) -> Callable[[Callable[..., None]], click.Command]:
-    """Makes a function a command with examples in its help."""
-    return main.command(epilog="\b\nExamples:\n" + epilog)
+class _WithPolicies(click.Command):
+    """Its help lists the policies, which are looked up when somebody asks."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        from dowise.policies.registry import policy_info, policy_names
+
+        super().format_options(context, formatter)
+        with formatter.section("Policies"):
+            formatter.write_dl([(name, policy_info(name).help) for name in policy_names()])
+
+
+def command(epilog: str, policies: bool = False) -> Callable[[Callable[..., None]], click.Command]:
+    """Makes a function a command with examples, and perhaps the policies, in its help."""
+    kind = _WithPolicies if policies else click.Command
+    return main.command(cls=kind, epilog="\b\nExamples:\n" + epilog)
 
 
 def load(source: str) -> Problem:

@@ -23,17 +23,20 @@ _workers = click.option(
 )  # fmt: skip
 
 
-@command("""\
+@command(
+    """\
   dowise simulate task1 --policies ids,ts,ucb --horizon 500 --trials 100
   dowise simulate task1 task3 --policies ids,ts --trials 500 --out races/first
   dowise simulate alarm --world bif --policies ids,ts
-  dowise simulate chordal-15-0.1 --policies ts,z2-ts --cluster tcp://10.0.0.5:8786""")
+  dowise simulate chordal-15-0.1 --policies ts,z2-ts --cluster tcp://10.0.0.5:8786""",
+    policies=True,
+)
 @click.argument("problems", nargs=-1, required=True, metavar="PROBLEM...")
 @click.option(
     "--policies",
     required=True,
     metavar="NAME,NAME",
-    help="Which race: ids, ts, z2-ts, z2-kl-ucb, bernoulli-ts, kl-ucb, ucb, random, bayes-optimal.",
+    help="Which race; all are listed below.",
 )
 @click.option(
     "--world", type=click.Choice(["random", "bif"]), default="random", show_default=True,

@@ -21,11 +21,11 @@ from numbers import Real
 
 import numpy as np
 
-from dowise.belief.randomness import Random, generator
 from dowise.checks import whole_number
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
+from dowise.randomness import Random, generator
 
 __all__ = ["RandomProblem", "check_shape", "random_chordal_graph", "random_problem"]
 

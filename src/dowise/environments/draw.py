@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
+from dowise.environments.arc_reversal import reversal_of
 from dowise.environments.cpts import random_cpts
 from dowise.environments.environment import Environment
-from dowise.environments.layout import layout_of
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 
@@ -17,13 +19,16 @@ def draw_world(problem: Problem, rng: np.random.Generator, hidden_values: int = 
     """A world with rows from Dirichlet(1); hidden causes have `hidden_values` values each."""
     graph = _with_hidden_causes(problem.graph)
     hidden = {name: hidden_values for name in graph if name not in problem.graph}
-    layout_of(problem, graph, hidden)  # refuses what is too large before it is drawn
+    reversal_of(problem, graph, hidden)  # refuses what is too large before it is drawn
     sizes = {name: len(labels) for name, labels in problem.domains.items()} | hidden
     return Environment(problem, random_cpts(graph, sizes, rng), graph)
 
 
+@lru_cache(maxsize=32)
 def _with_hidden_causes(graph: CausalGraph) -> CausalGraph:
     """The DAG in which each bidirected edge is a hidden variable with two children."""
+    if not graph.bidirected_edges:
+        return graph
     edges = list(graph.directed_edges)
     for one, other in graph.bidirected_edges:
         cause = f"U({one},{other})"

@@ -18,21 +18,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dowise.belief.randomness import Random, generator
-from dowise.belief.rewards import Context
+from dowise.compiling import kernels_of
+from dowise.environments.arc_reversal import flat_entries, reversal_of
 from dowise.environments.cpts import check_graph, checked_cpts
-from dowise.environments.layout import Stage, layout_of
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
+from dowise.model import Codes
+from dowise.model.sampling import Mechanism
 from dowise.problem import Intervention, Problem
-from dowise.problem.problem import ArmLike
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random, generator
 
 __all__ = ["Environment", "OptimalMap"]
+
+_kernels = kernels_of("dowise.model.kernels")
 
 _MAX_CONTEXTS = 4096  # whose turned CPTs are kept
 
@@ -65,17 +68,15 @@ class Environment:
         """The variables that no outcome shows, sorted by name."""
         tables = checked_cpts(problem, self.graph, cpts)
         sizes = {name: tables[name].shape[-1] for name in self.hidden}
-        self._layout = layout_of(problem, self.graph, sizes)
-        self._rewards = self._layout.rewards
-        self._flat = self._layout.turned.flat(self._layout.unturned(tables))
-        whole = self._layout.whole
-        self._whole = whole.flat(tables) if self._layout.causes else self._flat
-        self._cpts = {name: whole.tables.view(self._whole, name) for name in self.graph}
-        number = self._rewards.tables.number
-        self._context = [number[name] for name in problem.context]
+        self._reversal = reversal = reversal_of(problem, self.graph, sizes)
+        self._flat = flat_entries(reversal.model.factors, reversal.unturned(tables))
+        self._whole = flat_entries(reversal.whole, tables) if reversal.causes else self._flat
+        self._cpts = {name: reversal.whole.view(self._whole, name) for name in self.graph}
+        self._turned = reversal.turned._replace(entries=self._flat[None])
+        self._forwards = reversal.forwards._replace(entries=self._whole[None])
         self._domains = tuple(problem.domains.items())
-        self._given: dict[tuple[int, ...], NDArray[np.float64] | None] = {}
-        self._means: dict[tuple[int, ...], NDArray[np.float64]] = {}
+        self._given: dict[Codes, NDArray[np.float64] | None] = {}
+        self._means: dict[Codes, NDArray[np.float64]] = {}
 
     @classmethod
     def from_bif(
@@ -106,26 +107,20 @@ class Environment:
 
     def draw_context(self, rng: Random) -> dict[str, str]:
         """What is seen before the choice; empty where the problem has no context."""
-        nothing = Intervention()
-        drawn = self._sample(self._layout.whole, self._whole, nothing, (), generator(rng))
-        return {name: drawn[name] for name in self.problem.context}
+        uniforms = generator(rng).random((1, len(self.graph)))
+        (codes,) = self._contexts(uniforms)
+        return self.problem.context_labels(codes.tolist())
 
     def draw_contexts(self, rounds: int, rng: Random) -> NDArray[np.int64]:
         """The contexts that so many calls of `draw_context` show, as positions of labels.
 
         An array (rounds, context variables).
         """
-        from dowise.environments.kernels import sample_contexts
+        return self._contexts(generator(rng).random((rounds, len(self.graph))))
 
-        stage = self._layout.whole
-        tables = stage.tables
-        contexts = np.empty((rounds, len(self.problem.context)), dtype=np.int64)
-        uniforms = generator(rng).random((rounds, len(tables.variables)))
-        places = np.array([tables.number[name] for name in self.problem.context], dtype=np.int64)
-        sample_contexts(
-            self._whole, stage.order, tables.starts, tables.strides, tables.sizes, uniforms,
-            places, contexts,
-        )  # fmt: skip
+    def _contexts(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        contexts = np.empty((len(uniforms), len(self.problem.context)), dtype=np.int64)
+        _kernels.sample_contexts(self._forwards, uniforms, contexts)
         return contexts
 
     def play(self, arm: ArmLike, context: Context, rng: Random) -> dict[str, str]:
@@ -136,8 +131,12 @@ class Environment:
         """
         played = self.problem.intervention(arm)
         codes = self.problem.context_codes(context)
-        flat = self._flat_given(codes)
-        return self._sample(self._layout.turned, flat, played, codes, generator(rng))
+        drawn = self._reversal.model.problem.fixed(played).copy()
+        drawn[self._turned.context] = codes
+        uniforms = generator(rng).random(len(drawn))
+        _kernels.sample_record(self._flat_given(codes), drawn, self._turned, uniforms)
+        labels = zip(self._domains, drawn[self._turned.observed].tolist(), strict=True)
+        return {name: domain[code] for (name, domain), code in labels}
 
     def means(self, context: Context = None) -> NDArray[np.float64]:
         """μ(a, c) = E[Y | do(a), C = c]: the true mean of every arm, exact, in the user's units."""
@@ -145,8 +144,8 @@ class Environment:
         if codes not in self._means:
             if len(self._means) == _MAX_CONTEXTS:
                 self._means.clear()
-            flat = self._flat_given(codes)
-            self._means[codes] = self._rewards.distributions(flat, context) @ self._rewards.worth
+            shares = self._reversal.model.distributions(self._flat_given(codes), codes)
+            self._means[codes] = shares @ self.problem.payoff.values
         return self._means[codes].copy()
 
     def best_arm(self, context: Context = None) -> Intervention:
@@ -165,20 +164,11 @@ class Environment:
     def __repr__(self) -> str:
         return f"<Environment of {self.problem!r}>"
 
-    def arrays(self, contexts: Iterable[tuple[int, ...]]) -> WorldArrays:
+    def mechanism(self, contexts: Iterable[Codes]) -> Mechanism:
         """What compiled loops need to play in these contexts."""
-        stage = self._layout.turned
-        rows = [self._flat_given(codes) for codes in contexts] if self._layout.causes else []
-        return WorldArrays(
-            cpts=np.array(rows or [self._flat]),
-            order=stage.order,
-            starts=stage.tables.starts,
-            strides=stage.tables.strides,
-            sizes=stage.tables.sizes,
-            places=np.array(self._context, dtype=np.int64),
-            fixed=np.array([stage.tables.fixed(arm) for arm in self.problem.arms]),
-            observed=self._layout.observed,
-        )
+        if not self._reversal.causes:
+            return self._turned
+        return self._turned._replace(entries=np.array([self._flat_given(c) for c in contexts]))
 
     def can_occur(self, context: Context) -> bool:
         """Whether rewards in this context are defined.
@@ -188,74 +178,32 @@ class Environment:
         """
         return self._posterior(self.problem.context_codes(context)) is not None
 
-    def _posterior(self, codes: tuple[int, ...]) -> NDArray[np.float64] | None:
+    def _posterior(self, codes: Codes) -> NDArray[np.float64] | None:
         """The CPTs of the turned DAG under this context, flat; None where it can't occur."""
-        if not self._layout.causes:
+        if not self._reversal.causes:
             return self._flat
         if codes not in self._given:
             if len(self._given) == _MAX_CONTEXTS:
                 self._given.clear()
-            turned = self._layout.turn(self._cpts, codes)
+            turned = self._reversal.turn(self._whole, codes)
             flat = None
             if turned is not None:
                 flat = self._flat.copy()
                 for name, table in turned.items():
-                    self._rewards.tables.view(flat, name)[...] = table
+                    self._reversal.model.factors.view(flat, name)[...] = table
             self._given[codes] = flat
         return self._given[codes]
 
-    def _flat_given(self, codes: tuple[int, ...]) -> NDArray[np.float64]:
+    def _flat_given(self, codes: Codes) -> NDArray[np.float64]:
         flat = self._posterior(codes)
         if flat is None:
-            names = self.problem.context
-            labels = (self.problem.domains[v][i] for v, i in zip(names, codes, strict=True))
-            shown = ", ".join(f"{v}={label}" for v, label in zip(names, labels, strict=True))
+            labels = self.problem.context_labels(codes)
+            shown = ", ".join(f"{v}={label}" for v, label in labels.items())
             raise DowiseError(
                 f"the context {shown} has probability 0 in this world, so what would follow is "
                 "not defined: take contexts from draw_context"
             )
         return flat
-
-    def _sample(
-        self,
-        stage: Stage,
-        flat: NDArray[np.float64],
-        arm: Intervention,
-        known: tuple[int, ...],
-        source: np.random.Generator,
-    ) -> dict[str, str]:
-        """One draw of the observed variables, causes before effects; the known ones stay."""
-        from dowise.environments.kernels import sample_record
-
-        tables = stage.tables
-        codes = tables.fixed(arm).copy()
-        if known:
-            codes[self._context] = known
-        uniforms = source.random(len(codes))
-        sample_record(
-            flat, codes, stage.order, tables.starts, tables.strides, tables.sizes, uniforms
-        )
-        if self.hidden:
-            codes = codes[self._layout.observed]
-        labels = zip(self._domains, codes.tolist(), strict=True)
-        return {name: domain[code] for (name, domain), code in labels}
-
-
-class WorldArrays(NamedTuple):
-    """A world as its compiled loops see it; see `dowise.environments.kernels`."""
-
-    cpts: NDArray[np.float64]
-    """Flat CPTs: one row for each context, or one for all where hidden causes do not matter."""
-    order: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    strides: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    places: NDArray[np.int64]
-    """Where the context variables stand among all."""
-    fixed: NDArray[np.int64]
-    """For each arm the codes that it sets, negative where it sets nothing."""
-    observed: NDArray[np.int64]
-    """Where the observed variables stand among all."""
 
 
 class OptimalMap(Mapping[tuple[str, ...], Intervention]):

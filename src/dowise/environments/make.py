@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dowise.belief.randomness import Random, generator
 from dowise.checks import whole_number
 from dowise.environments.environment import Environment
 from dowise.environments.sources import random_worlds
 from dowise.errors import DowiseError
 from dowise.problem import Problem
+from dowise.randomness import Random, generator
 
 __all__ = ["make_environment"]
 

@@ -21,17 +21,17 @@ from dowise.problem.problem import ArmLike
 
 __all__ = ["network_world", "read_world"]
 
-Names = str | Iterable[str]
+OneOrMore = str | Iterable[str]
 WorldParts = tuple[Problem, dict[str, NDArray[np.float64]], CausalGraph]
 
 
 def read_world(
     path: str | Path,
     reward: str | None,
-    context: Names | None,
-    non_manipulable: Names | None,
+    context: OneOrMore | None,
+    non_manipulable: OneOrMore | None,
     reward_values: Mapping[str, float] | None,
-    hidden: Names,
+    hidden: OneOrMore,
     arms: str | Iterable[ArmLike],
 ) -> WorldParts:
     """The problem, CPTs and graph that `Environment.from_bif` makes a world of."""

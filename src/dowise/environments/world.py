@@ -7,10 +7,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief.randomness import Random
-from dowise.belief.rewards import Context
 from dowise.problem import Intervention, Problem
-from dowise.problem.problem import ArmLike
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random
 
 __all__ = ["World", "lack_of"]
 

@@ -9,7 +9,7 @@ from dowise.information.bounds import (
     theorem_2,
 )
 from dowise.information.divergence import minimise_kl, project_to_box
-from dowise.information.estimates import Estimate, estimate, estimate_from_draws
+from dowise.information.estimates import Estimate, estimate, estimate_from_draws, estimate_of
 from dowise.information.intervals import Interval, Radii, delta_interval, gain_interval, radii
 from dowise.information.ratio import IDSAction, information_ratio, minimise_ratio
 
@@ -23,6 +23,7 @@ __all__ = [
     "delta_interval",
     "estimate",
     "estimate_from_draws",
+    "estimate_of",
     "gain_interval",
     "gamma_bracket",
     "information_ratio",

@@ -54,15 +54,15 @@ def theorem_2(arms: int, entropy: float, horizon: int, gammas: Iterable[float]) 
     return total if isinf(total) else sqrt(max(entropy, 0.0) * (horizon * arms / 2 + 2 * total))
 
 
-def gamma_bracket(delta: Interval, gain: Interval) -> tuple[float, float]:
+def gamma_bracket(regret: Interval, gain: Interval) -> tuple[float, float]:
     """Numbers between which γ_t of Theorem 2 lies; (∞, ∞) where it is infinite."""
-    highest = information_ratio(delta.high, gain.low)
+    highest = information_ratio(regret.high, gain.low)
     if np.isinf(highest).any():
         return np.inf, np.inf
-    lowest = information_ratio(delta.low, gain.high)
-    action = minimise_ratio(delta.low, gain.high)
+    lowest = information_ratio(regret.low, gain.high)
+    action = minimise_ratio(regret.low, gain.high)
     pi = action.distribution(len(highest))
-    smallest = float(information_ratio(pi @ delta.low, pi @ gain.high))
+    smallest = float(information_ratio(pi @ regret.low, pi @ gain.high))
     return float((highest - lowest).max()), float(highest.max() - smallest)
 
 

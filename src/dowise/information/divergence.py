@@ -17,10 +17,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dowise.compiling import kernels_of
 from dowise.errors import DowiseError
-from dowise.information.compiled import kernels
 
 __all__ = ["minimise_kl", "project_to_box"]
+
+_kernels = kernels_of("dowise.information.boxes")
 
 _ROUNDING = 1e-12
 
@@ -38,7 +40,7 @@ def minimise_kl(p_low: ArrayLike, p_high: ArrayLike, q_low: ArrayLike, q_high: A
         raise DowiseError("the four bounds must be arrays of one shape with at least one entry")
     if pl.ndim != 1:
         pl, pu, ql, qu = pl.ravel(), pu.ravel(), ql.ravel(), qu.ravel()
-    value: float = kernels().box_divergence(pl, pu, ql, qu)
+    value: float = _kernels.box_divergence(pl, pu, ql, qu)
     if value >= 0:
         return value
     _checked_box("P", pl, pu)

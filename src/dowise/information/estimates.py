@@ -9,7 +9,8 @@ Given draws θ₁ … θ_N, let a*ᵢ be the best arm under θᵢ. Then
     g(a)     = KL( p_a(a*, y) ‖ p*(a*) p_a(y) ),
 
 the mutual information, in nats, between which arm is best and the reward that arm a would bring.
-Sums are in double precision. Ties go to the first arm.
+Sums are in double precision. Ties go to the first arm. The joint is kept for arms a* that win some
+draw, so time and memory grow with arms × winning arms.
 
 >>> import numpy as np
 >>> two = estimate(np.array([[0.9, 0.1], [0.5, 0.5]]))    # arm 0 is best in the first draw
@@ -24,25 +25,35 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dowise.compiling import kernels_of
 from dowise.errors import DowiseError
-from dowise.information.compiled import kernels
+from dowise.model.draws import Draws
+from dowise.problem import Payoff
 
-__all__ = ["Estimate", "estimate", "estimate_from_draws"]
+__all__ = ["Estimate", "estimate", "estimate_from_draws", "estimate_of"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_kernels = kernels_of("dowise.information.summary")
 
 _SLACK = 1e-5  # what single precision may add to a probability
+_MOST_BYTES = 4 * 2**30  # of the joint
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """What N draws say, arrays over arms.
 
-    `joint[a, b, y]` is p_a(a* = b, Y_a = y); `best` is p*; `means` are the mean rewards in [0, 1];
-    `gain` is never negative, and exactly 0 where all draws agree on the best arm.
+    `winners` has the best arm of every draw, and `winning` the arms that are best in some draw, in
+    rising order. `joint[a, k, y]` is p_a(a* = winning[k], Y_a = y); `best` is p*, of all arms;
+    `means` are the mean rewards in [0, 1]; `delta` is Δ; `gain` is never negative, and exactly 0
+    where all draws agree on the best arm.
     """
 
     samples: int
+    winners: Integers
+    winning: Integers
     joint: Floats
     best: Floats
     means: Floats
@@ -81,26 +92,65 @@ def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
     drawn = drawn.clip(0, 1)
     if values is None:
         return estimate_from_draws(drawn[:, None, :], np.array([0.0, 1.0]))
-    worth = _checked_values(values, drawn.shape[1])
+    scaled = _checked_values(values, drawn.shape[1])
     if not np.abs(drawn.sum(axis=1) - 1).max() <= 1e-4:
         raise DowiseError("the probabilities of the values must sum to 1 for each arm and draw")
-    return estimate_from_draws(drawn[:, 1:], worth)
+    return estimate_from_draws(drawn[:, 1:], scaled)
 
 
-def estimate_from_draws(drawn: NDArray[np.floating], worth: Floats) -> Estimate:
+def estimate_from_draws(
+    drawn: NDArray[np.floating],
+    scaled: Floats,
+    winners: Integers | None = None,
+    peak: float | None = None,
+) -> Estimate:
     """The same from what a belief draws: drawn[arm, y − 1, draw], all values but the first.
 
-    Nothing is checked. `worth` has a number from 0 to 1 for every value, the first included.
+    `scaled` has what every value is worth, from 0 to 1, the first included. `winners`, the best arm
+    of every draw, and `peak`, the sum of their rewards, are found where they are not given. Nothing
+    is checked but that there is room.
     """
     arms, others, samples = drawn.shape
-    joint = np.zeros((arms, arms, others + 1))
-    best, means, delta, gain = np.empty((4, arms))
-    kernels().summarise(np.ascontiguousarray(drawn), worth, joint, best, means, delta, gain)
-    return Estimate(samples, joint, best, means, delta, gain)
+    drawn = np.ascontiguousarray(drawn)
+    best, winning = np.empty(arms), np.empty(arms, np.int64)
+    if winners is None:
+        winners = np.empty(samples, np.int64)
+        peak, count = _kernels.find_and_count(drawn, scaled, winners, best, winning)
+    else:
+        count = _kernels.count_winners(winners, best, winning)
+        peak = _peak(drawn, scaled, winners) if peak is None else peak
+    winning = winning[:count]
+    if 8 * arms * count * (others + 1) > _MOST_BYTES:
+        raise _no_room(arms, count, others + 1, samples)
+    joint = np.empty((arms, count, others + 1))
+    means, regret, gain = np.empty(arms), np.empty(arms), np.empty(arms)
+    _kernels.summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret, gain)
+    return Estimate(samples, winners, winning, joint, best, means, regret, gain)
+
+
+def estimate_of(draws: Draws, payoff: Payoff) -> Estimate:
+    """The same from the draws of a belief."""
+    if draws.whole is None:
+        return estimate_from_draws(draws.others, payoff.scaled)
+    return estimate_from_draws(draws.others, payoff.scaled, *draws.winners(payoff))
+
+
+def _peak(drawn: NDArray[np.floating], scaled: Floats, winners: Integers) -> float:
+    """The sum of the winners' rewards."""
+    chances = drawn[winners, :, np.arange(len(winners))]
+    return float(scaled[0] * len(winners) + (chances @ (scaled[1:] - scaled[0])).sum())
+
+
+def _no_room(arms: int, winning: int, values: int, samples: int) -> DowiseError:
+    return DowiseError(
+        f"{winning:,} of {arms:,} arms are best in some of {samples:,} draws: to see what each arm "
+        f"tells about each of them takes {8 * arms * winning * values / 1e9:,.1f} GB, more than "
+        f"the limit of {_MOST_BYTES / 1e9:,.1f}; draw fewer samples, or leave out arms"
+    )
 
 
 def _checked_values(values: ArrayLike, count: int) -> Floats:
-    worth = np.asarray(values, dtype=np.float64)
-    if worth.shape != (count,) or not ((worth >= 0) & (worth <= 1)).all():
+    scaled = np.asarray(values, dtype=np.float64)
+    if scaled.shape != (count,) or not ((scaled >= 0) & (scaled <= 1)).all():
         raise DowiseError(f"values={values!r}: give {count} numbers between 0 and 1")
-    return worth
+    return scaled

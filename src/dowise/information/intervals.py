@@ -20,15 +20,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise.compiling import kernels_of
 from dowise.errors import DowiseError
-from dowise.information.compiled import kernels
 from dowise.information.estimates import Estimate
+from dowise.information.ratio import FEW
 
 __all__ = ["Interval", "Radii", "delta_interval", "gain_interval", "radii"]
+
+_kernels = kernels_of("dowise.information.boxes")
 
 Floats = NDArray[np.float64]
 
@@ -41,8 +45,7 @@ class Interval:
     high: Floats
 
 
-@dataclass(frozen=True)
-class Radii:
+class Radii(NamedTuple):
     """ε₁, ε₂ and ε₃ of the appendix."""
 
     joint: float
@@ -52,10 +55,10 @@ class Radii:
 
 def radii(samples: int, arms: int, values: int, delta: float) -> Radii:
     """The radii of Lemma 4 for r reward values; the printed ones at r = 2."""
-    _check(samples, delta)
+    failure = _checked(samples, delta)
 
     def radius(events: float) -> float:
-        return sqrt((log(events) - log(delta)) / (2 * samples))
+        return sqrt((log(events) - log(failure)) / (2 * samples))
 
     return Radii(radius(6 * values * arms**2), radius(6 * arms), radius(6 * values * arms))
 
@@ -68,20 +71,19 @@ def delta_interval(
     `samples` asks for the radius that another number of draws would give.
     """
     n = estimate.samples if samples is None else samples
-    _check(n, delta)
-    radius = sqrt((2 if printed else 0.5) / n * log(2 / delta))
-    return Interval(
-        np.maximum(estimate.delta - radius, 0.0), np.minimum(estimate.delta + radius, 1.0)
-    )
+    failure = _checked(n, delta)
+    regret, radius = estimate.delta, sqrt((2 if printed else 0.5) / n * log(2 / failure))
+    return Interval(np.maximum(regret - radius, 0.0), np.minimum(regret + radius, 1.0))
 
 
 def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) -> Interval:
     """Lemma 4: intervals for g(a) that hold for all arms at once with probability 1 − delta."""
     arms, _, values = estimate.joint.shape
     e = radii(estimate.samples if samples is None else samples, arms, values, delta)
-    low, high = np.empty((2, arms))
-    if not kernels().gain_bounds(
-        estimate.joint, estimate.best, e.joint, e.best, e.outcome, low, high
+    low, high = np.empty(arms), np.empty(arms)
+    apart = arms <= FEW  # or else arms that never win are taken together: the same but for rounding
+    if not _kernels.gain_bounds(
+        estimate.joint, estimate.best, estimate.winning, apart, e, low, high
     ):
         raise DowiseError(
             "the estimate is inconsistent: no distribution lies within its radii; make it with "
@@ -90,8 +92,9 @@ def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) 
     return Interval(low, high)
 
 
-def _check(samples: int, delta: float) -> None:
-    if not 0 < delta < 1:
-        raise DowiseError(f"delta={delta!r} must be between 0 and 1, such as 0.05")
+def _checked(samples: int, failure: float) -> float:
+    if not 0 < failure < 1:
+        raise DowiseError(f"delta={failure!r} must be between 0 and 1, such as 0.05")
     if not samples >= 1:
         raise DowiseError(f"samples={samples!r} must be at least 1")
+    return failure

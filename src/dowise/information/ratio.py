@@ -16,11 +16,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dowise.compiling import kernels_of
 from dowise.errors import DowiseError
-from dowise.information.compiled import kernels
 
 __all__ = ["IDSAction", "information_ratio", "minimise_ratio"]
 
+_kernels = kernels_of("dowise.information.pairs")
+
+FEW = 256  # so many arms, and all pairs are tried; of more, those that can matter
 NOTHING = 1e-12  # a gain of at most this is rounding, and counts as 0
 
 Floats = NDArray[np.float64]
@@ -60,7 +63,12 @@ def minimise_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
         raise DowiseError(
             f"delta {regret.shape} and gain {known.shape}: give a number for each arm"
         )
-    action = IDSAction(*kernels().best_pair(regret, known, NOTHING))
+    if len(regret) <= FEW:
+        action = IDSAction(*_kernels.best_pair(regret, known, NOTHING))
+    else:
+        known = np.where(known <= NOTHING, np.minimum(known, 0.0), known)  # a bad one stays bad
+        order = np.lexsort((-known, regret))
+        action = IDSAction(*_kernels.best_pair_on_hull(regret, known, order))
     if action.first < 0:
         raise DowiseError(
             f"regrets and gains must be finite and not negative, not {delta!r} and {gain!r}"

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief.observe import encode_outcome
+from dowise.belief import Belief, Dirichlet
 from dowise.belief.prior import Prior
-from dowise.belief.randomness import Random, generator
-from dowise.belief.rewards import Context
-from dowise.belief.tables import Tables
+from dowise.checks import whole_number
 from dowise.errors import DowiseError
+from dowise.model import model_of
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.planning import Plan
-from dowise.policies.policy import BayesianPolicy, allowed_arms
-from dowise.problem import Problem
-from dowise.problem.problem import ArmLike
-from dowise.problem.values import MISSING
+from dowise.policies.policy import BayesianPolicy, allowed_arms, certainly
+from dowise.problem import Problem, Record
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random, generator
 
 __all__ = ["BayesOptimal"]
 
@@ -51,19 +49,21 @@ class BayesOptimal(BayesianPolicy):
         horizon: int,
         prior: Prior = 1.0,
         max_states: int = MAX_STATES,
+        belief: Belief | None = None,
     ) -> None:
-        super().__init__(problem, prior)
-        for name, number in (("horizon", horizon), ("max_states", max_states)):
-            if isinstance(number, bool) or not isinstance(number, Integral) or number < 1:
-                raise DowiseError(f"{name}={number!r} must be a whole number of at least 1")
-        self.horizon = int(horizon)
-        self._start = self.belief.copy()
-        counts = self._start.counts.tobytes()
-        self._plan = _plan(problem, counts, self.horizon, int(max_states))
-        order = list(problem.domains)
-        self._needed = [order.index(name) for name in self._plan.records.variables]
-        reward = self.belief.tables.number[problem.reward]
-        self._reward = slice(*self.belief.tables.starts[reward : reward + 2])
+        super().__init__(problem, prior, belief)
+        self.horizon = whole_number("horizon", horizon, 1)
+        posterior = self.belief.posterior
+        if not isinstance(posterior, Dirichlet):
+            raise DowiseError(f"planning needs a Dirichlet posterior, not {posterior!r}")
+        self._start = Belief(problem, posterior=posterior.copy())
+        self._learned, self._known = posterior, posterior.counts.copy()
+        parameters = posterior.parameters.tobytes()
+        states = whole_number("max_states", max_states, 1)
+        self._plan = _plan(problem, parameters, self.horizon, states)
+        self._needed = [problem.positions[name] for name in self._plan.outcomes.variables]
+        starts = posterior.model.factors.starts
+        self._reward = slice(*starts[problem.reward_position : problem.reward_position + 2])
 
     @property
     def value(self) -> float:
@@ -89,16 +89,18 @@ class BayesOptimal(BayesianPolicy):
     def decide(
         self,
         context: Context = None,
-        rng: Random | None = None,  # noqa: ARG002 (every policy takes it)
+        rng: Random | None = None,
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
         """Play the arm that is best for this round and all that are left."""
-        codes, arms = self.problem.context_codes(context), allowed_arms(self.problem, allowed)
-        seen = np.rint(self.belief.counts - self._start.counts).astype(np.int64)
+        generator(rng)  # nothing is drawn, but every policy wants one
+        problem = self.problem
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        seen = self._learned.counts - self._known
         rounds = int(seen[self._reward].sum())
         if rounds >= self.horizon:
             raise DowiseError(self._is_over())
-        counts = seen[self._plan.records.entries]
+        counts = seen[self._plan.outcomes.entries]
         values = self._plan.arm_values(counts, rounds, self._number_of(codes))
         if values is None:
             raise DowiseError(
@@ -109,31 +111,27 @@ class BayesOptimal(BayesianPolicy):
         # Arms that are alike differ by rounding, and the first of them is to be played.
         tied = offered >= offered.max() - _ROUNDING * max(1.0, float(np.abs(values).max()))
         chosen = int(arms[tied.argmax()])
-        probabilities = np.zeros(len(self.problem.arms))
-        probabilities[chosen] = 1.0
         left = self.horizon - rounds
         reason = (
             f"expected to bring {values[chosen]:.4g} in the {left:,} "
             f"{'round' if left == 1 else 'rounds'} left, with the best play of them all"
         )
-        figures = Figures({"values": values, "rounds_left": left}, {})
-        return Decision(self.problem.arms[chosen], probabilities, reason, figures)
+        figures = Figures({"values": values, "rounds_left": left})
+        sure, known = certainly(problem, chosen), problem.context_labels(codes)
+        return Decision(problem.arms[chosen], sure, reason, figures, known)
 
-    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
+    def learn(self, record: Record) -> None:
         """Learn from all variables that matter; none of them may be missing."""
-        played = self.problem.arms[self.problem.arm_index(arm)]
-        codes = encode_outcome(self.problem, played, outcome)
-        names = list(self.problem.domains)
-        for place in self._needed:
-            if codes[place] == MISSING:
-                raise DowiseError(
-                    f"the outcome has no value for {names[place]}: this policy plans with "
-                    f"complete outcomes, so give all of {', '.join(self._plan.records.variables)}"
-                )
-        seen = self.belief.counts[self._reward] - self._start.counts[self._reward]
-        if seen.sum() > self.horizon - 0.5:
+        self.problem.arm_index(record.arm)
+        record.need(
+            self._needed,
+            "this policy plans with complete outcomes, so give all of "
+            f"{', '.join(self._plan.outcomes.variables)}",
+        )
+        seen = self._learned.counts[self._reward] - self._known[self._reward]
+        if seen.sum() >= self.horizon:
             raise DowiseError(self._is_over())
-        super().observe(arm, outcome)
+        super().learn(record)
 
     def _is_over(self) -> str:
         return (
@@ -145,14 +143,14 @@ class BayesOptimal(BayesianPolicy):
         """The number of a context among those that matter."""
         number = 0
         for name, code in zip(self.problem.context, codes, strict=True):
-            if name in self._plan.records.variables:
+            if name in self._plan.outcomes.variables:
                 number = number * len(self.problem.domains[name]) + code
         return number
 
     def _contexts(self) -> list[tuple[dict[str, str], float]]:
         """A context for each number, with its probability under the prior."""
         problem = self.problem
-        names = [name for name in problem.context if name in self._plan.records.variables]
+        names = [name for name in problem.context if name in self._plan.outcomes.variables]
         others = {name: problem.domains[name][0] for name in problem.context}
         values = product(*(problem.domains[name] for name in names))
         chances = self._plan.context_chances().tolist()
@@ -163,7 +161,7 @@ class BayesOptimal(BayesianPolicy):
 
 
 @lru_cache(maxsize=2)
-def _plan(problem: Problem, counts: bytes, horizon: int, max_states: int) -> Plan:
+def _plan(problem: Problem, parameters: bytes, horizon: int, max_states: int) -> Plan:
     """Trials of one problem share their plan."""
-    flat: NDArray[np.float64] = np.frombuffer(counts)
-    return Plan(problem, Tables(problem), flat, horizon, max_states)
+    flat: NDArray[np.float64] = np.frombuffer(parameters)
+    return Plan(problem, model_of(problem).factors, flat, horizon, max_states)

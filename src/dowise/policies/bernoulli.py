@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief.randomness import Random, generator, key_of
-from dowise.belief.rewards import Context
+from dowise.belief.kernels import draw_block, draw_results, workspace
+from dowise.checks import whole_number
+from dowise.compiling import kernel
 from dowise.errors import DowiseError
+from dowise.model.circuit import Builder
+from dowise.model.kernels import play_round, unrolled
+from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.policy import (
+    Loop,
     allowed_arms,
-    checked_number,
     checked_propensity_samples,
     estimated_probabilities,
 )
-from dowise.policies.tabular import Floats, TabularPolicy
-from dowise.problem import Problem
-from dowise.problem.problem import ArmLike
+from dowise.policies.tabular import TabularPolicy, count_reward, first_largest
+from dowise.problem import Problem, Record
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random, generator, key_of, keys_of
 
 __all__ = ["BernoulliThompsonSampling", "coin"]
 
@@ -41,9 +48,9 @@ class BernoulliThompsonSampling(TabularPolicy):
 
     A reward between the lowest and the highest value, scaled to [0, 1], is turned into a success or
     a failure by a coin with the reward as its probability, which leaves the mean as it is (Agrawal
-    & Goyal 2012). The coin is a hash of (`seed`, arm, number of plays, context), so a run can be
-    repeated; runs that are to be independent of each other need different seeds. Rewards of two
-    values need no coin.
+    & Goyal 2012). The coin is a hash of `seed` and the number of the decision, so a run can be
+    repeated, and what was learned does not depend on the order in which outcomes come in; runs that
+    are to be independent of each other need different seeds. Rewards of two values need no coin.
 
     As for `ts`, `decision.probabilities` are estimated from `propensity_samples` draws, and None
     with 0. Figures: `counts` (plays), `means` (posterior means), `index` (the means that were
@@ -60,7 +67,8 @@ class BernoulliThompsonSampling(TabularPolicy):
         super().__init__(problem)
         self.prior = _checked_prior(prior)
         self.propensity_samples = checked_propensity_samples(propensity_samples)
-        self.seed = checked_number("seed", seed, 0)
+        self.seed = whole_number("seed", seed, 0)
+        self._worth = np.array([0.0, 1.0])  # a tally has failures and successes
 
     def decide(
         self,
@@ -69,42 +77,97 @@ class BernoulliThompsonSampling(TabularPolicy):
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
         """Play what one draw from the posterior of every arm says is best."""
-        source, arms = generator(rng), allowed_arms(self.problem, allowed)
-        table = self.table(self.problem.context_codes(context))
-        a = self.prior[0] + table.totals
-        b = self.prior[1] + table.plays - table.totals
-        drawn = self._draw(a, b, 1, source)[:, 0]
+        problem, source = self.problem, generator(rng)
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        seen = self.tally(codes).seen
+        drawn = self._draw(seen, 1, source)[:, 0]
         chosen = int(arms[drawn[arms].argmax()])
-        means = a / (a + b)
-        figures = {"counts": table.plays.copy(), "means": means, "index": drawn}
+        plays, won = seen.sum(axis=1), self.prior[0] + seen[:, 1]
+        means = won / (won + self.prior[1] + seen[:, 0])
+        figures = {"counts": plays, "means": means, "index": drawn}
         reason = (
             "the best arm under one draw from the posterior of each arm's mean reward; its own is "
-            f"{self._in_units(means[chosen]):.3g} on average after "
-            f"{table.plays[chosen]:,} plays"
+            f"{problem.payoff.in_units(means[chosen]):.3g} on average after {plays[chosen]:,} plays"
         )
-        if not self.propensity_samples:
-            return Decision(self.problem.arms[chosen], None, reason, Figures(figures, {}))
-        best = self._draw(a[arms], b[arms], self.propensity_samples, source).argmax(axis=0)
-        probabilities = estimated_probabilities(self.problem, arms, best, chosen)
-        reason += (
-            f"; it is picked with probability {probabilities[chosen]:.2f} "
-            f"(estimated from {self.propensity_samples:,} draws)"
-        )
-        behind = Figures({**figures, "best": probabilities, "samples": self.propensity_samples}, {})
-        return Decision(self.problem.arms[chosen], probabilities, reason, behind)
+        probabilities = None
+        if self.propensity_samples:
+            best = self._draw(seen[arms], self.propensity_samples, source).argmax(axis=0)
+            probabilities = estimated_probabilities(problem, arms, best, chosen)
+            figures |= {"best": probabilities, "samples": self.propensity_samples}
+            reason += (
+                f"; it is picked with probability {probabilities[chosen]:.2f} "
+                f"(estimated from {self.propensity_samples:,} draws)"
+            )
+        known = problem.context_labels(codes)
+        return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), known)
 
     def _draw(
-        self, a: Floats, b: Floats, draws: int, source: np.random.Generator
+        self, seen: NDArray[np.int64], draws: int, source: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Draws from Beta(a, b) for each arm: (arms, draws)."""
-        from dowise.policies.kernels import draw_betas
+        """Draws from the Beta distribution of each arm with these tallies: (arms, draws)."""
+        arms = len(seen)
+        drawn = np.empty((arms, 1, draws), dtype=np.float32)
+        prior, rows, tape = np.tile(self.prior, arms), 2 * np.arange(arms), _beta_tape(arms)
+        draw_results(key_of(source), prior, seen[:, ::-1].ravel(), rows, tape, draws, drawn)
+        return drawn[:, 0]
 
-        drawn = np.empty((len(a), draws), dtype=np.float32)
-        draw_betas(*key_of(source), np.stack([a, b], axis=1), drawn)
-        return drawn
+    def _column(self, record: Record) -> int:
+        """A success or a failure."""
+        chance = float(self.problem.payoff.scaled[record.reward])
+        return int(coin(chance, self.seed, record.number))
 
-    def _credit(self, reward: float, *_counter: int) -> float:
-        return coin(reward, self.seed, *_counter)
+    def compiled_loop(self) -> Loop | None:
+        """For rewards of two values, without propensities."""
+        two_valued = len(self.problem.payoff.values) == 2
+        is_plain = type(self) is BernoulliThompsonSampling and not self.propensity_samples
+        return self._play if is_plain and two_valued else None
+
+    def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+        tallies, chosen = self._tallies(script), np.empty(len(script.contexts), dtype=np.int64)
+        problem = self.problem
+        best_first = bool(problem.payoff.scaled[0] == 1)  # the first value is the success
+        reward = (problem.reward_position, best_first)
+        arms = len(problem.arms)
+        betas = (np.tile(self.prior, arms), 2 * np.arange(arms), _beta_tape(arms))
+        _play_rounds(keys_of(rng, len(chosen)), betas, reward, tallies, script, chosen)
+        self._keep(script, tallies)
+        return chosen
+
+
+@lru_cache(maxsize=32)
+def _beta_tape(arms: int) -> NDArray[np.int64]:
+    """A Beta variate is the first entry of a Dirichlet row of two: a circuit without operations."""
+    builder = Builder()
+    entries = builder.input_blocks(np.full(arms, 2))
+    return builder.finish(entries[::2].reshape(arms, 1)).tape
+
+
+@kernel()
+def _play_rounds(
+    keys: Any, betas: Any, reward: Any, tallies: Any, script: Any, chosen: Any
+) -> None:
+    """A whole trial for rewards of two values; `reward` is its place among the observed variables,
+    and whether its first value is the good one."""
+    (prior, rows, tape), (variable, best_first) = betas, reward
+    place = script.mechanism.observed[variable]
+    arms = tallies.plays.shape[1]
+    counts, drawn = np.empty(2 * arms, dtype=np.int64), np.empty(arms, dtype=np.float32)
+    circuit = unrolled(tape)
+    one = script.contexts.ndim  # a literal would have everything compiled anew for it
+    work = workspace(circuit, one)
+    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
+    for t in range(len(chosen)):
+        c = script.contexts[t]
+        for arm in range(arms):
+            counts[2 * arm] = tallies.seen[c, arm, 1]
+            counts[2 * arm + 1] = tallies.seen[c, arm, 0]
+        draw_block(keys[t], prior, counts, rows, circuit, one - one, one, work)
+        for arm in range(arms):
+            drawn[arm] = work.values[circuit.results[arm, 0], 0]
+        chosen[t] = first_largest(drawn)
+        play_round(script, t, chosen[t], codes)
+        won = 1 - codes[place] if best_first else codes[place]
+        count_reward(tallies, c, chosen[t], won)
 
 
 def _checked_prior(prior: Sequence[float]) -> tuple[float, float]:

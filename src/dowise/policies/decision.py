@@ -1,62 +1,118 @@
 """A decision: an arm, with the probability of every arm at that moment and the figures behind it.
 
-Nothing feeds the figures back into a policy: they are for people, logs and tests.
+Nothing feeds the figures back into a policy: they are for people, logs and tests. Figures that cost
+something are computed from the decision's workings when somebody asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise.errors import DowiseError, suggestion
+from dowise.plain import plain
 from dowise.problem import Intervention
 
-__all__ = ["Decision", "Figures"]
+__all__ = ["Decision", "Figures", "Workings"]
+
+
+class Workings(Protocol):
+    """What a decision was made from: numbers, and how its figures and sentence follow."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The figures that it can give."""
+
+    def figure(self, name: str) -> Any:
+        """One of them."""
+
+    def reason(self) -> str:
+        """The end of the sentence that says why the arm was chosen."""
 
 
 class Figures(Mapping[str, Any]):
-    """Named figures; those given as functions are computed when they are first asked for."""
+    """Named figures: those that are known, and those that the workings give when asked."""
 
-    def __init__(self, known: Mapping[str, Any], lazy: Mapping[str, Callable[[], Any]]) -> None:
+    __slots__ = ("_known", "_workings")
+
+    def __init__(self, known: Mapping[str, Any], workings: Workings | None = None) -> None:
         self._known = dict(known)
-        self._lazy = dict(lazy)
+        self._workings = workings
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._known:
-            self._known[name] = self._lazy[name]()
+            if self._workings is None or name not in self._workings.names:
+                raise KeyError(name)
+            self._known[name] = self._workings.figure(name)
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**self._known, **self._lazy})
+        lazy = () if self._workings is None else self._workings.names
+        return iter(dict.fromkeys((*self._known, *lazy)))
 
     def __len__(self) -> int:
-        return len({*self._known, *self._lazy})
+        return sum(1 for _ in self)
 
     def __repr__(self) -> str:
         return f"<Figures: {', '.join(self)}>"
 
 
-_NO_FIGURES = Figures({}, {})
+_NO_FIGURES = Figures({})
 
 
-@dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Decision:
     """The arm to play. `probabilities` is over the problem's arms, or None where it is not known.
 
-    `str(decision)` is one sentence that says why; `reason` is the end of it, or what makes it when
-    somebody asks.
+    `str(decision)` is one sentence that says why; `reason` is the end of it, a text or the workings
+    that give it. `context` has the labels that were seen before the choice.
     """
 
-    arm: Intervention
-    probabilities: NDArray[np.float64] | None
-    reason: str | Callable[[], str]
-    figures: Figures = field(default_factory=lambda: _NO_FIGURES)
+    __slots__ = ("_reason", "arm", "context", "figures", "probabilities")
+
+    def __init__(
+        self,
+        arm: Intervention,
+        probabilities: NDArray[np.float64] | None,
+        reason: str | Workings,
+        figures: Figures = _NO_FIGURES,
+        context: Mapping[str, str] | None = None,
+    ) -> None:
+        self.arm = arm
+        self.probabilities = probabilities
+        self._reason = reason
+        self.figures = figures
+        self.context = context
+
+    @property
+    def reason(self) -> str:
+        """Why this arm, in words."""
+        return self._reason if isinstance(self._reason, str) else self._reason.reason()
+
+    def as_dict(self, *figures: str) -> dict[str, Any]:
+        """For JSON: the context, the arm, the probabilities, the reason, and the figures named."""
+        for name in figures:
+            if name not in self.figures:
+                raise DowiseError(
+                    f"this decision has no figure {name!r}{suggestion(name, self.figures)}: "
+                    f"there are {', '.join(self.figures) or 'none'}"
+                )
+        page: dict[str, Any] = plain(
+            {
+                "context": self.context,
+                "arm": self.arm,
+                "text": str(self.arm),
+                "probabilities": self.probabilities,
+                "reason": self.reason,
+                "figures": {name: self.figures[name] for name in figures},
+            }
+        )
+        return page
 
     def __str__(self) -> str:
-        return f"{self.arm}: {self.reason() if callable(self.reason) else self.reason}"
+        return f"{self.arm}: {self.reason}"
 
     def __repr__(self) -> str:
         return f"<Decision {self}>"

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from math import log
-from typing import Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise.belief import Belief, Dirichlet, Posterior
+from dowise.belief.kernels import count_record
 from dowise.belief.prior import Prior
-from dowise.belief.randomness import Random, generator
-from dowise.belief.rewards import Context
+from dowise.checks import share, whole_number
+from dowise.compiling import kernel
 from dowise.errors import DowiseError
 from dowise.information import (
     Estimate,
     IDSAction,
     Interval,
     delta_interval,
-    estimate_from_draws,
+    estimate_of,
     gain_interval,
     information_ratio,
     minimise_ratio,
 )
+from dowise.model.kernels import observe_round
+from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import BayesianPolicy, allowed_arms, checked_number
+from dowise.policies.policy import BayesianPolicy, Loop, allowed_arms
 from dowise.problem import Intervention, Problem
-from dowise.problem.problem import ArmLike
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random, generator
 
 __all__ = ["InformationDirectedSampling"]
 
@@ -59,17 +63,14 @@ class InformationDirectedSampling(BayesianPolicy):
         horizon: int = 1000,
         interval: Within = "point",
         prior: Prior = 1.0,
+        belief: Belief | Posterior | None = None,
     ) -> None:
-        super().__init__(problem, prior)
-        if not isinstance(delta, float) or not 0 < delta < 1:
-            raise DowiseError(f"delta={delta!r} must be between 0 and 1, such as 0.05")
+        super().__init__(problem, prior, belief)
         if interval not in get_args(Within):
             raise DowiseError(f"interval={interval!r} must be one of {', '.join(get_args(Within))}")
-        self.samples = checked_number("samples", samples, 1)
-        self.horizon = checked_number("horizon", horizon, 1)
-        self.delta, self.interval = delta, interval
-        self._span = float(np.ptp(self.belief.rewards.worth))
-        self._scaled = np.array(problem.scaled_rewards)
+        self.samples = whole_number("samples", samples, 1)
+        self.horizon = whole_number("horizon", horizon, 1)
+        self.delta, self.interval = share("delta", delta), interval
 
     def decide(
         self,
@@ -78,19 +79,28 @@ class InformationDirectedSampling(BayesianPolicy):
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
         """Balance regret against information, and play one of at most two arms."""
-        source, arms = generator(rng), allowed_arms(self.problem, allowed)
-        drawn = self.belief.draw_raw(context, self.samples, source)
-        found = estimate_from_draws(drawn if allowed is None else drawn[arms], self._scaled)
+        problem, source = self.problem, generator(rng)
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        return self._decide(codes, arms, source)
+
+    def _decide(
+        self, codes: tuple[int, ...], arms: NDArray[np.int64], source: np.random.Generator
+    ) -> Decision:
+        problem = self.problem
+        draws = self.belief.posterior.draw(codes, self.samples, source)
+        if len(arms) < len(problem.arms):
+            draws = draws.among(arms)
+        found = estimate_of(draws, problem.payoff)
         regret, gain = self._driving(found)
         action = minimise_ratio(regret, gain)
         action = self._settle_ties(action, regret, gain, found)
         pick = action.first if source.random() < action.probability else action.second
-        behind = _Workings(
-            self.problem.arms, arms, found, action, pick, regret, gain, self._level(len(arms)),
-            self._span,
-        )  # fmt: skip
-        chosen = self.problem.arms[arms[pick]]
-        return Decision(chosen, behind.probabilities(), behind.reason, behind.figures())
+        workings = _Workings(
+            problem, arms, found, action, pick, regret, gain, self._level(len(arms))
+        )
+        figures = Figures({"q": action.probability}, workings)
+        chosen, seen = problem.arms[arms[pick]], problem.context_labels(codes)
+        return Decision(chosen, workings.probabilities(), workings, figures, seen)
 
     def _level(self, arms: int) -> float:
         return self.delta / (2 * self.horizon * arms)
@@ -124,12 +134,46 @@ class InformationDirectedSampling(BayesianPolicy):
         chosen = int(min(tied, key=lambda a: (-gain[a], found.delta[a], a)))
         return IDSAction(chosen, chosen, 1.0)
 
+    def compiled_loop(self) -> Loop | None:
+        """`decide` as it is, its time being that of the draws; the rest of a round is compiled."""
+        is_plain = type(self) is InformationDirectedSampling
+        return self._play if is_plain and isinstance(self.belief.posterior, Dirichlet) else None
+
+    def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+        problem, posterior = self.problem, self.belief.posterior
+        assert isinstance(posterior, Dirichlet)
+        known = [tuple(codes) for codes in script.known.tolist()]
+        place = {arm: i for i, arm in enumerate(problem.arms)}
+        fixed = np.array([problem.fixed(arm) for arm in problem.arms])
+        factors, arms = posterior.model.factors, np.arange(len(problem.arms))
+        chosen = np.empty(len(script.contexts), dtype=np.int64)
+        for t, number in enumerate(script.contexts.tolist()):
+            arm = chosen[t] = place[self._decide(known[number], arms, rng).arm]
+            _observe(script, t, arm, posterior.counts, fixed[arm], factors.starts, factors.strides)
+        self.next_number += len(chosen)
+        return chosen
+
+
+@kernel()
+def _observe(
+    script: Any, t: Any, arm: Any, counts: Any, fixed: Any, starts: Any, strides: Any
+) -> None:
+    """A round after the choice: the world runs, and the counts learn what was seen."""
+    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
+    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
+    observe_round(script, t, arm, codes, seen)
+    count_record(counts, seen, fixed, starts, strides)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Workings:
     """What one decision was made from: `arms` are the places of the allowed arms among all."""
 
-    all_arms: tuple[Intervention, ...]
+    names: ClassVar[tuple[str, ...]] = (
+        "delta", "gain", "best", "ratio", "pair", "delta_interval", "gain_interval",
+    )  # fmt: skip
+
+    problem: Problem
     arms: NDArray[np.int64]
     found: Estimate
     action: IDSAction
@@ -137,46 +181,36 @@ class _Workings:
     regret: NDArray[np.float64]
     gain: NDArray[np.float64]
     level: float
-    span: float
 
     def probabilities(self) -> NDArray[np.float64]:
-        full = np.zeros(len(self.all_arms))
+        full = np.zeros(len(self.problem.arms))
         full[self.arms[self.action.first]] += self.action.probability
         full[self.arms[self.action.second]] += 1 - self.action.probability
         return full
 
-    def figures(self) -> Figures:
-        return Figures(
-            {"q": self.action.probability},
-            {
-                "delta": partial(self._over_all, "delta"),
-                "gain": partial(self._over_all, "gain"),
-                "best": partial(self._over_all, "best", 0.0),
-                "ratio": self._ratio,
-                "pair": self._pair,
-                "delta_interval": partial(self._interval, delta_interval),
-                "gain_interval": partial(self._interval, gain_interval),
-            },
-        )
+    def figure(self, name: str) -> Any:
+        if name == "ratio":
+            pi = self.action.distribution(len(self.arms))
+            return float(information_ratio(pi @ self.regret, pi @ self.gain))
+        if name == "pair":
+            return self._arm(self.action.first), self._arm(self.action.second)
+        if name == "delta_interval":
+            return self._interval(delta_interval)
+        if name == "gain_interval":
+            return self._interval(gain_interval)
+        return self._spread(getattr(self.found, name), 0.0 if name == "best" else np.nan)
 
     def reason(self) -> str:
         found, pick, likely = self.found, self.pick, int(self.found.best.argmax())
+        cost = found.delta[pick] * self.problem.payoff.span
         return (
-            f"expected to cost {found.delta[pick] * self.span:.3g} against the best arm and to "
+            f"expected to cost {cost:.3g} against the best arm and to "
             f"teach {found.gain[pick] / log(2):.2g} bits about which that is; most likely it is "
-            f"{self.all_arms[self.arms[likely]]} ({100 * found.best[likely]:.0f} %)"
+            f"{self._arm(likely)} ({100 * found.best[likely]:.0f} %)"
         )
 
-    def _ratio(self) -> float:
-        pi = self.action.distribution(len(self.arms))
-        return float(information_ratio(pi @ self.regret, pi @ self.gain))
-
-    def _pair(self) -> tuple[Intervention, Intervention]:
-        first, second = self.action.first, self.action.second
-        return self.all_arms[self.arms[first]], self.all_arms[self.arms[second]]
-
-    def _over_all(self, name: str, absent: float = np.nan) -> NDArray[np.float64]:
-        return self._spread(getattr(self.found, name), absent)
+    def _arm(self, place: int) -> Intervention:
+        return self.problem.arms[int(self.arms[place])]
 
     def _interval(self, of: Callable[[Estimate, float], Interval]) -> Interval:
         interval = of(self.found, self.level)
@@ -184,6 +218,6 @@ class _Workings:
 
     def _spread(self, values: NDArray[np.float64], absent: float = np.nan) -> NDArray[np.float64]:
         """Figures of the allowed arms, at their places among all arms."""
-        full = np.full(len(self.all_arms), absent)
+        full = np.full(len(self.problem.arms), absent)
         full[self.arms] = values
         return full

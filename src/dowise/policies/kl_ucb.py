@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from math import inf, isfinite
-from numbers import Real
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.errors import DowiseError
+from dowise.checks import real_number
 from dowise.policies.tabular import Floats, IndexPolicy, means_of
 from dowise.problem import Problem
 
 __all__ = [
     "KLUCB",
     "bernoulli_upper_bound",
-    "checked_c",
     "exploration_level",
     "kl_ucb_index",
 ]
@@ -61,13 +59,6 @@ def kl_ucb_index(
     return np.where(plays > 0, bernoulli_upper_bound(means_of(plays, totals), levels), inf)
 
 
-def checked_c(c: float) -> float:
-    """The factor of ln ln t, a number of at least 0."""
-    if not isinstance(c, Real) or isinstance(c, bool) or not c >= 0 or not isfinite(c):
-        raise DowiseError(f"c={c!r} must be a number of at least 0")
-    return float(c)
-
-
 class KLUCB(IndexPolicy):
     """KL-UCB (Garivier & Cappé 2011) on the problem's arms, one table per context.
 
@@ -81,7 +72,7 @@ class KLUCB(IndexPolicy):
 
     def __init__(self, problem: Problem, c: float = 3.0) -> None:
         super().__init__(problem)
-        self.c = checked_c(c)
+        self.c = real_number("c", c, 0)
 
     def index(self, plays: NDArray[np.int64], totals: Floats) -> Floats:
         """The largest mean that the plays of each arm leave plausible."""

@@ -21,11 +21,11 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief.tables import Tables
 from dowise.errors import DowiseError
+from dowise.model import Factors
 from dowise.problem import Problem
 
-__all__ = ["Plan", "Records", "relevant_variables"]
+__all__ = ["Outcomes", "Plan", "relevant_variables"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ def relevant_variables(problem: Problem) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class Outcomes:
     """All that one round can show, ordered by context, then arm.
 
     `hits[r]` are the entries that record r adds 1 to, one for each relevant variable; where the arm
@@ -75,35 +75,34 @@ class Records:
     """Where each row starts among `entries`."""
 
     @classmethod
-    def of(cls, problem: Problem, tables: Tables) -> Records:
+    def of(cls, problem: Problem, factors: Factors) -> Outcomes:
         """Enumerate them."""
         variables = relevant_variables(problem)
-        numbers = [tables.number[name] for name in variables]
-        worth = [problem.reward_values[label] for label in problem.domains[problem.reward]]
-        context = [tables.number[name] for name in variables if name in problem.context]
+        numbers = [problem.positions[name] for name in variables]
+        context = [problem.positions[name] for name in variables if name in problem.context]
         parts = []
         for position, arm in enumerate(problem.arms):
-            fixed = tables.fixed(arm)
+            fixed = problem.fixed(arm)
             free = [v for v in numbers if fixed[v] < 0]
-            sizes = [int(tables.sizes[v]) for v in free]
+            sizes = [int(factors.sizes[v]) for v in free]
             codes = np.repeat(np.maximum(fixed, 0)[:, None], prod(sizes), axis=1)
             codes[free] = np.indices(sizes).reshape(len(free), -1)
             where = [
-                tables.starts[v] + tables.strides[v] @ codes
+                factors.starts[v] + factors.strides[v] @ codes
                 if v in free
-                else np.full(codes.shape[1], tables.entries)
+                else np.full(codes.shape[1], factors.entries)
                 for v in numbers
             ]
             number = np.zeros(codes.shape[1], dtype=np.int64)
             for v in context:
-                number = number * tables.sizes[v] + codes[v]
-            rewards = np.array(worth)[codes[tables.number[problem.reward]]]
+                number = number * factors.sizes[v] + codes[v]
+            rewards = problem.payoff.values[codes[problem.reward_position]]
             parts.append((number, np.full_like(number, position), rewards, np.stack(where, axis=1)))
         contexts, arms, rewards, all_hits = (np.concatenate(x) for x in zip(*parts, strict=True))
         order = np.lexsort((arms, contexts))
         found = np.unique(all_hits)
-        entries = found[found < tables.entries]
-        rows = np.flatnonzero(np.isin(entries, tables.row_starts))
+        entries = found[found < factors.entries]
+        rows = np.flatnonzero(np.isin(entries, factors.row_starts))
         hits = np.searchsorted(entries, all_hits[order])
         return cls(variables, contexts[order], arms[order], rewards[order], hits, entries, rows)
 
@@ -133,9 +132,9 @@ class Plan:
     """
 
     def __init__(
-        self, problem: Problem, tables: Tables, counts: Floats, horizon: int, max_states: int
+        self, problem: Problem, factors: Factors, counts: Floats, horizon: int, max_states: int
     ) -> None:
-        kinds = Records.count(problem)
+        kinds = Outcomes.count(problem)
         size = max(float(min(kinds, 10**300)), _most_states(kinds, horizon))
         if size > max_states:
             raise DowiseError(
@@ -144,8 +143,8 @@ class Plan:
                 "shorten the horizon, or make the problem smaller"
             )
         self.horizon = horizon
-        self.records = Records.of(problem, tables)
-        self._prior = counts[self.records.entries]
+        self.outcomes = Outcomes.of(problem, factors)
+        self._prior = counts[self.outcomes.entries]
         self._number_states(horizon)
         successors = self._forward()
         self.layers: list[Floats] = [np.zeros(1)] * horizon
@@ -161,10 +160,10 @@ class Plan:
 
     def context_chances(self) -> Floats:
         """The probability of each context under the prior."""
-        one_arm = self.records.arms == 0
+        one_arm = self.outcomes.arms == 0
         means = self._means(np.zeros((len(self._prior), 1)))[:, 0]
-        chances = means[self.records.hits[one_arm]].prod(axis=1)
-        return _sums(self.records.contexts[one_arm], chances)
+        chances = means[self.outcomes.hits[one_arm]].prod(axis=1)
+        return _sums(self.outcomes.contexts[one_arm], chances)
 
     def arm_values(self, counts: Integers, rounds: int, context: int) -> Floats | None:
         """What each arm brings in this context, this round and all later ones played best.
@@ -175,26 +174,26 @@ class Plan:
         key = counts @ self._weights
         if counts.max() >= self._base or _find(self.keys[rounds], key) < 0:
             return None
-        here = np.flatnonzero(self.records.contexts == context)
+        here = np.flatnonzero(self.outcomes.contexts == context)
         means = self._means(counts[:, None].astype(np.float64))
-        chances = means[self.records.hits[here], 0].prod(axis=1)
-        total = self.records.rewards[here].copy()
+        chances = means[self.outcomes.hits[here], 0].prod(axis=1)
+        total = self.outcomes.rewards[here].copy()
         if rounds + 1 < self.horizon:
             after = [_find(self.keys[rounds + 1], key + step) for step in self._steps[here]]
             total += self.layers[rounds + 1][after]
-        arms = self.records.arms[here]
+        arms = self.outcomes.arms[here]
         return _sums(arms, chances * total) / _sums(arms, chances)
 
     def _number_states(self, horizon: int) -> None:
         """Choose the place of each count in the words of a key; counts stay below the horizon."""
-        base, entries = max(horizon, 2), len(self.records.entries)
+        base, entries = max(horizon, 2), len(self.outcomes.entries)
         a_word = max(int(_BITS / np.log2(base)), 1)
         self._base, self._word = base, np.arange(entries) // a_word
         self._weights = np.zeros((entries, int(self._word[-1]) + 1), dtype=np.int64)
         self._place = np.array([base ** (e % a_word) for e in range(entries)], dtype=np.int64)
         self._weights[np.arange(entries), self._word] = self._place
         none = np.zeros_like(self._weights[:1])
-        self._steps: Integers = np.vstack([self._weights, none])[self.records.hits].sum(axis=1)
+        self._steps: Integers = np.vstack([self._weights, none])[self.outcomes.hits].sum(axis=1)
         """What each record adds to a key."""
 
     def _forward(self) -> list[NDArray[np.int32]]:
@@ -212,10 +211,10 @@ class Plan:
         self, keys: Integers, later: Floats | None, successors: NDArray[np.int32]
     ) -> Floats:
         """One step of the backward induction, for all states of a layer."""
-        hits, rewards = self.records.hits, self.records.rewards
+        hits, rewards = self.outcomes.hits, self.outcomes.rewards
         means = self._means(self._counts(keys))
         values = np.zeros(len(keys))
-        for choices in self.records.choices:
+        for choices in self.outcomes.choices:
             best = np.full(len(keys), -np.inf)
             for outcomes in choices:
                 brought = np.zeros(len(keys))
@@ -233,8 +232,8 @@ class Plan:
     def _means(self, counts: Floats) -> Floats:
         """The mean of each entry in each state, and a row of ones: (entries + 1, states)."""
         counts = counts + self._prior[:, None]
-        sizes = np.diff(np.append(self.records.rows, len(counts)))
-        sums = np.repeat(np.add.reduceat(counts, self.records.rows, axis=0), sizes, axis=0)
+        sizes = np.diff(np.append(self.outcomes.rows, len(counts)))
+        sums = np.repeat(np.add.reduceat(counts, self.outcomes.rows, axis=0), sizes, axis=0)
         return np.vstack([counts / sums, np.ones((1, counts.shape[1]))])
 
 

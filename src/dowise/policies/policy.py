@@ -1,36 +1,36 @@
-"""What every policy can do, and the blocks that the Bayesian ones are made of."""
+"""What every policy can do, and the blocks that the built-in ones are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import inf
-from numbers import Integral
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief import Belief
+from dowise.belief import Belief, Posterior
 from dowise.belief.prior import Prior
-from dowise.belief.randomness import Random
-from dowise.belief.rewards import Context
+from dowise.checks import whole_number
 from dowise.errors import DowiseError
+from dowise.model.sampling import Script
 from dowise.policies.decision import Decision
-from dowise.problem import Problem
-from dowise.problem.problem import ArmLike
-from dowise.problem.values import MISSING, as_mapping
+from dowise.problem import Problem, Record
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random
 
 __all__ = [
     "BayesianPolicy",
+    "Loop",
     "Policy",
+    "RecordPolicy",
     "allowed_arms",
-    "checked_number",
+    "certainly",
     "checked_propensity_samples",
     "estimated_probabilities",
 ]
 
-# What is left where hidden common causes rule the Bayesian policies out.
-WITHOUT_POSTERIOR = ("ucb", "kl-ucb", "bernoulli-ts", "z2-ts", "z2-kl-ucb", "random")
+Loop = Callable[[Script, np.random.Generator], NDArray[np.int64]]
+"""A whole trial, compiled: the arm of every round, by its position."""
 
 
 class Policy(Protocol):
@@ -52,32 +52,100 @@ class Policy(Protocol):
         ...
 
 
-class BayesianPolicy:
-    """A policy whose knowledge is a `Belief`, so that the graph must have no bidirected edge."""
+class RecordPolicy:
+    """A policy that learns from records, and can forget one.
 
-    def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
+    Its state is a function of the records that it has learned and not retracted, not of their
+    order. `observe` numbers what it is given from 0 on.
+    """
+
+    def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        try:
-            self.belief = Belief(problem, prior)
-        except DowiseError as error:
-            if not isinstance(problem, Problem) or not problem.graph.bidirected_edges:
-                raise
-            raise DowiseError(
-                f"{error}. Policies that need no posterior over CPTs do apply: "
-                f"{', '.join(WITHOUT_POSTERIOR)}"
-            ) from None
+        self.next_number = 0
+        """That of the next outcome that `observe` is given."""
 
     def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
-        """Learn from all variables that were seen; the context must be among them."""
-        for name in self.problem.context:
-            if self.problem.code(name, as_mapping(outcome, "an outcome").get(name)) == MISSING:
-                raise DowiseError(
-                    f"the outcome has no value for {name}: put the context in it as well"
-                )
-        self.belief.update(arm, outcome)
+        """Learn what was seen after the arm was played, the context included."""
+        self.learn(self.problem.record(arm, outcome, self.next_number))
+        self.next_number += 1
+
+    def learn(self, record: Record) -> None:
+        """One record more; one that lacks what the policy learns from is refused."""
+        raise NotImplementedError
+
+    def retract(self, record: Record) -> None:
+        """One record less: as if it had never been learned."""
+        raise NotImplementedError
+
+    def state(self) -> Mapping[str, object]:
+        """All that was learned, as numbers."""
+        raise NotImplementedError
+
+    def compiled_loop(self) -> Loop | None:
+        """What plays a whole trial as `decide` and `observe` would, or None where nothing does.
+
+        The loop leaves the policy's state as stepping would.
+        """
+        return None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self.problem!r}>"
+
+
+class BayesianPolicy(RecordPolicy):
+    """A policy whose knowledge is a `Belief`.
+
+    Where a `belief` is given, or a posterior of one's own, the policy goes on from it and learns
+    into it; otherwise it starts from the `prior`.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        prior: Prior = 1.0,
+        belief: Belief | Posterior | None = None,
+    ) -> None:
+        super().__init__(problem)
+        self.belief = self._belief(prior, belief)
+
+    def _belief(self, prior: Prior, given: Belief | Posterior | None) -> Belief:
+        if given is None:
+            return self._fresh(prior)
+        if not isinstance(prior, int | float) or prior != 1.0:
+            raise DowiseError("give the prior or a belief, not both: the belief has its own")
+        if not isinstance(given, Belief):
+            if not hasattr(given, "draw"):
+                raise DowiseError(f"belief={given!r}: give a Belief, or a posterior of your own")
+            return Belief(self.problem, posterior=given)
+        if given.problem != self.problem:
+            raise DowiseError(f"the belief is about another problem, {given.problem!r}")
+        return given
+
+    def _fresh(self, prior: Prior) -> Belief:
+        try:
+            return Belief(self.problem, prior)
+        except DowiseError as error:
+            if not isinstance(self.problem, Problem) or not self.problem.graph.bidirected_edges:
+                raise
+            from dowise.policies.registry import names_without_posterior
+
+            raise DowiseError(
+                f"{error}. Policies that need no posterior over CPTs do apply: "
+                f"{', '.join(names_without_posterior())}"
+            ) from None
+
+    def learn(self, record: Record) -> None:
+        """Learn from all variables that were seen; the context must be among them."""
+        record.need(self.problem.context_positions, "put the context in it as well")
+        self.belief.posterior.learn(record)
+
+    def retract(self, record: Record) -> None:
+        """One record less."""
+        self.belief.posterior.retract(record)
+
+    def state(self) -> Mapping[str, object]:
+        """The posterior, as it is saved."""
+        return self.belief.posterior.as_dict()
 
 
 def allowed_arms(problem: Problem, allowed: Iterable[ArmLike] | None) -> NDArray[np.int64]:
@@ -90,6 +158,13 @@ def allowed_arms(problem: Problem, allowed: Iterable[ArmLike] | None) -> NDArray
     if not positions:
         raise DowiseError("allowed is empty: allow at least one arm")
     return np.array(positions)
+
+
+def certainly(problem: Problem, chosen: int) -> NDArray[np.float64]:
+    """The probabilities of a choice that nothing random is in."""
+    probabilities = np.zeros(len(problem.arms))
+    probabilities[chosen] = 1.0
+    return probabilities
 
 
 def estimated_probabilities(
@@ -107,13 +182,4 @@ def estimated_probabilities(
 
 def checked_propensity_samples(number: int) -> int:
     """How many draws estimate the probabilities of a policy that has no formula for them."""
-    return checked_number("propensity_samples", number, 0)
-
-
-def checked_number(name: str, number: int, least: int, most: float = inf) -> int:
-    """A whole number within limits, as an int; NumPy's are welcome."""
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
-        raise DowiseError(f"{name}={number!r} must be a whole number, {least} or more")
-    if number > most:
-        raise DowiseError(f"{name}={number!r} must be at most {most:,}")
-    return int(number)
+    return whole_number("propensity_samples", number, 0)

@@ -6,22 +6,17 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from dowise.belief.observe import encode_outcome
-from dowise.belief.randomness import Random, generator
-from dowise.belief.rewards import Context
 from dowise.policies.decision import Decision
-from dowise.policies.policy import allowed_arms
-from dowise.problem import Problem
-from dowise.problem.problem import ArmLike
+from dowise.policies.policy import RecordPolicy, allowed_arms
+from dowise.problem import Record
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random, generator
 
 __all__ = ["RandomChoice"]
 
 
-class RandomChoice:
+class RandomChoice(RecordPolicy):
     """Each allowed arm with the same probability, whatever was seen: a randomised trial."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
 
     def decide(
         self,
@@ -30,13 +25,20 @@ class RandomChoice:
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
         """Draw one of the allowed arms."""
-        self.problem.context_codes(context)  # a bad one is an error here too
-        source, arms = generator(rng), allowed_arms(self.problem, allowed)
-        probabilities = np.zeros(len(self.problem.arms))
+        problem, source = self.problem, generator(rng)
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        probabilities = np.zeros(len(problem.arms))
         probabilities[arms] = 1 / len(arms)
-        chosen = self.problem.arms[int(arms[source.integers(len(arms))])]
-        return Decision(chosen, probabilities, f"drawn at random from {len(arms)} arms")
+        chosen = problem.arms[int(arms[source.integers(len(arms))])]
+        reason = f"drawn at random from {len(arms)} arms"
+        return Decision(chosen, probabilities, reason, context=problem.context_labels(codes))
 
-    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
-        """Check the outcome, and learn nothing from it."""
-        encode_outcome(self.problem, self.problem.intervention(arm), outcome)
+    def learn(self, record: Record) -> None:
+        """Nothing is learned; that the record makes sense was checked when it was made."""
+
+    def retract(self, record: Record) -> None:
+        """Nothing was learned."""
+
+    def state(self) -> Mapping[str, object]:
+        """Nothing."""
+        return {}

@@ -1,5 +1,8 @@
 """Policies by name, and how to add one's own.
 
+A built-in policy is one file and one line of the table below: help texts, the colours of figures,
+error messages and the page of policies follow from that line.
+
 >>> from dowise.problem import load_problem
 >>> policy = make_policy("ids", load_problem("task1"), samples=200)
 >>> policy.decide(rng=0).arm in policy.problem.arms
@@ -11,62 +14,127 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 from dowise.errors import DowiseError, suggestion
 from dowise.policies.policy import Policy
 from dowise.problem import Problem
 
-__all__ = ["make_checked", "make_policy", "policy_factory", "policy_names", "register_policy"]
+__all__ = [
+    "PolicyInfo",
+    "make_checked",
+    "make_policy",
+    "names_without_posterior",
+    "policy_factory",
+    "policy_info",
+    "policy_names",
+    "register_policy",
+]
 
 Factory = TypeVar("Factory", bound=Callable[..., Policy])
+LearnsFrom = Literal["everything", "rewards", "nothing"]
 
-_BUILTIN = {
-    "bayes-optimal": ("dowise.policies.bayes_optimal", "BayesOptimal"),
-    "bernoulli-ts": ("dowise.policies.bernoulli", "BernoulliThompsonSampling"),
-    "ids": ("dowise.policies.ids", "InformationDirectedSampling"),
-    "kl-ucb": ("dowise.policies.kl_ucb", "KLUCB"),
-    "random": ("dowise.policies.random_choice", "RandomChoice"),
-    "ts": ("dowise.policies.thompson", "ThompsonSampling"),
-    "ucb": ("dowise.policies.ucb", "UCB"),
-    "z2-kl-ucb": ("dowise.policies.z2", "Z2KLUCB"),
-    "z2-ts": ("dowise.policies.z2", "Z2ThompsonSampling"),
-}
-_OWN: dict[str, Callable[..., Policy]] = {}
+
+@dataclass(frozen=True)
+class PolicyInfo:
+    """What there is to know of a policy before one is made."""
+
+    name: str
+    factory: str | Callable[..., Policy]
+    """What makes one from a problem and options, or "module:name" of it."""
+    learns_from: LearnsFrom
+    """Of an outcome: all variables that were seen, the reward alone, or nothing."""
+    needs_posterior: bool
+    """Whether it needs a posterior over the CPTs, so that hidden common causes rule it out."""
+    help: str
+    """One line."""
+
+    def load(self) -> Callable[..., Policy]:
+        """The factory itself."""
+        if not isinstance(self.factory, str):
+            return self.factory
+        module, _, name = self.factory.partition(":")
+        factory: Callable[..., Policy] = getattr(importlib.import_module(module), name)
+        return factory
+
+
+def _line(name: str, where: str, learns_from: LearnsFrom, posterior: bool, text: str) -> PolicyInfo:
+    return PolicyInfo(name, f"dowise.policies.{where}", learns_from, posterior, text)
+
+
+# In the order in which they are shown, which is also that of their colours.
+_POLICIES = {
+    info.name: info
+    for info in (
+        _line("ids", "ids:InformationDirectedSampling", "everything", True,
+              "Information-Directed Sampling, Algorithm 2: what an arm costs and what it tells"),
+        _line("ts", "thompson:ThompsonSampling", "everything", True,
+              "Thompson Sampling, Algorithm 1: the best arm under one draw from the posterior"),
+        _line("z2-ts", "z2:Z2ThompsonSampling", "everything", False,
+              "Thompson Sampling on estimates pooled from all arms' data by z²ID"),
+        _line("z2-kl-ucb", "z2:Z2KLUCB", "everything", False,
+              "kl-UCB on estimates pooled from all arms' data by z²ID"),
+        _line("bernoulli-ts", "bernoulli:BernoulliThompsonSampling", "rewards", False,
+              "Thompson Sampling on each arm's rewards alone"),
+        _line("kl-ucb", "kl_ucb:KLUCB", "rewards", False,
+              "the largest upper confidence bound that fits Bernoulli rewards"),
+        _line("ucb", "ucb:UCB", "rewards", False,
+              "UCB1: the largest upper confidence bound"),
+        _line("random", "random_choice:RandomChoice", "nothing", False,
+              "any arm, all with the same probability: a randomised trial"),
+        _line("bayes-optimal", "bayes_optimal:BayesOptimal", "everything", True,
+              "the best possible play of a tiny problem, by dynamic programming"),
+    )
+}  # fmt: skip
 
 
 def policy_names() -> tuple[str, ...]:
-    """The names that `make_policy` takes."""
-    return tuple(sorted({*_BUILTIN, *_OWN}))
+    """The names that `make_policy` takes, built-in ones first."""
+    return tuple(_POLICIES)
 
 
-def register_policy(name: str) -> Callable[[Factory], Factory]:
-    """Make a class or function that takes a problem and options known under a name."""
-
-    if not isinstance(name, str) or not name:
-        raise DowiseError(f'{name!r} is no name: write @register_policy("my-policy")')
-
-    def register(factory: Factory) -> Factory:
-        if name in policy_names():
-            raise DowiseError(f"there is a policy {name!r} already: choose another name")
-        _OWN[name] = factory
-        return factory
-
-    return register
+def names_without_posterior() -> tuple[str, ...]:
+    """The policies that hidden common causes leave."""
+    return tuple(name for name, info in _POLICIES.items() if not info.needs_posterior)
 
 
-def policy_factory(name: str) -> Callable[..., Policy]:
-    """What makes policies of this name."""
-    if name not in policy_names():
+def policy_info(name: str) -> PolicyInfo:
+    """What there is to know of the policy of this name."""
+    if name not in _POLICIES:
         raise DowiseError(
             f"unknown policy {name!r}{suggestion(str(name), policy_names())}: "
             f"there are {', '.join(policy_names())}"
         )
-    if name in _OWN:
-        return _OWN[name]
-    module, attribute = _BUILTIN[name]
-    factory: Callable[..., Policy] = getattr(importlib.import_module(module), attribute)
-    return factory
+    return _POLICIES[name]
+
+
+def policy_factory(name: str) -> Callable[..., Policy]:
+    """What makes policies of this name."""
+    return policy_info(name).load()
+
+
+def register_policy(
+    name: str,
+    help: str = "",  # noqa: A002 (what it is called everywhere)
+    learns_from: LearnsFrom = "everything",
+    needs_posterior: bool = True,
+) -> Callable[[Factory], Factory]:
+    """Make a class or function that takes a problem and options known under a name.
+
+    `help` is one line, by default the first of its docstring.
+    """
+    if not isinstance(name, str) or not name:
+        raise DowiseError(f'{name!r} is no name: write @register_policy("my-policy")')
+
+    def register(factory: Factory) -> Factory:
+        if name in _POLICIES:
+            raise DowiseError(f"there is a policy {name!r} already: choose another name")
+        line = help or (inspect.getdoc(factory) or "").partition("\n")[0]
+        _POLICIES[name] = PolicyInfo(name, factory, learns_from, needs_posterior, line)
+        return factory
+
+    return register
 
 
 def make_policy(name: str, problem: Problem, **options: Any) -> Policy:

@@ -1,4 +1,4 @@
-"""Policies that know the arms only by their rewards: one table of plays and totals per context.
+"""Policies that know the arms only by their rewards: one tally per context.
 
 They use the graph for one thing, which arms are worth playing. What is seen of other variables they
 ignore, so they need no posterior over CPTs and apply to graphs with hidden common causes too.
@@ -7,96 +7,164 @@ ignore, so they need no posterior over CPTs and apply to graphs with hidden comm
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief.observe import encode_outcome
-from dowise.belief.randomness import Random
-from dowise.belief.rewards import Context
+from dowise.compiling import kernel
 from dowise.errors import DowiseError
+from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import allowed_arms
-from dowise.problem import Problem
-from dowise.problem.problem import ArmLike
-from dowise.problem.values import MISSING
+from dowise.policies.policy import RecordPolicy, allowed_arms, certainly
+from dowise.problem import Problem, Record
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random, generator
 
-__all__ = ["IndexPolicy", "Table", "TabularPolicy", "means_of"]
+__all__ = [
+    "IndexPolicy",
+    "TabularPolicy",
+    "Tallies",
+    "Tally",
+    "count_reward",
+    "first_largest",
+    "means_of",
+]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Table:
-    """For each arm how often it was played in one context, and the rewards it brought in all."""
+class Tally:
+    """For each arm how often each reward was seen in one context: whole numbers, (arms, rewards).
 
-    plays: NDArray[np.int64]
+    `worth` has what each of the rewards is worth, in [0, 1].
+    """
+
+    __slots__ = ("seen", "worth")
+
+    def __init__(self, seen: Integers, worth: Floats) -> None:
+        self.seen, self.worth = seen, worth
+
+    @property
+    def plays(self) -> Integers:
+        """How often each arm was played."""
+        plays: Integers = self.seen.sum(axis=1)
+        return plays
+
+    @property
+    def totals(self) -> Floats:
+        """The rewards that each arm brought in all."""
+        totals = np.zeros(len(self.seen))
+        for column, worth in zip(self.seen.T, self.worth, strict=True):
+            totals += column * worth  # in this order, as the compiled loops do
+        return totals
+
+
+class Tallies(NamedTuple):
+    """What the compiled loops learn into: seen[context, arm, reward], and what follows of it."""
+
+    seen: Integers
+    plays: Integers
     totals: Floats
+    worth: Floats
 
 
-def means_of(plays: NDArray[np.int64], totals: Floats) -> Floats:
+@kernel()
+def count_reward(tallies: Any, context: Any, arm: Any, reward: Any) -> None:
+    """One more reward of an arm in a context."""
+    tallies.seen[context, arm, reward] += 1
+    tallies.plays[context, arm] += 1
+    total = 0.0
+    for y in range(len(tallies.worth)):
+        total += tallies.seen[context, arm, y] * tallies.worth[y]
+    tallies.totals[context, arm] = total
+
+
+@kernel()
+def first_largest(numbers: Any) -> Any:
+    """Where the largest number is, the first of equals."""
+    best = 0
+    for i in range(len(numbers)):
+        if numbers[i] > numbers[best]:
+            best = i
+    return best
+
+
+def means_of(plays: Integers, totals: Floats) -> Floats:
     """The mean reward of each arm, 0 for one that was never played."""
     means: Floats = totals / np.maximum(plays, 1)
     return means
 
 
-class TabularPolicy:
-    """A policy whose knowledge is a table for each context that was seen.
+class TabularPolicy(RecordPolicy):
+    """A policy whose knowledge is a tally for each context that was seen.
 
     The reward's values are scaled to [0, 1], the worst to 0 and the best to 1.
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.tables: dict[tuple[int, ...], Table] = {}
+        super().__init__(problem)
+        self.tallies: dict[tuple[int, ...], Tally] = {}
         """Keyed by the positions of the context's values, in the order of names."""
-        labels = problem.domains[problem.reward]
-        worth = np.array([problem.reward_values[label] for label in labels])
-        self._lowest, self._span = float(worth.min()), float(np.ptp(worth))
-        self._scaled = problem.scaled_rewards
-        order = list(problem.domains)
-        self._reward = order.index(problem.reward)
-        self._context = [order.index(name) for name in problem.context]
+        self._worth = problem.payoff.scaled
 
-    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
+    def learn(self, record: Record) -> None:
         """Learn from the reward alone; the outcome must hold it, and the context."""
-        position = self.problem.arm_index(arm)
-        codes = encode_outcome(self.problem, self.problem.arms[position], outcome)
-        for place in (self._reward, *self._context):
-            if codes[place] == MISSING:
-                name = list(self.problem.domains)[place]
-                what = "reward" if place == self._reward else "context"
-                raise DowiseError(
-                    f"the outcome has no value for {name}, the {what}: "
-                    "this policy learns from the reward in its context and can't do without"
-                )
-        context = tuple(codes[place] for place in self._context)
-        table = self.tables.setdefault(context, self._empty())
-        reward = self._scaled[codes[self._reward]]
-        table.totals[position] += self._credit(
-            reward, position, int(table.plays[position]), *context
-        )
-        table.plays[position] += 1
+        arm, context, reward = self._place(record)
+        tally = self.tallies.setdefault(context, self._empty())
+        tally.seen[arm, reward] += 1
 
-    def _credit(self, reward: float, *_counter: int) -> float:
-        """What a reward in [0, 1] adds to the total of an arm.
+    def retract(self, record: Record) -> None:
+        """One record less."""
+        arm, context, reward = self._place(record)
+        tally = self.tally(context)
+        if tally.seen[arm, reward] < 1:
+            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
+        tally.seen[arm, reward] -= 1
+        if not tally.seen.any():
+            del self.tallies[context]
 
-        The counter is unique to this play: the arm, how often it was played, the context.
-        """
-        return reward
+    def state(self) -> Mapping[str, object]:
+        """The tally of every context."""
+        return {
+            str(context): tally.seen.tolist() for context, tally in sorted(self.tallies.items())
+        }
 
-    def table(self, codes: tuple[int, ...]) -> Table:
+    def tally(self, codes: tuple[int, ...]) -> Tally:
         """What is known in a context, given by positions; empty where it was never seen."""
-        return self.tables.get(codes) or self._empty()
+        return self.tallies.get(codes) or self._empty()
 
-    def _empty(self) -> Table:
-        arms = len(self.problem.arms)
-        return Table(np.zeros(arms, dtype=np.int64), np.zeros(arms))
+    def _place(self, record: Record) -> tuple[int, tuple[int, ...], int]:
+        """Arm, context and reward of a record, as positions."""
+        problem = self.problem
+        why = "this policy learns from the reward in its context and can't do without"
+        record.need((problem.reward_position, *problem.context_positions), why)
+        return problem.arm_index(record.arm), record.context, self._column(record)
 
-    def _in_units(self, scaled: float) -> float:
-        """A reward in [0, 1] in the user's units."""
-        return self._lowest + self._span * float(scaled)
+    def _column(self, record: Record) -> int:
+        """Which of the rewards a tally tells apart this one is."""
+        return record.reward
+
+    def _empty(self) -> Tally:
+        shape = len(self.problem.arms), len(self._worth)
+        return Tally(np.zeros(shape, dtype=np.int64), self._worth)
+
+    def _tallies(self, script: Script) -> Tallies:
+        """The tallies of a trial's contexts, for a compiled loop to learn into."""
+        own = [self.tally(tuple(codes)) for codes in script.known.tolist()]
+        return Tallies(
+            np.array([tally.seen for tally in own]),
+            np.array([tally.plays for tally in own]),
+            np.array([tally.totals for tally in own]),
+            self._worth,
+        )
+
+    def _keep(self, script: Script, tallies: Tallies) -> None:
+        """Take over what a compiled loop has learned."""
+        for codes, seen in zip(script.known.tolist(), tallies.seen, strict=True):
+            self.tallies[tuple(codes)] = Tally(seen, self._worth)
+        self.next_number += len(script.contexts)
 
 
 class IndexPolicy(TabularPolicy):
@@ -107,34 +175,34 @@ class IndexPolicy(TabularPolicy):
     Figures: `counts` (plays), `means` (NaN before the first play) and `index`, on the [0, 1] scale.
     """
 
-    def index(self, plays: NDArray[np.int64], totals: Floats) -> Floats:
+    def index(self, plays: Integers, totals: Floats) -> Floats:
         """The index of each arm, infinite for one that was never played."""
         raise NotImplementedError
 
     def decide(
         self,
         context: Context = None,
-        rng: Random | None = None,  # noqa: ARG002 (every policy takes it)
+        rng: Random | None = None,
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
         """Play the allowed arm with the largest index."""
-        table, arms = (
-            self.table(self.problem.context_codes(context)),
-            allowed_arms(self.problem, allowed),
-        )
-        index = self.index(table.plays, table.totals)
+        generator(rng)  # nothing is drawn, but every policy wants one
+        problem, payoff = self.problem, self.problem.payoff
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        tally = self.tally(codes)
+        counts, totals = tally.plays, tally.totals
+        index = self.index(counts, totals)
         chosen = int(arms[index[arms].argmax()])
-        probabilities = np.zeros(len(self.problem.arms))
-        probabilities[chosen] = 1.0
-        plays, counts = int(table.plays[chosen]), table.plays.copy()
-        means = np.where(counts > 0, means_of(counts, table.totals), np.nan)
+        plays = int(counts[chosen])
+        means = np.where(counts > 0, means_of(counts, totals), np.nan)
         if plays:
             reason = (
-                f"its mean reward, {self._in_units(means[chosen]):.3g} in {plays:,} "
+                f"its mean reward, {payoff.in_units(means[chosen]):.3g} in {plays:,} "
                 f"{'play' if plays == 1 else 'plays'}, may be as high as "
-                f"{self._in_units(index[chosen]):.3g}, the highest of these bounds"
+                f"{payoff.in_units(index[chosen]):.3g}, the highest of these bounds"
             )
         else:
             reason = "not played before in this context" if context else "not played before"
-        figures = Figures({"counts": counts, "means": means, "index": index}, {})
-        return Decision(self.problem.arms[chosen], probabilities, reason, figures)
+        figures = Figures({"counts": counts, "means": means, "index": index})
+        sure, seen = certainly(problem, chosen), problem.context_labels(codes)
+        return Decision(problem.arms[chosen], sure, reason, figures, seen)

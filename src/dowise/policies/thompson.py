@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+import numpy as np
+from numba import float32
+from numpy.typing import NDArray
+
+from dowise.belief import Belief, Dirichlet, Posterior
+from dowise.belief.kernels import count_record, draw_block, workspace
 from dowise.belief.prior import Prior
-from dowise.belief.randomness import Random, generator
-from dowise.belief.rewards import Context
+from dowise.compiling import kernel
+from dowise.model.kernels import observe_round, unrolled
+from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.policy import (
     BayesianPolicy,
+    Loop,
     allowed_arms,
     checked_propensity_samples,
     estimated_probabilities,
 )
 from dowise.problem import Problem
-from dowise.problem.problem import ArmLike
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random, generator, keys_of
 
 __all__ = ["ThompsonSampling"]
 
@@ -33,8 +43,14 @@ class ThompsonSampling(BayesianPolicy):
     seen afterwards.
     """
 
-    def __init__(self, problem: Problem, prior: Prior = 1.0, propensity_samples: int = 0) -> None:
-        super().__init__(problem, prior)
+    def __init__(
+        self,
+        problem: Problem,
+        prior: Prior = 1.0,
+        propensity_samples: int = 0,
+        belief: Belief | Posterior | None = None,
+    ) -> None:
+        super().__init__(problem, prior, belief)
         self.propensity_samples = checked_propensity_samples(propensity_samples)
 
     def decide(
@@ -44,17 +60,99 @@ class ThompsonSampling(BayesianPolicy):
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
         """Play what one fresh draw from the posterior says is best."""
-        source, arms = generator(rng), allowed_arms(self.problem, allowed)
-        rewards = self.belief.draw_rewards(context, 1, source)[:, 0]
-        chosen = int(rewards.argmax() if allowed is None else arms[rewards[arms].argmax()])
+        problem, source = self.problem, generator(rng)
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        chosen = int(arms[self._winners(codes, arms, 1, source)[0]])
         reason = "the best arm under one draw from the posterior"
-        if not self.propensity_samples:
-            return Decision(self.problem.arms[chosen], None, reason)
-        drawn = self.belief.draw_rewards(context, self.propensity_samples, source)[arms]
-        probabilities = estimated_probabilities(self.problem, arms, drawn.argmax(axis=0), chosen)
-        reason += (
-            f", which picks it with probability {probabilities[chosen]:.2f} "
-            f"(estimated from {self.propensity_samples:,} draws)"
+        probabilities, figures = None, {}
+        if self.propensity_samples:
+            winners = self._winners(codes, arms, self.propensity_samples, source)
+            probabilities = estimated_probabilities(problem, arms, winners, chosen)
+            figures = {"best": probabilities, "samples": self.propensity_samples}
+            reason += (
+                f", which picks it with probability {probabilities[chosen]:.2f} "
+                f"(estimated from {self.propensity_samples:,} draws)"
+            )
+        seen = problem.context_labels(codes)
+        return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), seen)
+
+    def _winners(
+        self,
+        codes: tuple[int, ...],
+        arms: NDArray[np.int64],
+        samples: int,
+        source: np.random.Generator,
+    ) -> NDArray[np.int64]:
+        """The best of these arms under each of so many draws."""
+        draws = self.belief.posterior.draw(codes, samples, source)
+        if len(arms) < len(self.problem.arms):
+            draws = draws.among(arms)
+        return draws.winners(self.problem.payoff)[0]
+
+    def compiled_loop(self) -> Loop | None:
+        """For the Dirichlet posterior in single precision, without propensities."""
+        posterior = self.belief.posterior
+        is_plain = type(self) is ThompsonSampling and not self.propensity_samples
+        return (
+            self._play
+            if is_plain and isinstance(posterior, Dirichlet) and posterior.is_fine
+            else None
         )
-        figures = Figures({"best": probabilities, "samples": self.propensity_samples}, {})
-        return Decision(self.problem.arms[chosen], probabilities, reason, figures)
+
+    def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+        problem, posterior = self.problem, self.belief.posterior
+        assert isinstance(posterior, Dirichlet)
+        model, rounds = posterior.model, len(script.contexts)
+        rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
+        fixed = np.array([problem.fixed(arm) for arm in problem.arms])
+        chosen = np.empty(rounds, dtype=np.int64)
+        own = (
+            posterior.prior,
+            posterior.counts,
+            fixed,
+            model.factors.starts,
+            model.factors.strides,
+        )
+        _play_rounds(
+            keys_of(rng, rounds),
+            own,
+            rows,
+            model.circuit.tape,
+            problem.payoff.scaled,
+            script,
+            chosen,
+        )
+        self.next_number += rounds
+        return chosen
+
+
+@kernel()
+def _play_rounds(
+    keys: Any, own: Any, rows: Any, tape: Any, scaled: Any, script: Any, chosen: Any
+) -> None:
+    """Each round one draw of all rewards, the best arm, one more record.
+
+    `own` is the posterior's prior and counts, what each arm sets, and where entries stand; rows[c]
+    are its rows under context c.
+    """
+    prior, counts, fixed, starts, strides = own
+    circuit = unrolled(tape)
+    arms, others = circuit.results.shape
+    one = script.contexts.ndim  # a literal would have everything compiled anew for it
+    work = workspace(circuit, one)
+    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
+    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
+    for t in range(len(chosen)):
+        here = rows[script.contexts[t]]
+        draw_block(keys[t], prior, counts, here, circuit, one - one, one, work)
+        best, top = 0, -np.inf
+        for arm in range(arms):
+            reward = scaled[0]
+            for y in range(others):
+                chance = min(work.values[circuit.results[arm, y], 0], float32(1))
+                reward += (scaled[y + 1] - scaled[0]) * chance
+            if reward > top:
+                best, top = arm, reward
+        chosen[t] = best
+        observe_round(script, t, chosen[t], codes, seen)
+        count_record(counts, seen, fixed[chosen[t]], starts, strides)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from math import isfinite
-from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.errors import DowiseError
-from dowise.policies.tabular import Floats, IndexPolicy
+from dowise.checks import real_number
+from dowise.compiling import kernel
+from dowise.model.kernels import play_round
+from dowise.model.sampling import Script
+from dowise.policies.policy import Loop
+from dowise.policies.tabular import Floats, IndexPolicy, count_reward, first_largest
 from dowise.problem import Problem
 
 __all__ = ["UCB"]
@@ -26,15 +29,46 @@ class UCB(IndexPolicy):
 
     def __init__(self, problem: Problem, exploration: float = 2.0) -> None:
         super().__init__(problem)
-        is_number = isinstance(exploration, Real) and not isinstance(exploration, bool)
-        if not is_number or not exploration >= 0 or not isfinite(exploration):
-            raise DowiseError(f"exploration={exploration!r} must be a number of at least 0")
-        self.exploration = float(exploration)
+        self.exploration = real_number("exploration", exploration, 0)
 
     def index(self, plays: NDArray[np.int64], totals: Floats) -> Floats:
         """The upper confidence bound of each arm."""
-        from dowise.policies.kernels import ucb_index
-
         index = np.empty(len(plays))
-        ucb_index(plays, totals, plays.sum(), self.exploration, index)
+        _index(plays, totals, self.exploration, index)
         return index
+
+    def compiled_loop(self) -> Loop | None:
+        """For this class; one made from it may do anything."""
+        return self._play if type(self) is UCB else None
+
+    def _play(self, script: Script, _rng: np.random.Generator) -> NDArray[np.int64]:
+        tallies, chosen = self._tallies(script), np.empty(len(script.contexts), dtype=np.int64)
+        _play_rounds(self.exploration, self.problem.reward_position, tallies, script, chosen)
+        self._keep(script, tallies)
+        return chosen
+
+
+@kernel()
+def _index(plays: Any, totals: Any, exploration: Any, index: Any) -> None:
+    """mean + √(c·ln t / n) for each arm, infinite where n = 0; c is `exploration`, t = Σ n."""
+    rounds = plays.sum()
+    for arm in range(len(plays)):
+        n = plays[arm]
+        if n == 0:
+            index[arm] = np.inf
+        else:
+            index[arm] = totals[arm] / n + np.sqrt(exploration * np.log(rounds) / n)
+
+
+@kernel()
+def _play_rounds(exploration: Any, reward: Any, tallies: Any, script: Any, chosen: Any) -> None:
+    """A whole trial; `reward` is the place of the reward among the observed variables."""
+    index = np.empty(tallies.plays.shape[1])
+    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
+    place = script.mechanism.observed[reward]
+    for t in range(len(chosen)):
+        c = script.contexts[t]
+        _index(tallies.plays[c], tallies.totals[c], exploration, index)
+        chosen[t] = first_largest(index)
+        play_round(script, t, chosen[t], codes)
+        count_reward(tallies, c, chosen[t], codes[place])

@@ -15,34 +15,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief.observe import encode_outcome
-from dowise.belief.randomness import Random, generator
-from dowise.errors import DowiseError
-from dowise.identification.circuit import compile_circuit
+from dowise.checks import real_number, whole_number
+from dowise.compiling import kernels_of
+from dowise.identification.circuit import compile_estimators
+from dowise.model import Codes
+from dowise.policies.arm_data import ArmData
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.kl_ucb import bernoulli_upper_bound, checked_c, exploration_level
+from dowise.policies.kl_ucb import bernoulli_upper_bound, exploration_level
 from dowise.policies.policy import (
+    RecordPolicy,
     allowed_arms,
-    checked_number,
+    certainly,
     checked_propensity_samples,
     estimated_probabilities,
 )
-from dowise.policies.records import Records
-from dowise.problem import Problem
+from dowise.problem import Problem, Record
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.values import MISSING
+from dowise.randomness import Random, generator, stream
 
 __all__ = ["Z2KLUCB", "Z2ThompsonSampling"]
 
 Floats = NDArray[np.float64]
-Codes = tuple[int, ...]
 
-MOST_UNDEFINED = 0.1  # an estimator that is undefined on more of the resamples is left out
+_kernels = kernels_of("dowise.model.kernels")
+_pooling = kernels_of("dowise.identification.pooling")
 
 
 @dataclass(eq=False)
@@ -56,113 +56,110 @@ class Pooled:
 
 
 @dataclass(eq=False)
-class _Data:
+class _ContextData:
     """Of one context: each arm's records with their resamples, and what follows from them."""
 
-    records: list[Records]
+    arms: list[ArmData]
     weights: list[Floats]
-    stale: set[int]
-    """The arms whose data have to be resampled."""
     pooled: Pooled | None = field(default=None)
 
+    def plays(self) -> Floats:
+        return np.array([float(data.total) for data in self.arms])
 
-class _Z2Policy:
+    def rewards(self, scaled: Floats) -> Floats:
+        return np.array([float(data.rewards @ scaled) for data in self.arms])
+
+
+class _Z2Policy(RecordPolicy):
     """What both policies share: data, estimators, weights."""
 
     def __init__(
         self, problem: Problem, resamples: int = 100, refresh: float = 0.0, seed: int = 0
     ) -> None:
-        self.resamples = checked_number("resamples", resamples, 2, 100_000)
-        self.seed = checked_number("seed", seed, 0)
-        is_number = isinstance(refresh, Real) and not isinstance(refresh, bool)
-        if not is_number or not 0 <= refresh < np.inf:
-            raise DowiseError(f"refresh={refresh!r} must be a share such as 0.05, or 0")
-        self.problem = problem
-        self.refresh = float(refresh)
-        self.circuit = compile_circuit(problem)
-        names = problem.graph.variables
-        self._reward = names.index(problem.reward)
-        self._context = [names.index(name) for name in problem.context]
-        strides = np.concatenate([tables.strides for tables in self.circuit.marginals])
-        self._variables = np.flatnonzero(strides.any(axis=0))
-        self._values = np.empty((self.circuit.slots, 2 * (1 + self.resamples)))
-        for slot, value in self.circuit.constants:
-            self._values[slot] = value
-        self._data: dict[Codes, _Data] = {}
+        super().__init__(problem)
+        self.resamples = whole_number("resamples", resamples, 2, 100_000)
+        self.seed = whole_number("seed", seed, 0)
+        self.refresh = real_number("refresh", refresh, 0)
+        self.estimates = compile_estimators(problem)
+        circuit, lanes = self.estimates.circuit, 1 + self.resamples
+        self._values = np.empty((circuit.slots, 2 * lanes))
+        self._values[: len(circuit.constants)] = circuit.constants[:, None]
+        self._undefined = np.repeat([0.0, 1.0], lanes)
+        self._needed = sorted({*problem.context_positions, *self.estimates.variables})
+        self._data: dict[Codes, _ContextData] = {}
 
-    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
+    def learn(self, record: Record) -> None:
         """Learn from the whole record: every variable that an estimator looks at must be seen."""
-        position = self.problem.arm_index(arm)
-        codes = np.array(encode_outcome(self.problem, self.problem.arms[position], outcome))
-        needed = [*self._context, *self._variables]
-        for v in needed:
-            if codes[v] == MISSING:
-                name = self.problem.graph.variables[v]
-                raise DowiseError(
-                    f"the outcome has no value for {name}: the z² policies need the context and "
-                    "every variable that their estimators use"
-                )
-        context = tuple(codes[self._context].tolist())
-        data = self._data_of(context)
-        if data.records[position].add(codes, self.problem.scaled_rewards[codes[self._reward]]):
-            data.stale.add(position)
+        arm = self._arm(record)
+        self._data_of(record.context).arms[arm].add(record)
+
+    def retract(self, record: Record) -> None:
+        """One record less."""
+        arm = self._arm(record)
+        data = self._data_of(record.context)
+        data.arms[arm].remove(record)
+        if not data.plays().any():
+            del self._data[record.context]
+
+    def _arm(self, record: Record) -> int:
+        why = "the z² policies need the context and every variable that their estimators use"
+        record.need(self._needed, why)
+        return self.problem.arm_index(record.arm)
+
+    def state(self) -> Mapping[str, object]:
+        """The records of every context and arm."""
+        return {
+            str(context): [arm.state() for arm in data.arms]
+            for context, data in sorted(self._data.items())
+            if data.plays().any()
+        }
 
     def pooled(self, context: Context = None) -> Pooled:
         """θ̂ and s² of every arm in this context, from all the data of the context."""
         return self._pooled(self.problem.context_codes(context))
 
-    def _data_of(self, context: Codes) -> _Data:
+    def _data_of(self, context: Codes) -> _ContextData:
         if context not in self._data:
-            arms = len(self.problem.arms)
-            width = len(self.problem.graph)
-            records = [Records(width, self._variables, self.refresh) for _ in range(arms)]
-            nothing = np.empty((0, 1 + self.resamples))
-            self._data[context] = _Data(records, [nothing] * arms, set())
+            arms, values = len(self.problem.arms), len(self.problem.payoff.values)
+            variables = self.estimates.variables
+            data = [ArmData(values, variables, self.refresh) for _ in range(arms)]
+            self._data[context] = _ContextData(data, [np.empty((0, 1 + self.resamples))] * arms)
         return self._data[context]
 
     def _pooled(self, context: Codes) -> Pooled:
         data = self._data_of(context)
-        if data.stale or data.pooled is None:
-            for i in data.stale:
-                rng = self._rng(context, i, data.records[i])
-                data.weights[i] = data.records[i].weights(self.resamples, rng)
-            data.stale.clear()
+        changed = data.pooled is None
+        for i, arm in enumerate(data.arms):
+            if arm.is_new and arm.settle():
+                rng = self._rng(context, i, int(arm.counts.sum()))
+                data.weights[i] = arm.weights(self.resamples, rng)
+                changed = True
+        if changed or data.pooled is None:
             data.pooled = self._combined(data)
         return data.pooled
 
-    def _rng(self, context: Codes, arm: int, records: Records) -> np.random.Generator:
+    def _rng(self, context: Codes, arm: int, records: int) -> np.random.Generator:
         """The resamples of an arm's data depend on nothing but the seed and which data they are."""
         place = 0
         for name, code in zip(self.problem.context, context, strict=True):
             place = place * len(self.problem.domains[name]) + code
-        which = (place, arm, int(records.settled.sum()))
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=which))
+        return stream(self.seed, place, arm, records)
 
-    def _combined(self, data: _Data) -> Pooled:
-        from dowise.identification.kernels import fill_marginals, run_circuit
-        from dowise.policies.kernels import combine_estimates
-
-        circuit, values, lanes = self.circuit, self._values, 1 + self.resamples
-        for tables, records, drawn in zip(
-            circuit.marginals, data.records, data.weights, strict=True
+    def _combined(self, data: _ContextData) -> Pooled:
+        circuit, values = self.estimates.circuit, self._values
+        for tables, arm, drawn in zip(
+            self.estimates.marginals, data.arms, data.weights, strict=True
         ):
-            fill_marginals(
-                values, tables.firsts, tables.sizes, tables.strides, records.rows(), drawn
-            )
-        run_circuit(
-            values, lanes, circuit.kinds, circuit.outputs, circuit.starts, circuit.lefts,
-            circuit.rights,
-        )  # fmt: skip
-        means, variances = np.empty((2, len(data.records)))
+            rows = arm.rows.reshape(len(arm.counts), len(self.estimates.variables))
+            _pooling.fill_marginals(values, tables, rows, drawn)
+        _kernels.run_circuit(values, values.shape[1], circuit.operations, self._undefined)
+        means, variances = np.empty(len(data.arms)), np.empty(len(data.arms))
         weights = np.empty(len(circuit.results))
-        combine_estimates(
-            values, lanes, circuit.results, circuit.offsets, MOST_UNDEFINED, means, variances,
+        _pooling.pool_estimates(
+            values, 1 + self.resamples, circuit.results, self.estimates.offsets, means, variances,
             weights,
         )  # fmt: skip
         return Pooled(means, variances, weights)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self.problem!r}>"
 
 
 class Z2ThompsonSampling(_Z2Policy):
@@ -196,25 +193,29 @@ class Z2ThompsonSampling(_Z2Policy):
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
         """Draw from each arm's Beta distribution, play the best."""
-        source, arms = generator(rng), allowed_arms(self.problem, allowed)
-        codes = self.problem.context_codes(context)
+        problem, source = self.problem, generator(rng)
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         pooled = self._pooled(codes)
         alpha, beta = self._betas(pooled, self._data_of(codes))
         drawn = source.beta(alpha, beta)
         chosen = int(arms[drawn[arms].argmax()])
-        figures = {"means": pooled.means, "variances": pooled.variances, "index": drawn}
+        figures: dict[str, object] = {
+            "means": pooled.means,
+            "variances": pooled.variances,
+            "index": drawn,
+        }
         reason = "the best arm by one draw from what all arms' data say of each"
-        if not self.propensity_samples:
-            return Decision(self.problem.arms[chosen], None, reason, Figures(figures, {}))
-        size = (self.propensity_samples, len(arms))
-        winners = source.beta(alpha[arms], beta[arms], size).argmax(axis=1)
-        probabilities = estimated_probabilities(self.problem, arms, winners, chosen)
-        behind = Figures({**figures, "best": probabilities, "samples": self.propensity_samples}, {})
-        return Decision(self.problem.arms[chosen], probabilities, reason, behind)
+        probabilities = None
+        if self.propensity_samples:
+            size = (self.propensity_samples, len(arms))
+            winners = source.beta(alpha[arms], beta[arms], size).argmax(axis=1)
+            probabilities = estimated_probabilities(problem, arms, winners, chosen)
+            figures |= {"best": probabilities, "samples": self.propensity_samples}
+        seen = problem.context_labels(codes)
+        return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), seen)
 
-    def _betas(self, pooled: Pooled, data: _Data) -> tuple[Floats, Floats]:
-        won = np.array([records.reward for records in data.records])
-        played = np.array([records.total for records in data.records])
+    def _betas(self, pooled: Pooled, data: _ContextData) -> tuple[Floats, Floats]:
+        won, played = data.rewards(self.problem.payoff.scaled), data.plays()
         alpha, beta = 1 + won, 1 + played - won
         spread = pooled.means * (1 - pooled.means)
         sound = (pooled.variances > 0) & (pooled.variances < spread)
@@ -241,42 +242,40 @@ class Z2KLUCB(_Z2Policy):
         c: float = 3.0,
     ) -> None:
         super().__init__(problem, resamples, refresh, seed)
-        self.c = checked_c(c)
+        self.c = real_number("c", c, 0)
 
     def decide(
         self,
         context: Context = None,
-        rng: Random | None = None,  # noqa: ARG002 (every policy takes it)
+        rng: Random | None = None,
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
         """Play what was never played, or else the arm of the largest index."""
-        arms = allowed_arms(self.problem, allowed)
-        codes = self.problem.context_codes(context)
+        generator(rng)  # nothing is drawn, but every policy wants one
+        problem = self.problem
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         data = self._data_of(codes)
-        played = np.array([records.total for records in data.records])
-        new = arms[played[arms] == 0]
+        new = arms[data.plays()[arms] == 0]
         if len(new):
-            return self._decision(int(new[0]), "not played in this context yet", Figures({}, {}))
-        means, counts = self._effective(self._pooled(codes), data)
-        level, known = exploration_level(counts.sum(), self.c), counts > 0
-        index = np.full(len(counts), np.inf)
-        index[known] = bernoulli_upper_bound(means[known], level / counts[known])
-        chosen = int(arms[index[arms].argmax()])
-        figures = Figures({"means": means, "counts": counts, "index": index}, {})
-        reason = (
-            f"the largest upper confidence bound, {index[chosen]:.3f}, from {counts[chosen]:.0f} "
-            "effective plays"
-        )
-        return self._decision(chosen, reason, figures)
+            chosen, figures = int(new[0]), Figures({})
+            reason = "not played in this context yet"
+        else:
+            means, counts = self._effective(self._pooled(codes), data)
+            level, known = exploration_level(counts.sum(), self.c), counts > 0
+            index = np.full(len(counts), np.inf)
+            index[known] = bernoulli_upper_bound(means[known], level / counts[known])
+            chosen = int(arms[index[arms].argmax()])
+            figures = Figures({"means": means, "counts": counts, "index": index})
+            reason = (
+                f"the largest upper confidence bound, {index[chosen]:.3f}, from "
+                f"{counts[chosen]:.0f} effective plays"
+            )
+        sure, seen = certainly(problem, chosen), problem.context_labels(codes)
+        return Decision(problem.arms[chosen], sure, reason, figures, seen)
 
-    def _decision(self, chosen: int, reason: str, figures: Figures) -> Decision:
-        probabilities = np.zeros(len(self.problem.arms))
-        probabilities[chosen] = 1.0
-        return Decision(self.problem.arms[chosen], probabilities, reason, figures)
-
-    def _effective(self, pooled: Pooled, data: _Data) -> tuple[Floats, Floats]:
-        counts = np.array([float(records.total) for records in data.records])
-        means = np.array([records.reward for records in data.records]) / np.maximum(counts, 1)
+    def _effective(self, pooled: Pooled, data: _ContextData) -> tuple[Floats, Floats]:
+        counts = data.plays()
+        means = data.rewards(self.problem.payoff.scaled) / np.maximum(counts, 1)
         spread = pooled.means * (1 - pooled.means)
         sound = (pooled.variances > 0) & (spread > 0)
         means[sound] = pooled.means[sound]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
+from dowise.files import read_file, write_text
 from dowise.graph import CausalGraph
 from dowise.graph.formats import GRAPH_ENDINGS, read_structure
-from dowise.graph.formats.files import read_file, write_file
 from dowise.problem.problem import MAX_ARMS, Problem
 
 __all__ = ["builtin_names", "builtin_path", "load_problem", "parse_problem", "save_problem"]
@@ -78,7 +78,7 @@ def parse_problem(text: str, folder: Path = Path()) -> Problem:
 
 def save_problem(problem: Problem, path: str | Path) -> None:
     """Write the problem file that `load_problem` reads back."""
-    write_file(path, problem_text(problem))
+    write_text(path, problem_text(problem))
 
 
 def problem_text(problem: Problem) -> str:

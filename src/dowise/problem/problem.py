@@ -8,19 +8,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dowise.errors import DowiseError, suggestion
 from dowise.frozen import Frozen
 from dowise.graph import CausalGraph
 from dowise.problem.arms import all_sets, arms_of, canonical_order, possibly_optimal_sets
+from dowise.problem.frame import RecordBatch, parse_frame
 from dowise.problem.intervention import Intervention
+from dowise.problem.payoff import Payoff
+from dowise.problem.record import Record, parse_outcome
 from dowise.problem.values import MISSING, as_mapping, check_domain, label_of
 
 __all__ = ["Problem"]
@@ -65,11 +69,7 @@ class Problem(Frozen):
         self.reward = self._known(reward, "reward")
         self.context = self._role("context", context)
         self.non_manipulable = self._role("non-manipulable", non_manipulable)
-        for shared in sorted({*self.context} & {*self.non_manipulable}):
-            raise DowiseError(
-                f"{shared} can't be both context and non-manipulable: context is seen before the "
-                "choice, non-manipulable after; keep it in one of the two"
-            )
+        self._refuse_two_roles()
         conditioned = graph.condition(self.context)
         self.projected: CausalGraph = conditioned.project(self.non_manipulable)
         """The graph of the manipulable variables and the reward, on which POMISs are found."""
@@ -80,9 +80,15 @@ class Problem(Frozen):
         if reward_values is not None:
             given.setdefault(self.reward, list(reward_values))
         self.domains: Mapping[str, tuple[str, ...]] = self._checked_domains(given)
-        self.reward_values: Mapping[str, float] = self._checked_values(reward_values)
+        domain = self.domains[self.reward]
+        self.payoff = Payoff.of(self.reward, domain, reward_values)
+        """What the values of the reward are worth."""
+        self.reward_values: Mapping[str, float] = MappingProxyType(
+            dict(zip(domain, self.payoff.values.tolist(), strict=True))
+        )
         self.arms_kind = arms if isinstance(arms, str) else "custom"
         self.max_arms = max_arms
+        self._fixed: dict[Intervention, NDArray[np.int64]] = {}  # only of what was checked
         self.intervention_sets: tuple[frozenset[str], ...]
         self.arms: tuple[Intervention, ...]
         self.intervention_sets, self.arms = self._arms(arms, max_arms)
@@ -93,12 +99,20 @@ class Problem(Frozen):
         """The variables that can be set, sorted by name."""
         return tuple(name for name in self.projected.variables if name != self.reward)
 
-    @property
-    def scaled_rewards(self) -> tuple[float, ...]:
-        """What each value of the reward is worth, scaled so that the worst is 0 and the best 1."""
-        worth = self.reward_values.values()
-        lowest, span = min(worth), max(worth) - min(worth)
-        return tuple((value - lowest) / span for value in worth)
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Where each variable stands among all, in the order of names."""
+        return {name: v for v, name in enumerate(self.graph.variables)}
+
+    @cached_property
+    def reward_position(self) -> int:
+        """Where the reward stands among all variables."""
+        return self.positions[self.reward]
+
+    @cached_property
+    def context_positions(self) -> NDArray[np.int64]:
+        """Where the context variables stand among all."""
+        return np.array([self.positions[name] for name in self.context], dtype=np.int64)
 
     def role(self, name: str) -> Role:
         """The role of a variable."""
@@ -147,11 +161,40 @@ class Problem(Frozen):
 
     def code(self, name: str, value: object) -> int:
         """The position of a value in the variable's domain, or MISSING (−1) where it is missing."""
-        known = self._codes.get(name) or self._codes[self._known(name, "variable")]
+        known = self.label_codes.get(name) or self.label_codes[self._known(name, "variable")]
         if (type(value) is str or type(value) is int) and value in known:
             return known[value]
         label = label_of(name, value, self.domains[name])
         return MISSING if label is None else known[label]
+
+    def fixed(self, arm: Intervention) -> NDArray[np.int64]:
+        """For each variable the position of the value that the arm sets, MISSING where none.
+
+        The arm must be one that `intervention` has checked.
+        """
+        found = self._fixed.get(arm)
+        if found is None:
+            found = np.array([self.code(name, arm.get(name)) for name in self.graph.variables])
+            found.setflags(write=False)
+            self._fixed[arm] = found
+        return found
+
+    def record(self, arm: ArmLike, outcome: Mapping[str, object], number: int = 0) -> Record:
+        """What was seen after an arm, as a record; `number` is that of the decision.
+
+        `outcome` maps variables, the context among them, to values; variables that the arm set may
+        be absent, and what was not seen is missing. A bad outcome is an error.
+        """
+        fixed = self._fixed.get(arm) if type(arm) is Intervention else None
+        if fixed is None:
+            arm = self.intervention(arm)
+            fixed = self.fixed(arm)
+        assert isinstance(arm, Intervention)
+        return Record(self, arm, parse_outcome(self, arm, fixed, outcome), fixed, number)
+
+    def records(self, frame: Any, arm: ArmLike | None = None) -> RecordBatch:
+        """A table of past records; see `Belief.update_many`."""
+        return parse_frame(self, frame, None if arm is None else self.intervention(arm))
 
     def context_codes(self, context: Context) -> tuple[int, ...]:
         """The positions of the context's values, in the order of names; all must be there."""
@@ -206,7 +249,7 @@ class Problem(Frozen):
         return {arm: i for i, arm in enumerate(self.arms)}
 
     @cached_property
-    def _codes(self) -> dict[str, dict[str | int, int]]:
+    def label_codes(self) -> dict[str, dict[str | int, int]]:
         """For each variable the positions of its labels, and of the ints that they are texts of."""
         codes: dict[str, dict[str | int, int]] = {}
         for name, domain in self.domains.items():
@@ -235,6 +278,13 @@ class Problem(Frozen):
                 raise DowiseError(f"{name} can't be both reward and {role}: give it one role")
         return tuple(sorted(set(names)))
 
+    def _refuse_two_roles(self) -> None:
+        for shared in sorted({*self.context} & {*self.non_manipulable}):
+            raise DowiseError(
+                f"{shared} can't be both context and non-manipulable: context is seen before the "
+                "choice, non-manipulable after; keep it in one of the two"
+            )
+
     def _checked_domains(
         self, given: Mapping[str, Iterable[object]]
     ) -> Mapping[str, tuple[str, ...]]:
@@ -243,38 +293,6 @@ class Problem(Frozen):
         return MappingProxyType(
             {name: check_domain(name, given.get(name, ("0", "1"))) for name in self.graph}
         )
-
-    def _checked_values(self, given: Mapping[str, float] | None) -> Mapping[str, float]:
-        domain = self.domains[self.reward]
-        if given is None:
-            return MappingProxyType(
-                {label: i / (len(domain) - 1) for i, label in enumerate(domain)}
-            )
-        if not isinstance(given, Mapping):
-            raise DowiseError(
-                f"reward_values must map each label of {self.reward} to a number, not {given!r}"
-            )
-        values: dict[str, float] = {}
-        for key, value in given.items():
-            label = label_of(self.reward, key, domain)
-            if label is None or label in values:
-                raise DowiseError(f"reward_values names {key!r} more than once or not by a label")
-            values[label] = _finite(value, label)
-        for label in domain:
-            if label not in values:
-                raise DowiseError(f"reward_values has no number for {self.reward}={label}: add one")
-        if len(set(values.values())) == 1:
-            raise DowiseError(
-                f"every value of {self.reward} is worth the same: there is nothing to decide; "
-                "give its labels different reward_values"
-            )
-        span, largest = max(values.values()) - min(values.values()), max(map(abs, values.values()))
-        if not math.isfinite(span) or span < 1e-9 * largest:
-            raise DowiseError(
-                f"the reward values of {self.reward} are too far from 0 for their differences to "
-                "be told apart, or too far apart: shift or scale them"
-            )
-        return MappingProxyType({label: values[label] for label in domain})
 
     def _arms(
         self, arms: str | Iterable[ArmLike], max_arms: int
@@ -297,15 +315,3 @@ class Problem(Frozen):
                 f"arms={arms!r}: say 'pomis', 'all', or give a list of arms such as ['do(X=1)']"
             )
         return sets, tuple(arms_of(sets, self.domains))
-
-
-def _finite(value: object, label: str) -> float:
-    """A number of any kind, NumPy's among them, as a float."""
-    if isinstance(value, Real) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if math.isfinite(number):
-            return number
-    raise DowiseError(f"the reward value of {label!r} must be a number, not {str(value)[:40]!r}")

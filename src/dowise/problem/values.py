@@ -24,6 +24,8 @@ _PANDAS_MISSING = ("NAType", "NaTType")  # by name: pandas need not be there
 
 def as_mapping(given: object, what: str) -> Mapping[str, object]:
     """A mapping from variable to value: also a pandas Series, such as a row of a table."""
+    if type(given) is dict:  # most are, and asking for a Mapping takes longer
+        return given
     if given is None:
         return {}
     if isinstance(given, Mapping):

@@ -15,31 +15,28 @@ from math import isinf, log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise.belief import Belief
 from dowise.environments import make_environment
 from dowise.information import (
     Estimate,
     delta_interval,
-    estimate_from_draws,
+    estimate_of,
     gain_interval,
     gamma_bracket,
     information_ratio,
 )
 from dowise.policies.thompson import ThompsonSampling
 from dowise.problem import Problem
+from dowise.problem.problem import Context
+from dowise.randomness import Random
 
-__all__ = [
-    "Run", "Track", "draws_of", "estimate_of", "ratio_of_thompson", "ratio_then", "run_thompson",
-    "winners_of",
-]  # fmt: skip
+__all__ = ["Run", "Track", "estimated", "ratio_of_thompson", "ratio_then", "run_thompson"]
 
 _STEEPEST = 5  # rounds of the run whose ratio is taken again with more draws
 
 Track = Callable[[Iterable[Any], str], Iterable[Any]]
-State = tuple[dict[str, str], NDArray[np.float64]]
-Draws = NDArray[np.float32]
+State = tuple[dict[str, str], Belief]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +53,7 @@ class Run:
     vacuous_rounds: int
     """Rounds in which Lemma 4 says of no arm more than 0 ≤ g ≤ log r."""
     steepest: tuple[State, ...] = ()
-    """Where Ψ_t was largest by N draws: context and Dirichlet counts, to look at more closely."""
+    """Where Ψ_t was largest by N draws: the context and the belief, to look at more closely."""
 
 
 def run_thompson(
@@ -77,10 +74,10 @@ def run_thompson(
     most = log(len(problem.domains[problem.reward]))
     for t in track(range(horizon), "a run of Thompson Sampling"):
         context = world.draw_context(rng)
-        found = estimate_of(belief, draws_of(belief, context, samples, rng))
+        found = estimated(belief, context, samples, rng)
         ratio = ratio_of_thompson(found)
         if len(steepest) < _STEEPEST or ratio > steepest[0][0]:
-            steepest = sorted([*steepest, (ratio, t, (context, belief.counts.copy()))])[-_STEEPEST:]
+            steepest = sorted([*steepest, (ratio, t, (context, belief.copy()))])[-_STEEPEST:]
         gain = gain_interval(found, level)
         vacuous += bool((gain.low == 0).all() and (gain.high == most).all())
         low, high = gamma_bracket(delta_interval(found, level), gain)
@@ -92,29 +89,16 @@ def run_thompson(
     return Run(0.0, gammas_low, gammas_high, infinite, vacuous, states)
 
 
-def draws_of(
-    belief: Belief, context: dict[str, str], samples: int, rng: np.random.Generator | int
-) -> Draws:
-    """Posterior draws of every arm's reward distribution, raw."""
-    return belief.draw_raw(context, samples, rng)
+def estimated(belief: Belief, context: Context, samples: int, rng: Random) -> Estimate:
+    """Δ, g and p* from so many draws."""
+    draws = belief.draw(belief.problem.context_codes(context), samples, rng)
+    return estimate_of(draws, belief.problem.payoff)
 
 
-def estimate_of(belief: Belief, drawn: Draws) -> Estimate:
-    """Δ, g and p* from draws."""
-    return estimate_from_draws(drawn, np.array(belief.problem.scaled_rewards))
-
-
-def winners_of(belief: Belief, drawn: Draws) -> NDArray[np.int64]:
-    """The best arm under each draw."""
-    worth = np.array(belief.problem.scaled_rewards)
-    winners: NDArray[np.int64] = np.einsum("avs,v->as", drawn, worth[1:] - worth[0]).argmax(axis=0)
-    return winners
-
-
-def ratio_then(belief: Belief, state: State, samples: int, seed: int) -> float:
-    """Ψ of Thompson Sampling in a round that was kept, from so many draws; `belief` goes there."""
-    context, belief.counts[:] = state
-    return ratio_of_thompson(estimate_of(belief, draws_of(belief, context, samples, seed)))
+def ratio_then(state: State, samples: int, seed: int) -> float:
+    """Ψ of Thompson Sampling in a round that was kept, from so many draws."""
+    context, belief = state
+    return ratio_of_thompson(estimated(belief, context, samples, seed))
 
 
 def ratio_of_thompson(found: Estimate) -> float:

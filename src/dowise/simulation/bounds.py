@@ -26,12 +26,10 @@ from dowise.problem import Problem
 from dowise.simulation.bound_figures import Bounds
 from dowise.simulation.bound_run import (
     Track,
-    draws_of,
-    estimate_of,
+    estimated,
     ratio_of_thompson,
     ratio_then,
     run_thompson,
-    winners_of,
 )
 
 __all__ = ["bounds"]
@@ -75,7 +73,7 @@ def bounds(
     )
     entropy = min(entropy, len(contexts) * log(arms))  # the correction may overshoot
     run = run_thompson(problem, horizon, policy_samples, level, seed, track)
-    ratios = [ratio_then(belief, state, samples, seed) for state in run.steepest]
+    ratios = [ratio_then(state, samples, seed) for state in run.steepest]
     return Bounds(
         problem, horizon, samples, policy_samples, failure, seed, contexts, prior.p_best,
         entropy, error, len(prior.maps), is_joint,
@@ -114,10 +112,9 @@ def _at_the_prior(
     maps: NDArray[np.int64] | int = 0
     ratio, some, every, unresolved = 0.0, inf, 1.0, 0
     for context in track(contexts, "p* and H(Π*) before anything was seen"):
-        drawn = draws_of(belief, context, samples, seed)
-        found = estimate_of(belief, drawn)
+        found = estimated(belief, context, samples, seed)
         p_best.append(found.best)
-        maps = np.unique(maps * arms + winners_of(belief, drawn), return_inverse=True)[1]
+        maps = np.unique(maps * arms + found.winners, return_inverse=True)[1]
         ratio = max(ratio, ratio_of_thompson(found))
         unresolved = max(unresolved, int((found.gain < _noise(found)).sum()))
         some = _samples_for(found, level, np.any, 1.0, some)
@@ -139,7 +136,7 @@ def _contexts(problem: Problem) -> Iterator[dict[str, str]]:
 
 def _noise(found: Estimate) -> float:
     """A gain up to this may be nothing but the bias of an estimate from so many draws."""
-    arms, _, values = found.joint.shape
+    arms, values = found.outcomes.shape
     return float((arms - 1) * (values - 1) / (2 * found.samples))
 
 

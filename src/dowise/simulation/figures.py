@@ -13,21 +13,18 @@ from typing import Any, Literal
 
 from dowise.errors import import_extra
 from dowise.files import write_bytes
+from dowise.policies import policy_names
 from dowise.simulation.analysis import RegretCurve
 
 __all__ = ["draw_curves"]
 
 _INK = "#333333"
-_STYLES: dict[str, tuple[str, Any]] = {
-    "ids": ("#0072B2", "-"),
-    "ts": ("#D55E00", (0, (6, 2))),
-    "z2-ts": ("#009E73", (0, (4, 1, 1, 1))),
-    "z2-kl-ucb": ("#56B4E9", (0, (1, 1))),
-    "bernoulli-ts": ("#CC79A7", (0, (3, 1, 1, 1, 1, 1))),
-    "kl-ucb": ("#E69F00", (0, (2, 2))),
-    "ucb": ("#000000", (0, (1, 2))),
-}
-_OTHERS = [("#999999", "-"), ("#F0E442", "--"), ("#999999", ":")]
+# For the policies in the order in which they are registered; colours come again with other dashes.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#000000", "#999999")
+_DASHES: tuple[Any, ...] = (
+    "-", (0, (6, 2)), (0, (4, 1, 1, 1)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)),
+    (0, (1, 2)),
+)  # fmt: skip
 
 
 def draw_curves(
@@ -40,10 +37,10 @@ def draw_curves(
     figure_module = import_extra("matplotlib.figure", "simulate", "a picture")
     figure = figure_module.Figure(figsize=(6.4, 4.2), dpi=160, layout="constrained")
     axes = figure.subplots()
-    others = iter(_OTHERS * len(curves))
+    styles = _styles([curve.policy for curve in curves])
     ends = []
     for curve in curves:
-        colour, dashes = _STYLES.get(curve.policy) or next(others)
+        colour, dashes = styles[curve.policy]
         low, high = curve.band(band)
         axes.fill_between(curve.rounds, low, high, color=colour, alpha=0.15, linewidth=0)
         axes.plot(
@@ -78,6 +75,20 @@ def draw_curves(
         metadata = {"CreationDate": None} if ending == "pdf" else None
         figure.savefig(drawn, format=ending, metadata=metadata)
         write_bytes(path, drawn.getvalue())
+
+
+def _styles(names: Sequence[str]) -> dict[str, tuple[str, Any]]:
+    """A colour and dashes for each; registered policies have the same in every picture."""
+    places = {name: i for i, name in enumerate(policy_names()) if name in names}
+    styles = {
+        name: (_COLOURS[i % len(_COLOURS)], _DASHES[i % len(_DASHES)]) for name, i in places.items()
+    }
+    taken = {colour for colour, _ in styles.values()}
+    free = [colour for colour in reversed(_COLOURS) if colour not in taken] or list(_COLOURS)
+    others = [name for name in names if name not in styles]
+    for i, name in enumerate(others):
+        styles[name] = (free[i % len(free)], _DASHES[i % len(_DASHES)])
+    return styles
 
 
 def _apart(heights: list[float], least: float) -> list[float]:

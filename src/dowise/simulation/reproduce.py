@@ -18,11 +18,12 @@ import dowise
 from dowise.environments import ChordalWorlds, worlds_of
 from dowise.errors import DowiseError, import_extra, suggestion
 from dowise.files import write_text
+from dowise.randomness import stream
 from dowise.simulation.analysis import Claim, Spread, claims, curves, spread_of
 from dowise.simulation.figures import draw_curves
 from dowise.simulation.pages import as_html, heading, image, table
 from dowise.simulation.simulate import simulate
-from dowise.simulation.trial import Purpose, stream
+from dowise.simulation.trial import Purpose
 
 if TYPE_CHECKING:
     import pandas

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from dowise.environments import Environment, World, Worlds, worlds_of
 from dowise.errors import DowiseError
+from dowise.model.sampling import Script
 from dowise.policies import Policy
-from dowise.policies.policy import BayesianPolicy
+from dowise.policies.policy import BayesianPolicy, Loop, RecordPolicy
 from dowise.problem import Intervention, Problem
-from dowise.simulation.loops import compiled_loop
+from dowise.randomness import stream
 
-__all__ = ["Purpose", "Trial", "make_world", "play", "run_trial", "seed_of", "stream"]
+__all__ = ["Purpose", "Trial", "make_world", "play", "run_trial", "seed_of"]
 
 Factory = Callable[[Problem], Policy]
 Integers = NDArray[np.int64]
@@ -52,11 +53,6 @@ class Trial:
     regrets: NDArray[np.float64]
 
 
-def stream(seed: int, trial: int, purpose: Purpose) -> np.random.Generator:
-    """The random numbers of one trial for one purpose."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(trial, purpose)))
-
-
 def make_world(given: str | Problem | World | Worlds, seed: int, trial: int) -> World:
     """The world of a trial, the same for every policy."""
     return worlds_of(given).draw(stream(seed, trial, Purpose.WORLD))
@@ -78,9 +74,10 @@ def run_trial(
     known: list[tuple[int, ...]] = [tuple(row) for row in kinds.tolist()]
     outcomes = stream(seed, trial, Purpose.OUTCOMES)
     own = stream(seed, trial, Purpose.POLICY)
-    loop = compiled_loop(policy) if _keeps(world, "play") else None
+    loop = _compiled_loop(policy, world)
     if loop is not None and isinstance(world, Environment):
-        chosen = loop(policy, world, known, numbers, outcomes, own)
+        uniforms = outcomes.random((horizon, len(world.graph)))
+        chosen = loop(Script(world.mechanism(known), numbers, kinds, uniforms), own)
     else:
         chosen = play(policy, world, known, numbers, outcomes, own)
     means = _means(world, known)
@@ -105,6 +102,13 @@ def play(
         policy.observe(arm, world.play(arm, context, outcomes))
         chosen[t] = world.problem.arm_index(arm)
     return chosen
+
+
+def _compiled_loop(policy: Policy, world: World) -> Loop | None:
+    """What plays whole trials of this policy in this world, or None where it has to be stepped."""
+    if not isinstance(policy, RecordPolicy) or not _keeps(world, "play"):
+        return None
+    return policy.compiled_loop()
 
 
 def _keeps(world: World, method: str) -> bool:

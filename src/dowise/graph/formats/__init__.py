@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dowise.errors import DowiseError
+from dowise.files import existing_file, read_file
 from dowise.graph.formats.bif import parse_bif
 from dowise.graph.formats.dagitty import parse_dagitty
 from dowise.graph.formats.dot import parse_dot
 from dowise.graph.formats.exchange import parse_gml
-from dowise.graph.formats.files import existing_file, read_file
 from dowise.graph.formats.structure import Structure
 from dowise.graph.formats.text import parse_text
 

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dowise.errors import DowiseError
+from dowise.files import read_file, write_text
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.formats.cpt import Block, Domains, Entry, Variable, blocks_of, cpt_of, domains_of
-from dowise.graph.formats.files import read_file, write_file
 from dowise.graph.formats.grammar import bare_text, parse_with, quoted
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def parse_bif(text: str) -> Network:
     1e-12, and otherwise left to the last bit. A `table` of a variable with parents runs through
     the variable's own labels slowest and through those of the last parent fastest.
     """
-    from lark import Transformer
+    from lark import Transformer  # and so its class stands in here, which makes this function long
 
     class Reader(Transformer[Any, Any]):
         def name(self, children: list[Any]) -> str:
@@ -145,7 +145,7 @@ def to_bif(network: Network) -> str:
 
 def write_bif(network: Network, path: str | Path) -> None:
     """Write the network to a BIF file."""
-    write_file(path, to_bif(network))
+    write_text(path, to_bif(network))
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The reward program: equal to brute force, no larger than need be, refused where hopeless."""
+"""The reward circuit: equal to brute force, no larger than need be, refused where hopeless."""
 
 from itertools import pairwise
 
@@ -11,27 +11,21 @@ from strategies import cases
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise.belief import Belief
-from dowise.belief.elimination import elimination_order
-from dowise.belief.kernels import run_program
+from dowise.model import model_of
+from dowise.model.elimination import elimination
 
 
-def evaluate(belief, cpts, context, dtype):
-    """Run the program at given CPTs: P(Y = y) for y = 1, 2, …, for every arm."""
-    program = belief.program
-    flat = np.concatenate([cpts[name].ravel() for name in belief.tables.variables])
-    values = np.full((program.slots, 1), np.nan, dtype=dtype)
-    values[0] = 1
-    rows = belief.rewards.row_entries(context)
-    for entry, slot, size in zip(rows, program.row_slots, program.row_sizes, strict=True):
-        values[slot : slot + size, 0] = flat[entry : entry + size]
-    run_program(values, 1, program.outputs, program.starts, program.lefts, program.rights)
-    return values[program.results, 0]
+def rewards(problem, cpts, context, dtype=np.float64):
+    """The circuit at given CPTs, as mean rewards."""
+    model = model_of(problem)
+    flat = np.concatenate([cpts[name].ravel() for name in problem.graph]).astype(dtype)
+    found = model.evaluated(flat[:, None], problem.context_codes(context))[..., 0]
+    worth = problem.payoff.values
+    return worth[0] + found @ (worth[1:] - worth[0])
 
 
-def rewards(belief, cpts, context, dtype=np.float64):
-    labels = belief.problem.domains[belief.problem.reward]
-    worth = np.array([belief.problem.reward_values[label] for label in labels])
-    return worth[0] + evaluate(belief, cpts, context, dtype) @ (worth[1:] - worth[0])
+def circuit_of(problem):
+    return model_of(problem).circuit
 
 
 @given(cases(max_size=6, bidirected=False), st.data())
@@ -48,26 +42,26 @@ def test_rewards_equal_brute_force(case, data):
     some = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=3, unique=True))
     arms = some if kind == "some" else kind
     problem = Problem(graph, reward, context, hidden, domains, worth, arms=arms)
-    belief = Belief(problem)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     cpts = random_cpts(problem, rng)
+    prior = {name: rng.gamma(2.0, size=table.shape) + 0.1 for name, table in cpts.items()}
+    belief = Belief(problem, prior)
     seen = {name: int(rng.integers(sizes[name])) for name in context}
     truth = [mean_reward(problem, cpts, arm, seen) for arm in problem.arms]
-    np.testing.assert_allclose(rewards(belief, cpts, seen), truth, rtol=0, atol=1e-12)
-    belief.counts[:] = rng.gamma(2.0, size=belief.counts.size) + 0.1
+    np.testing.assert_allclose(rewards(problem, cpts, seen), truth, rtol=0, atol=1e-12)
     means = belief.mean_cpts()
     truth_of_means = [mean_reward(problem, means, arm, seen) for arm in problem.arms]
     np.testing.assert_allclose(belief.mean_rewards(seen), truth_of_means, rtol=0, atol=1e-12)
-    single = rewards(belief, cpts, seen, np.float32)
+    single = rewards(problem, cpts, seen, np.float32)
     np.testing.assert_allclose(single, truth, rtol=0, atol=1e-5)
 
 
 def test_arms_of_ones_own_need_only_their_rows():
     graph = CausalGraph.parse("Z -> X -> Y; Z -> Y")
-    everything = Belief(Problem(graph, "Y", non_manipulable="Z"))
-    one_arm = Belief(Problem(graph, "Y", non_manipulable="Z", arms=["do(X=1)"]))
-    assert len(everything.program.row_slots) == 7
-    assert len(one_arm.program.row_slots) == 3  # P(z) and P(Y | X=1, z)
+    everything = circuit_of(Problem(graph, "Y", non_manipulable="Z"))
+    one_arm = circuit_of(Problem(graph, "Y", non_manipulable="Z", arms=["do(X=1)"]))
+    assert len(everything.blocks) == 7
+    assert len(one_arm.blocks) == 3  # P(z) and P(Y | X=1, z)
 
 
 @pytest.mark.parametrize(
@@ -77,20 +71,20 @@ def test_arms_of_ones_own_need_only_their_rows():
     [("task1", 1 + 2 + 4), ("task2", 1 + 4 + 4), ("task3", 24), ("healthcare", 1 + 8 + 8)],
 )
 def test_only_rows_that_some_arm_can_reach_are_drawn(name, rows):
-    assert len(Belief(load_problem(name)).program.row_slots) == rows
+    assert len(circuit_of(load_problem(name)).blocks) == rows
 
 
 def test_arms_of_several_sets_share_what_they_can():
     # 12 sums of two products for do(X1, X2), and do(X2) starts from the eight inner ones.
-    program = Belief(load_problem("task3")).program
+    together = circuit_of(load_problem("task3"))
     alone = sum(
-        Belief(Problem(
+        circuit_of(Problem(
             load_problem("task3").graph, "Y", "C", ["Z1", "Z2"],
             arms=[arm for arm in load_problem("task3").arms if arm.variables == names],
-        )).program.multiplications
+        )).multiplications
         for names in load_problem("task3").intervention_sets
     )  # fmt: skip
-    assert program.multiplications < alone
+    assert together.multiplications < alone
 
 
 def test_a_few_arms_on_many_variables_are_no_trouble():
@@ -98,17 +92,18 @@ def test_a_few_arms_on_many_variables_are_no_trouble():
     chain = [f"H{i:02}" for i in range(40)]
     edges = [*zip(levers, chain, strict=True), *pairwise(chain), (chain[-1], "Y")]
     arms = [dict.fromkeys(levers, 0), dict.fromkeys(levers, 1)]
-    belief = Belief(Problem(CausalGraph(edges), "Y", non_manipulable=chain, arms=arms))
-    assert belief.program.multiplications < 1000
-    assert belief.mean_rewards().tolist() == [0.5, 0.5]
+    problem = Problem(CausalGraph(edges), "Y", non_manipulable=chain, arms=arms)
+    assert circuit_of(problem).multiplications < 1000
+    assert Belief(problem).mean_rewards().tolist() == [0.5, 0.5]
 
 
 def test_slots_are_used_again():
     chain = CausalGraph([(f"V{i:02}", f"V{i + 1:02}") for i in range(30)])
     problem = Problem(chain, "V30", non_manipulable=[f"V{i:02}" for i in range(1, 30)])
-    program = Belief(problem).program
-    inputs = int(program.row_sizes.sum())
-    assert program.slots - 1 - inputs < len(program.outputs) / 4
+    circuit = circuit_of(problem)
+    inputs = int(circuit.block_sizes.sum())
+    operations = len(circuit.operations.outputs)
+    assert circuit.slots - len(circuit.constants) - inputs < operations / 4
 
 
 def test_hidden_common_causes_are_refused_with_a_reason():
@@ -142,6 +137,6 @@ def test_an_entangled_problem_is_refused_with_its_cost_before_any_work():
 def test_elimination_order_prefers_what_fills_least():
     # A star: eliminating the leaves first costs next to nothing.
     star = [frozenset({0, leaf}) for leaf in range(1, 6)]
-    order, cost = elimination_order(star, [0, 1, 2, 3, 4, 5], [2] * 6)
-    assert order[:4] == (1, 2, 3, 4)
-    assert cost < 2**6
+    found = elimination(star, [0, 1, 2, 3, 4, 5], [2] * 6)
+    assert found.order[:4] == (1, 2, 3, 4)
+    assert found.multiplications([2] * 6) < 2**6

@@ -1,0 +1,159 @@
+"""The posterior of section 4: an independent Dirichlet distribution for each row of each factor.
+
+Its parameters are the prior's plus how often each value was seen, equations (2) and (3). The two
+are kept apart, so that learning and retracting count by whole numbers and no rounding is left.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief.prior import Prior, prior_counts
+from dowise.checks import whole_number
+from dowise.compiling import kernels_of
+from dowise.errors import DowiseError
+from dowise.model import Codes, model_of
+from dowise.model.draws import Draws
+from dowise.problem import Problem, Record
+from dowise.problem.frame import RecordBatch
+from dowise.randomness import Random, generator, key_of
+
+__all__ = ["Dirichlet"]
+
+MAX_BYTES = 16 * 2**30  # of one array of draws
+CAREFUL_BELOW = 0.5  # parameters from here on saturate single precision once in 1e8 ties at most
+# All values of a block of lanes should fit in the second-level cache of a core.
+_CACHE = 512 * 1024
+_LARGEST_BLOCK, _SMALLEST_BLOCK = 256, 16
+
+_kernels = kernels_of("dowise.belief.kernels")
+_careful = kernels_of("dowise.belief.careful")
+
+
+class Dirichlet:
+    """A Dirichlet posterior over every row of a problem's factors; see `Posterior`.
+
+    `prior` is described in `dowise.belief.prior`. The graph must have no bidirected edges.
+    """
+
+    def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
+        self.problem = problem
+        self.model = model_of(problem)
+        self.prior: NDArray[np.float64] = prior_counts(self.model.factors, prior)
+        """The prior's parameter of every entry; see `Factors`."""
+        self.counts: NDArray[np.int64] = np.zeros(len(self.prior), dtype=np.int64)
+        """How often every entry was seen."""
+        self.is_fine = bool(self.prior.min() >= CAREFUL_BELOW)
+        """Whether single precision tells draws apart, whatever is learned."""
+        slots = self.model.circuit.slots
+        self._block = min(max(_CACHE // (4 * slots) // 16 * 16, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+
+    @property
+    def parameters(self) -> NDArray[np.float64]:
+        """The Dirichlet parameter of every entry: prior plus observed."""
+        parameters: NDArray[np.float64] = self.prior + self.counts
+        return parameters
+
+    # -- learning -----------------------------------------------------------------------------
+
+    def learn(self, record: Record) -> None:
+        """One record more: each factor that was seen whole counts one entry."""
+        factors = self.model.factors
+        _kernels.count_record(
+            self.counts, record.codes, record.fixed, factors.starts, factors.strides
+        )
+
+    def retract(self, record: Record) -> None:
+        """One record less."""
+        entries = self.model.factors.entries_of(RecordBatch.of(record))
+        if (self.counts[entries] < 1).any():
+            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
+        self.counts[entries] -= 1
+
+    def learn_many(self, records: RecordBatch) -> None:
+        """Many records more."""
+        seen = self.model.factors.entries_of(records)
+        self.counts += np.bincount(seen, minlength=len(self.counts))
+
+    # -- what it says -------------------------------------------------------------------------
+
+    def mean_entries(self) -> NDArray[np.float64]:
+        """The posterior mean of every entry."""
+        return self.model.factors.normalised(self.parameters)
+
+    def mean_distributions(self, codes: Codes) -> NDArray[np.float64]:
+        """P(Y = y | do(arm), c), averaged over the posterior: an array (arms, values of Y).
+
+        Exact: a monomial of the circuit has one entry of each factor, and rows are independent, so
+        the mean of the polynomial is the polynomial at the mean entries.
+        """
+        return self.model.distributions(self.mean_entries(), codes)
+
+    def draw_entries(self, samples: int, rng: Random) -> NDArray[np.float32]:
+        """Draws of all entries: (entries, samples). `draw` evaluates the same ones as it goes."""
+        factors = self.model.factors
+        out = np.empty((factors.entries, whole_number("samples", samples, 1)), dtype=np.float32)
+        key = key_of(generator(rng))
+        starts, sizes = factors.row_starts, factors.row_sizes
+        _kernels.draw_entries(key, self.parameters, starts, sizes, self._block, out)
+        return out
+
+    def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
+        """The distribution of the reward under every arm, for draws from the posterior.
+
+        Drawing and evaluating in one kernel, lane by lane. Equal seeds give equal entries in every
+        context: a variate is a hash of the key, its entry and its lane.
+        """
+        rows, circuit = self.model.rows(codes), self.model.circuit
+        key, count = key_of(generator(rng)), self._checked(samples)
+        if self.is_fine or self._are_large(rows):
+            out = np.empty((*circuit.results.shape, count), dtype=np.float32)
+            _kernels.draw_results(
+                key, self.prior, self.counts, rows, circuit.tape, self._block, out
+            )
+            return Draws(out)
+        circuit = self.model.whole_circuit
+        rows = self.model.rows_of(circuit, codes)
+        whole = np.empty((*circuit.results.shape, count))
+        _careful.draw_whole(key, self.prior, self.counts, rows, circuit.tape, self._block, whole)
+        return Draws(whole[:, 1:], whole, int(key[0]))
+
+    def _are_large(self, rows: NDArray[np.int64]) -> bool:
+        """Whether the parameters of these rows are large enough for single precision."""
+        row_starts = self.model.factors.row_starts
+        smallest = np.minimum.reduceat(self.parameters, row_starts)
+        return bool(smallest[np.searchsorted(row_starts, rows)].min() >= CAREFUL_BELOW)
+
+    def _checked(self, samples: int) -> int:
+        count, results = whole_number("samples", samples, 1), self.model.circuit.results
+        if 4 * results.size * count > MAX_BYTES:
+            raise DowiseError(
+                f"{count:,} draws for {len(results):,} arms take {4 * results.size * count:.1e} "
+                "bytes: draw fewer at a time"
+            )
+        return count
+
+    # -- keeping it ---------------------------------------------------------------------------
+
+    def copy(self) -> Dirichlet:
+        """A posterior that learns on its own from here; what never changes is shared."""
+        twin = object.__new__(Dirichlet)
+        twin.__dict__ |= self.__dict__
+        twin.counts = self.counts.copy()
+        return twin
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; `dowise.belief.storage` documents the format."""
+        from dowise.belief.storage import dirichlet_page
+
+        return dirichlet_page(self)
+
+    @classmethod
+    def from_dict(cls, page: dict[str, Any], problem: Problem) -> Dirichlet:
+        """The way back from `as_dict`."""
+        from dowise.belief.storage import read_dirichlet
+
+        return read_dirichlet(page, problem)

@@ -1,0 +1,270 @@
+"""Many estimators of one number, weighted for the least variance: the compiled loops of z²ID.
+
+Lane 0 of a value is the data, the others are bootstrap resamples; the second half of the lanes
+repeats the first with undefined quotients taken as 1 instead of 0, so an estimate is undefined in a
+lane where the halves differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dowise.compiling import kernel
+
+__all__ = ["fill_marginals", "least_variance_weights", "pool_estimates"]
+
+LANES_PER_ESTIMATOR = 5  # fewer resamples for each say too little of how they vary together
+MOST_UNDEFINED = 0.1  # an estimator that is undefined on more of the resamples is left out
+_CONSTANT = 1e-15  # a variance up to this is rounding
+
+
+@kernel()
+def fill_marginals(values: Any, marginals: Any, records: Any, weights: Any) -> None:
+    """Count the records of one arm in all its tables, lane by lane; see `circuit.Marginals`.
+
+    records[r] are the positions of a record's values; weights[r, lane] how often it was drawn. The
+    second half of the lanes repeats the first.
+    """
+    lanes = weights.shape[1]
+    for k in range(len(marginals.firsts)):
+        first = marginals.firsts[k]
+        for slot in range(first, first + marginals.sizes[k]):
+            values[slot, :] = 0.0
+        for r in range(len(records)):
+            slot = first
+            for v in range(records.shape[1]):
+                slot += records[r, v] * marginals.strides[k, v]
+            out, drawn = values[slot], weights[r]
+            for lane in range(lanes):
+                out[lane] += drawn[lane]
+        for slot in range(first, first + marginals.sizes[k]):
+            for lane in range(lanes):
+                values[slot, lanes + lane] = values[slot, lane]
+
+
+@kernel()
+def pool_estimates(
+    values: Any, lanes: Any, results: Any, offsets: Any, means: Any, variances: Any, weights: Any
+) -> None:
+    """θ̂ and s² of every arm; those of arm a are the estimators results[offsets[a]:offsets[a + 1]].
+
+    An estimator is left out if it is undefined on the data or on too many of the resamples, and one
+    that never varies if there are others. The covariance comes from the resamples on which all that
+    are kept are defined; where these are fewer than five for each estimator, those most often
+    undefined are left out as well. An arm of which nothing is defined gets NaN.
+    """
+    for a in range(len(means)):
+        slots = results[offsets[a] : offsets[a + 1]]
+        share = weights[offsets[a] : offsets[a + 1]]
+        share[:] = 0.0
+        means[a] = variances[a] = np.nan
+        kept, missing = _defined(values, lanes, slots)
+        if len(kept) == 0:
+            continue
+        kept, usable = _with_enough_lanes(values, lanes, slots, kept, missing)
+        covariance = _covariance(values, lanes, slots[kept], usable)
+        varying = _varying(covariance)
+        if len(varying) == 0:
+            means[a], variances[a] = values[slots[kept[0]], 0], 0.0
+            share[kept[0]] = 1.0
+            continue
+        means[a], variances[a] = _weighted(values, slots, kept[varying], covariance, varying, share)
+
+
+@kernel()
+def _defined(values: Any, lanes: Any, slots: Any) -> Any:
+    """The estimators that are defined on the data and nearly all resamples, and how often not."""
+    kept, missing = np.empty(len(slots), dtype=np.int64), np.empty(len(slots), dtype=np.int64)
+    count = 0
+    for i in range(len(slots)):
+        value = values[slots[i]]
+        undefined = 0
+        for lane in range(1, lanes):
+            undefined += value[lane] != value[lanes + lane]
+        if value[0] == value[lanes] and undefined <= MOST_UNDEFINED * (lanes - 1):
+            kept[count], missing[count] = i, undefined
+            count += 1
+    return kept[:count], missing[:count]
+
+
+@kernel()
+def _usable_lanes(values: Any, lanes: Any, slots: Any) -> Any:
+    """The resamples on which all of these are defined."""
+    usable = np.ones(lanes, dtype=np.bool_)
+    usable[0] = False
+    for i in range(len(slots)):
+        value = values[slots[i]]
+        for lane in range(1, lanes):
+            usable[lane] &= value[lane] == value[lanes + lane]
+    return usable
+
+
+@kernel()
+def _with_enough_lanes(values: Any, lanes: Any, slots: Any, kept: Any, missing: Any) -> Any:
+    """As many estimators as there are usable resamples for, and these resamples."""
+    count = len(kept)
+    usable = _usable_lanes(values, lanes, slots[kept])
+    while count > 1 and usable.sum() < LANES_PER_ESTIMATOR * count:
+        worst = count - 1
+        for i in range(count):
+            if missing[i] > missing[worst]:
+                worst = i
+        for i in range(worst, count - 1):
+            kept[i], missing[i] = kept[i + 1], missing[i + 1]
+        count -= 1
+        usable = _usable_lanes(values, lanes, slots[kept[:count]])
+    return kept[:count], usable
+
+
+@kernel()
+def _covariance(values: Any, lanes: Any, slots: Any, usable: Any) -> Any:
+    """How the estimators vary together over the usable resamples."""
+    count, number = len(slots), usable.sum()
+    centre, covariance = np.zeros(count), np.zeros((count, count))
+    for i in range(count):
+        value = values[slots[i]]
+        for lane in range(1, lanes):
+            if usable[lane]:
+                centre[i] += value[lane] / number
+    if number < 2:
+        return covariance
+    for i in range(count):
+        one = values[slots[i]]
+        for j in range(i + 1):
+            other = values[slots[j]]
+            total = 0.0
+            for lane in range(1, lanes):
+                if usable[lane]:
+                    total += (one[lane] - centre[i]) * (other[lane] - centre[j])
+            covariance[i, j] = covariance[j, i] = total / (number - 1)
+    return covariance
+
+
+@kernel()
+def _varying(covariance: Any) -> Any:
+    """The estimators that vary: one that does not has seen one thing only, and would take all."""
+    varying = np.empty(len(covariance), dtype=np.int64)
+    count = 0
+    for i in range(len(covariance)):
+        if covariance[i, i] > _CONSTANT:
+            varying[count] = i
+            count += 1
+    return varying[:count]
+
+
+@kernel()
+def _weighted(values: Any, slots: Any, kept: Any, covariance: Any, varying: Any, share: Any) -> Any:
+    """The mean of the least variance, and that variance; `share` gets the weights."""
+    count = len(varying)
+    between, found = np.empty((count, count)), np.empty(count)
+    for i in range(count):
+        for j in range(count):
+            between[i, j] = covariance[varying[i], varying[j]]
+    variance = least_variance_weights(between, found)
+    mean = 0.0
+    for i in range(count):
+        share[kept[i]] = found[i]
+        mean += found[i] * values[slots[kept[i]], 0]
+    return min(max(mean, 0.0), 1.0), variance
+
+
+@kernel()
+def _solve(matrix: Any, right: Any, size: Any) -> None:
+    """Gaussian elimination with pivoting on the upper left corner, in place; the solution."""
+    for k in range(size):
+        pivot = k
+        for i in range(k + 1, size):
+            if abs(matrix[i, k]) > abs(matrix[pivot, k]):
+                pivot = i
+        if pivot != k:
+            for j in range(size):
+                matrix[k, j], matrix[pivot, j] = matrix[pivot, j], matrix[k, j]
+            right[k], right[pivot] = right[pivot], right[k]
+        for i in range(k + 1, size):
+            factor = matrix[i, k] / matrix[k, k]
+            right[i] -= factor * right[k]
+            for j in range(k, size):
+                matrix[i, j] -= factor * matrix[k, j]
+    for k in range(size - 1, -1, -1):
+        for j in range(k + 1, size):
+            right[k] -= matrix[k, j] * right[j]
+        right[k] /= matrix[k, k]
+
+
+@kernel()
+def least_variance_weights(covariance: Any, weights: Any) -> Any:
+    """min wᵀΣw over Σw = 1, w ≥ 0, exactly, by Wolfe's (1976) active-set method.
+
+    Σ must be positive semidefinite; a touch is added to its diagonal, so that equal estimators
+    share the weight. Fills `weights` and returns wᵀΣw.
+    """
+    n = len(weights)
+    touch = 1e-12 * np.trace(covariance) / n + 1e-300
+    weights[:] = 0.0
+    first = 0
+    for i in range(1, n):
+        if covariance[i, i] < covariance[first, first]:
+            first = i
+    weights[first] = 1.0
+    active = np.zeros(n, dtype=np.bool_)
+    active[first] = True
+    for _ in range(10 * n + 10):
+        entering = _entering(covariance, touch, weights, active)
+        if entering < 0:
+            break
+        active[entering] = True
+        while not _step(covariance, touch, weights, active):
+            pass
+    variance = 0.0
+    for i in range(n):
+        for j in range(n):
+            variance += weights[i] * covariance[i, j] * weights[j]
+    return max(variance, 0.0)
+
+
+@kernel()
+def _entering(covariance: Any, touch: Any, weights: Any, active: Any) -> Any:
+    """The estimator that would lower the variance most, −1 where none would."""
+    value, best, entering = 0.0, np.inf, -1
+    for i in range(len(weights)):
+        slope = touch * weights[i]
+        for j in range(len(weights)):
+            slope += covariance[i, j] * weights[j]
+        value += weights[i] * slope
+        if slope < best and not active[i]:
+            best, entering = slope, i
+    return entering if best < value - 1e-13 * value else -1
+
+
+@kernel()
+def _step(covariance: Any, touch: Any, weights: Any, active: Any) -> Any:
+    """Go towards the best weights of the active ones, as far as none becomes negative.
+
+    Whether that is all the way; else whatever reached 0 is active no longer.
+    """
+    places = np.flatnonzero(active)
+    size = len(places)
+    corner, target = np.empty((size, size)), np.ones(size)
+    for i in range(size):
+        for j in range(size):
+            corner[i, j] = covariance[places[i], places[j]]
+        corner[i, i] += touch
+    _solve(corner, target, size)
+    target /= target.sum()
+    step = 1.0
+    for i in range(size):
+        if target[i] <= 0:
+            now = weights[places[i]]
+            step = min(step, now / (now - target[i]) if now > target[i] else 0.0)
+    for i in range(size):
+        w = weights[places[i]]
+        weights[places[i]] = w + step * (target[i] - w)
+    if step == 1.0:
+        return True
+    for i in range(size):
+        if target[i] <= 0 and weights[places[i]] <= 1e-15:
+            weights[places[i]] = 0.0
+            active[places[i]] = False
+    return False

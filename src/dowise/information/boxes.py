@@ -1,0 +1,290 @@
+"""The smallest divergence between two boxes of distributions, and Lemma 4, in compiled loops."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.compiling import kernel
+
+__all__ = ["box_divergence", "gain_bounds"]
+
+_NO_ANSWER = -1.0  # what `box_divergence` returns where a box holds no distribution
+_ROUNDING = 1e-12
+_TOLERANCE = 1e-10
+_MOST_SWEEPS = 20_000
+_SHORT = 64
+_TINY = 1e-200  # an entry that may be 0 is kept here: sums don't feel it, and no ratio is 0/0
+
+
+class Box(NamedTuple):
+    """Distributions between two bounds."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+@kernel()
+def _scale(weights, box, out):
+    """out = clip(s·weights, low, high) with the s that makes it sum to 1; False if there is none.
+
+    The sum rises in s, piecewise linearly, so Newton's steps end in finitely many; a bracket keeps
+    them honest where the sum is flat.
+    """
+    n = len(weights)
+    low, high = box
+    below, above = 0.0, np.inf
+    s = 1.0
+    for _ in range(200):
+        total, slope = 0.0, 0.0
+        for i in range(n):
+            x = s * weights[i]
+            if x <= low[i]:
+                x = low[i]
+            elif x >= high[i]:
+                x = high[i]
+            else:
+                slope += weights[i]
+            out[i] = x
+            total += x
+        missing = 1.0 - total
+        if abs(missing) <= 4e-16 * n:
+            return True
+        if missing > 0:
+            below = s
+        else:
+            above = s
+        s = s + missing / slope if slope > 0 else (2 * s if missing > 0 else s / 2)
+        if not below < s < above:
+            s = 2 * below + 1.0 if above == np.inf else 0.5 * (below + above)
+        if s > 1e300 or (above < np.inf and above - below <= 1e-16 * above):
+            break
+    return abs(missing) <= 1e-12
+
+
+@kernel()
+def _fill_up(out, high, movable):
+    """Give what is missing to 1 to the movable cells; whether that was possible."""
+    missing = 1.0
+    for i in range(len(out)):
+        missing -= out[i]
+    for i in range(len(out)):
+        if movable[i] and missing > 0:
+            more = min(high[i] - out[i], missing)
+            out[i] += more
+            missing -= more
+    return missing <= 1e-12
+
+
+@kernel()
+def _smallest_product(gradient, box, order):
+    """min of gradient·x over the box and the simplex: fill the cheapest cells first.
+
+    `order` is any permutation of the cells, and comes back sorted.
+    """
+    left = 1.0
+    total = 0.0
+    for i in range(len(gradient)):
+        left -= box.low[i]
+        total += gradient[i] * box.low[i]
+    _sort_by(gradient, order)
+    for k in range(len(order)):
+        if left <= 0:
+            break
+        i = order[k]
+        more = min(box.high[i] - box.low[i], left)
+        total += gradient[i] * more
+        left -= more
+    return total
+
+
+@kernel()
+def _sort_by(keys, order):
+    """Sort the permutation `order` by its keys: by insertion where it is short or nearly done."""
+    if len(order) > _SHORT:
+        order[:] = np.argsort(keys)
+        return
+    for i in range(1, len(order)):
+        moved = order[i]
+        j = i
+        while j > 0 and keys[order[j - 1]] > keys[moved]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = moved
+
+
+@kernel(inline="always")  # 5 % of a divergence
+def _divergence_and_gap(p, q, box_p, box_q, scratch, orders):
+    """KL(P‖Q), and the Frank-Wolfe gap: how far at most it is above the minimum."""
+    grad_p, grad_q = scratch[0], scratch[1]
+    value, at_p, at_q = 0.0, 0.0, 0.0
+    for i in range(len(p)):
+        if box_p.high[i] == 0:  # P must be 0 here: nothing to gain or lose
+            grad_p[i] = grad_q[i] = 0.0
+            continue
+        ratio = p[i] / q[i]
+        grad_p[i] = np.log(ratio) + 1.0
+        grad_q[i] = -ratio
+        value += p[i] * (grad_p[i] - 1.0)
+        at_p += grad_p[i] * p[i]
+        at_q += grad_q[i] * q[i]
+    gap = at_p - _smallest_product(grad_p, box_p, orders[0])
+    gap += at_q - _smallest_product(grad_q, box_q, orders[1])
+    return value, gap
+
+
+@kernel()
+def _alternate(box_p, box_q, q):
+    """A lower bound on min KL(P‖Q) over the two boxes, within a tolerance of it, or negative.
+
+    P and Q take turns: P = clip(s·Q), Q = clip(s·P). After each turn the Frank-Wolfe gap bounds how
+    far the value is above the minimum; value − gap is a true lower bound at any time. All cells
+    must have box_q.high > 0, and `q` starts inside its box with no entry 0.
+    """
+    n = len(q)
+    scratch = np.empty((3, n))
+    p = scratch[2]
+    orders = np.empty((2, n), dtype=np.int64)
+    for i in range(n):
+        orders[0, i] = orders[1, i] = i
+    empty = box_p.high == 0
+    bound = 0.0
+    for _ in range(_MOST_SWEEPS):
+        if not _scale(q, box_p, p):
+            return _NO_ANSWER
+        for i in range(n):
+            if not empty[i]:
+                p[i] = max(p[i], _TINY)
+        if not _scale(p, box_q, q) and not _fill_up(q, box_q.high, empty):
+            return _NO_ANSWER
+        for i in range(n):
+            q[i] = max(q[i], _TINY)
+        value, gap = _divergence_and_gap(p, q, box_p, box_q, scratch, orders)
+        bound = max(bound, value - gap)
+        if gap <= _TOLERANCE:
+            break
+    return bound
+
+
+@kernel()
+def _clip(low, high, box):
+    """Fill the box with the bounds, clipped to [0, 1]; False where they are the wrong way round."""
+    for i in range(len(low)):
+        if not low[i] <= high[i]:  # a NaN, for one
+            return False
+        box.low[i], box.high[i] = max(low[i], 0.0), min(high[i], 1.0)
+    return True
+
+
+@kernel()
+def _holds_a_distribution(box):
+    for i in range(len(box.low)):
+        if not box.low[i] <= box.high[i]:
+            return False
+    return box.low.sum() <= 1 + _ROUNDING and box.high.sum() >= 1 - _ROUNDING
+
+
+@kernel()
+def _share_a_distribution(p, q):
+    low, high = 0.0, 0.0
+    for i in range(len(p.low)):
+        lower, upper = max(p.low[i], q.low[i]), min(p.high[i], q.high[i])
+        if lower > upper:
+            return False
+        low += lower
+        high += upper
+    return low <= 1 + _ROUNDING and high >= 1 - _ROUNDING
+
+
+@kernel()
+def _go_inside(box, out):
+    """A distribution strictly inside: an entry of Q that starts at 0 would stay there."""
+    least = box.low.sum()
+    spread = box.high.sum() - least
+    share = (1 - least) / spread if spread > 0 else 0.0
+    for i in range(len(out)):
+        out[i] = box.low[i] + (box.high[i] - box.low[i]) * share
+
+
+@kernel()
+def box_divergence(p_low, p_high, q_low, q_high):
+    """min KL(P‖Q) over two boxes of distributions, from below; negative where one is empty."""
+    rows = np.empty((5, len(p_low)))
+    p, q = Box(rows[0], rows[1]), Box(rows[2], rows[3])
+    if not (_clip(p_low, p_high, p) and _clip(q_low, q_high, q)):
+        return _NO_ANSWER
+    if not (_holds_a_distribution(p) and _holds_a_distribution(q)):
+        return _NO_ANSWER
+    if _share_a_distribution(p, q):
+        return 0.0
+    if q.low.sum() >= 1:
+        q = Box(q.low, q.low)  # Q has no choice
+    # Where Q must be 0, P must be too.
+    kept = q.high > 0
+    room = 0.0
+    for i in range(len(kept)):
+        if kept[i]:
+            room += p.high[i]
+        elif p.low[i] > 0:
+            return np.inf
+    if room < 1 - _ROUNDING:
+        return np.inf
+    if not kept.all():
+        p, q = Box(p.low[kept], p.high[kept]), Box(q.low[kept], q.high[kept])
+    start = rows[4, : len(q.low)]
+    _go_inside(q, start)
+    return _alternate(p, q, start)
+
+
+@kernel()
+def _groups(arms, winning, apart):
+    """The place of an arm among the winning ones, or −1, and how many arms alike it stands for."""
+    count = arms if apart else min(len(winning) + 1, arms)
+    places, copies = np.empty(count, dtype=np.int64), np.empty(count)
+    for i in range(count):
+        places[i], copies[i] = -1, 1.0
+    for k in range(len(winning)):
+        places[winning[k] if apart else k] = k
+    if places[count - 1] < 0 and not apart:
+        copies[count - 1] = arms - len(winning)
+    return places, copies
+
+
+@kernel()
+def gain_bounds(joint, best, winning, apart, radii, low, high):
+    """Both ends of Lemma 4 for every arm; False where a box holds no distribution.
+
+    joint[a, k, y] = p_a(a* = winning[k], y). The cells of arms that never win are all alike. Unless
+    they are to be kept apart, they are taken together: cells that are alike have the same share in
+    the solution, and mp log(mp / mq) is m times p log(p/q), so m of them are one cell with m times
+    their bounds.
+    """
+    arms, _, values = joint.shape
+    places, copies = _groups(arms, winning, apart)
+    cells = len(places) * values
+    p, q = Box(np.empty(cells), np.empty(cells)), Box(np.empty(cells), np.empty(cells))
+    outcomes = np.empty(values)
+    for a in range(arms):
+        for y in range(values):
+            outcomes[y] = joint[a, :, y].sum()
+        chi_squared = -1.0
+        for group in range(len(places)):
+            k, alike = places[group], copies[group]
+            share = best[winning[k]] if k >= 0 else 0.0
+            share_low, share_high = max(share - radii.best, 0.0), min(share + radii.best, 1.0)
+            for y in range(values):
+                i = group * values + y
+                seen, outcome = joint[a, k, y] if k >= 0 else 0.0, outcomes[y]
+                p.low[i] = alike * max(seen - radii.joint, 0.0)
+                p.high[i] = alike * min(seen + radii.joint, 1.0)
+                q.low[i] = alike * (share_low * max(outcome - radii.outcome, 0.0))
+                q.high[i] = alike * (share_high * min(outcome + radii.outcome, 1.0))
+                chi_squared += p.high[i] ** 2 / q.low[i] if q.low[i] > 0 else np.inf
+        high[a] = min(max(chi_squared, 0.0), np.log(values))
+        divergence = box_divergence(p.low, p.high, q.low, q.high)
+        if divergence < 0:
+            return False
+        low[a] = min(divergence, high[a])
+    return True

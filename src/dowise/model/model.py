@@ -1,0 +1,92 @@
+"""All of a problem's mathematics that does not depend on what is known.
+
+Where each entry of each factor stands, and the circuit from the entries to the distribution of the
+reward under every arm. A belief brings posterior draws of the entries, a world the true ones.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.compiling import kernels_of
+from dowise.model.circuit import Circuit
+from dowise.model.factors import Factors
+from dowise.model.rewards import reward_circuit
+from dowise.problem import Problem
+
+__all__ = ["Codes", "Model", "model_of", "with_first_value"]
+
+Codes = tuple[int, ...]
+"""Of a context: the positions of its values, in the order of names."""
+
+_kernels = kernels_of("dowise.model.kernels")
+_NONE = np.zeros(1)
+
+
+class Model:
+    """Factors and reward circuit of a problem: built once, whatever is learned."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.factors = Factors(problem)
+        self.circuit: Circuit = reward_circuit(problem, self.factors)
+        """results[arm, y − 1]: all values of the reward but the first."""
+        self._rows: dict[Codes, NDArray[np.int64]] = {}
+
+    @cached_property
+    def whole_circuit(self) -> Circuit:
+        """The same with the reward's first value: results[arm, y]."""
+        return reward_circuit(self.problem, self.factors, whole=True)
+
+    def rows(self, codes: Codes) -> NDArray[np.int64]:
+        """The first entries of the rows that feed the circuit under this context.
+
+        The context-conditioned posterior of section 4 differs from the posterior only in the rows
+        of the context variables themselves, and no arm's reward depends on those.
+        """
+        found = self._rows.get(codes)
+        if found is None:
+            found = self._rows[codes] = self.rows_of(self.circuit, codes)
+        return found
+
+    def rows_of(self, circuit: Circuit, codes: Codes) -> NDArray[np.int64]:
+        """The same for another circuit of this model's rows."""
+        variables = self.factors.row_variables[circuit.blocks]
+        strides = self.factors.strides[variables][:, self.problem.context_positions]
+        shift: NDArray[np.int64] = strides @ np.array(codes, dtype=np.int64)
+        return self.factors.row_starts[circuit.blocks] + shift
+
+    def distributions(self, entries: NDArray[np.float64], codes: Codes) -> NDArray[np.float64]:
+        """P(Y = y | do(arm), c) at these entries of all factors: an array (arms, values of Y)."""
+        return with_first_value(self.evaluated(entries[:, None], codes)[..., 0])
+
+    def evaluated(self, entries: NDArray[Any], codes: Codes) -> NDArray[Any]:
+        """The circuit at entries (entries, lanes): (arms, values of Y but the first, lanes).
+
+        In the precision of the entries.
+        """
+        circuit = self.circuit
+        lanes = entries.shape[1]
+        values = np.empty((circuit.slots, lanes), dtype=entries.dtype)
+        values[: len(circuit.constants)] = circuit.constants[:, None]
+        places = zip(self.rows(codes), circuit.block_slots, circuit.block_sizes, strict=True)
+        for entry, slot, size in places:
+            values[slot : slot + size] = entries[entry : entry + size]
+        _kernels.run_circuit(values, lanes, circuit.operations, _NONE)
+        return values[circuit.results]
+
+
+@lru_cache(maxsize=32)
+def model_of(problem: Problem) -> Model:
+    """The model of a problem, built once however many beliefs and worlds there are of it."""
+    return Model(problem)
+
+
+def with_first_value(others: NDArray[Any]) -> NDArray[Any]:
+    """Put the probability of the reward's first value, one minus the others, in front."""
+    first = 1 - others.sum(axis=1, keepdims=True)
+    return np.concatenate([np.maximum(first, 0), others], axis=1)

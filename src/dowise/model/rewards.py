@@ -1,0 +1,158 @@
+"""The reward circuit: the distribution of the reward under every arm, from the factors' entries.
+
+P(Y = y | do(x), c) is a polynomial in the entries: by the truncated factorisation (section 4) a sum
+of products of one entry of each variable's factor. Variable elimination, done on symbols instead of
+numbers, turns it into a circuit (`dowise.model.circuit`). Built once per problem:
+
+- arms of one intervention set share one elimination, in which the set's variables stay as axes
+  (unless only a few of the set's values are arms: then each has its own);
+- equal intermediate results of different sets are computed once;
+- context variables are no axes: the context selects which rows of the factors are the inputs;
+- a variable without a way to the reward under an arm plays no part in it (it would sum to 1), and
+  rows that no arm can reach are no inputs, so they are never drawn;
+- the probability of the reward's first value is one minus the others, and so left out, unless it is
+  asked for: where the others come close to 1 their rest has no digits left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.errors import DowiseError
+from dowise.model.circuit import Builder, Circuit
+from dowise.model.elimination import elimination
+from dowise.model.factors import Factors
+from dowise.model.tables import Algebra, Table
+from dowise.problem import Problem
+
+__all__ = ["reward_circuit"]
+
+Integers = NDArray[np.int64]
+
+# Ten times what `insurance` needs, which is built in half a second and takes a twelfth of a second
+# for 1000 draws (docs/performance.md); both grow in proportion.
+MAX_MULTIPLICATIONS = 2_000_000
+
+
+def reward_circuit(problem: Problem, factors: Factors, whole: bool = False) -> Circuit:
+    """The circuit, or why it can't be built: confounding, or too many multiplications.
+
+    Its blocks are the rows of the factors. results[arm, y − 1] is P(Y = y | do(arm), c) for all
+    values y but the first; with `whole` the first is there too, results[arm, y].
+    """
+    _refuse_confounding(problem)
+    rewards = _Rewards(problem, factors, whole)
+    arms_of: dict[frozenset[str], list[int]] = {}
+    for i, arm in enumerate(problem.arms):
+        arms_of.setdefault(arm.variables, []).append(i)
+    plans = {names: rewards.cheapest(names, len(own)) for names, own in arms_of.items()}
+    cost = sum(plan.multiplications for plan in plans.values())
+    if cost > MAX_MULTIPLICATIONS:
+        raise DowiseError(
+            f"the rewards of this problem take about {cost:.1e} multiplications a draw "
+            f"(the limit is {MAX_MULTIPLICATIONS:.0e}): its variables are too entangled. Make "
+            "domains smaller, condition on more context, or cut edges that hardly matter"
+        )
+    results = np.zeros((len(problem.arms), rewards.sizes[problem.reward_position]), np.int64)
+    for names, plan in plans.items():
+        own = arms_of[names]
+        settings = np.array([problem.fixed(problem.arms[i]) for i in own])
+        values = {problem.positions[name]: settings[:, problem.positions[name]] for name in names}
+        results[own] = rewards.values_of(plan, values, len(own))
+    return rewards.builder.finish(results)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How the rewards of one intervention set are eliminated, and what it costs.
+
+    `together`: for all its values at once, the set's variables staying as axes; otherwise for one
+    arm at a time, which pays where few of them are arms.
+    """
+
+    relevant: tuple[int, ...]
+    order: tuple[int, ...]
+    multiplications: float
+    together: bool
+
+
+class _Rewards:
+    """The circuit under construction."""
+
+    def __init__(self, problem: Problem, factors: Factors, whole: bool) -> None:
+        self.problem = problem
+        self.factors = factors
+        self.reward = problem.reward_position
+        self.context = frozenset(problem.context_positions.tolist())
+        self.first = 0 if whole else 1  # of the reward's values
+        self.sizes = factors.sizes.tolist()
+        self.sizes[self.reward] -= self.first
+        self.builder = Builder()
+        self.algebra = Algebra(self.builder, self.sizes)
+        self.entries = self.builder.input_blocks(factors.row_sizes)
+        """The values of all entries."""
+
+    def cheapest(self, intervened: frozenset[str], arms: int) -> _Plan:
+        together = self._plan(intervened, 1, together=True)
+        if arms == prod(len(self.problem.domains[name]) for name in intervened):
+            return together
+        apart = self._plan(intervened, arms, together=False)
+        return min(together, apart, key=lambda plan: plan.multiplications)
+
+    def _plan(self, intervened: frozenset[str], times: int, together: bool) -> _Plan:
+        """Which factors matter for this set, in what order their variables go, and the cost."""
+        families, cut = self.factors.families, {self.problem.positions[x] for x in intervened}
+        relevant: set[int] = set()
+        waiting = [self.reward]
+        while waiting:
+            v = waiting.pop()
+            if v not in relevant and v not in cut and v not in self.context:
+                relevant.add(v)
+                waiting += families[v]
+        fixed = self.context if together else self.context | cut
+        scopes = [frozenset(families[v]) - fixed for v in sorted(relevant)]
+        found = elimination(scopes, sorted(relevant - {self.reward}), self.sizes)
+        cost = times * found.multiplications(self.sizes)
+        return _Plan(tuple(sorted(relevant)), found.order, cost, together)
+
+    def values_of(self, plan: _Plan, settings: dict[int, Integers], arms: int) -> Integers:
+        """The values of P(Y = y | do(x)) for each arm and y.
+
+        `settings` has for each variable of the set its code in each of the arms.
+        """
+        if not plan.together:
+            each = [{v: int(codes[i]) for v, codes in settings.items()} for i in range(arms)]
+            return np.stack([self._eliminated(plan, fixed).values for fixed in each])
+        table = self._eliminated(plan, {})
+        axes = [v for v in table.axes if v != self.reward]
+        values = np.moveaxis(table.values, table.axes.index(self.reward), -1)
+        return np.asarray(values[tuple(settings[v] for v in axes)])
+
+    def _eliminated(self, plan: _Plan, fixed: dict[int, int]) -> Table:
+        """The table of P(Y = y | do(x)) over the reward and the set's variables."""
+        tables = [self._factor(v, fixed) for v in plan.relevant]
+        return self.algebra.product(self.algebra.eliminated(tables, plan.order))
+
+    def _factor(self, v: int, fixed: dict[int, int]) -> Table:
+        """The factor of a variable at the fixed values, context variables at their first."""
+        start, stop = self.factors.starts[v : v + 2]
+        family = self.factors.families[v]
+        held = dict.fromkeys(self.context, 0) | fixed
+        index = tuple(held.get(u, slice(None)) for u in family)
+        values = self.entries[start:stop].reshape(self.factors.shapes[v])[index]
+        if v == self.reward:
+            values = values[..., self.first :]
+        return Table.of([u for u in family if u not in held], values)
+
+
+def _refuse_confounding(problem: Problem) -> None:
+    for one, other in problem.graph.bidirected_edges:
+        raise DowiseError(
+            f"{one} <-> {other} share a hidden cause, but this posterior needs every common cause "
+            "to be observed: a CPT must be the mechanism of its variable. Add the common cause as "
+            "a variable, if it can be observed"
+        )

@@ -1,0 +1,106 @@
+"""What the values of the reward are worth: in the user's units, and on the scale of the bounds.
+
+The paper's rewards are 0 and 1. Here the worst value is 0 and the best is 1 on the scale on which
+policies compare arms and the bounds hold; what users see is in their own units.
+
+>>> payoff = Payoff.of("Y", ("bad", "good"), {"bad": -10.0, "good": 30.0})
+>>> payoff.scaled.tolist(), payoff.span, payoff.in_units(0.25)
+([0.0, 1.0], 40.0, 0.0)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.errors import DowiseError
+from dowise.problem.values import label_of
+
+__all__ = ["Payoff"]
+
+
+@dataclass(frozen=True, eq=False)
+class Payoff:
+    """What each value of the reward is worth, in the order of its domain."""
+
+    values: NDArray[np.float64]
+    """In the user's units."""
+
+    @classmethod
+    def of(cls, reward: str, domain: tuple[str, ...], given: Mapping[str, float] | None) -> Payoff:
+        """From what the user gave for each label; without anything, the position in the domain."""
+        if given is None:
+            return cls(np.arange(len(domain)) / (len(domain) - 1))
+        return cls(np.array(_checked(reward, domain, given)))
+
+    @property
+    def lowest(self) -> float:
+        """The worst value."""
+        return float(self.values.min())
+
+    @cached_property
+    def span(self) -> float:
+        """The best value less the worst: what a regret in [0, 1] is multiplied by."""
+        return float(self.values.max()) - self.lowest
+
+    @cached_property
+    def scaled(self) -> NDArray[np.float64]:
+        """The values scaled so that the worst is 0 and the best 1."""
+        scaled: NDArray[np.float64] = (self.values - self.lowest) / self.span
+        scaled.setflags(write=False)
+        return scaled
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the values are 0 and 1, in this order: then a mean is a probability."""
+        return bool(self.values.tolist() == [0.0, 1.0])
+
+    def in_units(self, scaled: float) -> float:
+        """A reward in [0, 1] in the user's units."""
+        return self.lowest + self.span * float(scaled)
+
+
+def _checked(reward: str, domain: tuple[str, ...], given: Mapping[str, float]) -> list[float]:
+    if not isinstance(given, Mapping):
+        raise DowiseError(
+            f"reward_values must map each label of {reward} to a number, not {given!r}"
+        )
+    worth: dict[str, float] = {}
+    for key, value in given.items():
+        label = label_of(reward, key, domain)
+        if label is None or label in worth:
+            raise DowiseError(f"reward_values names {key!r} more than once or not by a label")
+        worth[label] = _finite(value, label)
+    for label in domain:
+        if label not in worth:
+            raise DowiseError(f"reward_values has no number for {reward}={label}: add one")
+    if len(set(worth.values())) == 1:
+        raise DowiseError(
+            f"every value of {reward} is worth the same: there is nothing to decide; "
+            "give its labels different reward_values"
+        )
+    span, largest = max(worth.values()) - min(worth.values()), max(map(abs, worth.values()))
+    if not math.isfinite(span) or span < 1e-9 * largest:
+        raise DowiseError(
+            f"the reward values of {reward} are too far from 0 for their differences to "
+            "be told apart, or too far apart: shift or scale them"
+        )
+    return [worth[label] for label in domain]
+
+
+def _finite(value: object, label: str) -> float:
+    """A number of any kind, NumPy's among them, as a float."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    raise DowiseError(f"the reward value of {label!r} must be a number, not {str(value)[:40]!r}")

@@ -1,0 +1,115 @@
+"""A record: what was seen after an arm was played, parsed and checked once.
+
+Whoever learns, learns from records. A record that is completed later replaces its earlier self: the
+earlier one is retracted, the later one learned.
+
+>>> from dowise.problem import load_problem
+>>> record = load_problem("task1").record("do(X=1)", {"Y": 0})
+>>> record.labels, record.missing
+({'X': '1', 'Y': '0'}, ('Z',))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.errors import DowiseError, suggestion
+from dowise.problem.intervention import Intervention
+from dowise.problem.values import MISSING, as_mapping
+
+if TYPE_CHECKING:
+    from dowise.problem.problem import Problem
+
+__all__ = ["Record", "parse_outcome", "refuse_contradiction"]
+
+Integers = NDArray[np.int64]
+
+
+class Record:
+    """An outcome with its arm. Equal outcomes of two decisions are two records.
+
+    `codes` has for each variable, in the order of names, the position of its value in the domain,
+    or MISSING; `fixed` likewise what the arm set. `number` is that of the decision that it follows,
+    which tells records apart.
+    """
+
+    __slots__ = ("arm", "codes", "fixed", "number", "problem")
+
+    def __init__(
+        self, problem: Problem, arm: Intervention, codes: Integers, fixed: Integers, number: int
+    ) -> None:
+        self.problem, self.arm, self.number = problem, arm, number
+        self.codes, self.fixed = codes, fixed
+
+    @property
+    def context(self) -> tuple[int, ...]:
+        """The positions of the context's values, in the order of names; MISSING where not seen."""
+        return tuple(self.codes[self.problem.context_positions].tolist())
+
+    @property
+    def reward(self) -> int:
+        """The position of the reward's value, or MISSING."""
+        return int(self.codes[self.problem.reward_position])
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What was seen or set, by name."""
+        pairs = zip(self.problem.domains.items(), self.codes.tolist(), strict=True)
+        return {name: domain[code] for (name, domain), code in pairs if code != MISSING}
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The variables that were not seen."""
+        return tuple(
+            name
+            for name, code in zip(self.problem.domains, self.codes.tolist(), strict=True)
+            if code == MISSING
+        )
+
+    def need(self, positions: Iterable[int], why: str) -> None:
+        """Raise unless these variables, given by their positions, were seen."""
+        for v in positions:
+            if self.codes[v] == MISSING:
+                name = self.problem.graph.variables[v]
+                raise DowiseError(f"the outcome has no value for {name}: {why}")
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON: the arm, and the label of everything that was seen or set."""
+        return {"number": self.number, "arm": dict(self.arm), "values": self.labels}
+
+    def __repr__(self) -> str:
+        return f"<Record of {self.arm}: {self.labels}>"
+
+
+def parse_outcome(
+    problem: Problem, arm: Intervention, fixed: Integers, outcome: Mapping[str, object]
+) -> Integers:
+    """The codes of what was seen, with the values that the arm set, whose codes are `fixed`."""
+    seen = outcome if type(outcome) is dict else as_mapping(outcome, "an outcome")
+    codes = fixed.tolist()
+    positions, tables = problem.positions, problem.label_codes
+    for name, value in seen.items():
+        v = positions.get(name)
+        if v is None:
+            raise DowiseError(
+                f"the outcome names {name!r}, which is no variable of the problem"
+                f"{suggestion(str(name), problem.graph.variables)}"
+            )
+        plain: Any = value if type(value) is str or type(value) is int else None
+        code = tables[name].get(plain)  # most values are labels, or their numbers
+        if code is None:
+            code = problem.code(name, value)
+        if codes[v] < 0:
+            codes[v] = code
+        elif code not in (MISSING, codes[v]):
+            refuse_contradiction(arm, name, problem.domains[name][code])
+    return np.array(codes)
+
+
+def refuse_contradiction(arm: Intervention, name: str, label: str, where: str = "") -> None:
+    """What was seen is not what the arm set."""
+    raise DowiseError(f"{where}{arm} set {name}={arm[name]}, but the outcome has {name}={label}")

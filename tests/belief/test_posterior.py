@@ -1,0 +1,221 @@
+"""Posteriors: drawing apart from evaluating, one world for all contexts, one of one's own, ties."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_policy
+from dowise.belief import Dirichlet
+from dowise.model.draws import Draws
+
+
+def trained(name, rounds, prior=1.0):
+    problem = load_problem(name)
+    posterior, rng = Dirichlet(problem, prior), np.random.default_rng(0)
+    for number in range(rounds):
+        arm = problem.arms[rng.integers(len(problem.arms))]
+        seen = {v: str(rng.choice(problem.domains[v])) for v in problem.graph if v not in arm}
+        posterior.learn(problem.record(arm, seen, number))
+    return posterior
+
+
+def contexts(problem):
+    return [problem.context_codes(dict.fromkeys(problem.context, i)) for i in (0, 1)]
+
+
+@pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare"])
+@pytest.mark.parametrize("prior", [0.6, 1.0])
+@pytest.mark.parametrize("samples", [1, 300, 1001])
+def test_the_fused_kernel_draws_and_evaluates_as_the_two_by_themselves(name, prior, samples):
+    """Bit by bit: entries drawn on their own, then the circuit run over them."""
+    posterior = trained(name, 30, prior)
+    entries = posterior.draw_entries(samples, rng=5)
+    for codes in contexts(posterior.problem):
+        apart = posterior.model.evaluated(entries, codes)
+        together = posterior.draw(codes, samples, rng=5)
+        np.testing.assert_array_equal(np.minimum(apart, 1), together.others)
+
+
+def test_equal_seeds_give_equal_conditionals_across_contexts():
+    """Y's rows differ by context, Z's do not: what shares rows shares draws."""
+    graph = CausalGraph.parse("C -> Y; Z -> Y; X -> Z")
+    problem = Problem(graph, "Y", "C", arms=["do(X=0)", "do(X=1)"])
+    known = np.full((2, 2, 2), 1e9)
+    known[:, 0, 1] = known[:, 1, 0] = 1e-6  # Y = Z in both contexts: only Z's rows are left
+    belief = Belief(problem, {"Y": known})
+    one, other = (belief.draw_rewards({"C": c}, 200, rng=3) for c in "01")
+    np.testing.assert_allclose(one, other, atol=1e-4)
+    assert np.abs(one - belief.draw_rewards({"C": "0"}, 200, rng=4)).max() > 0.1
+
+
+def test_what_is_kept_comes_back_and_learns_on():
+    posterior = trained("task2", 50, prior=1 / 3)
+    page = json.loads(json.dumps(posterior.as_dict()))
+    again = Dirichlet.from_dict(page, posterior.problem)
+    np.testing.assert_array_equal(again.prior, posterior.prior)
+    np.testing.assert_array_equal(again.counts, posterior.counts)
+    record = posterior.problem.record("do(X1=0)", {"C": 1, "Z": 0, "X2": 1, "Y": 1})
+    for one in (again, posterior):
+        one.learn(record)
+    np.testing.assert_array_equal(again.parameters, posterior.parameters)
+
+
+def test_a_belief_of_the_first_version_is_read_as_a_prior(tmp_path):
+    """Written by dowise before counts and prior were kept apart."""
+    problem = Problem(CausalGraph.parse("X -> Y"), "Y")
+    axes = {"X": ["X"], "Y": ["X", "Y"]}
+    counts = {"X": [2.5, 1.5], "Y": [[1.5, 0.5], [0.5, 3.5]]}
+    page = {
+        name: {"axes": axes[name], "labels": [["0", "1"]] * len(axes[name]), "counts": counts[name]}
+        for name in axes
+    }
+    old = {"format": "dowise-belief", "version": 1, "counts": page}
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    belief = Belief.load(tmp_path / "old.json", problem)
+    np.testing.assert_array_equal(belief.parameters, [2.5, 1.5, 1.5, 0.5, 0.5, 3.5])
+    with pytest.raises(DowiseError, match="can't be retracted: it was not learned"):
+        belief.retract(problem.record("do(X=1)", {"Y": 1}))
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "belief.json"
+    belief = Belief(load_problem("task1"))
+    belief.save(path)
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dowise.files.os.fsync", full)
+    belief.update("do()", {"Z": 0, "X": 1, "Y": 1})
+    with pytest.raises(DowiseError, match="No space left"):
+        belief.save(path)
+    assert path.read_bytes() == before
+
+
+# -- a belief that is given -----------------------------------------------------------------------
+
+
+class Certain:
+    """A posterior that knows all rewards, and learns how often it was told something."""
+
+    def __init__(self, problem, means):
+        self.problem, self.means, self.learned = problem, np.array(means), 0
+
+    def learn(self, _record):
+        self.learned += 1
+
+    def draw(self, _codes, samples, _rng):
+        return Draws(np.repeat(self.means[:, None, None], samples, axis=2).astype(np.float32))
+
+    def mean_distributions(self, _codes):
+        return np.stack([1 - self.means, self.means], axis=1)
+
+
+@pytest.mark.parametrize("name", ["ids", "ts"])
+def test_policies_take_a_posterior_of_ones_own(name):
+    problem = load_problem("task1")
+    posterior = Certain(problem, [0.2, 0.9, 0.5])
+    policy = make_policy(name, problem, belief=posterior)
+    assert str(policy.decide(rng=0).arm) == "do(X=0)"
+    policy.observe("do(X=0)", {"Z": 1, "Y": 1})
+    assert posterior.learned == 1
+    assert policy.belief.mean_rewards().tolist() == pytest.approx([0.2, 0.9, 0.5])
+    assert policy.compiled_loop() is None
+    with pytest.raises(DowiseError, match="has no Dirichlet parameters"):
+        policy.belief.mean_cpts()
+
+
+@pytest.mark.parametrize("name", ["ids", "ts"])
+def test_policies_go_on_from_a_belief(name):
+    problem = load_problem("task1")
+    belief = Belief(problem)
+    for _ in range(200):
+        belief.update("do(X=1)", {"Z": 0, "Y": 1})
+        belief.update("do(X=0)", {"Z": 0, "Y": 0})
+    policy = make_policy(name, problem, belief=belief)
+    assert str(policy.decide(rng=0).arm) == "do(X=1)"
+    policy.observe("do(X=1)", {"Z": 1, "Y": 1})
+    assert belief.parameters.sum() == policy.belief.parameters.sum()
+    for wrong, message in (
+        ({"belief": Belief(load_problem("task2"))}, "the belief is about another problem"),
+        ({"belief": belief, "prior": 2.0}, "give the prior or a belief, not both"),
+        ({"belief": 3}, "give a Belief, or a posterior of your own"),
+        ({"belief": Certain(load_problem("task2"), [1, 0])}, "posterior is about another problem"),
+    ):
+        with pytest.raises(DowiseError, match=message):
+            make_policy(name, problem, **wrong)
+
+
+# -- ties -----------------------------------------------------------------------------------------
+
+X_TO_Y = Problem(CausalGraph.parse("X -> Y"), "Y")
+DRAWS = 200_000
+
+
+def radius(p):
+    """Five standard errors of a share: a false alarm of 6e-7."""
+    return 5 * np.sqrt(p * (1 - p) / DRAWS)
+
+
+@pytest.mark.parametrize("prior", [0.02, 0.05, 0.2, 1.0])
+@pytest.mark.parametrize("values", [{"0": 0.0, "1": 1.0}, {"0": 5.0, "1": -5.0}])
+def test_arms_that_are_alike_are_best_alike(prior, values):
+    """Single precision has them at exactly 1 together, and the first would win: .524 at .05."""
+    problem = Problem(X_TO_Y.graph, "Y", reward_values=values)
+    best = Belief(problem, prior).probability_best(None, DRAWS, rng=0)
+    assert abs(best[0] - 0.5) < radius(0.5)
+
+
+def test_arms_that_are_not_alike_are_best_as_often_as_they_should():
+    """Beside four million draws of NumPy's on the logit scale, where neither arm saturates."""
+    belief = Belief(X_TO_Y, {"Y": [[0.02, 0.02], [0.03, 0.01]]})
+    rng = np.random.default_rng(1)  # logit of Beta(a, b) is the difference of two log-gammas
+
+    def log_gamma(shape, size):
+        return np.log(rng.standard_gamma(shape + 1, size)) + np.log(rng.random(size)) / shape
+
+    size = 4_000_000
+    first = log_gamma(0.02, size) - log_gamma(0.02, size)
+    second = log_gamma(0.01, size) - log_gamma(0.03, size)
+    truth = float((first > second).mean())
+    best = belief.probability_best(None, DRAWS, rng=0)
+    assert abs(best[0] - truth) < radius(truth) * np.sqrt(1 + DRAWS / size)
+
+
+def test_ids_and_ts_break_such_ties_as_well():
+    """At .02 the first of two like arms would have p* of .54 in single precision."""
+    policy = make_policy("ids", X_TO_Y, prior=0.02, samples=DRAWS)
+    best = policy.decide(rng=0).figures["best"]
+    assert abs(best[0] - 0.5) < radius(0.5)
+    thompson = make_policy("ts", X_TO_Y, prior=0.02, propensity_samples=DRAWS)
+    assert abs(thompson.decide(rng=0).probabilities[0] - 0.5) < radius(0.5) + 1 / DRAWS
+    rng = np.random.default_rng(0)
+    plain = make_policy("ts", X_TO_Y, prior=0.02)
+    first = np.mean([str(plain.decide(rng=rng).arm) == "do(X=0)" for _ in range(4000)])
+    assert abs(first - 0.5) < 5 * 0.5 / np.sqrt(4000)
+    only = policy.decide(rng=0, allowed=["do(X=1)"])
+    assert only.probabilities.tolist() == [0, 1]
+
+
+def test_the_careful_draws_are_the_fast_ones_where_both_can_tell():
+    """The same random numbers: to single precision the rewards are those of the fast kernel."""
+    for name in ("task1", "task3", "healthcare"):
+        posterior = trained(name, 30, prior=0.3)
+        codes = contexts(posterior.problem)[1]
+        careful = posterior.draw(codes, 500, rng=1)
+        assert careful.whole is not None
+        np.testing.assert_allclose(careful.whole.sum(axis=1), 1, atol=1e-12)
+        posterior.is_fine = True
+        fast = posterior.draw(codes, 500, rng=1)
+        assert fast.whole is None
+        np.testing.assert_allclose(careful.others, fast.others, atol=2e-5)
+
+
+def test_rows_that_were_seen_often_need_no_care():
+    posterior = Dirichlet(X_TO_Y, prior=0.3)
+    for number, (x, y) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+        assert posterior.draw((), 3, rng=0).whole is not None
+        posterior.learn(X_TO_Y.record(f"do(X={x})", {"Y": y}, number))
+    assert posterior.draw((), 3, rng=0).whole is None

@@ -1,0 +1,18 @@
+"""What a plain round of ids makes numba compile or load, and what it leaves alone."""
+
+import subprocess
+import sys
+
+ROUND = """
+import sys
+from dowise import make_policy, load_problem
+make_policy("ids", load_problem("task1"), samples=10).decide(None, 0)
+assert "dowise.information.boxes" not in sys.modules
+from dowise.information import pairs, summary
+assert [str(types[0].dtype) for types in summary.summarise.signatures] == ["float32"]
+assert pairs.best_pair.signatures and not pairs.best_pair_on_hull.signatures
+"""
+
+
+def test_a_plain_round_leaves_lemma_4_and_double_precision_alone():
+    subprocess.run([sys.executable, "-c", ROUND], check=True)

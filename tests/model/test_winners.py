@@ -1,0 +1,115 @@
+"""The winner of every draw: against plain loops, and fair where single precision can't tell."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dowise.model.winners import find_winners, find_winners_by_odds
+
+KEY = np.uint64(0xD0)
+
+
+def by_the_book(drawn, scaled):
+    """The first arm with the greatest reward in each draw, and the sum of those rewards."""
+    winners, peak = [], 0.0
+    for i in range(drawn.shape[2]):
+        rewards = [
+            scaled[0] + sum((scaled[y + 1] - scaled[0]) * p for y, p in enumerate(arm[:, i]))
+            for arm in drawn.astype(np.float64)
+        ]
+        winners.append(rewards.index(max(rewards)))
+        peak += max(rewards)
+    return winners, peak
+
+
+def exact_odds(arm, scaled):
+    """What an arm brings above the least value, over what it lacks to the greatest."""
+    worth, chances = [Fraction(float(x)) for x in scaled], [Fraction(float(p)) for p in arm]
+    brings = sum((w - min(worth)) * p for w, p in zip(worth, chances, strict=True))
+    lacks = sum((max(worth) - w) * p for w, p in zip(worth, chances, strict=True))
+    return brings / lacks if lacks else Fraction(10) ** 400
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 5),
+    st.integers(2, 4),
+    st.integers(1, 9),
+    st.sampled_from([np.float32, np.float64]),
+)
+@settings(deadline=None)
+def test_the_first_of_the_best(seed, arms, values, samples, precision):
+    rng = np.random.default_rng(seed)
+    drawn = rng.dirichlet(np.ones(values), size=(arms, samples)).transpose(0, 2, 1)[:, 1:]
+    drawn = np.round(drawn, rng.integers(1, 4)).astype(precision)  # some tie
+    scaled, winners = np.sort(rng.random(values)), np.empty(samples, np.int64)
+    peak = find_winners(np.ascontiguousarray(drawn), scaled, winners)
+    expected, total = by_the_book(drawn, scaled)
+    assert winners.tolist() == expected
+    assert peak == pytest.approx(total, rel=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 4), st.integers(1, 9))
+@settings(deadline=None)
+def test_by_odds_against_exact_arithmetic(seed, arms, values, samples):
+    """Powers of two down to 2^-900: nearly all rewards are 0 or 1 to the last digit."""
+    rng = np.random.default_rng(seed)
+    whole = 2.0 ** -rng.integers(0, 900, size=(arms, values, samples))
+    whole[:, 0] *= rng.random((arms, samples)) < 0.8
+    scaled = np.arange(values) / (values - 1)
+    winners = np.empty(samples, np.int64)
+    peak = find_winners_by_odds(whole, scaled, KEY, winners)
+    rewards = np.einsum("avs,v->as", whole, scaled)[winners, np.arange(samples)]
+    assert peak == pytest.approx(rewards.sum(), rel=1e-12)
+    for i, winner in enumerate(winners):
+        odds = [exact_odds(arm, scaled) for arm in whole[:, :, i]]
+        least = max(odds) if values == 2 else max(odds) * (1 - Fraction(1, 10**15))
+        assert odds[winner] >= least
+
+
+def test_where_all_is_lost_or_won_in_single_precision():
+    """1 − 1e-30 beats 1 − 1e-20, and 1e-30 beats 1e-40."""
+    for lost, won in (([1e-20, 1e-30, 1e-25], [1.0] * 3), ([1.0] * 3, [1e-40, 1e-30, 0.0])):
+        whole, winners = np.array([lost, won]).T[:, :, None].copy(), np.empty(1, np.int64)
+        find_winners_by_odds(whole, np.array([0.0, 1.0]), KEY, winners)
+        assert winners[0] == 1
+
+
+@pytest.mark.parametrize("arms", [2, 3, 7])
+@pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
+def test_arms_that_tie_are_equally_likely(arms, chance):
+    samples = 70_000
+    whole = np.empty((arms + 1, 2, samples))
+    whole[:, 0], whole[:, 1] = 1 - chance, chance
+    whole[0] = [[1.0], [0.0]]  # one that never wins, unless all are as bad
+    winners, scaled = np.empty(samples, np.int64), np.array([0.0, 1.0])
+    peak = find_winners_by_odds(whole, scaled, KEY, winners)
+    assert peak == samples * chance
+    counts = np.bincount(winners, minlength=arms + 1)
+    fair = counts if chance == 0 else counts[1:]
+    assert counts.sum() == fair.sum()
+    expected = samples / len(fair)
+    assert (abs(fair - expected) < 5 * np.sqrt(expected)).all()
+    again, other = np.empty_like(winners), np.empty_like(winners)
+    find_winners_by_odds(whole, scaled, KEY, again)
+    find_winners_by_odds(whole, scaled, np.uint64(7), other)
+    assert (again == winners).all() and (other != winners).mean() > 0.3
+
+
+def test_a_tiny_prior_is_fair():
+    """X → Y with prior .02: the arms are alike, so either is best in half of the draws."""
+    rng, samples = np.random.default_rng(0), 100_000
+    logs = (
+        np.log(rng.gamma(1.02, size=(2, 2, samples))) + np.log(rng.random((2, 2, samples))) / 0.02
+    )
+    whole = np.exp(logs - logs.max(axis=1, keepdims=True))
+    whole /= whole.sum(axis=1, keepdims=True)
+    winners, scaled = np.empty(samples, np.int64), np.array([0.0, 1.0])
+    single = np.ascontiguousarray(whole[:, 1:]).astype(np.float32)
+    find_winners(single, scaled, winners)
+    assert (winners == 0).mean() > 0.55  # what single precision does
+    find_winners_by_odds(whole, scaled, KEY, winners)
+    assert abs((winners == 0).mean() - 0.5) < 4 * 0.5 / np.sqrt(samples)

@@ -1,0 +1,131 @@
+"""Kernels: the folder they are kept in, and what is said while they compile."""
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from dowise import compiling
+
+CODE = """
+import numpy as np
+from dowise.belief.kernels import count_record
+from dowise.problem import load_problem
+from dowise.model import model_of
+
+problem = load_problem("task1")
+record = problem.record("do(X=1)", {"Z": 0, "Y": 1})
+factors = model_of(problem).factors
+counts = np.zeros(factors.entries, dtype=np.int64)
+count_record(counts, record.codes, record.fixed, factors.starts, factors.strides)
+print(counts.sum())
+"""
+
+
+def run(folder):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True
+    )
+
+
+def test_the_first_compilation_says_so_also_without_a_terminal_and_the_next_start_does_not(
+    tmp_path,
+):
+    first, second = run(tmp_path), run(tmp_path)
+    assert first.stdout == second.stdout == "2\n"
+    assert first.stderr.count("compiling its kernels") == 1
+    assert second.stderr == ""
+
+
+@pytest.fixture
+def sources(tmp_path, monkeypatch):
+    """A package of one kernel and one plain module."""
+    (tmp_path / "kernels.py").write_text("@kernel()\ndef f(): pass\n")
+    (tmp_path / "plain.py").write_text("x = 1\n")
+    monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
+    return tmp_path
+
+
+def test_another_source_of_any_kernel_is_another_folder(sources):
+    digest = compiling._digest.__wrapped__
+    before = digest()
+    (sources / "plain.py").write_text("x = 2\n")
+    assert digest() == before
+    (sources / "more.py").write_text("@kernel(fastmath=True)\ndef g(): pass\n")
+    assert digest() != before
+
+
+def folder_with(monkeypatch, *bases):
+    monkeypatch.setattr(compiling, "_bases", lambda: iter(bases))
+    return compiling.cache_folder.__wrapped__()
+
+
+def is_private(folder):
+    found = folder.stat()
+    return found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700
+
+
+def test_the_first_base_that_can_be_written_is_taken(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    found = folder_with(monkeypatch, tmp_path / "file", tmp_path / "a" / "b", tmp_path / "c")
+    assert found.parent == tmp_path / "a" / "b"
+    assert found.name == f"kernels-{compiling._digest()}"
+    assert is_private(found)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has no such modes")
+@pytest.mark.parametrize("which", ["the folder", "its parent", "a link"])
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path, monkeypatch, which):
+    base, other = tmp_path / "shared", tmp_path / "own"
+    folder = base / f"kernels-{compiling._digest()}"
+    if which == "a link":
+        base.mkdir(mode=0o700)
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        folder.symlink_to(tmp_path / "elsewhere")
+    else:
+        folder.mkdir(mode=0o700, parents=True)
+        base.chmod(0o700)
+        (folder if which == "the folder" else base).chmod(0o777)
+    assert folder_with(monkeypatch, base, other).parent == other
+
+
+def test_where_nothing_else_will_do_it_is_a_fresh_folder_of_this_user_alone(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    found = folder_with(monkeypatch, tmp_path / "file")
+    try:
+        assert found.parent == Path(tempfile.gettempdir())
+        assert is_private(found)
+    finally:
+        found.rmdir()
+
+
+def test_a_machine_where_nothing_can_be_written_compiles_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: (_ for _ in ()).throw(OSError("full")))
+    (tmp_path / "file").write_text("in the way")
+    assert folder_with(monkeypatch, tmp_path / "file") is None
+
+
+def test_a_machine_without_a_home_has_bases_left(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    package, temporary = compiling._bases()
+    assert package.name == "__pycache__"
+    assert str(os.geteuid()) in temporary.name
+
+
+def test_numbas_own_setting_is_left_alone():
+    from numba import config
+
+    before = config.CACHE_DIR
+    compiling.kernel()(lambda x: x)
+    assert before == config.CACHE_DIR
