@@ -18,7 +18,9 @@ from dowise import (
     register_policy,
 )
 from dowise.policies import Decision, policy_names, registry
+from dowise.policies.policy import BayesianPolicy, allowed_arms, certainly
 from dowise.policies.registry import policy_info
+from dowise.randomness import generator
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "own-policy.md").read_text("utf-8")
@@ -186,3 +188,22 @@ def test_names_and_options():
     for bad in (3, "", None):
         with pytest.raises(DowiseError, match="is no name: write @register_policy"):
             register_policy(bad)
+
+
+class Forgetful(BayesianPolicy):
+    """Learns, and forgets to forget."""
+
+    def decide(self, context=None, rng=None, allowed=None):
+        generator(rng)
+        codes, arms = self.problem.context_codes(context), allowed_arms(self.problem, allowed)
+        means = self.belief.posterior.mean_distributions(codes)[arms] @ self.problem.payoff.values
+        chosen = int(arms[means.argmax()])
+        return Decision(self.problem.arms[chosen], certainly(self.problem, chosen), f"{means}")
+
+    def retract(self, _record):
+        pass
+
+
+def test_a_policy_that_does_not_retract_is_found_out():
+    with pytest.raises(DowiseError, match="must be a function of its records"):
+        check_policy(Forgetful, rounds=5)

@@ -190,7 +190,7 @@ GRAPH = CausalGraph.parse("Cause -> C -> X -> Y; Z -> Y; X -> Z")
         ({"arms": 5}, "arms=5: give a list of arms"),
         ({"arms": {"X": 1}}, "give a list of arms"),
         ({"arms": ["do(X=0)", "do(X=1)"], "max_arms": 1}, "2 arms were given, and max_arms is 1"),
-        ({"max_arms": -3}, "max_arms=-3 must be a whole number of at least 1"),
+        ({"max_arms": -3}, "max_arms=-3 must be a whole number, 1 or more"),
         ({"max_arms": None}, "max_arms=None must be a whole number"),
         ({"max_arms": 1}, "max_arms is 1; declare the variables that you can't or won't set"),
         ({"arms": "all", "max_arms": 80}, "81 arms, and max_arms is 80"),

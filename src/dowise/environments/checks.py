@@ -84,8 +84,8 @@ def _check_means(world: World, problem: Problem, context: Labels) -> None:
         isinstance(means, np.ndarray) and means.shape == (len(problem.arms),),
         f"means must be an array with one number for each of {len(problem.arms)} arms",
     )
-    low, high = min(problem.reward_values.values()), max(problem.reward_values.values())
-    slack = _ROUNDING * (high - low)
+    low, span = problem.payoff.lowest, problem.payoff.span
+    high, slack = low + span, _ROUNDING * span
     _demand(
         bool(((means >= low - slack) & (means <= high + slack)).all()),
         f"means lie between {low:g} and {high:g}; in {shown} they go from {means.min():g} to "
@@ -142,9 +142,8 @@ def _check_rewards(
 ) -> None:
     problem = world.problem
     worth = problem.reward_values
-    spread = max(worth.values()) - min(worth.values())
     tests = len(contexts) * len(arms)
-    radius = spread * sqrt(log(2 * tests / FALSE_ALARMS) / (2 * plays))
+    radius = problem.payoff.span * sqrt(log(2 * tests / FALSE_ALARMS) / (2 * plays))
     for context in contexts:
         means = world.means(context)
         for arm in arms:

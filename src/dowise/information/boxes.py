@@ -253,13 +253,13 @@ def _groups(arms, winning, apart):
 
 
 @kernel()
-def gain_bounds(joint, best, winning, apart, radii, low, high):
+def gain_bounds(joint, best, winning, apart, of_joint, of_best, of_outcome, low, high):
     """Both ends of Lemma 4 for every arm; False where a box holds no distribution.
 
     joint[a, k, y] = p_a(a* = winning[k], y). The cells of arms that never win are all alike. Unless
     they are to be kept apart, they are taken together: cells that are alike have the same share in
     the solution, and mp log(mp / mq) is m times p log(p/q), so m of them are one cell with m times
-    their bounds.
+    their bounds. The radii are those of the joint, of p* and of the outcomes.
     """
     arms, _, values = joint.shape
     places, copies = _groups(arms, winning, apart)
@@ -273,14 +273,14 @@ def gain_bounds(joint, best, winning, apart, radii, low, high):
         for group in range(len(places)):
             k, alike = places[group], copies[group]
             share = best[winning[k]] if k >= 0 else 0.0
-            share_low, share_high = max(share - radii.best, 0.0), min(share + radii.best, 1.0)
+            share_low, share_high = max(share - of_best, 0.0), min(share + of_best, 1.0)
             for y in range(values):
                 i = group * values + y
                 seen, outcome = joint[a, k, y] if k >= 0 else 0.0, outcomes[y]
-                p.low[i] = alike * max(seen - radii.joint, 0.0)
-                p.high[i] = alike * min(seen + radii.joint, 1.0)
-                q.low[i] = alike * (share_low * max(outcome - radii.outcome, 0.0))
-                q.high[i] = alike * (share_high * min(outcome + radii.outcome, 1.0))
+                p.low[i] = alike * max(seen - of_joint, 0.0)
+                p.high[i] = alike * min(seen + of_joint, 1.0)
+                q.low[i] = alike * (share_low * max(outcome - of_outcome, 0.0))
+                q.high[i] = alike * (share_high * min(outcome + of_outcome, 1.0))
                 chi_squared += p.high[i] ** 2 / q.low[i] if q.low[i] > 0 else np.inf
         high[a] = min(max(chi_squared, 0.0), np.log(values))
         divergence = box_divergence(p.low, p.high, q.low, q.high)

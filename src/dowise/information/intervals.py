@@ -83,7 +83,7 @@ def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) 
     low, high = np.empty(arms), np.empty(arms)
     apart = arms <= FEW  # or else arms that never win are taken together: the same but for rounding
     if not _kernels.gain_bounds(
-        estimate.joint, estimate.best, estimate.winning, apart, e, low, high
+        estimate.joint, estimate.best, estimate.winning, apart, *e, low, high
     ):
         raise DowiseError(
             "the estimate is inconsistent: no distribution lies within its radii; make it with "

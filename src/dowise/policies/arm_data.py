@@ -39,13 +39,13 @@ def settled_size(total: int, refresh: float) -> int:
 class ArmData:
     """The records of one arm, by their kinds; never a dense table."""
 
-    def __init__(self, values: int, variables: Integers, refresh: float) -> None:
+    def __init__(self, rewards: Integers, variables: Integers, refresh: float) -> None:
         self._variables = variables  # the ones that some estimator looks at
         self._refresh = refresh
         self._kinds: dict[bytes, list[int]] = {}  # of each kind of record the numbers, rising
         self._numbers: list[int] = []  # of all records, rising
-        self.rewards = np.zeros(values, dtype=np.int64)
-        """How often each value of the reward was seen."""
+        self.rewards = rewards
+        """How often each value of the reward was seen; this array is kept up to date."""
         self.is_new = False
         """Whether something has changed since `settle`."""
         self._size, self._last = 0, -1  # of what is settled: how many records, the last number

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from dowise.errors import DowiseError
 from dowise.policies.decision import Decision
-from dowise.policies.policy import Policy
+from dowise.policies.policy import Policy, RecordPolicy
 from dowise.policies.registry import make_policy
 from dowise.problem import Intervention, Problem, load_problem
 
@@ -27,9 +28,11 @@ def check_policy(
 
     Same seed, same decisions; probabilities sum to 1 where they are known; never an arm outside the
     allowed ones; `decide` changes no state; `rounds` rounds without a warning; a bad context gets a
-    `DowiseError`. `policy` is a registered name, or what makes one from a problem and the options.
-    A policy that only fits smaller problems or fewer rounds says so by `problems` and `rounds`; it
-    must be able to decide once more after the last round.
+    `DowiseError`; a policy with `learn` and `retract` decides alike whatever the order of its
+    records, and as if those that it retracted had never been. `policy` is a registered name, or
+    what makes one from a problem and the options. A policy that only fits smaller problems or fewer
+    rounds says so by `problems` and `rounds`; it must be able to decide once more after the last
+    round.
     """
 
     def make(problem: Problem) -> Policy:
@@ -47,6 +50,7 @@ def check_policy(
                 _check_repeatable(make(problem), make(problem), min(rounds, 30))
                 _check_allowed(make(problem))
                 _check_bad_context(make(problem))
+                _check_records(make(problem), make(problem))
                 _play(make(problem), rounds, seed=0)
         except Warning as warning:
             raise DowiseError(f"this policy breaks the contract: it warns, {warning}") from warning
@@ -128,6 +132,32 @@ def _check_allowed(policy: Policy) -> None:
         if decision.probabilities is not None:
             outside = float(decision.probabilities[:-2].sum())
             _demand(outside == 0, "arms that are not allowed must have probability 0")
+
+
+def _check_records(one: Policy, other: Policy) -> None:
+    """Six records in order, beside eight in another order of which two are retracted."""
+    if not isinstance(one, RecordPolicy) or not isinstance(other, RecordPolicy):
+        return
+    problem, rng, records = one.problem, np.random.default_rng(5), []
+    for number in range(8):
+        arm = problem.arms[number % len(problem.arms)]
+        seen = {name: str(rng.choice(problem.domains[name])) for name in problem.graph}
+        records.append(problem.record(arm, seen | dict(arm), number))
+    for record in records[:6]:
+        one.learn(record)
+    for record in reversed(records):
+        other.learn(record)
+    for record in records[6:]:
+        other.retract(record)
+    for labels in product(*(problem.domains[name] for name in problem.context)):
+        context = dict(zip(problem.context, labels, strict=True))
+        decisions = [policy.decide(context, 3) for policy in (one, other)]
+        first, second = (decision.as_dict() for decision in decisions)
+        _demand(
+            first == second,
+            "what it knows must be a function of its records, not of their order, and a record "
+            f"that is retracted must leave no trace: {first} is not {second}",
+        )
 
 
 def _check_bad_context(policy: Policy) -> None:

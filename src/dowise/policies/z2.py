@@ -59,15 +59,19 @@ class Pooled:
 class _ContextData:
     """Of one context: each arm's records with their resamples, and what follows from them."""
 
+    seen: NDArray[np.int64]
+    """How often each arm brought each value of the reward: (arms, values)."""
     arms: list[ArmData]
     weights: list[Floats]
     pooled: Pooled | None = field(default=None)
 
     def plays(self) -> Floats:
-        return np.array([float(data.total) for data in self.arms])
+        plays: Floats = self.seen.sum(axis=1).astype(np.float64)
+        return plays
 
     def rewards(self, scaled: Floats) -> Floats:
-        return np.array([float(data.rewards @ scaled) for data in self.arms])
+        totals: Floats = self.seen @ scaled
+        return totals
 
 
 class _Z2Policy(RecordPolicy):
@@ -121,9 +125,10 @@ class _Z2Policy(RecordPolicy):
     def _data_of(self, context: Codes) -> _ContextData:
         if context not in self._data:
             arms, values = len(self.problem.arms), len(self.problem.payoff.values)
-            variables = self.estimates.variables
-            data = [ArmData(values, variables, self.refresh) for _ in range(arms)]
-            self._data[context] = _ContextData(data, [np.empty((0, 1 + self.resamples))] * arms)
+            seen = np.zeros((arms, values), dtype=np.int64)
+            data = [ArmData(row, self.estimates.variables, self.refresh) for row in seen]
+            weights = [np.empty((0, 1 + self.resamples))] * arms
+            self._data[context] = _ContextData(seen, data, weights)
         return self._data[context]
 
     def _pooled(self, context: Codes) -> Pooled:

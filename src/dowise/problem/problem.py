@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise.checks import whole_number
 from dowise.errors import DowiseError, suggestion
 from dowise.frozen import Frozen
 from dowise.graph import CausalGraph
@@ -297,8 +298,7 @@ class Problem(Frozen):
     def _arms(
         self, arms: str | Iterable[ArmLike], max_arms: int
     ) -> tuple[tuple[frozenset[str], ...], tuple[Intervention, ...]]:
-        if isinstance(max_arms, bool) or not isinstance(max_arms, int) or max_arms < 1:
-            raise DowiseError(f"max_arms={max_arms!r} must be a whole number of at least 1")
+        max_arms = whole_number("max_arms", max_arms, 1)
         if isinstance(arms, Mapping) or not isinstance(arms, Iterable):
             raise DowiseError(f"arms={arms!r}: give a list of arms, 'pomis' or 'all'")
         if not isinstance(arms, str):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isinf, log, sqrt
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.information import corollary_1, corollary_2, theorem_1, theorem_2
+from dowise.plain import plain
 from dowise.problem import Problem
 from dowise.simulation.bound_run import Run
 
@@ -58,8 +59,7 @@ class Bounds:
     @property
     def reward_span(self) -> float:
         """What a regret in [0, 1] is multiplied by to be in the user's units."""
-        worth = self.problem.reward_values.values()
-        return max(worth) - min(worth)
+        return self.problem.payoff.span
 
     @property
     def worst_entropy(self) -> float:
@@ -96,7 +96,7 @@ class Bounds:
     def as_dict(self) -> dict[str, Any]:
         """For JSON: infinity is the text "inf"."""
         figures = {**self._inputs(), **self._prior_figures(), **self._run_figures()}
-        spoken: dict[str, Any] = _infinity_as_text(figures)
+        spoken: dict[str, Any] = plain(figures)
         return spoken
 
     def _inputs(self) -> dict[str, Any]:
@@ -148,11 +148,3 @@ class Bounds:
             "samples_for_every_lower_bound": self.samples_for_all,
             "unresolved_arms": self.unresolved,
         }
-
-
-def _infinity_as_text(figures: Any) -> Any:
-    if isinstance(figures, dict):
-        return {name: _infinity_as_text(x) for name, x in figures.items()}
-    if isinstance(figures, list):
-        return [_infinity_as_text(x) for x in figures]
-    return "inf" if isinstance(figures, float) and isinf(figures) else figures
