@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,16 @@ def test_numbas_own_setting_is_left_alone():
     before = config.CACHE_DIR
     compiling.kernel()(lambda x: x)
     assert before == config.CACHE_DIR
+
+
+def test_what_was_kept_of_other_sources_goes_after_a_month(tmp_path, monkeypatch):
+    base = tmp_path / "base"
+    for name, days in (("kernels-old", 31), ("kernels-new", 1), ("something-else", 99)):
+        (base / name / "inside").mkdir(parents=True)
+        then = time.time() - days * 24 * 3600
+        os.utime(base / name, (then, then))
+    found = folder_with(monkeypatch, base)
+    assert {path.name for path in base.iterdir()} == {found.name, "kernels-new", "something-else"}
+    os.utime(found, (0, 0))
+    assert folder_with(monkeypatch, base) == found
+    assert time.time() - found.stat().st_mtime < 3600  # a start marks it as used

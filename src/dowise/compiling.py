@@ -12,9 +12,11 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
+import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -25,6 +27,7 @@ __all__ = ["cache_folder", "kernel", "kernels_of"]
 
 _PACKAGE = Path(__file__).parent
 _MARKS = (b"@kernel", b"@njit")  # what modules of kernels have
+_LONG = 30 * 24 * 3600.0  # seconds
 _NOTICE = "dowise: compiling its kernels; this happens once, and takes a while …\n"
 
 
@@ -73,6 +76,7 @@ def cache_folder() -> Path | None:
     for base in _bases():
         folder = base / name
         if _is_ours(folder):
+            _clear_away(folder)
             return folder
     try:
         return Path(tempfile.mkdtemp(prefix="dowise-"))
@@ -97,10 +101,18 @@ def _is_ours(folder: Path) -> bool:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
-            pass
+            os.utime(folder)
         return _is_private(folder) and _is_private(folder.parent)
     except OSError:
         return False
+
+
+def _clear_away(folder: Path) -> None:
+    """Remove what was kept of other sources and not used for long; every start marks its folder."""
+    for other in folder.parent.glob("kernels-*"):
+        with suppress(OSError):
+            if other != folder and time.time() - other.stat().st_mtime > _LONG:
+                shutil.rmtree(other, ignore_errors=True)
 
 
 def _is_private(folder: Path) -> bool:

@@ -41,8 +41,8 @@ MAX_MULTIPLICATIONS = 2_000_000
 def reward_circuit(problem: Problem, factors: Factors, whole: bool = False) -> Circuit:
     """The circuit, or why it can't be built: confounding, or too many multiplications.
 
-    Its blocks are the rows of the factors. results[arm, y − 1] is P(Y = y | do(arm), c) for all
-    values y but the first; with `whole` the first is there too, results[arm, y].
+    Its blocks are rows of the factors, by their numbers. results[arm, y − 1] is P(Y = y | do(arm), c)
+    for all values y but the first; with `whole` the first is there too, results[arm, y].
     """
     _refuse_confounding(problem)
     rewards = _Rewards(problem, factors, whole)
@@ -63,7 +63,8 @@ def reward_circuit(problem: Problem, factors: Factors, whole: bool = False) -> C
         settings = np.array([problem.fixed(problem.arms[i]) for i in own])
         values = {problem.positions[name]: settings[:, problem.positions[name]] for name in names}
         results[own] = rewards.values_of(plan, values, len(own))
-    return rewards.builder.finish(results)
+    circuit = rewards.builder.finish(results)
+    return circuit._replace(blocks=np.concatenate(rewards.rows)[circuit.blocks])
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,10 @@ class _Rewards:
         self.sizes[self.reward] -= self.first
         self.builder = Builder()
         self.algebra = Algebra(self.builder, self.sizes)
-        self.entries = self.builder.input_blocks(factors.row_sizes)
-        """The values of all entries."""
+        self.inputs: dict[int, Integers] = {}
+        """The values of the entries of each variable that some arm needs."""
+        self.rows: list[Integers] = []
+        """The numbers of their rows, which are the blocks of inputs, in the order of blocks."""
 
     def cheapest(self, intervened: frozenset[str], arms: int) -> _Plan:
         together = self._plan(intervened, 1, together=True)
@@ -139,14 +142,23 @@ class _Rewards:
 
     def _factor(self, v: int, fixed: dict[int, int]) -> Table:
         """The factor of a variable at the fixed values, context variables at their first."""
-        start, stop = self.factors.starts[v : v + 2]
         family = self.factors.families[v]
         held = dict.fromkeys(self.context, 0) | fixed
         index = tuple(held.get(u, slice(None)) for u in family)
-        values = self.entries[start:stop].reshape(self.factors.shapes[v])[index]
+        values = self._inputs_of(v).reshape(self.factors.shapes[v])[index]
         if v == self.reward:
             values = values[..., self.first :]
         return Table.of([u for u in family if u not in held], values)
+
+    def _inputs_of(self, v: int) -> Integers:
+        """The values of a factor's entries; those of factors that nobody needs are never made."""
+        if v not in self.inputs:
+            starts, size = self.factors.starts, int(self.factors.sizes[v])
+            first = np.searchsorted(self.factors.row_starts, starts[v])
+            rows = first + np.arange((starts[v + 1] - starts[v]) // size)
+            self.inputs[v] = self.builder.input_blocks(np.full(len(rows), size))
+            self.rows.append(rows)
+        return self.inputs[v]
 
 
 def _refuse_confounding(problem: Problem) -> None:
