@@ -41,7 +41,7 @@ MAX_MULTIPLICATIONS = 2_000_000
 def reward_circuit(problem: Problem, factors: Factors, whole: bool = False) -> Circuit:
     """The circuit, or why it can't be built: confounding, or too many multiplications.
 
-    Its blocks are rows of the factors, by their numbers. results[arm, y − 1] is P(Y = y | do(arm), c)
+    Its blocks are rows of the factors, by number. results[arm, y − 1] is P(Y = y | do(arm), c)
     for all values y but the first; with `whole` the first is there too, results[arm, y].
     """
     _refuse_confounding(problem)
