@@ -252,10 +252,16 @@ def test_reproduce_one_panel(run, tmp_path):
 def test_ctrl_c_keeps_what_is_done(tmp_path, workers):
     """Stopped in the middle of a long race: a word on what is kept, no traceback; then resumed."""
     command = [sys.executable, "-m", "dowise", "simulate", "task3", "--policies", "ids",
-               "--horizon", "300", "--trials", "60", "--samples", "300", "--workers", workers,
+               "--horizon", "600", "--trials", "60", "--samples", "300", "--workers", workers,
                "--out", str(tmp_path / "race")]  # fmt: skip
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell starts what runs in its background, these tests for one, with Ctrl-C ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("race/results/*.parquet")) and time.monotonic() < deadline:
