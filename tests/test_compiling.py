@@ -1,6 +1,7 @@
 """Kernels: the folder they are kept in, and what is said while they compile."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -43,22 +44,18 @@ def test_the_first_compilation_says_so_also_without_a_terminal_and_the_next_star
     assert second.stderr == ""
 
 
-@pytest.fixture
-def sources(tmp_path, monkeypatch):
-    """A package of one kernel and one plain module."""
-    (tmp_path / "kernels.py").write_text("@kernel()\ndef f(): pass\n")
-    (tmp_path / "plain.py").write_text("x = 1\n")
-    monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
-    return tmp_path
-
-
-def test_another_source_of_any_kernel_is_another_folder(sources):
-    digest = compiling._digest.__wrapped__
-    before = digest()
-    (sources / "plain.py").write_text("x = 2\n")
-    assert digest() == before
-    (sources / "more.py").write_text("@kernel(fastmath=True)\ndef g(): pass\n")
-    assert digest() != before
+def test_every_file_that_kernels_are_made_of_is_in_the_digest(tmp_path, monkeypatch):
+    """Functions that are inlined into a kernel, and constants that it takes from elsewhere, too."""
+    package = tmp_path / "dowise"
+    shutil.copytree(compiling._PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(compiling, "_PACKAGE", package)
+    digest = compiling.source_digest.__wrapped__
+    seen = {digest()}
+    for name in ("belief/gamma.py", "belief/kernels.py", "model/circuit.py", "model/sampling.py",
+                 "mixing.py", "policies/tabular.py", "information/boxes.py"):  # fmt: skip
+        (package / name).write_text((package / name).read_text("utf-8") + "\n# changed\n", "utf-8")
+        seen.add(digest())
+    assert len(seen) == 8
 
 
 def folder_with(monkeypatch, *bases):
@@ -75,7 +72,7 @@ def test_the_first_base_that_can_be_written_is_taken(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     found = folder_with(monkeypatch, tmp_path / "file", tmp_path / "a" / "b", tmp_path / "c")
     assert found.parent == tmp_path / "a" / "b"
-    assert found.name == f"kernels-{compiling._digest()}"
+    assert found.name == f"kernels-{compiling.source_digest()}"
     assert is_private(found)
 
 
@@ -83,7 +80,7 @@ def test_the_first_base_that_can_be_written_is_taken(tmp_path, monkeypatch):
 @pytest.mark.parametrize("which", ["the folder", "its parent", "a link"])
 def test_a_folder_that_others_may_write_to_is_not_used(tmp_path, monkeypatch, which):
     base, other = tmp_path / "shared", tmp_path / "own"
-    folder = base / f"kernels-{compiling._digest()}"
+    folder = base / f"kernels-{compiling.source_digest()}"
     if which == "a link":
         base.mkdir(mode=0o700)
         (tmp_path / "elsewhere").mkdir(mode=0o700)
@@ -93,6 +90,8 @@ def test_a_folder_that_others_may_write_to_is_not_used(tmp_path, monkeypatch, wh
         base.chmod(0o700)
         (folder if which == "the folder" else base).chmod(0o777)
     assert folder_with(monkeypatch, base, other).parent == other
+    if which == "its parent":
+        assert not list(folder.iterdir())  # nothing was put there
 
 
 def test_where_nothing_else_will_do_it_is_a_fresh_folder_of_this_user_alone(tmp_path, monkeypatch):
@@ -132,9 +131,9 @@ def test_numbas_own_setting_is_left_alone():
     assert before == config.CACHE_DIR
 
 
-def test_what_was_kept_of_other_sources_goes_after_a_month(tmp_path, monkeypatch):
+def test_what_was_kept_of_other_sources_goes_after_a_week(tmp_path, monkeypatch):
     base = tmp_path / "base"
-    for name, days in (("kernels-old", 31), ("kernels-new", 1), ("something-else", 99)):
+    for name, days in (("kernels-old", 8), ("kernels-new", 1), ("something-else", 99)):
         (base / name / "inside").mkdir(parents=True)
         then = time.time() - days * 24 * 3600
         os.utime(base / name, (then, then))

@@ -43,7 +43,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch, step, e
 
 def test_a_full_disk_is_named_with_the_path(tmp_path):
     (tmp_path / "full").symlink_to("/dev/full")
-    with pytest.raises(DowiseError, match="/dev/full: can't be written .No space left"):
+    with pytest.raises(DowiseError, match="/full: can't be written .No space left"):
         write_text(tmp_path / "full", "much")
 
 
@@ -65,6 +65,25 @@ def test_a_new_file_has_the_mode_that_the_user_wants(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_pipe_and_the_longest_name_are_written(tmp_path):
+    reader, writer = os.pipe()
+    write_text(f"/dev/fd/{writer}", "to a pipe")
+    os.close(writer)
+    assert os.read(reader, 100) == b"to a pipe"
+    os.close(reader)
+    write_text(tmp_path / ("日" * 80), "x")
+    assert (tmp_path / ("日" * 80)).read_text() == "x"
+
+
+def test_a_write_protected_file_stays(tmp_path, monkeypatch):
+    path = tmp_path / "belief.json"
+    path.write_text("old")
+    monkeypatch.setattr(files.os, "access", lambda *_: False)  # as root everything may be written
+    with pytest.raises(DowiseError, match="Permission denied"):
+        write_text(path, "new")
+    assert path.read_text() == "old"
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ def real_number(name: str, number: object, least: float = -inf) -> float:
     raise DowiseError(f"{name}={number!r} must be a number{limit}")
 
 
-def share(name: str, number: object) -> float:
+def share(name: str, number: object, example: float = 0.05) -> float:
     """A number strictly between 0 and 1, as a float."""
     if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < 1:
-        raise DowiseError(f"{name}={number!r} must be between 0 and 1, such as 0.05")
+        raise DowiseError(f"{name}={number!r} must be between 0 and 1, such as {example:g}")
     return float(number)

@@ -1,14 +1,15 @@
 """Kernels: how they are compiled, where they are kept, and what is said meanwhile.
 
 Numba compiles a kernel when it is first called, and keeps the result on disk. It looks at the file
-of a kernel to see whether that is still right, not at what the kernel calls from other files. So
-the folder of our kernels is named by a digest of all kernel sources: one that was compiled from
-other sources is never found. Compiled kernels are executable code: a folder that belongs to
+of a kernel to see whether that is still right, not at what the kernel calls or takes from other
+files. So the folder of our kernels is named by a digest of all of our sources: what was compiled
+from other sources is never found. Compiled kernels are executable code: a folder that belongs to
 somebody else, or that others may write to, is not used.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import importlib
 import os
@@ -23,11 +24,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_folder", "kernel", "kernels_of"]
+__all__ = ["cache_folder", "kernel", "kernels_of", "source_digest"]
 
 _PACKAGE = Path(__file__).parent
-_MARKS = (b"@kernel", b"@njit")  # what modules of kernels have
-_LONG = 30 * 24 * 3600.0  # seconds
+_LONG = 7 * 24 * 3600.0  # seconds
 _NOTICE = "dowise: compiling its kernels; this happens once, and takes a while …\n"
 
 
@@ -72,16 +72,18 @@ def cache_folder() -> Path | None:
 
     NUMBA_CACHE_DIR, where it is set, goes first. None where nothing at all can be written.
     """
-    name = f"kernels-{_digest()}"
+    name = f"kernels-{source_digest()}"
     for base in _bases():
         folder = base / name
         if _is_ours(folder):
             _clear_away(folder)
             return folder
     try:
-        return Path(tempfile.mkdtemp(prefix="dowise-"))
+        fresh = Path(tempfile.mkdtemp(prefix="dowise-"))
     except OSError:
         return None
+    atexit.register(shutil.rmtree, fresh, ignore_errors=True)
+    return fresh
 
 
 def _bases() -> Iterator[Path]:
@@ -99,10 +101,12 @@ def _is_ours(folder: Path) -> bool:
     """Whether the folder is there, or could be made, and nobody but this user can change it."""
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(folder.parent):
+            return False
         folder.mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             os.utime(folder)
-        return _is_private(folder) and _is_private(folder.parent)
+        return _is_private(folder)
     except OSError:
         return False
 
@@ -124,10 +128,10 @@ def _is_private(folder: Path) -> bool:
 
 
 @cache
-def _digest() -> str:
+def source_digest() -> str:
+    """Of all sources of the package, in short."""
     texts = [path.read_bytes() for path in sorted(_PACKAGE.rglob("*.py"))]
-    kernels = [text for text in texts if any(mark in text for mark in _MARKS)]
-    return hashlib.sha256(b"".join(kernels)).hexdigest()[:16]
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
 
 
 @contextmanager

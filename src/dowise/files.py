@@ -6,6 +6,7 @@ is forced to the disk and then takes the file's place. A write that fails leaves
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from dowise.errors import DowiseError
 __all__ = ["existing_file", "read_file", "write_bytes", "write_text"]
 
 Result = TypeVar("Result")
+
+DRAFT = ".draft"  # how the name of a file ends while it is written
 
 
 def existing_file(path: str | Path) -> Path:
@@ -68,18 +71,19 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     """Write a file whole, or not at all: after an error what was there before is there still."""
     path = _path(path)
     try:
-        path = path.resolve()  # a link stays a link: what it leads to is replaced
         if path.exists() and not path.is_file():  # a pipe, a device, a folder
             path.write_bytes(content)
         else:
-            _replace(path, content)
+            _replace(path.resolve(), content)  # a link stays a link: what it leads to is replaced
     except (OSError, ValueError, RuntimeError) as error:  # the latter two: names that can't be
         reason = getattr(error, "strerror", None) or error
         raise DowiseError(f"{path}: can't be written ({reason})") from error
 
 
 def _replace(path: Path, content: bytes) -> None:
-    draft = path.with_name(f".{path.name[:100]}.{uuid4().hex[:8]}.draft")
+    if path.exists() and not os.access(path, os.W_OK):  # it could be replaced all the same
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    draft = path.with_name(f".{uuid4().hex[:12]}{DRAFT}")
     try:
         with draft.open("xb") as file:
             file.write(content)

@@ -106,6 +106,9 @@ class Certain:
     def learn(self, _record):
         self.learned += 1
 
+    def retract(self, _record):
+        self.learned -= 1
+
     def draw(self, _codes, samples, _rng):
         return Draws(np.repeat(self.means[:, None, None], samples, axis=2).astype(np.float32))
 

@@ -2,12 +2,17 @@
 
 import json
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_environment
 from dowise import make_policy as make
+from dowise.belief import Dirichlet
 from dowise.environments import front_door_world
 from dowise.policies import policy_names
 from dowise.policies.arm_data import settled_size
@@ -145,6 +150,111 @@ def test_after_a_compiled_trial_the_state_is_what_stepping_would_have_left(name,
     assert json.dumps(compiled.state()) == json.dumps(stepped.state())
     assert compiled.next_number == stepped.next_number == 65
     assert len(set(trials[0].arms.tolist())) > 1
+
+
+def test_ids_refuses_at_once_what_its_draws_would_not_leave_room_for():
+    edges = [(f"X{i:02}", "Y") for i in range(13)]
+    worth = {str(i): float(i) for i in range(9)}
+    wide = Problem(CausalGraph(edges), "Y", reward_values=worth)
+    with pytest.raises(DowiseError, match="8,192 arms tells about which of 8,192 .* 4.8 GB"):
+        make("ids", wide, samples=10**5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_record_of_another_problem_is_refused_and_changes_nothing(name):
+    """Positions mean nothing there: a count would be written somewhere else, or nowhere."""
+    policy = fresh(name)
+    state = json.dumps(policy.state())
+    other = load_problem("task3")
+    seen = dict.fromkeys(other.graph, "1") | dict(other.arms[-1])
+    turned = Problem(policy.problem.graph, "Y", domains={"X": ["1", "0"]})
+    strangers = [
+        other.record(other.arms[-1], seen, 0),
+        turned.record("do(X=1)", dict.fromkeys(turned.graph, "1"), 0),
+    ]
+    for record in strangers:
+        for learn in (policy.learn, policy.retract):
+            with pytest.raises(DowiseError, match="is of another problem"):
+                learn(record)
+    with pytest.raises(DowiseError, match="is no record: make one with problem.record"):
+        policy.learn({"Y": 1})
+    assert json.dumps(policy.state()) == state
+    equal = Problem(*policy.problem.__reduce__()[1])
+    policy.learn(records_of(equal, 1)[0])  # another object, the same problem
+
+
+@pytest.mark.parametrize("name", ["z2-ts", "z2-kl-ucb", "bernoulli-ts"])
+def test_policies_that_go_by_numbers_want_them(name):
+    """Without a number all coins would fall alike."""
+    policy = fresh(name)
+    seen = {"C": "1", "Z": "0", "X": "1", "Y": "fair"}
+    arm = next(arm for arm in THREE_VALUES.arms if arm.get("X") == "1")
+    with pytest.raises(DowiseError, match="has no number"):
+        policy.learn(THREE_VALUES.record(arm, seen))
+    if name != "bernoulli-ts":
+        policy.learn(THREE_VALUES.record(arm, seen, 4))
+        with pytest.raises(DowiseError, match="record number 4 .* was learned already"):
+            policy.learn(THREE_VALUES.record(arm, seen, 4))
+
+
+def test_a_posterior_made_from_ours_is_asked_in_every_round():
+    """Its own `learn` would be passed over by a compiled loop."""
+
+    class Counting(Dirichlet):
+        learned = 0
+
+        def learn(self, record):
+            self.learned += 1
+            super().learn(record)
+
+    world = make_environment("task1", seed=0)
+    for name in ("ids", "ts"):
+        posterior = Counting(world.problem)
+        run_trial(world, lambda p, b=posterior, n=name: make(n, p, belief=b), 20, 0, 0, 3)
+        assert posterior.learned == 23
+        assert type(posterior.copy()) is Counting
+        assert type(Counting.from_dict(posterior.as_dict(), world.problem)) is Counting
+
+
+def test_two_threads_may_ask_a_z2_policy():
+    policies = [fresh("z2-kl-ucb") for _ in range(40)]
+    records = records_of(THREE_VALUES, 60)
+    for policy in policies:
+        for record in records:
+            policy.learn(record)
+    truth = [policies[0].pooled({"C": c}).means for c in "01"]
+    with ThreadPoolExecutor(2) as pool:
+        for policy in policies[1:]:
+            found = list(pool.map(lambda c, p=policy: p.pooled({"C": c}).means, "01"))
+            np.testing.assert_array_equal(found, truth)
+
+
+@pytest.mark.parametrize("prior", [0.02, 0.05])
+def test_beta_priors_that_saturate_single_precision_do_not_tie(prior):
+    """In single precision .568 at .02; five standard errors are a false alarm of 6e-7."""
+    policy = make("bernoulli-ts", TWO_ARMS, prior=(prior, prior), propensity_samples=100_000)
+    assert abs(policy.decide(rng=0).probabilities[0] - 0.5) < 5 * 0.5 / np.sqrt(100_000) + 1e-5
+    assert policy.compiled_loop() is None
+
+
+def test_observing_takes_few_steps():
+    """Ten changes of file at most from one call to the next, as many as can be followed."""
+    policy = make("ids", load_problem("task2"), samples=10)
+    arm, outcome = policy.problem.arms[0], {"C": "1", "X2": "0", "Z": "1", "Y": "0"}
+    policy.observe(arm, outcome)
+    files = []
+
+    def note(frame, event, _argument):
+        if event == "call" and "dowise" in Path(frame.f_code.co_filename).parts:
+            files.append(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        policy.observe(arm, outcome)
+    finally:
+        sys.setprofile(None)
+    assert 3 < len(files) < 20
+    assert sum(one != other for one, other in pairwise(files)) <= 10
 
 
 def test_small_parameters_are_stepped_because_single_precision_would_tie():

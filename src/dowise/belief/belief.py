@@ -132,7 +132,7 @@ class Belief:
         return drawn.rewards(self.problem.payoff)
 
     def probability_best(self, context: Context, samples: int, rng: Random) -> NDArray[np.float64]:
-        """p*(a): how often each arm is best among draws; ties go to the first arm."""
+        """p*(a): how often each arm is best among draws; arms that are alike go to the first."""
         drawn = self.draw(self.problem.context_codes(context), samples, rng)
         best, _ = drawn.winners(self.problem.payoff)
         return np.bincount(best, minlength=len(self.problem.arms)) / samples
@@ -141,7 +141,7 @@ class Belief:
         self, context: Context = None, level: float = 0.95, samples: int = 10_000, rng: Random = 0
     ) -> NDArray[np.float64]:
         """Central credible intervals of every arm's mean reward, from draws: (arms, 2)."""
-        tail = (1 - share("level", level)) / 2
+        tail = (1 - share("level", level, 0.95)) / 2
         rewards = self.draw_rewards(context, samples, rng)
         return np.quantile(rewards.astype(np.float64), [tail, 1 - tail], axis=1).T
 
@@ -170,14 +170,19 @@ class Belief:
         write_text(path, as_text(self.posterior.as_dict()))
 
     @classmethod
-    def load(cls, path: str | Path, problem: Problem) -> Belief:
-        """Read a belief of this problem back from the file that `save` wrote."""
+    def load(
+        cls, path: str | Path, problem: Problem, posterior: type[Posterior] = Dirichlet
+    ) -> Belief:
+        """Read a belief of this problem back from the file that `save` wrote.
+
+        `posterior` is the class of a posterior of your own.
+        """
         from dowise.belief.storage import as_page
 
         if not isinstance(problem, Problem):
             raise DowiseError("Belief.load takes the path and then the Problem it is about")
         return read_file(
-            path, lambda text: cls(problem, posterior=Dirichlet.from_dict(as_page(text), problem))
+            path, lambda text: cls(problem, posterior=posterior.from_dict(as_page(text), problem))
         )
 
     def __repr__(self) -> str:

@@ -13,12 +13,11 @@ import numpy as np
 from numba import int64, njit
 
 from dowise.belief.gamma import gammas, stream_key, take_logs
+from dowise.belief.kernels import PADDING
 from dowise.compiling import kernel
 from dowise.model.kernels import run_circuit, unrolled
 
 __all__ = ["draw_whole", "exp64"]
-
-_PADDING = 16
 
 
 @njit(error_model="numpy")
@@ -45,7 +44,7 @@ def draw_whole(key, prior, counts, rows, tape, block, out):
     """Fill out[arm, y, draw] with P(Y = y | do(arm), c), y = 0 included; see `draw_results`."""
     circuit = unrolled(tape)
     draws = out.shape[2]
-    width = block + _PADDING
+    width = block + PADDING
     values = np.empty((circuit.slots, width))
     logs = np.empty((circuit.block_sizes.max(), width), dtype=np.float32)
     undefined = values[0, :0]

@@ -6,7 +6,7 @@ are kept apart, so that learning and retracting count by whole numbers and no ro
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from dowise.model import Codes, model_of
 from dowise.model.draws import Draws
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
+from dowise.problem.record import check_record
 from dowise.randomness import Random, generator, key_of
 
 __all__ = ["Dirichlet"]
@@ -61,6 +62,8 @@ class Dirichlet:
 
     def learn(self, record: Record) -> None:
         """One record more: each factor that was seen whole counts one entry."""
+        if getattr(record, "problem", None) is not self.problem:
+            check_record(record, self.problem)
         factors = self.model.factors
         _kernels.count_record(
             self.counts, record.codes, record.fixed, factors.starts, factors.strides
@@ -68,6 +71,7 @@ class Dirichlet:
 
     def retract(self, record: Record) -> None:
         """One record less."""
+        check_record(record, self.problem)
         entries = self.model.factors.entries_of(RecordBatch.of(record))
         if (self.counts[entries] < 1).any():
             raise DowiseError(f"{record!r} can't be retracted: it was not learned")
@@ -93,7 +97,11 @@ class Dirichlet:
         return self.model.distributions(self.mean_entries(), codes)
 
     def draw_entries(self, samples: int, rng: Random) -> NDArray[np.float32]:
-        """Draws of all entries: (entries, samples). `draw` evaluates the same ones as it goes."""
+        """Draws of all entries in single precision: (entries, samples).
+
+        `draw` evaluates the same ones as it goes, but where parameters are so small that it takes
+        double precision.
+        """
         factors = self.model.factors
         out = np.empty((factors.entries, whole_number("samples", samples, 1)), dtype=np.float32)
         key = key_of(generator(rng))
@@ -108,8 +116,9 @@ class Dirichlet:
         context: a variate is a hash of the key, its entry and its lane.
         """
         rows, circuit = self.model.rows(codes), self.model.circuit
-        key, count = key_of(generator(rng)), self._checked(samples)
-        if self.is_fine or self._are_large(rows):
+        is_fine = self.is_fine or self._are_large(rows)
+        key, count = key_of(generator(rng)), self._checked(samples, is_fine)
+        if is_fine:
             out = np.empty((*circuit.results.shape, count), dtype=np.float32)
             _kernels.draw_results(
                 key, self.prior, self.counts, rows, circuit.tape, self._block, out
@@ -119,28 +128,33 @@ class Dirichlet:
         rows = self.model.rows_of(circuit, codes)
         whole = np.empty((*circuit.results.shape, count))
         _careful.draw_whole(key, self.prior, self.counts, rows, circuit.tape, self._block, whole)
-        return Draws(whole[:, 1:], whole, int(key[0]))
+        kinds = np.unique(circuit.results, axis=0, return_inverse=True)[1]
+        return Draws(whole[:, 1:], whole, kinds.ravel(), int(key[0]))
 
     def _are_large(self, rows: NDArray[np.int64]) -> bool:
         """Whether the parameters of these rows are large enough for single precision."""
-        row_starts = self.model.factors.row_starts
-        smallest = np.minimum.reduceat(self.parameters, row_starts)
-        return bool(smallest[np.searchsorted(row_starts, rows)].min() >= CAREFUL_BELOW)
+        sizes = self.model.circuit.block_sizes
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        entries = np.repeat(rows, sizes) + within
+        return bool((self.prior[entries] + self.counts[entries]).min() >= CAREFUL_BELOW)
 
-    def _checked(self, samples: int) -> int:
-        count, results = whole_number("samples", samples, 1), self.model.circuit.results
-        if 4 * results.size * count > MAX_BYTES:
+    def _checked(self, samples: int, is_fine: bool) -> int:
+        count, (arms, others) = (
+            whole_number("samples", samples, 1),
+            self.model.circuit.results.shape,
+        )
+        size = count * arms * (4 * others if is_fine else 8 * (others + 1))
+        if size > MAX_BYTES:
             raise DowiseError(
-                f"{count:,} draws for {len(results):,} arms take {4 * results.size * count:.1e} "
-                "bytes: draw fewer at a time"
+                f"{count:,} draws for {arms:,} arms take {size:.1e} bytes: draw fewer at a time"
             )
         return count
 
     # -- keeping it ---------------------------------------------------------------------------
 
-    def copy(self) -> Dirichlet:
+    def copy(self) -> Self:
         """A posterior that learns on its own from here; what never changes is shared."""
-        twin = object.__new__(Dirichlet)
+        twin = object.__new__(type(self))
         twin.__dict__ |= self.__dict__
         twin.counts = self.counts.copy()
         return twin
@@ -152,8 +166,12 @@ class Dirichlet:
         return dirichlet_page(self)
 
     @classmethod
-    def from_dict(cls, page: dict[str, Any], problem: Problem) -> Dirichlet:
+    def from_dict(cls, page: dict[str, Any], problem: Problem) -> Self:
         """The way back from `as_dict`."""
         from dowise.belief.storage import read_dirichlet
 
-        return read_dirichlet(page, problem)
+        prior, counts = read_dirichlet(page, problem)
+        posterior = cls(problem, prior)
+        for name, table in counts.items():
+            posterior.model.factors.view(posterior.counts, name)[...] = table
+        return posterior

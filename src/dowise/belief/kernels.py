@@ -22,7 +22,7 @@ __all__ = [
 
 # One cache line more than the lanes: room for a scratch lane, and neighbouring slots don't fall on
 # the same line of the cache.
-_PADDING = 16
+PADDING = 16
 
 
 @kernel()
@@ -107,7 +107,7 @@ class Workspace(NamedTuple):
 @njit(inline="always")
 def workspace(circuit, block):
     """Room for `block` lanes of a circuit, its constants in their places."""
-    width = block + _PADDING
+    width = block + PADDING
     values = np.empty((circuit.slots, width), dtype=np.float32)
     for i in range(len(circuit.constants)):
         for lane in range(width):
@@ -152,8 +152,8 @@ def draw_results(key, prior, counts, rows, tape, block, out):
 def draw_entries(key, shapes, starts, sizes, block, out):
     """Fill out[entry, draw] with draws of these rows, the same that `draw_results` draws."""
     draws = out.shape[1]
-    total = np.empty(block + _PADDING, dtype=np.float32)
-    values = np.empty((_largest(sizes), block + _PADDING), dtype=np.float32)
+    total = np.empty(block + PADDING, dtype=np.float32)
+    values = np.empty((_largest(sizes), block + PADDING), dtype=np.float32)
     for first in range(0, draws, block):
         lanes = min(block, draws - first)
         for r in range(len(starts)):

@@ -39,6 +39,8 @@ __all__ = ["as_page", "as_text", "dirichlet_page", "read_dirichlet"]
 
 _FORMAT, _VERSION = "dowise-belief", 2
 
+Tables = dict[str, NDArray[Any]]
+
 
 def as_text(page: dict[str, Any]) -> str:
     """The text of the file."""
@@ -53,7 +55,7 @@ def as_page(text: str) -> dict[str, Any]:
         raise InputSyntaxError(f"not valid JSON: {error}", error.lineno, error.colno) from None
     except RecursionError:
         raise InputSyntaxError("not valid JSON: nested too deeply") from None
-    if not isinstance(page, dict) or page.get("format") != _FORMAT:
+    if not isinstance(page, dict):
         raise DowiseError("this is no belief: save one with belief.save(path)")
     return page
 
@@ -72,10 +74,10 @@ def dirichlet_page(posterior: Dirichlet) -> dict[str, Any]:
     return {"format": _FORMAT, "version": _VERSION, "factors": tables}
 
 
-def read_dirichlet(page: dict[str, Any], problem: Problem) -> Dirichlet:
-    """The posterior of a page, which must be about the same variables with the same values."""
-    from dowise.belief.dirichlet import Dirichlet
-
+def read_dirichlet(page: dict[str, Any], problem: Problem) -> tuple[Tables, Tables]:
+    """Prior and counts of a page, which must be about the same variables with the same values."""
+    if page.get("format") != _FORMAT:
+        raise DowiseError("this is no belief: save one with belief.save(path)")
     version = page.get("version")
     if type(version) is not int or version not in (1, _VERSION):
         raise DowiseError(
@@ -88,7 +90,7 @@ def read_dirichlet(page: dict[str, Any], problem: Problem) -> Dirichlet:
     for name in sorted({*stored} ^ {*problem.graph}):
         where = "the belief" if name in stored else "the problem"
         raise DowiseError(f"{name} is in {where} only: the belief is about another problem")
-    prior = {}
+    prior, counts = {}, {}
     for name in problem.graph:
         for key, expected in _shape_of(problem, name).items():
             if stored[name].get(key) != expected:
@@ -96,33 +98,30 @@ def read_dirichlet(page: dict[str, Any], problem: Problem) -> Dirichlet:
                     f"the belief is about another problem: the CPT of {name} has the {key} "
                     f"{stored[name].get(key)} there and {expected} here"
                 )
-        prior[name] = _table(problem, stored[name].get("counts" if version == 1 else "prior"), name)
+        prior[name] = _table(problem, stored[name], "counts" if version == 1 else "prior", name)
         if not (prior[name] > 0).all():
             raise DowiseError(f"the belief is damaged: the prior of {name} must be above 0")
-    posterior = Dirichlet(problem, prior)
-    if version == _VERSION:
-        for name in problem.graph:
-            counts = _table(problem, stored[name].get("counts"), name)
-            if counts.dtype.kind not in "iu" or not (counts >= 0).all():
+        if version == _VERSION:
+            counts[name] = _table(problem, stored[name], "counts", name)
+            if counts[name].dtype.kind not in "iu" or not (counts[name] >= 0).all():
                 raise DowiseError(
                     f"the belief is damaged: the counts of {name} must be whole numbers from 0 on"
                 )
-            posterior.model.factors.view(posterior.counts, name)[...] = counts
-    return posterior
+    return prior, counts
 
 
-def _table(problem: Problem, given: Any, name: str) -> NDArray[Any]:
+def _table(problem: Problem, stored: dict[str, Any], what: str, name: str) -> NDArray[Any]:
     """Numbers in the shape of a CPT."""
     try:
-        table = np.asarray(given)
+        table = np.asarray(stored.get(what))
     except ValueError:  # rows of different lengths
         table = np.asarray(None)
     if table.dtype.kind not in "iuf" or not np.isfinite(table).all():
-        raise DowiseError(f"the belief is damaged: the counts of {name} must be numbers above 0")
+        raise DowiseError(f"the belief is damaged: the {what} of {name} must be numbers")
     shape = tuple(len(labels) for labels in _shape_of(problem, name)["labels"])
     if table.shape != shape:
         raise DowiseError(
-            f"the belief is damaged: the counts of {name} have the shape {table.shape}, not {shape}"
+            f"the belief is damaged: the {what} of {name} have the shape {table.shape}, not {shape}"
         )
     return table
 

@@ -83,7 +83,10 @@ class _WithPolicies(click.Command):
 
         super().format_options(context, formatter)
         with formatter.section("Policies"):
-            formatter.write_dl([(name, policy_info(name).help) for name in policy_names()])
+            known = [policy_info(name) for name in policy_names()]
+            formatter.write_dl(
+                [(info.name, f"{info.help} (learns from {info.learns_from})") for info in known]
+            )
 
 
 def command(epilog: str, policies: bool = False) -> Callable[[Callable[..., None]], click.Command]:

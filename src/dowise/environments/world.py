@@ -44,6 +44,8 @@ def lack_of(world: object) -> str | None:
 
     Whether it keeps its promises only `check_environment` can say.
     """
+    if isinstance(world, type):
+        return f"to be made first: {world.__name__}(…), not the class itself"
     if not isinstance(getattr(world, "problem", None), Problem):
         return "a Problem as its attribute problem"
     missing = (name for name in _METHODS if not callable(getattr(world, name, None)))

@@ -19,7 +19,7 @@ _SHORT = 64
 _TINY = 1e-200  # an entry that may be 0 is kept here: sums don't feel it, and no ratio is 0/0
 
 
-class Box(NamedTuple):
+class Limits(NamedTuple):
     """Distributions between two bounds."""
 
     low: NDArray[np.float64]
@@ -212,7 +212,7 @@ def _go_inside(box, out):
 def box_divergence(p_low, p_high, q_low, q_high):
     """min KL(P‖Q) over two boxes of distributions, from below; negative where one is empty."""
     rows = np.empty((5, len(p_low)))
-    p, q = Box(rows[0], rows[1]), Box(rows[2], rows[3])
+    p, q = Limits(rows[0], rows[1]), Limits(rows[2], rows[3])
     if not (_clip(p_low, p_high, p) and _clip(q_low, q_high, q)):
         return _NO_ANSWER
     if not (_holds_a_distribution(p) and _holds_a_distribution(q)):
@@ -220,7 +220,7 @@ def box_divergence(p_low, p_high, q_low, q_high):
     if _share_a_distribution(p, q):
         return 0.0
     if q.low.sum() >= 1:
-        q = Box(q.low, q.low)  # Q has no choice
+        q = Limits(q.low, q.low)  # Q has no choice
     # Where Q must be 0, P must be too.
     kept = q.high > 0
     room = 0.0
@@ -232,7 +232,7 @@ def box_divergence(p_low, p_high, q_low, q_high):
     if room < 1 - _ROUNDING:
         return np.inf
     if not kept.all():
-        p, q = Box(p.low[kept], p.high[kept]), Box(q.low[kept], q.high[kept])
+        p, q = Limits(p.low[kept], p.high[kept]), Limits(q.low[kept], q.high[kept])
     start = rows[4, : len(q.low)]
     _go_inside(q, start)
     return _alternate(p, q, start)
@@ -264,7 +264,7 @@ def gain_bounds(joint, best, winning, apart, of_joint, of_best, of_outcome, low,
     arms, _, values = joint.shape
     places, copies = _groups(arms, winning, apart)
     cells = len(places) * values
-    p, q = Box(np.empty(cells), np.empty(cells)), Box(np.empty(cells), np.empty(cells))
+    p, q = Limits(np.empty(cells), np.empty(cells)), Limits(np.empty(cells), np.empty(cells))
     outcomes = np.empty(values)
     for a in range(arms):
         for y in range(values):

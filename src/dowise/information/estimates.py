@@ -30,7 +30,7 @@ from dowise.errors import DowiseError
 from dowise.model.draws import Draws
 from dowise.problem import Payoff
 
-__all__ = ["Estimate", "estimate", "estimate_from_draws", "estimate_of"]
+__all__ = ["Estimate", "check_room", "estimate", "estimate_from_draws", "estimate_of"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -101,27 +101,25 @@ def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
 def estimate_from_draws(
     drawn: NDArray[np.floating],
     scaled: Floats,
-    winners: Integers | None = None,
-    peak: float | None = None,
+    found: tuple[Integers, float] | None = None,
 ) -> Estimate:
     """The same from what a belief draws: drawn[arm, y − 1, draw], all values but the first.
 
-    `scaled` has what every value is worth, from 0 to 1, the first included. `winners`, the best arm
-    of every draw, and `peak`, the sum of their rewards, are found where they are not given. Nothing
-    is checked but that there is room.
+    `scaled` has what every value is worth, from 0 to 1, the first included. `found` has the best
+    arm of every draw and the sum of their rewards, where somebody has found them. Nothing is
+    checked but that there is room.
     """
     arms, others, samples = drawn.shape
     drawn = np.ascontiguousarray(drawn)
     best, winning = np.empty(arms), np.empty(arms, np.int64)
-    if winners is None:
+    if found is None:
         winners = np.empty(samples, np.int64)
         peak, count = _kernels.find_and_count(drawn, scaled, winners, best, winning)
     else:
+        winners, peak = found
         count = _kernels.count_winners(winners, best, winning)
-        peak = _peak(drawn, scaled, winners) if peak is None else peak
     winning = winning[:count]
-    if 8 * arms * count * (others + 1) > _MOST_BYTES:
-        raise _no_room(arms, count, others + 1, samples)
+    check_room(arms, count, others + 1)
     joint = np.empty((arms, count, others + 1))
     means, regret, gain = np.empty(arms), np.empty(arms), np.empty(arms)
     _kernels.summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret, gain)
@@ -132,21 +130,18 @@ def estimate_of(draws: Draws, payoff: Payoff) -> Estimate:
     """The same from the draws of a belief."""
     if draws.whole is None:
         return estimate_from_draws(draws.others, payoff.scaled)
-    return estimate_from_draws(draws.others, payoff.scaled, *draws.winners(payoff))
+    return estimate_from_draws(draws.others, payoff.scaled, draws.winners(payoff))
 
 
-def _peak(drawn: NDArray[np.floating], scaled: Floats, winners: Integers) -> float:
-    """The sum of the winners' rewards."""
-    chances = drawn[winners, :, np.arange(len(winners))]
-    return float(scaled[0] * len(winners) + (chances @ (scaled[1:] - scaled[0])).sum())
-
-
-def _no_room(arms: int, winning: int, values: int, samples: int) -> DowiseError:
-    return DowiseError(
-        f"{winning:,} of {arms:,} arms are best in some of {samples:,} draws: to see what each arm "
-        f"tells about each of them takes {8 * arms * winning * values / 1e9:,.1f} GB, more than "
-        f"the limit of {_MOST_BYTES / 1e9:,.1f}; draw fewer samples, or leave out arms"
-    )
+def check_room(arms: int, winning: int, values: int) -> None:
+    """Raise where the joint of so many arms, winning arms and values would take too much memory."""
+    size = 8 * arms * winning * values
+    if size > _MOST_BYTES:
+        raise DowiseError(
+            f"what each of {arms:,} arms tells about which of {winning:,} is the best takes "
+            f"{size / 1e9:,.1f} GB, more than the limit of {_MOST_BYTES / 1e9:,.1f}: draw fewer "
+            "samples, or leave out arms"
+        )
 
 
 def _checked_values(values: ArrayLike, count: int) -> Floats:

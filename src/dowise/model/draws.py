@@ -20,19 +20,21 @@ class Draws:
     """P(Y = y | do(arm), c) under draws: `others` is (arms, values of Y but the first, samples).
 
     All arms of one draw share its entries. `whole` has the first value as well, in double
-    precision: it is there only where single precision would not tell the arms apart; `key` then
+    precision: it is there only where single precision would not tell the arms apart. Then `kinds`
+    numbers the arms so that those which are alike in every world have the same number, and `key`
     settles what are ties all the same.
     """
 
-    __slots__ = ("key", "others", "whole")
+    __slots__ = ("key", "kinds", "others", "whole")
 
     def __init__(
         self,
         others: NDArray[np.floating],
         whole: NDArray[np.float64] | None = None,
+        kinds: NDArray[np.int64] | None = None,
         key: int = 0,
     ) -> None:
-        self.others, self.whole, self.key = others, whole, key
+        self.others, self.whole, self.kinds, self.key = others, whole, kinds, key
 
     @property
     def samples(self) -> int:
@@ -41,8 +43,9 @@ class Draws:
 
     def among(self, arms: NDArray[np.int64]) -> Draws:
         """The draws of these arms alone."""
-        whole = None if self.whole is None else self.whole[arms]
-        return Draws(self.others[arms], whole, self.key)
+        if self.whole is None or self.kinds is None:
+            return Draws(self.others[arms])
+        return Draws(self.others[arms], self.whole[arms], self.kinds[arms], self.key)
 
     def distributions(self) -> NDArray[Any]:
         """All values of the reward: (arms, values of Y, samples)."""
@@ -65,14 +68,14 @@ class Draws:
     def winners(self, payoff: Payoff) -> tuple[NDArray[np.int64], float]:
         """The best arm of every draw, and the sum of the rewards of these, scaled to [0, 1].
 
-        Ties go to the first arm; where the draws are `whole`, to any of those that tie.
+        Ties go to the first arm. Where the draws are `whole` that is so for arms that are alike; of
+        others that can't be told apart each has the same chance.
         """
         winners = np.zeros(self.samples, dtype=np.int64)
-        if self.whole is not None:
-            peak = _kernels.find_winners_by_odds(
-                self.whole, payoff.scaled, np.uint64(self.key), winners
-            )
-        else:
+        if self.whole is None or self.kinds is None:
             others = np.ascontiguousarray(self.others)
-            peak = _kernels.find_winners(others, payoff.scaled, winners)
-        return winners, float(peak)
+            return winners, float(_kernels.find_winners(others, payoff.scaled, winners))
+        firsts = np.sort(np.unique(self.kinds, return_index=True)[1])
+        key, scaled = np.uint64(self.key), payoff.scaled
+        peak = _kernels.find_winners_by_odds(self.whole[firsts], scaled, key, winners)
+        return firsts[winners], float(peak)

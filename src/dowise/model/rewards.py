@@ -142,22 +142,27 @@ class _Rewards:
 
     def _factor(self, v: int, fixed: dict[int, int]) -> Table:
         """The factor of a variable at the fixed values, context variables at their first."""
-        family = self.factors.families[v]
-        held = dict.fromkeys(self.context, 0) | fixed
-        index = tuple(held.get(u, slice(None)) for u in family)
-        values = self._inputs_of(v).reshape(self.factors.shapes[v])[index]
+        axes = [u for u in self.factors.families[v] if u not in self.context]
+        values = self._inputs_of(v)[tuple(fixed.get(u, slice(None)) for u in axes)]
         if v == self.reward:
             values = values[..., self.first :]
-        return Table.of([u for u in family if u not in held], values)
+        return Table.of([u for u in axes if u not in fixed], values)
 
     def _inputs_of(self, v: int) -> Integers:
-        """The values of a factor's entries; those of factors that nobody needs are never made."""
+        """The values of a factor's entries, context variables at their first value.
+
+        No others are made: of a factor that nobody needs none, and of one that hangs on the context
+        only what one context reads.
+        """
         if v not in self.inputs:
-            starts, size = self.factors.starts, int(self.factors.sizes[v])
-            first = np.searchsorted(self.factors.row_starts, starts[v])
-            rows = first + np.arange((starts[v + 1] - starts[v]) // size)
-            self.inputs[v] = self.builder.input_blocks(np.full(len(rows), size))
-            self.rows.append(rows)
+            *scope, _ = self.factors.families[v]
+            *shape, size = self.factors.shapes[v]
+            first = np.searchsorted(self.factors.row_starts, self.factors.starts[v])
+            every = first + np.arange(prod(shape)).reshape(shape)
+            rows = np.asarray(every[tuple(0 if u in self.context else slice(None) for u in scope)])
+            values = self.builder.input_blocks(np.full(rows.size, size))
+            self.inputs[v] = values.reshape(*rows.shape, size)
+            self.rows.append(rows.ravel())
         return self.inputs[v]
 
 

@@ -6,7 +6,7 @@ their kinds stand) depends on the numbers, not on the order in which the records
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from functools import lru_cache
 from math import ceil
 
@@ -28,7 +28,9 @@ def settled_size(total: int, refresh: float) -> int:
     Estimates are due anew whenever the records have grown by the share `refresh`: the sizes are
     1, 2, 3, … and from 1/refresh on each is so much larger than the one before.
     """
-    size = 0
+    if refresh == 0:
+        return total
+    size = int(min(total, 1 / refresh))  # up to here one more record is always a share more
     while True:
         following = max(size + 1, ceil((1 + refresh) * size))
         if following > total:
@@ -60,23 +62,32 @@ class ArmData:
         return len(self._numbers)
 
     def add(self, record: Record) -> None:
-        """One record more."""
-        insort(self._kinds.setdefault(self._kind(record), []), record.number)
-        insort(self._numbers, record.number)
+        """One record more; its number must be new."""
+        number = record.number
+        if number is None:
+            raise DowiseError(
+                f"{record!r} has no number, and this policy tells its records apart by those of "
+                "their decisions: problem.record(arm, outcome, number)"
+            )
+        place = bisect_left(self._numbers, number)
+        if place < len(self._numbers) and self._numbers[place] == number:
+            raise DowiseError(f"a record number {number} of {record.arm} was learned already")
+        self._numbers.insert(place, number)
+        insort(self._kinds.setdefault(self._kind(record), []), number)
         self.rewards[record.reward] += 1
-        self._mark(record.number)
+        self._mark(number)
 
     def remove(self, record: Record) -> None:
         """One record less."""
-        numbers = self._kinds.get(self._kind(record), [])
-        if record.number not in numbers:
+        number, numbers = record.number, self._kinds.get(self._kind(record), [])
+        if number is None or number not in numbers:
             raise DowiseError(f"{record!r} can't be retracted: it was not learned")
-        numbers.remove(record.number)
+        numbers.remove(number)
         if not numbers:
             del self._kinds[self._kind(record)]
-        self._numbers.remove(record.number)
+        self._numbers.remove(number)
         self.rewards[record.reward] -= 1
-        self._mark(record.number)
+        self._mark(number)
 
     def settle(self) -> bool:
         """Take the records that estimates are due from; whether these have changed."""

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief import Belief, Dirichlet
+from dowise.belief import Belief, Dirichlet, Posterior
 from dowise.belief.prior import Prior
 from dowise.checks import whole_number
 from dowise.errors import DowiseError
@@ -19,6 +19,7 @@ from dowise.policies.planning import Plan
 from dowise.policies.policy import BayesianPolicy, allowed_arms, certainly
 from dowise.problem import Problem, Record
 from dowise.problem.problem import ArmLike, Context
+from dowise.problem.record import check_record
 from dowise.randomness import Random, generator
 
 __all__ = ["BayesOptimal"]
@@ -49,7 +50,7 @@ class BayesOptimal(BayesianPolicy):
         horizon: int,
         prior: Prior = 1.0,
         max_states: int = MAX_STATES,
-        belief: Belief | None = None,
+        belief: Belief | Posterior | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
         self.horizon = whole_number("horizon", horizon, 1)
@@ -122,6 +123,7 @@ class BayesOptimal(BayesianPolicy):
 
     def learn(self, record: Record) -> None:
         """Learn from all variables that matter; none of them may be missing."""
+        check_record(record, self.problem)
         self.problem.arm_index(record.arm)
         record.need(
             self._needed,

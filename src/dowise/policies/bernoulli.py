@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise.belief.careful import draw_whole
+from dowise.belief.dirichlet import CAREFUL_BELOW
 from dowise.belief.kernels import draw_block, draw_results, workspace
 from dowise.checks import whole_number
 from dowise.compiling import kernel
 from dowise.errors import DowiseError
 from dowise.model.circuit import Builder
+from dowise.model.draws import Draws
 from dowise.model.kernels import play_round, unrolled
 from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
@@ -24,7 +27,7 @@ from dowise.policies.policy import (
     estimated_probabilities,
 )
 from dowise.policies.tabular import TabularPolicy, count_reward, first_largest
-from dowise.problem import Problem, Record
+from dowise.problem import Payoff, Problem, Record
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import Random, generator, key_of, keys_of
 
@@ -69,6 +72,7 @@ class BernoulliThompsonSampling(TabularPolicy):
         self.propensity_samples = checked_propensity_samples(propensity_samples)
         self.seed = whole_number("seed", seed, 0)
         self._worth = np.array([0.0, 1.0])  # a tally has failures and successes
+        self._betas = _betas_of(len(problem.arms), self.prior)
 
     def decide(
         self,
@@ -79,19 +83,21 @@ class BernoulliThompsonSampling(TabularPolicy):
         """Play what one draw from the posterior of every arm says is best."""
         problem, source = self.problem, generator(rng)
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        seen = self.tally(codes).seen
-        drawn = self._draw(seen, 1, source)[:, 0]
-        chosen = int(arms[drawn[arms].argmax()])
-        plays, won = seen.sum(axis=1), self.prior[0] + seen[:, 1]
-        means = won / (won + self.prior[1] + seen[:, 0])
-        figures = {"counts": plays, "means": means, "index": drawn}
+        tally = self.tally(codes)
+        draws = self._draw(tally.seen, 1, source)
+        chosen = int(arms[self._best(draws, arms)[0]])
+        plays, drawn = tally.plays.copy(), draws[:, 1, 0]
+        won = self.prior[0] + tally.totals
+        means = won / (won + self.prior[1] + plays - tally.totals)
+        figures: dict[str, object] = {"counts": plays, "means": means, "index": drawn}
         reason = (
             "the best arm under one draw from the posterior of each arm's mean reward; its own is "
             f"{problem.payoff.in_units(means[chosen]):.3g} on average after {plays[chosen]:,} plays"
         )
         probabilities = None
         if self.propensity_samples:
-            best = self._draw(seen[arms], self.propensity_samples, source).argmax(axis=0)
+            again = self._draw(tally.seen, self.propensity_samples, source)
+            best = self._best(again, arms)
             probabilities = estimated_probabilities(problem, arms, best, chosen)
             figures |= {"best": probabilities, "samples": self.propensity_samples}
             reason += (
@@ -103,56 +109,92 @@ class BernoulliThompsonSampling(TabularPolicy):
 
     def _draw(
         self, seen: NDArray[np.int64], draws: int, source: np.random.Generator
-    ) -> NDArray[np.float32]:
-        """Draws from the Beta distribution of each arm with these tallies: (arms, draws)."""
-        arms = len(seen)
-        drawn = np.empty((arms, 1, draws), dtype=np.float32)
-        prior, rows, tape = np.tile(self.prior, arms), 2 * np.arange(arms), _beta_tape(arms)
-        draw_results(key_of(source), prior, seen[:, ::-1].ravel(), rows, tape, draws, drawn)
-        return drawn[:, 0]
+    ) -> NDArray[np.floating]:
+        """Failure and success under draws from each arm's Beta distribution: (arms, 2, draws).
+
+        In double precision where parameters are so small that single precision would saturate.
+        """
+        shape, counts = (len(seen), 2, draws), seen[:, ::-1].ravel()
+        prior, rows, tape = self._betas
+        if self._is_fine:
+            out = np.empty(shape, dtype=np.float32)
+            draw_results(key_of(source), prior, counts, rows, tape, draws, out)
+            return out
+        whole = np.empty(shape)
+        draw_whole(key_of(source), prior, counts, rows, tape, draws, whole)
+        return whole
+
+    def _best(self, draws: NDArray[np.floating], arms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The best of these arms under each draw, as places among them."""
+        if self._is_fine:
+            best: NDArray[np.int64] = draws[arms, 1].argmax(axis=0)
+            return best
+        among = Draws(draws[arms, 1:], draws[arms].astype(np.float64), np.arange(len(arms)))
+        return among.winners(Payoff(np.array([0.0, 1.0])))[0]
+
+    @property
+    def _is_fine(self) -> bool:
+        return min(self.prior) >= CAREFUL_BELOW
 
     def _column(self, record: Record) -> int:
         """A success or a failure."""
         chance = float(self.problem.payoff.scaled[record.reward])
-        return int(coin(chance, self.seed, record.number))
+        if record.number is None and 0 < chance < 1:
+            raise DowiseError(
+                f"{record!r} has no number, and the coin of this policy is thrown by that of the "
+                "decision: problem.record(arm, outcome, number)"
+            )
+        return int(coin(chance, self.seed, record.number or 0))
 
     def compiled_loop(self) -> Loop | None:
         """For rewards of two values, without propensities."""
         two_valued = len(self.problem.payoff.values) == 2
         is_plain = type(self) is BernoulliThompsonSampling and not self.propensity_samples
-        return self._play if is_plain and two_valued else None
+        return self._play if is_plain and two_valued and self._is_fine else None
 
     def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
         tallies, chosen = self._tallies(script), np.empty(len(script.contexts), dtype=np.int64)
         problem = self.problem
         best_first = bool(problem.payoff.scaled[0] == 1)  # the first value is the success
-        reward = (problem.reward_position, best_first)
-        arms = len(problem.arms)
-        betas = (np.tile(self.prior, arms), 2 * np.arange(arms), _beta_tape(arms))
-        _play_rounds(keys_of(rng, len(chosen)), betas, reward, tallies, script, chosen)
+        reward = _Reward(problem.reward_position, best_first)
+        _play_rounds(keys_of(rng, len(chosen)), self._betas, reward, tallies, script, chosen)
         self._keep(script, tallies)
         return chosen
 
 
+class _Betas(NamedTuple):
+    """Beta variates as Dirichlet rows of two entries, success and failure, one row an arm."""
+
+    prior: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    tape: NDArray[np.int64]
+    """A circuit that computes nothing: its results are its inputs, failure first."""
+
+
+class _Reward(NamedTuple):
+    """The place of the reward among the observed variables; whether its first value is the good."""
+
+    variable: int
+    best_first: bool
+
+
 @lru_cache(maxsize=32)
-def _beta_tape(arms: int) -> NDArray[np.int64]:
-    """A Beta variate is the first entry of a Dirichlet row of two: a circuit without operations."""
+def _betas_of(arms: int, prior: tuple[float, float]) -> _Betas:
     builder = Builder()
     entries = builder.input_blocks(np.full(arms, 2))
-    return builder.finish(entries[::2].reshape(arms, 1)).tape
+    tape = builder.finish(entries.reshape(arms, 2)[:, ::-1]).tape
+    return _Betas(np.tile(prior, arms), 2 * np.arange(arms), tape)
 
 
 @kernel()
 def _play_rounds(
     keys: Any, betas: Any, reward: Any, tallies: Any, script: Any, chosen: Any
 ) -> None:
-    """A whole trial for rewards of two values; `reward` is its place among the observed variables,
-    and whether its first value is the good one."""
-    (prior, rows, tape), (variable, best_first) = betas, reward
-    place = script.mechanism.observed[variable]
+    """A whole trial for rewards of two values."""
+    place = script.mechanism.observed[reward.variable]
     arms = tallies.plays.shape[1]
     counts, drawn = np.empty(2 * arms, dtype=np.int64), np.empty(arms, dtype=np.float32)
-    circuit = unrolled(tape)
+    circuit = unrolled(betas.tape)
     one = script.contexts.ndim  # a literal would have everything compiled anew for it
     work = workspace(circuit, one)
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
@@ -161,12 +203,12 @@ def _play_rounds(
         for arm in range(arms):
             counts[2 * arm] = tallies.seen[c, arm, 1]
             counts[2 * arm + 1] = tallies.seen[c, arm, 0]
-        draw_block(keys[t], prior, counts, rows, circuit, one - one, one, work)
+        draw_block(keys[t], betas.prior, counts, betas.rows, circuit, one - one, one, work)
         for arm in range(arms):
-            drawn[arm] = work.values[circuit.results[arm, 0], 0]
+            drawn[arm] = work.values[circuit.results[arm, 1], 0]
         chosen[t] = first_largest(drawn)
         play_round(script, t, chosen[t], codes)
-        won = 1 - codes[place] if best_first else codes[place]
+        won = 1 - codes[place] if reward.best_first else codes[place]
         count_reward(tallies, c, chosen[t], won)
 
 

@@ -26,6 +26,7 @@ from dowise.information import (
     information_ratio,
     minimise_ratio,
 )
+from dowise.information.estimates import check_room
 from dowise.model.kernels import observe_round
 from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
@@ -69,6 +70,8 @@ class InformationDirectedSampling(BayesianPolicy):
         if interval not in get_args(Within):
             raise DowiseError(f"interval={interval!r} must be one of {', '.join(get_args(Within))}")
         self.samples = whole_number("samples", samples, 1)
+        arms = len(problem.arms)
+        check_room(arms, min(arms, self.samples), len(problem.payoff.values))
         self.horizon = whole_number("horizon", horizon, 1)
         self.delta, self.interval = share("delta", delta), interval
 
@@ -137,7 +140,7 @@ class InformationDirectedSampling(BayesianPolicy):
     def compiled_loop(self) -> Loop | None:
         """`decide` as it is, its time being that of the draws; the rest of a round is compiled."""
         is_plain = type(self) is InformationDirectedSampling
-        return self._play if is_plain and isinstance(self.belief.posterior, Dirichlet) else None
+        return self._play if is_plain and type(self.belief.posterior) is Dirichlet else None
 
     def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
         problem, posterior = self.problem, self.belief.posterior

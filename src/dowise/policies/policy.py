@@ -16,6 +16,7 @@ from dowise.model.sampling import Script
 from dowise.policies.decision import Decision
 from dowise.problem import Problem, Record
 from dowise.problem.problem import ArmLike, Context
+from dowise.problem.record import check_record
 from dowise.randomness import Random
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "estimated_probabilities",
 ]
 
+_POSTERIOR = ("problem", "learn", "retract", "draw", "mean_distributions")
 Loop = Callable[[Script, np.random.Generator], NDArray[np.int64]]
 """A whole trial, compiled: the arm of every round, by its position."""
 
@@ -114,7 +116,7 @@ class BayesianPolicy(RecordPolicy):
         if not isinstance(prior, int | float) or prior != 1.0:
             raise DowiseError("give the prior or a belief, not both: the belief has its own")
         if not isinstance(given, Belief):
-            if not hasattr(given, "draw"):
+            if not all(hasattr(given, name) for name in _POSTERIOR):
                 raise DowiseError(f"belief={given!r}: give a Belief, or a posterior of your own")
             return Belief(self.problem, posterior=given)
         if given.problem != self.problem:
@@ -136,12 +138,18 @@ class BayesianPolicy(RecordPolicy):
 
     def learn(self, record: Record) -> None:
         """Learn from all variables that were seen; the context must be among them."""
-        record.need(self.problem.context_positions, "put the context in it as well")
+        self._need_context(record)
         self.belief.posterior.learn(record)
 
     def retract(self, record: Record) -> None:
         """One record less."""
+        self._need_context(record)
         self.belief.posterior.retract(record)
+
+    def _need_context(self, record: Record) -> None:
+        if getattr(record, "problem", None) is not self.problem:
+            check_record(record, self.problem)
+        record.need(self.problem.context_positions, "put the context in it as well")
 
     def state(self) -> Mapping[str, object]:
         """The posterior, as it is saved."""

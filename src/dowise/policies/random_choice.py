@@ -10,6 +10,7 @@ from dowise.policies.decision import Decision
 from dowise.policies.policy import RecordPolicy, allowed_arms
 from dowise.problem import Record
 from dowise.problem.problem import ArmLike, Context
+from dowise.problem.record import check_record
 from dowise.randomness import Random, generator
 
 __all__ = ["RandomChoice"]
@@ -35,9 +36,11 @@ class RandomChoice(RecordPolicy):
 
     def learn(self, record: Record) -> None:
         """Nothing is learned; that the record makes sense was checked when it was made."""
+        check_record(record, self.problem)
 
     def retract(self, record: Record) -> None:
         """Nothing was learned."""
+        check_record(record, self.problem)
 
     def state(self) -> Mapping[str, object]:
         """Nothing."""

@@ -152,6 +152,8 @@ def make_checked(
             "make one with Problem(graph, reward) or load_problem(name)"
         )
     parameters = inspect.signature(factory).parameters
+    if not parameters:
+        raise DowiseError(f"the policy {name!r} must take a problem: {name}(problem, …)")
     takes_any = any(x.kind is x.VAR_KEYWORD for x in parameters.values())
     known = [x for x in parameters if x != "problem"]
     for option in options:

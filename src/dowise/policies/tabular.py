@@ -19,6 +19,7 @@ from dowise.policies.decision import Decision, Figures
 from dowise.policies.policy import RecordPolicy, allowed_arms, certainly
 from dowise.problem import Problem, Record
 from dowise.problem.problem import ArmLike, Context
+from dowise.problem.record import check_record
 from dowise.randomness import Random, generator
 
 __all__ = [
@@ -38,27 +39,28 @@ Integers = NDArray[np.int64]
 class Tally:
     """For each arm how often each reward was seen in one context: whole numbers, (arms, rewards).
 
-    `worth` has what each of the rewards is worth, in [0, 1].
+    `worth` has what each of the rewards is worth, in [0, 1]. How often each arm was played and what
+    it brought in all follow from the counts, whatever their order.
     """
 
-    __slots__ = ("seen", "worth")
+    __slots__ = ("plays", "seen", "totals", "worth")
 
     def __init__(self, seen: Integers, worth: Floats) -> None:
         self.seen, self.worth = seen, worth
+        self.plays: Integers = seen.sum(axis=1)
+        self.totals: Floats = np.zeros(len(seen))
+        for column, value in zip(seen.T, worth, strict=True):
+            self.totals += column * value  # in this order, as the compiled loops do
 
-    @property
-    def plays(self) -> Integers:
-        """How often each arm was played."""
-        plays: Integers = self.seen.sum(axis=1)
-        return plays
-
-    @property
-    def totals(self) -> Floats:
-        """The rewards that each arm brought in all."""
-        totals = np.zeros(len(self.seen))
-        for column, worth in zip(self.seen.T, self.worth, strict=True):
-            totals += column * worth  # in this order, as the compiled loops do
-        return totals
+    def add(self, arm: int, reward: int, times: int) -> None:
+        """So many times more of a reward of an arm; less, where that is negative."""
+        row = self.seen[arm]
+        row[reward] += times
+        self.plays[arm] += times
+        total = 0.0
+        for count, value in zip(row.tolist(), self.worth.tolist(), strict=True):
+            total += count * value
+        self.totals[arm] = total
 
 
 class Tallies(NamedTuple):
@@ -113,7 +115,7 @@ class TabularPolicy(RecordPolicy):
         """Learn from the reward alone; the outcome must hold it, and the context."""
         arm, context, reward = self._place(record)
         tally = self.tallies.setdefault(context, self._empty())
-        tally.seen[arm, reward] += 1
+        tally.add(arm, reward, 1)
 
     def retract(self, record: Record) -> None:
         """One record less."""
@@ -121,8 +123,8 @@ class TabularPolicy(RecordPolicy):
         tally = self.tally(context)
         if tally.seen[arm, reward] < 1:
             raise DowiseError(f"{record!r} can't be retracted: it was not learned")
-        tally.seen[arm, reward] -= 1
-        if not tally.seen.any():
+        tally.add(arm, reward, -1)
+        if not tally.plays.any():
             del self.tallies[context]
 
     def state(self) -> Mapping[str, object]:
@@ -138,6 +140,7 @@ class TabularPolicy(RecordPolicy):
     def _place(self, record: Record) -> tuple[int, tuple[int, ...], int]:
         """Arm, context and reward of a record, as positions."""
         problem = self.problem
+        check_record(record, problem)
         why = "this policy learns from the reward in its context and can't do without"
         record.need((problem.reward_position, *problem.context_positions), why)
         return problem.arm_index(record.arm), record.context, self._column(record)
@@ -190,7 +193,7 @@ class IndexPolicy(TabularPolicy):
         problem, payoff = self.problem, self.problem.payoff
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         tally = self.tally(codes)
-        counts, totals = tally.plays, tally.totals
+        counts, totals = tally.plays.copy(), tally.totals
         index = self.index(counts, totals)
         chosen = int(arms[index[arms].argmax()])
         plays = int(counts[chosen])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float32
@@ -93,11 +93,8 @@ class ThompsonSampling(BayesianPolicy):
         """For the Dirichlet posterior in single precision, without propensities."""
         posterior = self.belief.posterior
         is_plain = type(self) is ThompsonSampling and not self.propensity_samples
-        return (
-            self._play
-            if is_plain and isinstance(posterior, Dirichlet) and posterior.is_fine
-            else None
-        )
+        is_plain &= type(posterior) is Dirichlet and posterior.is_fine
+        return self._play if is_plain else None
 
     def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
         problem, posterior = self.problem, self.belief.posterior
@@ -106,24 +103,22 @@ class ThompsonSampling(BayesianPolicy):
         rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
         fixed = np.array([problem.fixed(arm) for arm in problem.arms])
         chosen = np.empty(rounds, dtype=np.int64)
-        own = (
-            posterior.prior,
-            posterior.counts,
-            fixed,
-            model.factors.starts,
-            model.factors.strides,
-        )
-        _play_rounds(
-            keys_of(rng, rounds),
-            own,
-            rows,
-            model.circuit.tape,
-            problem.payoff.scaled,
-            script,
-            chosen,
-        )
+        factors, keys = model.factors, keys_of(rng, rounds)
+        own = _Learned(posterior.prior, posterior.counts, fixed, factors.starts, factors.strides)
+        scaled, tape = problem.payoff.scaled, model.circuit.tape
+        _play_rounds(keys, own, rows, tape, scaled, script, chosen)
         self.next_number += rounds
         return chosen
+
+
+class _Learned(NamedTuple):
+    """The posterior as the loop sees it: what each arm sets, and where entries stand."""
+
+    prior: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    fixed: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    strides: NDArray[np.int64]
 
 
 @kernel()
@@ -132,10 +127,8 @@ def _play_rounds(
 ) -> None:
     """Each round one draw of all rewards, the best arm, one more record.
 
-    `own` is the posterior's prior and counts, what each arm sets, and where entries stand; rows[c]
-    are its rows under context c.
+    rows[c] are the rows of the circuit under context c.
     """
-    prior, counts, fixed, starts, strides = own
     circuit = unrolled(tape)
     arms, others = circuit.results.shape
     one = script.contexts.ndim  # a literal would have everything compiled anew for it
@@ -144,7 +137,7 @@ def _play_rounds(
     seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
     for t in range(len(chosen)):
         here = rows[script.contexts[t]]
-        draw_block(keys[t], prior, counts, here, circuit, one - one, one, work)
+        draw_block(keys[t], own.prior, own.counts, here, circuit, one - one, one, work)
         best, top = 0, -np.inf
         for arm in range(arms):
             reward = scaled[0]
@@ -155,4 +148,4 @@ def _play_rounds(
                 best, top = arm, reward
         chosen[t] = best
         observe_round(script, t, chosen[t], codes, seen)
-        count_record(counts, seen, fixed[chosen[t]], starts, strides)
+        count_record(own.counts, seen, own.fixed[chosen[t]], own.starts, own.strides)

@@ -35,6 +35,7 @@ from dowise.policies.policy import (
 )
 from dowise.problem import Problem, Record
 from dowise.problem.problem import ArmLike, Context
+from dowise.problem.record import check_record
 from dowise.randomness import Random, generator, stream
 
 __all__ = ["Z2KLUCB", "Z2ThompsonSampling"]
@@ -85,10 +86,7 @@ class _Z2Policy(RecordPolicy):
         self.seed = whole_number("seed", seed, 0)
         self.refresh = real_number("refresh", refresh, 0)
         self.estimates = compile_estimators(problem)
-        circuit, lanes = self.estimates.circuit, 1 + self.resamples
-        self._values = np.empty((circuit.slots, 2 * lanes))
-        self._values[: len(circuit.constants)] = circuit.constants[:, None]
-        self._undefined = np.repeat([0.0, 1.0], lanes)
+        self._undefined = np.repeat([0.0, 1.0], 1 + self.resamples)
         self._needed = sorted({*problem.context_positions, *self.estimates.variables})
         self._data: dict[Codes, _ContextData] = {}
 
@@ -107,6 +105,7 @@ class _Z2Policy(RecordPolicy):
 
     def _arm(self, record: Record) -> int:
         why = "the z² policies need the context and every variable that their estimators use"
+        check_record(record, self.problem)
         record.need(self._needed, why)
         return self.problem.arm_index(record.arm)
 
@@ -151,7 +150,9 @@ class _Z2Policy(RecordPolicy):
         return stream(self.seed, place, arm, records)
 
     def _combined(self, data: _ContextData) -> Pooled:
-        circuit, values = self.estimates.circuit, self._values
+        circuit = self.estimates.circuit
+        values = np.empty((circuit.slots, len(self._undefined)))
+        values[: len(circuit.constants)] = circuit.constants[:, None]
         for tables, arm, drawn in zip(
             self.estimates.marginals, data.arms, data.weights, strict=True
         ):

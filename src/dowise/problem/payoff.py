@@ -39,6 +39,9 @@ class Payoff:
             return cls(np.arange(len(domain)) / (len(domain) - 1))
         return cls(np.array(_checked(reward, domain, given)))
 
+    def __post_init__(self) -> None:
+        self.values.setflags(write=False)
+
     @property
     def lowest(self) -> float:
         """The worst value."""

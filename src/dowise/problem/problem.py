@@ -180,8 +180,10 @@ class Problem(Frozen):
             self._fixed[arm] = found
         return found
 
-    def record(self, arm: ArmLike, outcome: Mapping[str, object], number: int = 0) -> Record:
-        """What was seen after an arm, as a record; `number` is that of the decision.
+    def record(
+        self, arm: ArmLike, outcome: Mapping[str, object], number: int | None = None
+    ) -> Record:
+        """What was seen after an arm, as a record; `number` is that of the decision, if any.
 
         `outcome` maps variables, the context among them, to values; variables that the arm set may
         be absent, and what was not seen is missing. A bad outcome is an error.

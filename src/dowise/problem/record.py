@@ -24,7 +24,7 @@ from dowise.problem.values import MISSING, as_mapping
 if TYPE_CHECKING:
     from dowise.problem.problem import Problem
 
-__all__ = ["Record", "parse_outcome", "refuse_contradiction"]
+__all__ = ["Record", "check_record", "parse_outcome", "refuse_contradiction"]
 
 Integers = NDArray[np.int64]
 
@@ -34,13 +34,18 @@ class Record:
 
     `codes` has for each variable, in the order of names, the position of its value in the domain,
     or MISSING; `fixed` likewise what the arm set. `number` is that of the decision that it follows,
-    which tells records apart.
+    which tells records apart for policies that need it; None where there was no decision.
     """
 
     __slots__ = ("arm", "codes", "fixed", "number", "problem")
 
     def __init__(
-        self, problem: Problem, arm: Intervention, codes: Integers, fixed: Integers, number: int
+        self,
+        problem: Problem,
+        arm: Intervention,
+        codes: Integers,
+        fixed: Integers,
+        number: int | None = None,
     ) -> None:
         self.problem, self.arm, self.number = problem, arm, number
         self.codes, self.fixed = codes, fixed
@@ -85,10 +90,23 @@ class Record:
         return f"<Record of {self.arm}: {self.labels}>"
 
 
+def check_record(record: object, problem: Problem) -> None:
+    """Raise unless this is a record of this problem: positions mean nothing in another one."""
+    if not isinstance(record, Record):
+        raise DowiseError(f"{record!r} is no record: make one with problem.record(arm, outcome)")
+    if record.problem is not problem and record.problem != problem:
+        raise DowiseError(
+            f"{record!r} is of another problem, {record.problem!r}: make it with the problem's own "
+            "problem.record(arm, outcome)"
+        )
+
+
 def parse_outcome(
     problem: Problem, arm: Intervention, fixed: Integers, outcome: Mapping[str, object]
 ) -> Integers:
     """The codes of what was seen, with the values that the arm set, whose codes are `fixed`."""
+    if outcome is None:
+        raise DowiseError("an outcome must map variables to values, such as {'X': 1}; this is None")
     seen = outcome if type(outcome) is dict else as_mapping(outcome, "an outcome")
     codes = fixed.tolist()
     positions, tables = problem.positions, problem.label_codes
@@ -107,7 +125,9 @@ def parse_outcome(
             codes[v] = code
         elif code not in (MISSING, codes[v]):
             refuse_contradiction(arm, name, problem.domains[name][code])
-    return np.array(codes)
+    found = np.array(codes)
+    found.setflags(write=False)
+    return found
 
 
 def refuse_contradiction(arm: Intervention, name: str, label: str, where: str = "") -> None:

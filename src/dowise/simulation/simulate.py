@@ -24,6 +24,7 @@ import numpy as np
 
 import dowise
 from dowise.checks import whole_number
+from dowise.compiling import source_digest
 from dowise.environments import OneWorld, World, Worlds, worlds_of
 from dowise.environments.sources import fingerprint
 from dowise.errors import DowiseError, import_extra
@@ -36,6 +37,8 @@ from dowise.simulation.trial import make_world, run_trial, seed_of
 from dowise.simulation.workers import check_sendable, run_everywhere
 
 __all__ = ["simulate"]
+
+MOST_ROUNDS = 10_000_000  # of a trial, which is kept in memory
 
 Progress = Callable[[int, int], None]
 ProblemOrWorld = str | Path | Problem | World
@@ -60,6 +63,7 @@ class Race:
         """For the manifest: the worlds' own word, policies with what makes them, and how."""
         return {
             "dowise": dowise.__version__,
+            "sources": source_digest(),  # others may play otherwise
             "problems": {label: worlds.spec() for label, worlds in self.worlds.items()},
             "policies": {
                 label: {
@@ -194,7 +198,10 @@ def _checked_race(
     every: int,
     observational: int,
 ) -> Race:
-    horizon, trials = whole_number("horizon", horizon, 1), whole_number("trials", trials, 1)
+    horizon, trials = (
+        whole_number("horizon", horizon, 1, MOST_ROUNDS),
+        whole_number("trials", trials, 1),
+    )
     every, seed = whole_number("every", every, 1), whole_number("seed", seed, 0)
     observational = whole_number("observational", observational, 0)
     if not all(

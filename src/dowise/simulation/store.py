@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError, import_extra
-from dowise.files import write_bytes, write_text
+from dowise.files import DRAFT, write_bytes, write_text
 
 __all__ = ["Job", "Rounds", "Store", "jobs_of"]
 
@@ -89,7 +89,9 @@ class Store:
                 )
             return
         strange = self.path.exists() and not self.path.is_dir()
-        if strange or (self.path.is_dir() and {*self.path.iterdir()} - {results}):
+        there_already = {*self.path.iterdir()} if self.path.is_dir() else set()
+        # A draft is what a stop in the middle of writing the manifest has left.
+        if strange or {x for x in there_already if x.suffix != DRAFT} - {results}:
             raise DowiseError(
                 f"{self.path} is there already, and no run of ours: name a new folder"
             )

@@ -148,13 +148,10 @@ def _distinct(contexts: Integers) -> tuple[Integers, Integers]:
 def _warm_up(policy: Policy, world: World, records: int, rng: np.random.Generator) -> None:
     """Show the policy what the world does by itself, as far as the policy can use it.
 
-    A policy that knows arms only by their own rewards learns from do() only if that is an arm.
+    A policy that keeps its data by arm learns from do() only if that is an arm.
     """
     nothing = Intervention()
-    usable = isinstance(policy, BayesianPolicy) or nothing in world.problem.arms
+    if not isinstance(policy, BayesianPolicy) and nothing not in world.problem.arms:
+        return
     for _ in range(records):
-        record = world.play(nothing, world.draw_context(rng), rng)
-        if isinstance(policy, BayesianPolicy):
-            policy.belief.update(nothing, record)
-        elif usable:
-            policy.observe(nothing, record)
+        policy.observe(nothing, world.play(nothing, world.draw_context(rng), rng))
