@@ -134,7 +134,10 @@ class Environment:
         drawn = self._reversal.model.problem.fixed(played).copy()
         drawn[self._turned.context] = codes
         uniforms = generator(rng).random(len(drawn))
-        _kernels.sample_record(self._flat_given(codes), drawn, self._turned, uniforms)
+        world, entries = self._turned, self._flat_given(codes)
+        _kernels.sample_record(
+            entries, drawn, world.order, world.starts, world.strides, world.sizes, uniforms
+        )
         labels = zip(self._domains, drawn[self._turned.observed].tolist(), strict=True)
         return {name: domain[code] for (name, domain), code in labels}
 

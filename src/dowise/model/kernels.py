@@ -80,17 +80,16 @@ def run_circuit(values, lanes, operations, undefined):
 
 
 @kernel()
-def sample_record(entries, codes, mechanism, uniforms):
+def sample_record(entries, codes, order, starts, strides, sizes, uniforms):
     """Draw every variable whose code is negative, in an order with causes before effects.
 
     codes[v] is the position of v's value; variable order[i] uses uniforms[i].
     """
-    order, sizes, strides = mechanism.order, mechanism.sizes, mechanism.strides
     for i in range(len(order)):
         v = order[i]
         if codes[v] >= 0:
             continue
-        row = mechanism.starts[v]
+        row = starts[v]
         for u in range(len(codes)):
             if u != v and strides[v, u] > 0:
                 row += codes[u] * strides[v, u]
@@ -108,7 +107,10 @@ def sample_contexts(mechanism, uniforms, contexts):
     for t in range(len(uniforms)):
         for v in range(len(codes)):  # a slice would have numba compile what checks its length
             codes[v] = -1
-        sample_record(mechanism.entries[0], codes, mechanism, uniforms[t])
+        sample_record(
+            mechanism.entries[0], codes, mechanism.order, mechanism.starts, mechanism.strides,
+            mechanism.sizes, uniforms[t],
+        )  # fmt: skip
         for k in range(len(mechanism.context)):
             contexts[t, k] = codes[mechanism.context[k]]
 
@@ -122,7 +124,10 @@ def play_round(script, t, arm, codes):
     for k in range(len(mechanism.context)):
         codes[mechanism.context[k]] = script.known[c, k]
     entries = mechanism.entries[min(c, len(mechanism.entries) - 1)]
-    sample_record(entries, codes, mechanism, script.uniforms[t])
+    sample_record(
+        entries, codes, mechanism.order, mechanism.starts, mechanism.strides, mechanism.sizes,
+        script.uniforms[t],
+    )  # fmt: skip
 
 
 @kernel()

@@ -114,8 +114,9 @@ class TabularPolicy(RecordPolicy):
     def learn(self, record: Record) -> None:
         """Learn from the reward alone; the outcome must hold it, and the context."""
         arm, context, reward = self._place(record)
-        tally = self.tallies.setdefault(context, self._empty())
-        tally.add(arm, reward, 1)
+        if context not in self.tallies:
+            self.tallies[context] = self._empty()
+        self.tallies[context].add(arm, reward, 1)
 
     def retract(self, record: Record) -> None:
         """One record less."""
