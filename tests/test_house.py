@@ -1,0 +1,44 @@
+"""What keeps the source readable: short modules and functions, kernels that can be called."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+from numba.core.caching import NullCache
+from numba.core.dispatcher import Dispatcher
+
+import dowise
+
+SOURCES = sorted(Path(dowise.__file__).parent.rglob("*.py"))
+MODULES = [
+    name
+    for _, name, _ in pkgutil.walk_packages(dowise.__path__, "dowise.")
+    if name != "dowise.__main__"
+]
+# With the reason, which stands there: its reader is a class of a library that is imported late.
+LONG = {"parse_bif"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_module_reads_in_one_sitting_and_a_function_on_one_screen(path):
+    text = path.read_text("utf-8")
+    assert len(text.splitlines()) <= 350
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.name not in LONG:
+            assert node.end_lineno - node.lineno < 50, node.name
+
+
+def test_kernels_have_few_parameters_and_let_other_threads_run():
+    found = {}
+    for name in MODULES:
+        for value in vars(importlib.import_module(name)).values():
+            if isinstance(value, Dispatcher):
+                found[value.py_func.__module__, value.py_func.__name__] = value
+    assert len(found) > 40
+    for where, kernel in found.items():
+        assert len(inspect.signature(kernel.py_func).parameters) <= 10, where
+        # What is not kept on disk is a part of kernels, and never called by itself.
+        assert kernel.targetoptions.get("nogil") or isinstance(kernel._cache, NullCache), where
