@@ -274,3 +274,23 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, workers):
     assert 1 <= done < 6
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
     assert len(list(tmp_path.glob("race/results/*.parquet"))) == 6
+
+
+def test_ctrl_c_is_one_line_everywhere(monkeypatch):
+    def stopped(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dowise.simulation.bounds", stopped)
+    result = CliRunner().invoke(main, ["bounds", "task1", "--horizon", "10"])
+    assert result.exit_code == 130
+    assert result.stderr == "\nStopped.\n"
+
+
+def test_a_folder_that_can_t_be_written_is_named(monkeypatch):
+    def refused(*_args, **_options):
+        raise PermissionError(13, "Permission denied", "/races/first")
+
+    monkeypatch.setattr("dowise.simulation.simulate", refused)
+    result = CliRunner().invoke(main, ["simulate", "task1", "--policies", "ts"])
+    assert result.exit_code == 2
+    assert result.stderr == "Error: /races/first can't be written: Permission denied\n"

@@ -33,10 +33,14 @@ class _PlainSpeaking(click.Group):
             return result
         except DowiseError as error:
             message = str(error)
+        except KeyboardInterrupt:
+            click.echo("\nStopped.", err=True)
+            return context.exit(130)
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise  # the reader has seen enough; click leaves quietly
-            message = f"the output can't be written: {error.strerror}"
+            where = error.filename or "the output"
+            message = f"{where} can't be written: {error.strerror}"
             # What is still in the buffer would fail again when Python exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
