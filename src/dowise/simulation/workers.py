@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 from dowise.errors import DowiseError, import_extra
@@ -45,9 +48,10 @@ def _in_processes(
     run: Callable[[Item], Found], jobs: list[Item], workers: int
 ) -> Generator[tuple[Item, Found], None, None]:
     joblib = import_extra("joblib", "simulate", "more than one worker")
-    pairs = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(
-        joblib.delayed(_with_item)(run, job) for job in jobs
-    )
+    with _deaf_to_ctrl_c():
+        pairs = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(
+            joblib.delayed(_with_item)(run, job) for job in jobs
+        )
     try:
         yield from pairs
     except BrokenExecutor as error:
@@ -56,6 +60,23 @@ def _in_processes(
         with warnings.catch_warnings():  # joblib says how many jobs it dropped
             warnings.simplefilter("ignore")
             pairs.close()
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that are started meanwhile don't hear Ctrl-C, which a terminal sends to all.
+
+    This process does, as soon as they are started, and ends them; each of them would print where it
+    was. Only the main thread may say what a signal does: others leave it as it is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _with_item(run: Callable[[Item], Found], item: Item) -> tuple[Item, Found]:
