@@ -49,6 +49,13 @@ def test_equal_seeds_give_equal_conditionals_across_contexts():
     assert np.abs(one - belief.draw_rewards({"C": "0"}, 200, rng=4)).max() > 0.1
 
 
+def test_many_records_of_another_problem_are_refused():
+    posterior, other = Dirichlet(load_problem("task1")), load_problem("task3")
+    with pytest.raises(DowiseError, match="RecordBatch of 2 records> is of another problem"):
+        posterior.learn_many(other.records({"Y": [0, 1]}))
+    assert not posterior.counts.any()
+
+
 def test_what_is_kept_comes_back_and_learns_on():
     posterior = trained("task2", 50, prior=1 / 3)
     page = json.loads(json.dumps(posterior.as_dict()))

@@ -19,13 +19,14 @@ from dowise.model import Codes, model_of
 from dowise.model.draws import Draws
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
-from dowise.problem.record import check_record
+from dowise.problem.record import check_record, check_same_problem
 from dowise.randomness import Random, generator, key_of
 
 __all__ = ["Dirichlet"]
 
 MAX_BYTES = 16 * 2**30  # of one array of draws
-CAREFUL_BELOW = 0.5  # parameters from here on saturate single precision once in 1e8 ties at most
+# From here on two arms are at 1 together, in single precision, once in 1e8 draws.
+CAREFUL_BELOW = 0.5
 # All values of a block of lanes should fit in the second-level cache of a core.
 _CACHE = 512 * 1024
 _LARGEST_BLOCK, _SMALLEST_BLOCK = 256, 16
@@ -79,6 +80,7 @@ class Dirichlet:
 
     def learn_many(self, records: RecordBatch) -> None:
         """Many records more."""
+        check_same_problem(records, self.problem)
         seen = self.model.factors.entries_of(records)
         self.counts += np.bincount(seen, minlength=len(self.counts))
 
@@ -139,10 +141,8 @@ class Dirichlet:
         return bool((self.prior[entries] + self.counts[entries]).min() >= CAREFUL_BELOW)
 
     def _checked(self, samples: int, is_fine: bool) -> int:
-        count, (arms, others) = (
-            whole_number("samples", samples, 1),
-            self.model.circuit.results.shape,
-        )
+        count = whole_number("samples", samples, 1)
+        arms, others = self.model.circuit.results.shape
         size = count * arms * (4 * others if is_fine else 8 * (others + 1))
         if size > MAX_BYTES:
             raise DowiseError(

@@ -193,7 +193,7 @@ class Builder:
         """The value of each row of pairs, a new one where it was never asked for."""
         codes = np.ascontiguousarray(codes)
         rows = codes.view(np.dtype((np.void, 8 * codes.shape[1])))
-        keys: list[bytes] = rows.ravel().tolist()  # type: ignore[assignment]
+        keys: list[bytes] = rows.ravel().tolist()  # type: ignore[assignment] # of void
         known, found, new = self._known[kind], [], []
         count = self.count
         for row, key in enumerate(keys):

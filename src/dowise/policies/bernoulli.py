@@ -33,6 +33,8 @@ from dowise.randomness import Random, generator, key_of, keys_of
 
 __all__ = ["BernoulliThompsonSampling", "coin"]
 
+_SUCCESS = Payoff(np.array([0.0, 1.0]))  # what a failure and a success are worth
+
 
 def coin(probability: float, *counter: int) -> float:
     """1 with this probability, else 0: a hash of the counter decides, the same one every time."""
@@ -71,7 +73,7 @@ class BernoulliThompsonSampling(TabularPolicy):
         self.prior = _checked_prior(prior)
         self.propensity_samples = checked_propensity_samples(propensity_samples)
         self.seed = whole_number("seed", seed, 0)
-        self._worth = np.array([0.0, 1.0])  # a tally has failures and successes
+        self._worth = _SUCCESS.values  # a tally has failures and successes
         self._betas = _betas_of(len(problem.arms), self.prior)
 
     def decide(
@@ -85,8 +87,8 @@ class BernoulliThompsonSampling(TabularPolicy):
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         tally = self.tally(codes)
         draws = self._draw(tally.seen, 1, source)
-        chosen = int(arms[self._best(draws, arms)[0]])
-        plays, drawn = tally.plays.copy(), draws[:, 1, 0]
+        chosen = int(arms[draws.among(arms).winners(_SUCCESS)[0][0]])
+        plays, drawn = tally.plays.copy(), draws.others[:, 0, 0]
         won = self.prior[0] + tally.totals
         means = won / (won + self.prior[1] + plays - tally.totals)
         figures: dict[str, object] = {"counts": plays, "means": means, "index": drawn}
@@ -97,7 +99,7 @@ class BernoulliThompsonSampling(TabularPolicy):
         probabilities = None
         if self.propensity_samples:
             again = self._draw(tally.seen, self.propensity_samples, source)
-            best = self._best(again, arms)
+            best, _ = again.among(arms).winners(_SUCCESS)
             probabilities = estimated_probabilities(problem, arms, best, chosen)
             figures |= {"best": probabilities, "samples": self.propensity_samples}
             reason += (
@@ -107,30 +109,20 @@ class BernoulliThompsonSampling(TabularPolicy):
         known = problem.context_labels(codes)
         return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), known)
 
-    def _draw(
-        self, seen: NDArray[np.int64], draws: int, source: np.random.Generator
-    ) -> NDArray[np.floating]:
-        """Failure and success under draws from each arm's Beta distribution: (arms, 2, draws).
+    def _draw(self, seen: NDArray[np.int64], draws: int, source: np.random.Generator) -> Draws:
+        """Draws from each arm's Beta distribution.
 
         In double precision where parameters are so small that single precision would saturate.
         """
-        shape, counts = (len(seen), 2, draws), seen[:, ::-1].ravel()
+        arms, counts, key = len(seen), seen[:, ::-1].ravel(), key_of(source)
         prior, rows, tape = self._betas
         if self._is_fine:
-            out = np.empty(shape, dtype=np.float32)
-            draw_results(key_of(source), prior, counts, rows, tape, draws, out)
-            return out
-        whole = np.empty(shape)
-        draw_whole(key_of(source), prior, counts, rows, tape, draws, whole)
-        return whole
-
-    def _best(self, draws: NDArray[np.floating], arms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The best of these arms under each draw, as places among them."""
-        if self._is_fine:
-            best: NDArray[np.int64] = draws[arms, 1].argmax(axis=0)
-            return best
-        among = Draws(draws[arms, 1:], draws[arms].astype(np.float64), np.arange(len(arms)))
-        return among.winners(Payoff(np.array([0.0, 1.0])))[0]
+            out = np.empty((arms, 2, draws), dtype=np.float32)
+            draw_results(key, prior, counts, rows, tape, draws, out)
+            return Draws(out[:, 1:])
+        whole = np.empty((arms, 2, draws))
+        draw_whole(key, prior, counts, rows, tape, draws, whole)
+        return Draws(whole[:, 1:], whole, np.arange(arms), int(key[0]))
 
     @property
     def _is_fine(self) -> bool:

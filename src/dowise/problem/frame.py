@@ -29,6 +29,7 @@ Result = TypeVar("Result")
 class RecordBatch:
     """Many records at once: a row for each variable, in the order of names, a column for each."""
 
+    problem: Problem
     codes: Integers
     """The position of each value in its domain, or MISSING."""
     was_set: NDArray[np.bool_]
@@ -37,10 +38,13 @@ class RecordBatch:
     @classmethod
     def of(cls, record: Record) -> RecordBatch:
         """One record as a batch."""
-        return cls(record.codes[:, None], record.fixed[:, None] != MISSING)
+        return cls(record.problem, record.codes[:, None], record.fixed[:, None] != MISSING)
 
     def __len__(self) -> int:
         return int(self.codes.shape[1])
+
+    def __repr__(self) -> str:
+        return f"<RecordBatch of {len(self):,} records>"
 
 
 def parse_frame(problem: Problem, frame: Any, arm: Intervention | None) -> RecordBatch:
@@ -62,7 +66,7 @@ def parse_frame(problem: Problem, frame: Any, arm: Intervention | None) -> Recor
     for kind, played in enumerate(arms):
         if played:
             _put_settings(problem, played, np.flatnonzero(kinds == kind), codes, was_set)
-    return RecordBatch(codes, was_set)
+    return RecordBatch(problem, codes, was_set)
 
 
 def _checked_size(problem: Problem, columns: Mapping[str, Any], has_arms: bool) -> int:

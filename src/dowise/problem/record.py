@@ -22,9 +22,12 @@ from dowise.problem.intervention import Intervention
 from dowise.problem.values import MISSING, as_mapping
 
 if TYPE_CHECKING:
+    from dowise.problem.frame import RecordBatch
     from dowise.problem.problem import Problem
 
-__all__ = ["Record", "check_record", "parse_outcome", "refuse_contradiction"]
+__all__ = [
+    "Record", "check_record", "check_same_problem", "parse_outcome", "refuse_contradiction",
+]  # fmt: skip
 
 Integers = NDArray[np.int64]
 
@@ -94,10 +97,15 @@ def check_record(record: object, problem: Problem) -> None:
     """Raise unless this is a record of this problem: positions mean nothing in another one."""
     if not isinstance(record, Record):
         raise DowiseError(f"{record!r} is no record: make one with problem.record(arm, outcome)")
-    if record.problem is not problem and record.problem != problem:
+    check_same_problem(record, problem)
+
+
+def check_same_problem(records: Record | RecordBatch, problem: Problem) -> None:
+    """Raise unless one or many records are of this problem."""
+    if records.problem is not problem and records.problem != problem:
         raise DowiseError(
-            f"{record!r} is of another problem, {record.problem!r}: make it with the problem's own "
-            "problem.record(arm, outcome)"
+            f"{records!r} is of another problem, {records.problem!r}: make it with problem.record "
+            "or problem.records of its own"
         )
 
 
