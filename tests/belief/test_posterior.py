@@ -68,39 +68,6 @@ def test_what_is_kept_comes_back_and_learns_on():
     np.testing.assert_array_equal(again.parameters, posterior.parameters)
 
 
-def test_a_belief_of_the_first_version_is_read_as_a_prior(tmp_path):
-    """Written by dowise before counts and prior were kept apart."""
-    problem = Problem(CausalGraph.parse("X -> Y"), "Y")
-    axes = {"X": ["X"], "Y": ["X", "Y"]}
-    counts = {"X": [2.5, 1.5], "Y": [[1.5, 0.5], [0.5, 3.5]]}
-    page = {
-        name: {"axes": axes[name], "labels": [["0", "1"]] * len(axes[name]), "counts": counts[name]}
-        for name in axes
-    }
-    old = {"format": "dowise-belief", "version": 1, "counts": page}
-    (tmp_path / "old.json").write_text(json.dumps(old))
-    belief = Belief.load(tmp_path / "old.json", problem)
-    np.testing.assert_array_equal(belief.parameters, [2.5, 1.5, 1.5, 0.5, 0.5, 3.5])
-    with pytest.raises(DowiseError, match="can't be retracted: it was not learned"):
-        belief.retract(problem.record("do(X=1)", {"Y": 1}))
-
-
-def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "belief.json"
-    belief = Belief(load_problem("task1"))
-    belief.save(path)
-    before = path.read_bytes()
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("dowise.files.os.fsync", full)
-    belief.update("do()", {"Z": 0, "X": 1, "Y": 1})
-    with pytest.raises(DowiseError, match="No space left"):
-        belief.save(path)
-    assert path.read_bytes() == before
-
-
 # -- a belief that is given -----------------------------------------------------------------------
 
 
