@@ -2,6 +2,7 @@
 
 from dowise.belief.belief import Belief
 from dowise.belief.dirichlet import Dirichlet
+from dowise.belief.mixture import Mixture
 from dowise.belief.posterior import Posterior
 
-__all__ = ["Belief", "Dirichlet", "Posterior"]
+__all__ = ["Belief", "Dirichlet", "Mixture", "Posterior"]

@@ -1,8 +1,10 @@
-"""What is known of the CPTs, and what follows for every arm.
+"""What is known of the factors, and what follows for every arm.
 
 The posterior of section 4: each row of each CPT has an independent Dirichlet distribution whose
 parameters are the prior counts plus how often each value was seen, equations (2) and (3). Every
-observation teaches about every arm, because the arms share the CPTs.
+observation teaches about every arm, because the arms share the CPTs. Where causes are hidden,
+factors take the place of CPTs (`dowise.model.order`), and where edges are doubtful there is such a
+posterior for every set of them (`dowise.belief.mixture`).
 
 >>> from dowise.problem import load_problem
 >>> belief = Belief(load_problem("task1"))
@@ -21,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief.dirichlet import Dirichlet
+from dowise.belief.mixture import Mixture, posterior_for
 from dowise.belief.posterior import Posterior
 from dowise.belief.prior import Prior
 from dowise.checks import share
@@ -36,12 +39,11 @@ __all__ = ["Belief"]
 
 
 class Belief:
-    """A Dirichlet posterior over every CPT row of a problem, or a posterior of your own.
+    """A Dirichlet posterior over every row of a problem's factors, or a posterior of your own.
 
     `prior` is the Dirichlet parameter of every entry, or a mapping from variable to counts (see
-    `dowise.belief.prior`), or the path of a TOML file with such a mapping. The graph must have no
-    bidirected edges. `posterior` is anything that keeps the promises of
-    `dowise.belief.posterior.Posterior`.
+    `dowise.belief.prior`), or the path of a TOML file with such a mapping. `posterior` is anything
+    that keeps the promises of `dowise.belief.posterior.Posterior`.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class Belief:
         if posterior is not None and posterior.problem != problem:
             raise DowiseError(f"the posterior is about another problem, {posterior.problem!r}")
         self.problem = problem
-        self.posterior: Posterior = Dirichlet(problem, prior) if posterior is None else posterior
+        self.posterior: Posterior = posterior or posterior_for(problem)(problem, prior)
         """What is known, by itself: counts, draws, means."""
 
     # -- learning -----------------------------------------------------------------------------
@@ -96,15 +98,41 @@ class Belief:
     # -- what it says -------------------------------------------------------------------------
 
     @property
+    def unused(self) -> dict[str, dict[str, int]]:
+        """What was seen of a variable and could not be used, by variable and reason: how often.
+
+        A record teaches about a variable where it was seen together with all that its factor is
+        conditioned on.
+        """
+        names = self.problem.graph.variables
+        reasons = [*(f"{name} was not seen" for name in names), "no arm needs what it tells"]
+        return {
+            name: {reasons[u]: int(row[u]) for u in np.flatnonzero(row)}
+            for name, row in zip(names, getattr(self.posterior, "unused", ()), strict=False)
+            if row.any()
+        }
+
+    def edges(self) -> dict[str, float]:
+        """How likely each doubtful edge is; one that makes no difference keeps its prior."""
+        found = getattr(self.posterior, "edges", dict)()
+        return {text: found.get(text, prior) for text, prior in self.problem.edge_priors.items()}
+
+    @property
     def parameters(self) -> NDArray[np.float64]:
         """The Dirichlet parameter of every CPT entry, flat: prior plus observed."""
         return self._dirichlet().parameters
 
     def mean_cpts(self) -> dict[str, NDArray[np.float64]]:
-        """The posterior mean of every CPT: axes the parents in the order of names, then itself."""
-        dirichlet = self._dirichlet()
-        means, factors = dirichlet.mean_entries(), dirichlet.model.factors
-        return {name: factors.view(means, name).copy() for name in factors.variables}
+        """The posterior mean of every CPT: axes the parents in the order of names, then itself.
+
+        Where hidden causes give a variable several factors, each of them by its name ("Y | X": the
+        factor of Y where X is not set either). Averaged over doubtful edges.
+        """
+        posterior = self.posterior
+        if not isinstance(posterior, Dirichlet | Mixture):
+            raise DowiseError(f"{posterior!r} has no means of CPTs")
+        means, factors = posterior.mean_entries(), posterior.model.factors
+        return {name: factors.view(means, name).copy() for name in factors.names}
 
     def mean_distributions(self, context: Context = None) -> NDArray[np.float64]:
         """P(Y = y | do(arm), c), averaged over the posterior, exact: (arms, values of Y)."""
@@ -151,7 +179,9 @@ class Belief:
 
     def _dirichlet(self) -> Dirichlet:
         if not isinstance(self.posterior, Dirichlet):
-            raise DowiseError(f"{self.posterior!r} has no Dirichlet parameters of CPTs")
+            raise DowiseError(
+                f"{self.posterior!r} has no Dirichlet parameters of CPTs: mean_cpts has the means"
+            )
         return self.posterior
 
     # -- keeping it ---------------------------------------------------------------------------
@@ -171,7 +201,7 @@ class Belief:
 
     @classmethod
     def load(
-        cls, path: str | Path, problem: Problem, posterior: type[Posterior] = Dirichlet
+        cls, path: str | Path, problem: Problem, posterior: type[Posterior] | None = None
     ) -> Belief:
         """Read a belief of this problem back from the file that `save` wrote.
 
@@ -181,8 +211,9 @@ class Belief:
 
         if not isinstance(problem, Problem):
             raise DowiseError("Belief.load takes the path and then the Problem it is about")
+        kind = posterior or posterior_for(problem)
         return read_file(
-            path, lambda text: cls(problem, posterior=posterior.from_dict(as_page(text), problem))
+            path, lambda text: cls(problem, posterior=kind.from_dict(as_page(text), problem))
         )
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from dowise.belief.kernels import PADDING
 from dowise.compiling import kernel
 from dowise.model.kernels import run_circuit, unrolled
 
-__all__ = ["draw_whole", "exp64"]
+__all__ = ["draw_logs", "draw_whole", "exp64", "normalise"]
 
 
 @njit(error_model="numpy")
@@ -54,12 +54,8 @@ def draw_whole(key, prior, counts, rows, tape, block, out):
         lanes = min(block, draws - first)
         for r in range(len(rows)):
             entry, size, slot = rows[r], circuit.block_sizes[r], circuit.block_slots[r]
-            for k in range(size):
-                shape = prior[entry + k] + counts[entry + k]
-                stream = stream_key(key[0], key[1], entry + k)
-                gammas(stream, first, shape + 1 if shape < 1 else shape, logs[k], lanes)
-                take_logs(stream, first, shape, logs[k], lanes)
-            _normalise(logs[:size], values, slot, lanes)
+            draw_logs(key, prior, counts, entry, size, first, lanes, logs)
+            normalise(logs[:size], values, slot, lanes)
         run_circuit(values, lanes, circuit.operations, undefined)
         for arm in range(out.shape[0]):
             for y in range(out.shape[1]):
@@ -69,7 +65,17 @@ def draw_whole(key, prior, counts, rows, tape, block, out):
 
 
 @kernel()
-def _normalise(logs, values, slot, lanes):
+def draw_logs(key, prior, counts, entry, size, first, lanes, logs):
+    """The logarithms of the gamma variates of a row."""
+    for k in range(size):
+        shape = prior[entry + k] + counts[entry + k]
+        stream = stream_key(key[0], key[1], entry + k)
+        gammas(stream, first, shape + 1 if shape < 1 else shape, logs[k], lanes)
+        take_logs(stream, first, shape, logs[k], lanes)
+
+
+@kernel()
+def normalise(logs, values, slot, lanes):
     """From logarithms of gamma variates to probabilities."""
     for lane in range(lanes):
         largest = logs[0, lane]

@@ -6,6 +6,7 @@ are kept apart, so that learning and retracting count by whole numbers and no ro
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -16,13 +17,17 @@ from dowise.checks import whole_number
 from dowise.compiling import kernels_of
 from dowise.errors import DowiseError
 from dowise.model import Codes, model_of
+from dowise.model.circuit import Circuit
 from dowise.model.draws import Draws
+from dowise.model.factors import NONE, Places
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
 from dowise.problem.record import check_record, check_same_problem
 from dowise.randomness import Random, generator, key_of
 
 __all__ = ["Dirichlet"]
+
+Integers = NDArray[np.int64]
 
 MAX_BYTES = 16 * 2**30  # of one array of draws
 # From here on two arms are at 1 together, in single precision, once in 1e8 draws.
@@ -38,20 +43,28 @@ _careful = kernels_of("dowise.belief.careful")
 class Dirichlet:
     """A Dirichlet posterior over every row of a problem's factors; see `Posterior`.
 
-    `prior` is described in `dowise.belief.prior`. The graph must have no bidirected edges.
+    `prior` is described in `dowise.belief.prior`.
     """
 
     def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
         self.problem = problem
         self.model = model_of(problem)
-        self.prior: NDArray[np.float64] = prior_counts(self.model.factors, prior)
+        self.prior: NDArray[np.float64] = prior_counts(self.model.factors, self.model.factors, prior)
         """The prior's parameter of every entry; see `Factors`."""
         self.counts: NDArray[np.int64] = np.zeros(len(self.prior), dtype=np.int64)
         """How often every entry was seen."""
-        self.is_fine = bool(self.prior.min() >= CAREFUL_BELOW)
+        variables = len(self.model.factors.variables)
+        self.unused: NDArray[np.int64] = np.zeros((variables, variables + 1), dtype=np.int64)
+        """How often the factor of a variable could not be counted, for want of another one.
+
+        The last column: because no arm needs it.
+        """
+        self._block = block_size(self.model.circuit.slots)
+
+    @cached_property
+    def is_fine(self) -> bool:
         """Whether single precision tells draws apart, whatever is learned."""
-        slots = self.model.circuit.slots
-        self._block = min(max(_CACHE // (4 * slots) // 16 * 16, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+        return bool(self.prior.min() >= CAREFUL_BELOW)
 
     @property
     def parameters(self) -> NDArray[np.float64]:
@@ -65,26 +78,49 @@ class Dirichlet:
         """One record more: each factor that was seen whole counts one entry."""
         if getattr(record, "problem", None) is not self.problem:
             check_record(record, self.problem)
-        factors = self.model.factors
-        _kernels.count_record(
-            self.counts, record.codes, record.fixed, factors.starts, factors.strides
-        )
+        self._count(record, 1)
 
     def retract(self, record: Record) -> None:
         """One record less."""
         check_record(record, self.problem)
-        entries = self.model.factors.entries_of(RecordBatch.of(record))
+        entries = self.model.factors.entries_of(record)
         if (self.counts[entries] < 1).any():
             raise DowiseError(f"{record!r} can't be retracted: it was not learned")
-        self.counts[entries] -= 1
+        self._count(record, -1)
+        if (self.unused < 0).any():
+            self._count(record, 1)
+            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
+
+    def _count(self, record: Record, step: int) -> None:
+        factors = self.model.factors
+        p, places = factors.place(record.arm), factors.places
+        if p == NONE:
+            p, places = 0, factors.places_of([self.problem.graph.mask(record.arm)])
+        self.count_at(p, places, record.codes, record.fixed, step)
+
+    def count_at(
+        self, p: int, places: Places, codes: Integers, fixed: Integers, step: int = 1
+    ) -> None:
+        """Count what was seen under an arm whose place is known."""
+        starts, strides = places
+        _kernels.count_record(self.counts, self.unused, codes, fixed, starts[p], strides[p], step)
 
     def learn_many(self, records: RecordBatch) -> None:
         """Many records more."""
         check_same_problem(records, self.problem)
-        seen = self.model.factors.entries_of(records)
-        self.counts += np.bincount(seen, minlength=len(self.counts))
+        if not len(records):
+            return
+        sets, place = records.by_set()
+        places = self.model.factors.places_of(sets)
+        _kernels.count_records(
+            self.counts, self.unused, records.codes, records.was_set, place, *places
+        )
 
     # -- what it says -------------------------------------------------------------------------
+
+    def edges(self) -> dict[str, float]:
+        """How likely each doubtful edge is that makes a difference: there is none."""
+        return {}
 
     def mean_entries(self) -> NDArray[np.float64]:
         """The posterior mean of every entry."""
@@ -119,7 +155,7 @@ class Dirichlet:
         """
         rows, circuit = self.model.rows(codes), self.model.circuit
         is_fine = self.is_fine or self._are_large(rows)
-        key, count = key_of(generator(rng)), self._checked(samples, is_fine)
+        key, count = key_of(generator(rng)), checked_samples(samples, circuit, is_fine)
         if is_fine:
             out = np.empty((*circuit.results.shape, count), dtype=np.float32)
             _kernels.draw_results(
@@ -140,23 +176,13 @@ class Dirichlet:
         entries = np.repeat(rows, sizes) + within
         return bool((self.prior[entries] + self.counts[entries]).min() >= CAREFUL_BELOW)
 
-    def _checked(self, samples: int, is_fine: bool) -> int:
-        count = whole_number("samples", samples, 1)
-        arms, others = self.model.circuit.results.shape
-        size = count * arms * (4 * others if is_fine else 8 * (others + 1))
-        if size > MAX_BYTES:
-            raise DowiseError(
-                f"{count:,} draws for {arms:,} arms take {size:.1e} bytes: draw fewer at a time"
-            )
-        return count
-
     # -- keeping it ---------------------------------------------------------------------------
 
     def copy(self) -> Self:
         """A posterior that learns on its own from here; what never changes is shared."""
         twin = object.__new__(type(self))
         twin.__dict__ |= self.__dict__
-        twin.counts = self.counts.copy()
+        twin.counts, twin.unused = self.counts.copy(), self.unused.copy()
         return twin
 
     def as_dict(self) -> dict[str, Any]:
@@ -170,8 +196,23 @@ class Dirichlet:
         """The way back from `as_dict`."""
         from dowise.belief.storage import read_dirichlet
 
-        prior, counts = read_dirichlet(page, problem)
-        posterior = cls(problem, prior)
-        for name, table in counts.items():
-            posterior.model.factors.view(posterior.counts, name)[...] = table
+        posterior = cls(problem)
+        read_dirichlet(posterior, page)
         return posterior
+
+
+def block_size(slots: int) -> int:
+    """How many lanes of a circuit with so many slots are drawn together."""
+    return min(max(_CACHE // (4 * slots) // 16 * 16, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+
+
+def checked_samples(samples: int, circuit: Circuit, is_fine: bool) -> int:
+    """A number of draws for which there is room."""
+    count = whole_number("samples", samples, 1)
+    arms, others = circuit.results.shape
+    size = count * arms * (4 * others if is_fine else 8 * (others + 1))
+    if size > MAX_BYTES:
+        raise DowiseError(
+            f"{count:,} draws for {arms:,} arms take {size:.1e} bytes: draw fewer at a time"
+        )
+    return count

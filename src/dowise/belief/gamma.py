@@ -24,7 +24,7 @@ from numba import float32, float64, int32, int64, njit, uint64
 
 from dowise.mixing import GOLDEN, mix
 
-__all__ = ["LARGEST_ERLANG", "exp32", "gammas", "log32", "stream_key", "take_logs"]
+__all__ = ["LARGEST_ERLANG", "exp32", "gammas", "log32", "log64", "stream_key", "take_logs"]
 
 LARGEST_ERLANG = 4  # a product of six uniforms could fall below float32's 2^-126
 
@@ -94,7 +94,7 @@ def log32(x):
 
 
 @_SMALL
-def _log64(x):
+def log64(x):
     """The natural logarithm of a positive, normal float64, to the last bit or so: Sun's e_log.c.
 
     Not libm's, which is another on another machine.
@@ -236,7 +236,7 @@ def _settle(key, counter, upper, d, c):
         x2 = float64(x) * x
         if v > 0 and (
             u < 1 - 0.0331 * (x2 * x2)  # their squeeze, which spares most logarithms
-            or _log64(u) < 0.5 * x2 + d - d * v3 + 3 * d * _log64(v)
+            or log64(u) < 0.5 * x2 + d - d * v3 + 3 * d * log64(v)
         ):
             return float32(d * v3)
         z += _ATTEMPT + _ATTEMPT

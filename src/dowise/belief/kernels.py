@@ -17,7 +17,8 @@ from dowise.compiling import kernel
 from dowise.model.kernels import run_circuit, unrolled
 
 __all__ = [
-    "count_record", "draw_block", "draw_entries", "draw_results", "draw_row", "workspace",
+    "count_record", "count_records", "draw_block", "draw_entries", "draw_results", "draw_row",
+    "workspace",
 ]  # fmt: skip
 
 # One cache line more than the lanes: room for a scratch lane, and neighbouring slots don't fall on
@@ -26,21 +27,44 @@ PADDING = 16
 
 
 @kernel()
-def count_record(counts, codes, fixed, starts, strides):
+def count_record(counts, unused, codes, fixed, starts, strides, step):
     """Count every factor that was seen whole and whose variable the arm did not set.
 
+    By `step`: 1 to learn, −1 to forget.
+
     codes[v] is the position of v's value, negative where it was not seen; fixed[v] likewise of the
-    value that the arm set.
+    value that the arm set. starts[v] is negative where v has no factor under this arm. What could
+    not be counted is counted in unused[v, u], u being the first variable that was not seen, or the
+    number of variables where there is no factor.
     """
-    for v in range(len(codes)):
+    size = len(codes)
+    for v in range(size):
+        if fixed[v] >= 0:
+            continue
         entry = starts[v]
-        complete = fixed[v] < 0
-        for u in range(len(codes)):
+        lacking = -1 if entry >= 0 else size
+        for u in range(size):
             if strides[v, u] > 0:
-                complete &= codes[u] >= 0
+                if codes[u] < 0 and lacking < 0:
+                    lacking = u
                 entry += codes[u] * strides[v, u]
-        if complete:
-            counts[entry] += 1
+        if lacking < 0:
+            counts[entry] += step
+        else:
+            unused[v, lacking] += step
+
+
+@kernel()
+def count_records(counts, unused, codes, was_set, place, starts, strides):
+    """The same for many: record i has codes[:, i], and its factors are those of place[i]."""
+    one = codes.ndim - 1  # a literal would have everything compiled anew for it
+    fixed = np.empty(len(codes), dtype=np.int64)
+    seen = np.empty(len(codes), dtype=np.int64)
+    for i in range(len(place)):
+        for v in range(len(seen)):
+            seen[v] = codes[v, i]
+            fixed[v] = codes[v, i] if was_set[v, i] else -1
+        count_record(counts, unused, seen, fixed, starts[place[i]], strides[place[i]], one)
 
 
 @njit

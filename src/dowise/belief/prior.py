@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
 from dowise.files import read_file
 from dowise.model import Factors
+from dowise.model.layout import Layout
 
 __all__ = ["Prior", "prior_counts"]
 
@@ -22,39 +23,60 @@ SMALLEST, LARGEST = 1e-6, 1e9
 Prior = float | Mapping[str, Any] | str | Path
 
 
-def prior_counts(factors: Factors, prior: Prior) -> NDArray[np.float64]:
-    """The flat array of Dirichlet parameters α.
+def prior_counts(tables: Layout, factors: Factors, prior: Prior) -> NDArray[np.float64]:
+    """The flat array of Dirichlet parameters α of these tables: the factors, or their versions.
 
-    A mapping gives for a variable a number (every entry of its CPT) or an array that fits its CPT:
-    axes the parents in the order of names, then the variable; a shorter array is repeated over the
-    parents. Variables that it does not name get 1. A path is a TOML file with such a mapping.
+    A mapping gives for a variable a number (every entry of its tables) or an array that fits its
+    CPT: axes the parents in the order of names, then the variable; a shorter array is repeated over
+    the parents. Where hidden causes give a variable several factors, a factor's name stands for one
+    of them ("Y | X"), and the variable's for all. Variables that it does not name get 1. A path is
+    a TOML file with such a mapping.
     """
     if isinstance(prior, str | Path):
-        return read_file(prior, lambda text: prior_counts(factors, _parse(text)))
+        return read_file(prior, lambda text: prior_counts(tables, factors, _parse(text)))
     if not isinstance(prior, Mapping):
         alpha = _checked(prior, f"prior={prior!r}")
         if alpha.ndim:
             raise DowiseError(
                 f"prior={prior!r}: give one number, or a mapping from variable to counts"
             )
-        return np.full(factors.entries, float(alpha))
-    flat = np.ones(factors.entries)
-    for name, given in prior.items():
-        if name not in factors.positions:
-            raise DowiseError(
-                f"the prior names {name!r}, which is no variable"
-                f"{suggestion(str(name), factors.variables)}"
-            )
-        shape = factors.shapes[factors.positions[name]]
-        counts = _checked(given, f"the prior of {name}")
-        try:
-            factors.view(flat, name)[...] = counts
-        except ValueError:
-            raise DowiseError(
-                f"the prior of {name} does not fit its CPT: give a number, {shape[-1]} numbers, or "
-                f"an array of shape {shape} (axes {_axes(factors, name)})"
-            ) from None
+        return np.full(tables.entries, float(alpha))
+    flat = np.ones(tables.entries)
+    # What is said of one factor counts more than what is said of a variable.
+    for name in sorted(prior, key=lambda name: name not in factors.positions):
+        counts = _checked(prior[name], f"the prior of {name}")
+        for t in _meant(tables, factors, name):
+            try:
+                tables.table(flat, t)[...] = counts
+            except ValueError:
+                raise DowiseError(_misfit(tables, factors, name, t)) from None
     return flat
+
+
+def _meant(tables: Layout, factors: Factors, name: str) -> list[int]:
+    """The tables that a name stands for."""
+    if name in factors.positions:
+        return np.flatnonzero(tables.targets == factors.positions[name]).tolist()
+    if tables is factors and name in factors.names:
+        return [factors.names.index(name)]
+    known = factors.variables if tables is not factors else {*factors.variables, *factors.names}
+    raise DowiseError(
+        f"the prior names {name!r}, which is no variable{suggestion(str(name), known)}"
+    )
+
+
+def _misfit(tables: Layout, factors: Factors, name: str, t: int) -> str:
+    *_, size = shape = tables.shapes[t]
+    axes = ", ".join(factors.variables[v] for v in tables.families[t])
+    what = f"give a number, {size} numbers, or an array of shape {shape} (axes {axes})"
+    if (tables.targets == tables.targets[t]).sum() == 1 or name not in factors.positions:
+        return f"the prior of {name} does not fit its CPT: {what}"
+    several = f"the prior of {name} does not fit all of its tables, because "
+    if tables is factors:
+        own = ", ".join(repr(n) for n, v in zip(factors.names, factors.targets, strict=True)
+                        if v == tables.targets[t])  # fmt: skip
+        return f"{several}hidden causes give it several: give a number, {size} numbers, or name {own}"
+    return f"{several}doubtful edges give it several: give a number or {size} numbers"
 
 
 def _parse(text: str) -> Mapping[str, Any]:
@@ -78,6 +100,3 @@ def _checked(given: Any, what: str) -> NDArray[np.float64]:
         )
     return counts.astype(np.float64)
 
-
-def _axes(factors: Factors, name: str) -> str:
-    return ", ".join(factors.variables[v] for v in factors.families[factors.positions[name]])

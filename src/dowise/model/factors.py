@@ -1,115 +1,148 @@
 """Where every entry of every factor stands in one flat array.
 
 A factor is the conditional distribution of a variable given its scope: where nothing is hidden, its
-CPT. It has one axis for each variable of the scope, in the order of names, and a last one for the
-variable itself. All factors lie one behind the other, in the order of the variables, each in C
-order; so a row, the distribution of a variable at given values of its scope, is a run of
-neighbours.
+CPT. With hidden common causes a variable may have several, one for each component that some
+intervention leaves it (`dowise.model.order`). They stand in the order of the variables, laid out as
+`dowise.model.layout` says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
-from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
-from dowise.problem import Problem
-from dowise.problem.frame import RecordBatch
+from dowise.graph.bits import bits, mask_of
+from dowise.model.layout import MAX_ENTRIES, Layout
+from dowise.model.order import Key, Order
+from dowise.problem import Problem, Record
 from dowise.problem.values import MISSING
 
-__all__ = ["Factors"]
+__all__ = ["NONE", "Factors", "Places"]
 
-MAX_ENTRIES = 50_000_000  # 400 MB of counts
+NONE = -1  # the number of a factor that is not there
+
+Integers = NDArray[np.int64]
 
 
-class Factors:
+class Places(NamedTuple):
+    """Where a record counts: place p belongs to some intervention sets, variable v in it to the
+    factor that starts at starts[p, v] (NONE where there is none) and has the strides[p, v]."""
+
+    starts: Integers
+    strides: Integers
+
+
+class Factors(Layout):
     """The factors of a problem; variables are numbered in the order of their names."""
 
     def __init__(self, problem: Problem) -> None:
-        self.graph = graph = problem.graph
-        self.variables = graph.variables
+        self.graph = problem.possible
+        self.variables = self.graph.variables
         self.positions = problem.positions
-        self.sizes = np.array([len(problem.domains[name]) for name in self.variables])
-        """The number of values of each variable."""
-        self.families = tuple(
-            (*(self.positions[parent] for parent in graph.parents(name)), i)
-            for i, name in enumerate(self.variables)
+        sizes = np.array([len(problem.domains[name]) for name in self.variables])
+        self.order = Order(problem)
+        self.sets = tuple(
+            dict.fromkeys([0, *(self.graph.mask(names) for names in problem.intervention_sets)])
         )
-        """The scope and the variable itself: the axes of its factor."""
-        self.shapes = tuple(tuple(int(self.sizes[v]) for v in family) for family in self.families)
-        cells = [prod(shape) for shape in self.shapes]
-        if sum(cells) > MAX_ENTRIES:
-            widest = cells.index(max(cells))
-            raise DowiseError(
-                f"the CPTs have {sum(cells):.1e} entries, and the limit is {MAX_ENTRIES:.0e}: that "
-                f"of {self.variables[widest]} with its {len(self.families[widest]) - 1} parents "
-                f"alone has {cells[widest]:.1e}; give it fewer parents or smaller domains"
+        """Doing nothing, and what the arms set: the places that records count in."""
+        self.keys: tuple[Key, ...] = self._keys()
+        """Of every factor; those that some arm, or doing nothing, has."""
+        self.numbers = {key: f for f, key in enumerate(self.keys)}
+        """The number of each key."""
+        self.is_plain = all(component == 1 << v for v, component in self.keys)
+        """Whether every factor is a CPT: then factor v is that of variable v."""
+        families = ((*bits(self.order.scope(key)), key[0]) for key in self.keys)
+        super().__init__(families, sizes)
+        if self.entries > MAX_ENTRIES:
+            raise DowiseError(self._too_many())
+
+    def _keys(self) -> tuple[Key, ...]:
+        variables = range(len(self.variables))
+        if not any(self.order.edges.siblings):
+            return tuple((v, 1 << v) for v in variables)
+        found = {self.order.key(v, cut) for cut in self.sets for v in variables if not cut >> v & 1}
+        return tuple(sorted(found, key=lambda key: (key[0], key[1].bit_count(), key[1])))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of every factor: `Y` for a CPT, or `Y | X` where X is in its component besides Y."""
+        return tuple(
+            " | ".join(
+                [self.variables[v]]
+                + [", ".join(self.variables[u] for u in bits(component & ~(1 << v)))]
+                * (component != 1 << v)
             )
-        self.starts = np.concatenate([[0], np.cumsum(cells)]).astype(np.int64)
-        """Factor i is entries[starts[i] : starts[i + 1]]."""
+            for v, component in self.keys
+        )
 
-    @property
-    def entries(self) -> int:
-        """The number of entries of all factors."""
-        return int(self.starts[-1])
+    def under(self, cut: int) -> Integers:
+        """For each variable the number of its factor where these are set, NONE where it has none.
 
-    @cached_property
-    def strides(self) -> NDArray[np.int64]:
-        """strides[i, v]: how far one step in the value of v moves within factor i."""
-        strides = np.zeros((len(self.variables), len(self.variables)), dtype=np.int64)
-        for i, (family, shape) in enumerate(zip(self.families, self.shapes, strict=True)):
-            step = 1
-            for v, size in zip(reversed(family), reversed(shape), strict=True):
-                strides[i, v] = step
-                step *= size
-        return strides
+        It has none if it is set itself, or if no arm needs that factor.
+        """
+        return np.array(
+            [
+                NONE if cut >> v & 1 else self.numbers.get(self.order.key(v, cut), NONE)
+                for v in range(len(self.variables))
+            ]
+        )
 
-    @cached_property
-    def row_starts(self) -> NDArray[np.int64]:
-        """The first entry of every row."""
-        rows = [
-            np.arange(self.starts[i], self.starts[i + 1], self.sizes[i])
-            for i in range(len(self.variables))
-        ]
-        return np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+    # -- where records count -------------------------------------------------------------------
+
+    def place(self, names: Iterable[str]) -> int:
+        """The place of an intervention on these variables; NONE where it is not that of an arm."""
+        return 0 if self.is_plain else self._place_of.get(frozenset(names), NONE)
 
     @cached_property
-    def row_variables(self) -> NDArray[np.int64]:
-        """The variable of every row."""
-        return np.repeat(np.arange(len(self.sizes)), np.diff(self.starts) // self.sizes)
+    def _place_of(self) -> dict[frozenset[str], int]:
+        return {frozenset(self.graph.names(cut)): p for p, cut in enumerate(self.sets)}
 
     @cached_property
-    def row_sizes(self) -> NDArray[np.int64]:
-        """The number of entries of every row."""
-        return np.diff(np.append(self.row_starts, self.entries))
+    def places(self) -> Places:
+        """Of doing nothing, and of every set that some arm sets; one for all in a plain graph."""
+        return self.places_of(self.sets[:1] if self.is_plain else self.sets)
 
-    def entries_of(self, records: RecordBatch) -> NDArray[np.int64]:
-        """The entries that these records count in, once for each time.
+    def places_of(self, sets: Iterable[int]) -> Places:
+        """Of any intervention sets."""
+        under = np.array([self.under(cut) for cut in sets])
+        starts = np.where(under == NONE, NONE, self.starts[under])
+        return Places(starts, np.where(under[..., None] == NONE, 0, self.strides[under]))
+
+    def entries_of(self, record: Record) -> Integers:
+        """The entries that a record counts in.
 
         A factor counts where the variable and all of its scope were seen and the arm did not set
         the variable.
         """
-        codes, seen = records.codes, []
-        for v, family in enumerate(self.families):
-            entries = np.full(len(records), self.starts[v])
-            complete = ~records.was_set[v]
-            for u in family:
-                entries += codes[u] * self.strides[v, u]
-                complete &= codes[u] != MISSING
-            seen.append(entries[complete])
-        return np.concatenate(seen)
+        found = []
+        for f in self.under(mask_of(np.flatnonzero(record.fixed != MISSING).tolist())):
+            if f != NONE and (record.codes[list(self.families[f])] != MISSING).all():
+                found.append(self.starts[f] + self.strides[f] @ record.codes)
+        return np.array(found, dtype=np.int64)
 
     def view(self, flat: NDArray[Any], name: str) -> NDArray[Any]:
-        """The factor of one variable as a view of the flat array, in its own shape."""
-        i = self.positions[name]
-        return flat[self.starts[i] : self.starts[i + 1]].reshape(self.shapes[i])
+        """The factor of this name as a view of the flat array, in its own shape."""
+        return self.table(flat, self.positions[name] if self.is_plain else self.names.index(name))
 
-    def normalised(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Every row divided by its sum."""
-        sums = np.add.reduceat(flat, self.row_starts)
-        normalised: NDArray[np.float64] = flat / np.repeat(sums, self.row_sizes)
-        return normalised
+    def _too_many(self) -> str:
+        most = max(self.cells)
+        f = self.cells.index(most)
+        name, axes = self.variables[self.keys[f][0]], len(self.families[f]) - 1
+        if self.is_plain:
+            return (
+                f"the CPTs have {self.entries:.1e} entries, and the limit is {MAX_ENTRIES:.0e}: "
+                f"that of {name} with its {axes} parents alone has {most:.1e}; give it fewer "
+                "parents or smaller domains"
+            )
+        joined = ", ".join(self.variables[u] for u in bits(self.keys[f][1]))
+        return (
+            f"the factors have {self.entries:.1e} entries, and the limit is {MAX_ENTRIES:.0e}: "
+            f"that of {name} alone has {most:.1e}, because hidden causes join {joined} and all "
+            f"their parents ({axes} variables); draw fewer bidirected edges among these, or make "
+            "domains smaller"
+        )

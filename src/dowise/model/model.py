@@ -16,6 +16,7 @@ from dowise.compiling import kernels_of
 from dowise.model.circuit import Circuit
 from dowise.model.factors import Factors
 from dowise.model.rewards import reward_circuit
+from dowise.model.structures import Structures
 from dowise.problem import Problem
 
 __all__ = ["Codes", "Model", "model_of", "with_first_value"]
@@ -42,6 +43,11 @@ class Model:
         """The same with the reward's first value: results[arm, y]."""
         return reward_circuit(self.problem, self.factors, whole=True)
 
+    @cached_property
+    def structures(self) -> Structures:
+        """What doubtful edges leave open."""
+        return Structures(self.factors, self.problem.edge_priors)
+
     def rows(self, codes: Codes) -> NDArray[np.int64]:
         """The first entries of the rows that feed the circuit under this context.
 
@@ -55,8 +61,8 @@ class Model:
 
     def rows_of(self, circuit: Circuit, codes: Codes) -> NDArray[np.int64]:
         """The same for another circuit of this model's rows."""
-        variables = self.factors.row_variables[circuit.blocks]
-        strides = self.factors.strides[variables][:, self.problem.context_positions]
+        factors = self.factors.row_tables[circuit.blocks]
+        strides = self.factors.strides[factors][:, self.problem.context_positions]
         shift: NDArray[np.int64] = strides @ np.array(codes, dtype=np.int64)
         return self.factors.row_starts[circuit.blocks] + shift
 
@@ -69,14 +75,17 @@ class Model:
 
         In the precision of the entries.
         """
-        circuit = self.circuit
-        lanes = entries.shape[1]
-        values = np.empty((circuit.slots, lanes), dtype=entries.dtype)
-        values[: len(circuit.constants)] = circuit.constants[:, None]
-        places = zip(self.rows(codes), circuit.block_slots, circuit.block_sizes, strict=True)
-        for entry, slot, size in places:
-            values[slot : slot + size] = entries[entry : entry + size]
-        _kernels.run_circuit(values, lanes, circuit.operations, _NONE)
+        sizes = self.circuit.block_sizes
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return self.run(entries[np.repeat(self.rows(codes), sizes) + within])
+
+    def run(self, inputs: NDArray[Any]) -> NDArray[Any]:
+        """The circuit at (inputs, lanes): all blocks one behind the other, which is as they lie."""
+        circuit, constants = self.circuit, self.circuit.constants
+        values = np.empty((circuit.slots, inputs.shape[1]), dtype=inputs.dtype)
+        values[: len(constants)] = constants[:, None]
+        values[len(constants) : len(constants) + len(inputs)] = inputs
+        _kernels.run_circuit(values, inputs.shape[1], circuit.operations, _NONE)
         return values[circuit.results]
 
 

@@ -1,8 +1,9 @@
 """The reward circuit: the distribution of the reward under every arm, from the factors' entries.
 
-P(Y = y | do(x), c) is a polynomial in the entries: by the truncated factorisation (section 4) a sum
-of products of one entry of each variable's factor. Variable elimination, done on symbols instead of
-numbers, turns it into a circuit (`dowise.model.circuit`). Built once per problem:
+P(Y = y | do(x), c) is a polynomial in the entries: by the truncated factorisation (section 4, and
+docs/hidden.md where causes are hidden) a sum of products of one entry of each variable's factor.
+Variable elimination, done on symbols instead of numbers, turns it into a circuit
+(`dowise.model.circuit`). Built once per problem:
 
 - arms of one intervention set share one elimination, in which the set's variables stay as axes
   (unless only a few of the set's values are arms: then each has its own);
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
+from dowise.graph.bits import bits
 from dowise.model.circuit import Builder, Circuit
 from dowise.model.elimination import elimination
 from dowise.model.factors import Factors
@@ -39,12 +41,11 @@ MAX_MULTIPLICATIONS = 2_000_000
 
 
 def reward_circuit(problem: Problem, factors: Factors, whole: bool = False) -> Circuit:
-    """The circuit, or why it can't be built: confounding, or too many multiplications.
+    """The circuit, or why it can't be built: too many multiplications.
 
     Its blocks are rows of the factors, by number. results[arm, y − 1] is P(Y = y | do(arm), c)
     for all values y but the first; with `whole` the first is there too, results[arm, y].
     """
-    _refuse_confounding(problem)
     rewards = _Rewards(problem, factors, whole)
     arms_of: dict[frozenset[str], list[int]] = {}
     for i, arm in enumerate(problem.arms):
@@ -75,7 +76,7 @@ class _Plan:
     arm at a time, which pays where few of them are arms.
     """
 
-    relevant: tuple[int, ...]
+    factors: tuple[int, ...]
     order: tuple[int, ...]
     multiplications: float
     together: bool
@@ -95,7 +96,7 @@ class _Rewards:
         self.builder = Builder()
         self.algebra = Algebra(self.builder, self.sizes)
         self.inputs: dict[int, Integers] = {}
-        """The values of the entries of each variable that some arm needs."""
+        """The values of the entries of each factor that some arm needs."""
         self.rows: list[Integers] = []
         """The numbers of their rows, which are the blocks of inputs, in the order of blocks."""
 
@@ -108,19 +109,21 @@ class _Rewards:
 
     def _plan(self, intervened: frozenset[str], times: int, together: bool) -> _Plan:
         """Which factors matter for this set, in what order their variables go, and the cost."""
-        families, cut = self.factors.families, {self.problem.positions[x] for x in intervened}
-        relevant: set[int] = set()
+        families, cut = self.factors.families, self.problem.graph.mask(intervened)
+        under = self.factors.under(cut)
+        relevant: dict[int, int] = {}
         waiting = [self.reward]
         while waiting:
             v = waiting.pop()
-            if v not in relevant and v not in cut and v not in self.context:
-                relevant.add(v)
-                waiting += families[v]
-        fixed = self.context if together else self.context | cut
-        scopes = [frozenset(families[v]) - fixed for v in sorted(relevant)]
-        found = elimination(scopes, sorted(relevant - {self.reward}), self.sizes)
+            if v not in relevant and not cut >> v & 1 and v not in self.context:
+                relevant[v] = int(under[v])
+                waiting += families[relevant[v]]
+        fixed = self.context if together else self.context | set(bits(cut))
+        factors = tuple(relevant[v] for v in sorted(relevant))
+        scopes = [frozenset(families[f]) - fixed for f in factors]
+        found = elimination(scopes, sorted(relevant.keys() - {self.reward}), self.sizes)
         cost = times * found.multiplications(self.sizes)
-        return _Plan(tuple(sorted(relevant)), found.order, cost, together)
+        return _Plan(factors, found.order, cost, together)
 
     def values_of(self, plan: _Plan, settings: dict[int, Integers], arms: int) -> Integers:
         """The values of P(Y = y | do(x)) for each arm and y.
@@ -137,39 +140,31 @@ class _Rewards:
 
     def _eliminated(self, plan: _Plan, fixed: dict[int, int]) -> Table:
         """The table of P(Y = y | do(x)) over the reward and the set's variables."""
-        tables = [self._factor(v, fixed) for v in plan.relevant]
+        tables = [self._factor(f, fixed) for f in plan.factors]
         return self.algebra.product(self.algebra.eliminated(tables, plan.order))
 
-    def _factor(self, v: int, fixed: dict[int, int]) -> Table:
-        """The factor of a variable at the fixed values, context variables at their first."""
-        axes = [u for u in self.factors.families[v] if u not in self.context]
-        values = self._inputs_of(v)[tuple(fixed.get(u, slice(None)) for u in axes)]
-        if v == self.reward:
+    def _factor(self, f: int, fixed: dict[int, int]) -> Table:
+        """A factor at the fixed values, context variables at their first."""
+        axes = [u for u in self.factors.families[f] if u not in self.context]
+        values = self._inputs_of(f)[tuple(fixed.get(u, slice(None)) for u in axes)]
+        if axes[-1] == self.reward:
             values = values[..., self.first :]
         return Table.of([u for u in axes if u not in fixed], values)
 
-    def _inputs_of(self, v: int) -> Integers:
+    def _inputs_of(self, f: int) -> Integers:
         """The values of a factor's entries, context variables at their first value.
 
         No others are made: of a factor that nobody needs none, and of one that hangs on the context
         only what one context reads.
         """
-        if v not in self.inputs:
-            *scope, _ = self.factors.families[v]
-            *shape, size = self.factors.shapes[v]
-            first = np.searchsorted(self.factors.row_starts, self.factors.starts[v])
+        if f not in self.inputs:
+            *scope, _ = self.factors.families[f]
+            *shape, size = self.factors.shapes[f]
+            first = np.searchsorted(self.factors.row_starts, self.factors.starts[f])
             every = first + np.arange(prod(shape)).reshape(shape)
             rows = np.asarray(every[tuple(0 if u in self.context else slice(None) for u in scope)])
             values = self.builder.input_blocks(np.full(rows.size, size))
-            self.inputs[v] = values.reshape(*rows.shape, size)
+            self.inputs[f] = values.reshape(*rows.shape, size)
             self.rows.append(rows.ravel())
-        return self.inputs[v]
+        return self.inputs[f]
 
-
-def _refuse_confounding(problem: Problem) -> None:
-    for one, other in problem.graph.bidirected_edges:
-        raise DowiseError(
-            f"{one} <-> {other} share a hidden cause, but this posterior needs every common cause "
-            "to be observed: a CPT must be the mechanism of its variable. Add the common cause as "
-            "a variable, if it can be observed"
-        )

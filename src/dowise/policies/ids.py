@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief import Belief, Dirichlet, Posterior
-from dowise.belief.kernels import count_record
+from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.prior import Prior
 from dowise.checks import share, whole_number
 from dowise.compiling import kernel
@@ -140,32 +139,32 @@ class InformationDirectedSampling(BayesianPolicy):
     def compiled_loop(self) -> Loop | None:
         """`decide` as it is, its time being that of the draws; the rest of a round is compiled."""
         is_plain = type(self) is InformationDirectedSampling
-        return self._play if is_plain and type(self.belief.posterior) is Dirichlet else None
+        ours = type(self.belief.posterior) in (Dirichlet, Mixture)
+        return self._play if is_plain and ours else None
 
     def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
         problem, posterior = self.problem, self.belief.posterior
-        assert isinstance(posterior, Dirichlet)
+        assert isinstance(posterior, Dirichlet | Mixture)
         known = [tuple(codes) for codes in script.known.tolist()]
-        place = {arm: i for i, arm in enumerate(problem.arms)}
+        index = {arm: i for i, arm in enumerate(problem.arms)}
         fixed = np.array([problem.fixed(arm) for arm in problem.arms])
         factors, arms = posterior.model.factors, np.arange(len(problem.arms))
+        place, places = [factors.place(arm) for arm in problem.arms], factors.places
+        seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
         chosen = np.empty(len(script.contexts), dtype=np.int64)
         for t, number in enumerate(script.contexts.tolist()):
-            arm = chosen[t] = place[self._decide(known[number], arms, rng).arm]
-            _observe(script, t, arm, posterior.counts, fixed[arm], factors.starts, factors.strides)
+            arm = chosen[t] = index[self._decide(known[number], arms, rng).arm]
+            _observe(script, t, arm, seen)
+            posterior.count_at(place[arm], places, seen, fixed[arm])
         self.next_number += len(chosen)
         return chosen
 
 
 @kernel()
-def _observe(
-    script: Any, t: Any, arm: Any, counts: Any, fixed: Any, starts: Any, strides: Any
-) -> None:
-    """A round after the choice: the world runs, and the counts learn what was seen."""
+def _observe(script: Any, t: Any, arm: Any, seen: Any) -> None:
+    """A round after the choice: the world runs."""
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
-    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
     observe_round(script, t, arm, codes, seen)
-    count_record(counts, seen, fixed, starts, strides)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

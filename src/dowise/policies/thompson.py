@@ -6,13 +6,21 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float32
+from numba import float32, njit
 from numpy.typing import NDArray
 
-from dowise.belief import Belief, Dirichlet, Posterior
+from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.kernels import count_record, draw_block, workspace
+from dowise.belief.mixture_kernels import (
+    draw_mixed_block,
+    learn_mixed,
+    read_from,
+    room_for,
+    weigh,
+)
 from dowise.belief.prior import Prior
 from dowise.compiling import kernel
+from dowise.model import Factors
 from dowise.model.kernels import observe_round, unrolled
 from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
@@ -90,47 +98,104 @@ class ThompsonSampling(BayesianPolicy):
         return draws.winners(self.problem.payoff)[0]
 
     def compiled_loop(self) -> Loop | None:
-        """For the Dirichlet posterior in single precision, without propensities."""
+        """For our own posteriors in single precision, without propensities."""
         posterior = self.belief.posterior
-        is_plain = type(self) is ThompsonSampling and not self.propensity_samples
-        is_plain &= type(posterior) is Dirichlet and posterior.is_fine
-        return self._play if is_plain else None
+        if type(self) is not ThompsonSampling or self.propensity_samples:
+            return None
+        if type(posterior) is Dirichlet and posterior.is_fine:
+            return self._play
+        return self._play_mixed if type(posterior) is Mixture and posterior.is_fine else None
 
     def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
         problem, posterior = self.problem, self.belief.posterior
         assert isinstance(posterior, Dirichlet)
         model, rounds = posterior.model, len(script.contexts)
         rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
-        fixed = np.array([problem.fixed(arm) for arm in problem.arms])
         chosen = np.empty(rounds, dtype=np.int64)
-        factors, keys = model.factors, keys_of(rng, rounds)
-        own = _Learned(posterior.prior, posterior.counts, fixed, factors.starts, factors.strides)
-        scaled, tape = problem.payoff.scaled, model.circuit.tape
-        _play_rounds(keys, own, rows, tape, scaled, script, chosen)
+        learned = _Learned(posterior.prior, posterior.counts, posterior.unused)
+        _play_rounds(
+            keys_of(rng, rounds), learned, _arms_of(problem, model.factors), rows,
+            model.circuit.tape, problem.payoff.scaled, script, chosen,
+        )  # fmt: skip
+        self.next_number += rounds
+        return chosen
+
+    def _play_mixed(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+        problem, posterior = self.problem, self.belief.posterior
+        assert isinstance(posterior, Mixture)
+        model, shared, rounds = posterior.model, posterior.shared, len(script.contexts)
+        readings = [shared.reading(tuple(codes)) for codes in script.known.tolist()]
+        entries = np.array([reading.entries for reading in readings])
+        chosen = np.empty(rounds, dtype=np.int64)
+        own = _Mixed(
+            posterior.learned, shared.tables, shared.under, shared.choices.options,
+            posterior.weights(), readings[0],
+        )  # fmt: skip
+        _play_mixed_rounds(
+            keys_of(rng, rounds), own, _arms_of(problem, model.factors), entries,
+            model.circuit.tape, problem.payoff.scaled, script, chosen,
+        )  # fmt: skip
         self.next_number += rounds
         return chosen
 
 
 class _Learned(NamedTuple):
-    """The posterior as the loop sees it: what each arm sets, and where entries stand."""
+    """The posterior as the loop sees it."""
 
     prior: NDArray[np.float64]
     counts: NDArray[np.int64]
+    unused: NDArray[np.int64]
+
+
+class _Mixed(NamedTuple):
+    """A mixture as the loop sees it."""
+
+    learned: Any
+    tables: Any
+    under: NDArray[np.int64]
+    options: Any
+    weights: Any
+    reading: Any
+
+
+class _Arms(NamedTuple):
+    """What each arm sets, its place, and where records of a place count."""
+
     fixed: NDArray[np.int64]
+    place: NDArray[np.int64]
     starts: NDArray[np.int64]
     strides: NDArray[np.int64]
 
 
+def _arms_of(problem: Problem, factors: Factors) -> _Arms:
+    fixed = np.array([problem.fixed(arm) for arm in problem.arms])
+    place = np.array([factors.place(arm) for arm in problem.arms])
+    return _Arms(fixed, place, *factors.places)
+
+
+@njit(inline="always")
+def _best_of(values: Any, results: Any, scaled: Any) -> Any:
+    """The best arm of the first lane, the first among equals."""
+    best, top = 0, -np.inf
+    for arm in range(results.shape[0]):
+        reward = scaled[0]
+        for y in range(results.shape[1]):
+            chance = min(values[results[arm, y], 0], float32(1))
+            reward += (scaled[y + 1] - scaled[0]) * chance
+        if reward > top:
+            best, top = arm, reward
+    return best
+
+
 @kernel()
 def _play_rounds(
-    keys: Any, own: Any, rows: Any, tape: Any, scaled: Any, script: Any, chosen: Any
+    keys: Any, own: Any, arms: Any, rows: Any, tape: Any, scaled: Any, script: Any, chosen: Any
 ) -> None:
     """Each round one draw of all rewards, the best arm, one more record.
 
     rows[c] are the rows of the circuit under context c.
     """
     circuit = unrolled(tape)
-    arms, others = circuit.results.shape
     one = script.contexts.ndim  # a literal would have everything compiled anew for it
     work = workspace(circuit, one)
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
@@ -138,14 +203,35 @@ def _play_rounds(
     for t in range(len(chosen)):
         here = rows[script.contexts[t]]
         draw_block(keys[t], own.prior, own.counts, here, circuit, one - one, one, work)
-        best, top = 0, -np.inf
-        for arm in range(arms):
-            reward = scaled[0]
-            for y in range(others):
-                chance = min(work.values[circuit.results[arm, y], 0], float32(1))
-                reward += (scaled[y + 1] - scaled[0]) * chance
-            if reward > top:
-                best, top = arm, reward
-        chosen[t] = best
+        best = chosen[t] = _best_of(work.values, circuit.results, scaled)
         observe_round(script, t, chosen[t], codes, seen)
-        count_record(own.counts, seen, own.fixed[chosen[t]], own.starts, own.strides)
+        p = arms.place[best]
+        count_record(
+            own.counts, own.unused, seen, arms.fixed[best], arms.starts[p], arms.strides[p], one
+        )
+
+
+@kernel()
+def _play_mixed_rounds(
+    keys: Any, own: Any, arms: Any, entries: Any, tape: Any, scaled: Any, script: Any, chosen: Any
+) -> None:
+    """The same for a mixture; entries[c] is what versions read under context c."""
+    circuit = unrolled(tape)
+    one = script.contexts.ndim
+    work, room = workspace(circuit, one), room_for(own.tables, own.reading, one)
+    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
+    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
+    for t in range(len(chosen)):
+        here = read_from(own.reading, entries[script.contexts[t]])
+        weigh(own.learned.evidence, own.options, own.weights)
+        draw_mixed_block(
+            keys[t], own.learned, own.tables, own.options, own.weights, here, circuit,
+            (one - one, one), work, room,
+        )  # fmt: skip
+        best = chosen[t] = _best_of(work.values, circuit.results, scaled)
+        observe_round(script, t, chosen[t], codes, seen)
+        p = arms.place[best]
+        learn_mixed(
+            own.learned, own.tables, own.under[p], arms.starts[p], arms.strides[p], seen,
+            arms.fixed[best], one,
+        )  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError, suggestion
+from dowise.graph.bits import mask_of
 from dowise.problem.intervention import Intervention
 from dowise.problem.record import Record, refuse_contradiction
 from dowise.problem.values import MISSING, label_of, text_of
@@ -39,6 +40,13 @@ class RecordBatch:
     def of(cls, record: Record) -> RecordBatch:
         """One record as a batch."""
         return cls(record.problem, record.codes[:, None], record.fixed[:, None] != MISSING)
+
+    def by_set(self) -> tuple[list[int], Integers]:
+        """The distinct sets of variables that were set, as bits, and which of them each record has.
+        """
+        kinds, which = np.unique(self.was_set, axis=1, return_inverse=True)
+        sets = [mask_of(np.flatnonzero(column).tolist()) for column in kinds.T]
+        return sets, which.ravel().astype(np.int64)
 
     def __len__(self) -> int:
         return int(self.codes.shape[1])

@@ -1,0 +1,306 @@
+"""The posterior where edges are doubtful: Dirichlet rows for every set of edges, and its evidence.
+
+For each set of doubtful edges the posterior is that of `Dirichlet`, over the factors of that graph;
+how likely the set is follows from the counts alone (docs/hidden.md). All sets share one circuit,
+that of the graph with every edge; what differs is where its rows are read (`Structures`).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief.dirichlet import CAREFUL_BELOW, Dirichlet, block_size, checked_samples
+from dowise.belief.means import MAX_LANES, Lane, lanes_of, mean_inputs
+from dowise.belief.options import Choices, Weights
+from dowise.belief.prior import Prior, prior_counts
+from dowise.compiling import kernels_of
+from dowise.errors import DowiseError
+from dowise.model import Codes, model_of
+from dowise.model.circuit import Circuit
+from dowise.model.draws import Draws
+from dowise.model.factors import NONE, Places
+from dowise.model.model import with_first_value
+from dowise.model.reading import Reading, reading_of
+from dowise.problem import Problem, Record
+from dowise.problem.frame import RecordBatch
+from dowise.problem.record import check_record, check_same_problem
+from dowise.randomness import Random, generator, key_of
+
+__all__ = ["Mixture", "posterior_for"]
+
+Integers = NDArray[np.int64]
+
+DRAWN_LANES = 4 * MAX_LANES
+
+_kernels = kernels_of("dowise.belief.mixture_kernels")
+
+
+class Shared:
+    """All that every mixture of a problem has in common."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.model = model_of(problem)
+        self.structures = structures = self.model.structures
+        self.choices = Choices(structures)
+        self.under = structures.tables_under(structures.factors.sets)
+        self._readings: dict[Codes, Reading] = {}
+        self._context = problem.context_positions
+
+    @cached_property
+    def tables(self) -> Any:
+        """For kernels."""
+        structures, tables = self.structures, self.structures.tables
+        scored = np.array([structures.scored >> v & 1 for v in range(len(tables.sizes))], dtype=bool)
+        return _kernels.Tables(
+            structures.first, tables.starts, tables.strides, tables.sizes, scored
+        )
+
+    @cached_property
+    def _reading(self) -> Reading:
+        return reading_of(self.structures, self.model.circuit, self._context)
+
+    @cached_property
+    def _whole_reading(self) -> Reading:
+        return reading_of(self.structures, self.model.whole_circuit, self._context)
+
+    def reading(self, codes: Codes) -> Reading:
+        """What the circuit reads under this context."""
+        found = self._readings.get(codes)
+        if found is None:
+            found = self._readings[codes] = _moved(self._reading, codes)
+        return found
+
+    def whole_reading(self, codes: Codes) -> Reading:
+        """The same for the circuit with the reward's first value."""
+        return _moved(self._whole_reading, codes)
+
+
+@lru_cache(maxsize=32)
+def shared_of(problem: Problem) -> Shared:
+    """Of a problem, built once however many mixtures there are of it."""
+    return Shared(problem)
+
+
+class Mixture:
+    """A mixture over sets of doubtful edges of Dirichlet posteriors; see `Posterior`.
+
+    `prior` is a number, or numbers by variable (`dowise.belief.prior`).
+    """
+
+    def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
+        self.problem = problem
+        self.shared = shared_of(problem)
+        self.model = self.shared.model
+        structures = self.shared.structures
+        self.prior: NDArray[np.float64] = prior_counts(structures.tables, self.model.factors, prior)
+        """The prior's parameter of every entry of every version's tables."""
+        self.counts: NDArray[np.int64] = np.zeros(len(self.prior), dtype=np.int64)
+        """How often every entry was seen."""
+        self.evidence: NDArray[np.int64] = np.zeros(len(structures.versions), dtype=np.int64)
+        """The logarithm of each version's evidence, in 2⁻³⁶ nats: a function of the counts."""
+        variables = len(self.model.factors.variables)
+        self.unused: NDArray[np.int64] = np.zeros((variables, variables + 1), dtype=np.int64)
+        """As in `Dirichlet`."""
+        self._block = block_size(self.model.circuit.slots)
+
+    @cached_property
+    def is_fine(self) -> bool:
+        """Whether single precision tells draws apart, whatever is learned."""
+        return bool(self.prior.min() >= CAREFUL_BELOW)
+
+    # -- learning -----------------------------------------------------------------------------
+
+    def learn(self, record: Record) -> None:
+        """One record more, in every version of every variable that was seen with its scope.
+
+        The scope is that of the full graph, so that every set of edges learns the same records.
+        """
+        if getattr(record, "problem", None) is not self.problem:
+            check_record(record, self.problem)
+        self._count(record, 1)
+
+    def retract(self, record: Record) -> None:
+        """One record less."""
+        check_record(record, self.problem)
+        before = self.counts.copy(), self.evidence.copy(), self.unused.copy()
+        self._count(record, -1)
+        if (self.counts < 0).any() or (self.unused < 0).any():
+            self.counts[:], self.evidence[:], self.unused[:] = before
+            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
+
+    def learn_many(self, records: RecordBatch) -> None:
+        """Many records more."""
+        check_same_problem(records, self.problem)
+        if not len(records):
+            return
+        sets, place = records.by_set()
+        places, under = self.model.factors.places_of(sets), self.shared.structures.tables_under(sets)
+        _kernels.learn_mixed_many(
+            self.learned, self.shared.tables, under, *places, records.codes, records.was_set, place
+        )
+
+    def _count(self, record: Record, step: int) -> None:
+        factors = self.model.factors
+        p = factors.place(record.arm)
+        if p != NONE:
+            self.count_at(p, factors.places, record.codes, record.fixed, step)
+            return
+        sets = [self.problem.graph.mask(record.arm)]
+        (starts,), (strides,) = factors.places_of(sets)
+        (under,) = self.shared.structures.tables_under(sets)
+        _kernels.learn_mixed(
+            self.learned, self.shared.tables, under, starts, strides, record.codes, record.fixed,
+            step,
+        )  # fmt: skip
+
+    def count_at(
+        self, p: int, places: Places, codes: Integers, fixed: Integers, step: int = 1
+    ) -> None:
+        """Count what was seen under an arm whose place is known."""
+        starts, strides = places
+        _kernels.learn_mixed(
+            self.learned, self.shared.tables, self.shared.under[p], starts[p], strides[p], codes,
+            fixed, step,
+        )  # fmt: skip
+
+    @property
+    def learned(self) -> Any:
+        """All that was learned, for kernels."""
+        return _kernels.Learned(self.prior, self.counts, self.evidence, self.unused)
+
+    # -- which edges are there ------------------------------------------------------------------
+
+    def weights(self) -> Weights:
+        """How likely the sets of edges are."""
+        options = self.shared.choices.options
+        patterns = np.empty(len(options.pattern_priors))
+        weights = Weights(patterns, np.empty(len(options.alternative_priors)))
+        _kernels.weigh(self.evidence, options, weights)
+        return weights
+
+    def edges(self) -> dict[str, float]:
+        """How likely each doubtful edge is that makes a difference."""
+        return self.shared.choices.edge_chances(self.weights())
+
+    # -- what it says -------------------------------------------------------------------------
+
+    def mean_entries(self) -> NDArray[np.float64]:
+        """The posterior mean of every entry of the full graph's factors, over all sets of edges."""
+        structures, factors = self.shared.structures, self.model.factors
+        chances = self.shared.choices.version_chances(self.weights())
+        own = structures.tables.normalised(self.prior + self.counts)
+        means = np.zeros(factors.entries)
+        for m, version in enumerate(structures.versions):
+            for f in np.flatnonzero(factors.targets == version.variable):
+                t = structures.table_of[m, f]
+                axes = structures.tables.families[t]
+                spread = tuple(slice(None) if u in axes else None for u in factors.families[f])
+                factors.table(means, f)[...] += chances[m] * structures.tables.table(own, t)[spread]
+        return means
+
+    def mean_distributions(self, codes: Codes) -> NDArray[np.float64]:
+        """P(Y = y | do(arm), c), averaged over the posterior: an array (arms, values of Y).
+
+        Given the edges it is the circuit at the mean entries, as in `Dirichlet`; these are averaged
+        over all sets of edges (`belief.means`), or where they are too many over some thousand of
+        them that are drawn.
+        """
+        shared, weights = self.shared, self.weights()
+        reading = shared.reading(codes)
+        lanes = lanes_of(shared.choices, weights, reading.variables.tolist())
+        if lanes is None:
+            lanes = self._drawn_lanes(weights)
+        tables = shared.structures.tables
+        means = tables.normalised(self.prior + self.counts)
+        rows = mean_inputs(lanes, means, reading, self.model.circuit, shared.structures.first)
+        chances = np.array([chance for chance, _ in lanes])
+        return with_first_value(self.model.run(rows) @ (chances / chances.sum()))
+
+    def _drawn_lanes(self, weights: Weights) -> list[Lane]:
+        """Sets of edges that are drawn, always the same for the same weights."""
+        versions = np.zeros((len(self.model.factors.variables), DRAWN_LANES), dtype=np.int64)
+        options, key = self.shared.choices.options, key_of(generator(0))
+        _kernels.choose(key, len(self.counts), options, weights, 0, DRAWN_LANES, versions)
+        several = np.flatnonzero(np.diff(self.shared.structures.first) > 1).tolist()
+        kinds, counts = np.unique(versions[several], axis=1, return_counts=True)
+        pairs = zip(kinds.T.tolist(), counts.tolist(), strict=True)
+        return [
+            (float(n), {v: {m: 1.0} for v, m in zip(several, own, strict=True)}) for own, n in pairs
+        ]
+
+    def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
+        """The distribution of the reward under every arm, for draws from the posterior.
+
+        Every draw has a set of edges of its own. Equal seeds give equal entries in every context.
+        """
+        circuit, shared = self.model.circuit, self.shared
+        is_fine = self.is_fine or bool((self.prior + self.counts).min() >= CAREFUL_BELOW)
+        key, count = key_of(generator(rng)), checked_samples(samples, circuit, is_fine)
+        options, weights = shared.choices.options, self.weights()
+        if is_fine:
+            out = np.empty((*circuit.results.shape, count), dtype=np.float32)
+            _kernels.draw_mixed(
+                key, self.learned, shared.tables, options, weights, shared.reading(codes),
+                circuit.tape, self._block, out,
+            )  # fmt: skip
+            return Draws(out)
+        circuit = self.model.whole_circuit
+        whole = np.empty((*circuit.results.shape, count))
+        _kernels.draw_mixed_whole(
+            key, self.learned, shared.tables, options, weights, shared.whole_reading(codes),
+            circuit.tape, self._block, whole,
+        )  # fmt: skip
+        kinds = np.unique(circuit.results, axis=0, return_inverse=True)[1]
+        return Draws(whole[:, 1:], whole, kinds.ravel(), int(key[0]))
+
+    # -- keeping it ---------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """A posterior that learns on its own from here; what never changes is shared."""
+        twin = object.__new__(type(self))
+        twin.__dict__ |= self.__dict__
+        twin.counts, twin.evidence = self.counts.copy(), self.evidence.copy()
+        twin.unused = self.unused.copy()
+        return twin
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; `dowise.belief.storage` documents the format."""
+        from dowise.belief.storage import mixture_page
+
+        return mixture_page(self)
+
+    @classmethod
+    def from_dict(cls, page: dict[str, Any], problem: Problem) -> Self:
+        """The way back from `as_dict`."""
+        from dowise.belief.storage import read_mixture
+
+        posterior = cls(problem)
+        read_mixture(posterior, page)
+        return posterior
+
+    def weigh_anew(self) -> None:
+        """Work the evidence out from prior and counts."""
+        structures, tables = self.shared.structures, self.shared.structures.tables
+        for m, version in enumerate(structures.versions):
+            if structures.scored >> version.variable & 1:
+                own = np.isin(tables.row_tables, structures.table_of[m])
+                self.evidence[m] = _kernels.evidence_of(
+                    self.prior, self.counts, tables.row_starts[own], tables.row_sizes[own]
+                )
+
+
+def _moved(reading: Reading, codes: Codes) -> Reading:
+    """What is read under this context."""
+    shift = reading.shifts @ np.array(codes, dtype=np.int64)
+    return reading._replace(entries=reading.entries + shift)
+
+
+def posterior_for(problem: Problem) -> type[Dirichlet] | type[Mixture]:
+    """What is known of a problem's numbers: a mixture where a doubtful edge makes a difference."""
+    if not problem.edge_priors or model_of(problem).structures.is_settled:
+        return Dirichlet
+    return Mixture

@@ -1,0 +1,273 @@
+"""Which doubtful edges may be there, and what the factors of each variable are then.
+
+Let s be a set of doubtful edges, and G_s the graph with these alone of the doubtful ones. All sets
+share the order of the full graph. The key (v, T) of the full graph becomes (v, T_s): T_s is the
+c-component of v within T in G_s, and its table is the smaller one over T_s and the parents of T_s
+in G_s. So the circuit of the full graph serves every s; only where its rows are read differs.
+
+What v's tables are depends on little of s: on the bidirected edges inside the c-component of v
+among its predecessors in G_s, and on the arrows into that. A *version* of a variable is one such
+choice with its tables. Versions are put together in three steps, so that a few edges in each place
+don't multiply to many sets of edges:
+
+- a *component* is a c-component of the full graph: components are independent of each other;
+- a *pattern* says which doubtful bidirected edges of a component are there, and thereby splits it
+  into districts, the c-components that are left;
+- a *district* with all doubtful arrows into it has *alternatives*: which of these arrows are there.
+  Given the pattern, districts are independent of each other.
+
+Where there would be too many patterns or alternatives the likeliest a priori serve, and `kept` says
+with which probability the truth is among them. docs/hidden.md has the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.errors import DowiseError
+from dowise.graph.adjacency import Adjacency
+from dowise.graph.bits import bits, closure
+from dowise.graph.ordering import with_parents
+from dowise.model.factors import NONE, Factors
+from dowise.model.layout import MAX_ENTRIES, Layout
+from dowise.model.subsets import likeliest_subsets
+
+__all__ = ["DoubtfulEdge", "Structures"]
+
+MAX_PATTERNS = 64  # of a component
+MAX_ALTERNATIVES = 512  # of a district of one variable
+MAX_JOINED = 64  # of a district of several
+
+Integers = NDArray[np.int64]
+Subset = frozenset["DoubtfulEdge"]
+
+
+@dataclass(frozen=True)
+class DoubtfulEdge:
+    """An arrow from one to the other, or a hidden cause of both, and how likely it is a priori."""
+
+    text: str
+    one: int
+    other: int
+    is_arrow: bool
+    prior: float
+
+    def joins(self, variables: int) -> bool:
+        """Whether it is a hidden cause of two of these."""
+        return not self.is_arrow and bool(variables >> self.one & variables >> self.other & 1)
+
+    def leads_into(self, variables: int) -> bool:
+        """Whether it is an arrow into one of these."""
+        return self.is_arrow and bool(variables >> self.other & 1)
+
+
+@dataclass(frozen=True)
+class Version:
+    """What the factors of one variable are: for each key (v, T) of the full graph T_s, and the axes
+    of the table over it."""
+
+    variable: int
+    tables: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
+class District:
+    """Variables that hidden causes join, and what arrows into them there may be."""
+
+    alternatives: tuple[tuple[Subset, tuple[Version, ...]], ...]
+    priors: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Component:
+    """The patterns of a c-component: the bidirected edges, and the districts that they make."""
+
+    patterns: tuple[tuple[Subset, tuple[District, ...]], ...]
+    priors: tuple[float, ...]
+
+
+class Structures:
+    """All that doubtful edges leave open of a problem's factors."""
+
+    def __init__(self, factors: Factors, priors: Mapping[str, float]) -> None:
+        self.factors = factors
+        self.order = factors.order
+        self.scored = self.order.useful & ~self.order.context
+        """The variables that tell about edges. The context comes by enrolment."""
+        self.edges = tuple(self._edge(text, prior) for text, prior in priors.items())
+        self.kept = 1.0
+        """How likely it is a priori that no set of edges was left out that is there."""
+        self.cut: list[str] = []
+        """The variables whose edges were too many."""
+        self._districts: dict[tuple[int, Subset], District] = {}
+        self.components = tuple(self._component(c) for c in self._joined())
+        by_variable: dict[int, dict[Version, None]] = {v: {} for v in range(len(factors.variables))}
+        for version in self._all_versions():
+            by_variable[version.variable][version] = None
+        for v, known in by_variable.items():
+            if not known:  # not scored: as if every edge were there
+                known[self._version(v, self.order.edges)] = None
+        self.versions = tuple(chain.from_iterable(by_variable.values()))
+        """Of all variables, those of one variable next to each other."""
+        self.numbers = {version: m for m, version in enumerate(self.versions)}
+        self.first = np.cumsum([0, *(len(known) for known in by_variable.values())])
+        """versions[first[v] : first[v + 1]] are those of variable v."""
+        self._lay_out()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no doubtful edge makes a difference."""
+        return len(self.versions) == len(self.factors.variables)
+
+    @cached_property
+    def relevant(self) -> frozenset[str]:
+        """The edges that make a difference to some factor."""
+        found = set()
+        for component in self.components:
+            patterns = [
+                (there, frozenset(v for d in districts for _, own in d.alternatives for v in own))
+                for there, districts in component.patterns
+            ]
+            found |= _telling(patterns)
+            for district in {d for _, districts in component.patterns for d in districts}:
+                found |= _telling(district.alternatives)
+        return frozenset(found)
+
+    # -- which edges may be there ----------------------------------------------------------------
+
+    def _edge(self, text: str, prior: float) -> DoubtfulEdge:
+        import re
+        ends, place = re.split(" <?-> ", text), self.factors.positions
+        return DoubtfulEdge(text, place[ends[0]], place[ends[1]], "<->" not in text, prior)
+
+    def _joined(self) -> Iterable[int]:
+        left = self.order.useful
+        while left:
+            found = closure(left & -left, self.order.edges.siblings, within=left)
+            left &= ~found
+            if found & self.scored:
+                yield found
+
+    def _component(self, variables: int) -> Component:
+        joining = {e: e.prior for e in self.edges if e.joins(variables)}
+        subsets = self._likeliest(joining, MAX_PATTERNS, variables)
+        patterns = [(there, self._split(variables, there)) for there, _ in subsets]
+        return Component(tuple(patterns), tuple(prior for _, prior in subsets))
+
+    def _split(self, variables: int, there: Subset) -> tuple[District, ...]:
+        edges = self._without(e for e in self.edges if e.joins(variables) and e not in there)
+        found, left = [], variables
+        while left:
+            joined = closure(left & -left, edges.siblings, within=left)
+            left &= ~joined
+            if joined & self.scored:
+                found.append(self._district(joined, frozenset(e for e in there if e.joins(joined))))
+        return tuple(found)
+
+    def _district(self, variables: int, there: Subset) -> District:
+        if (variables, there) not in self._districts:
+            arrows = {e: e.prior for e in self.edges if e.leads_into(variables)}
+            most = MAX_JOINED if variables.bit_count() > 1 else MAX_ALTERNATIVES
+            subsets = self._likeliest(arrows, most, variables)
+            alternatives = []
+            for into, _ in subsets:
+                edges = self._without(e for e in self.edges if e not in there and e not in into)
+                own = (self._version(v, edges) for v in bits(variables & self.scored))
+                alternatives.append((into, tuple(own)))
+            priors = tuple(prior for _, prior in subsets)
+            self._districts[variables, there] = District(tuple(alternatives), priors)
+        return self._districts[variables, there]
+
+    def _likeliest(
+        self, priors: Mapping[DoubtfulEdge, float], most: int, variables: int
+    ) -> list[tuple[Subset, float]]:
+        subsets = likeliest_subsets(priors, most)
+        if len(subsets) < 2 ** len(priors):
+            self.kept = min(self.kept, sum(prior for _, prior in subsets))
+            self.cut += [self.factors.variables[v] for v in bits(variables)]
+        return subsets
+
+    def _version(self, v: int, edges: Adjacency) -> Version:
+        """Of a variable, where these edges are all that there are into it and what it is joined to.
+        """
+        tables = []
+        for u, component in self.factors.keys:
+            if u == v:
+                joined = closure(1 << v, edges.siblings, within=component)
+                tables.append((joined, (*bits(with_parents(edges, joined) & ~(1 << v)), v)))
+        return Version(v, tuple(tables))
+
+    def _all_versions(self) -> Iterable[Version]:
+        for district in self._districts.values():
+            for _, versions in district.alternatives:
+                yield from versions
+
+    def _without(self, edges: Iterable[DoubtfulEdge]) -> Adjacency:
+        parents, siblings = list(self.order.edges.parents), list(self.order.edges.siblings)
+        for edge in edges:
+            if edge.is_arrow:
+                parents[edge.other] &= ~(1 << edge.one)
+            else:
+                siblings[edge.one] &= ~(1 << edge.other)
+                siblings[edge.other] &= ~(1 << edge.one)
+        return replace(self.order.edges, parents=tuple(parents), siblings=tuple(siblings))
+
+    # -- where entries stand ---------------------------------------------------------------------
+
+    def _lay_out(self) -> None:
+        """Number the tables of all versions, one behind the other, and their entries."""
+        factors = self.factors
+        self.table_of = np.full((len(self.versions), len(factors.keys)), NONE, dtype=np.int64)
+        """table_of[version, factor]: the table that stands for a factor of the full graph."""
+        families: list[tuple[int, ...]] = []
+        for m, version in enumerate(self.versions):
+            own = np.flatnonzero(factors.targets == version.variable)
+            known: dict[int, int] = {}
+            for f, (joined, family) in zip(own, version.tables, strict=True):
+                if joined not in known:
+                    known[joined] = len(families)
+                    families.append(family)
+                self.table_of[m, f] = known[joined]
+        self.tables = Layout(families, factors.sizes)
+        """Of all versions; a table stands for one or more factors of the full graph."""
+        if self.tables.entries > MAX_ENTRIES:
+            raise DowiseError(self._too_many())
+
+    def tables_under(self, sets: Iterable[int]) -> Integers:
+        """tables[p, version]: where the version's factor counts under the p-th intervention set.
+
+        NONE where the variable is set, or no arm needs the factor.
+        """
+        variables = np.array([version.variable for version in self.versions])
+        found = []
+        for cut in sets:
+            own = self.factors.under(cut)[variables]
+            table = self.table_of[np.arange(len(variables)), own]
+            found.append(np.where(own == NONE, NONE, table))
+        return np.array(found)
+
+    def _too_many(self) -> str:
+        cells = self.tables.cells
+        v = int(self.tables.targets[cells.index(max(cells))])
+        return (
+            f"the tables of all sets of doubtful edges have {self.tables.entries:.1e} entries, and "
+            f"the limit is {MAX_ENTRIES:.0e}; the widest are those of {self.factors.variables[v]}. "
+            "Make some edges certain, or domains smaller"
+        )
+
+
+def _telling(choices: Iterable[tuple[Subset, object]]) -> set[str]:
+    """The edges whose presence alone changes what follows."""
+    made = dict(choices)
+    return {
+        edge.text
+        for subset, outcome in made.items()
+        for edge in subset
+        if subset - {edge} in made and made[subset - {edge}] != outcome
+    }
