@@ -9,14 +9,22 @@ from dowise import CausalGraph, Problem
 
 
 @st.composite
-def graphs(draw, min_size=1, max_size=6, bidirected=True):
-    """A random acyclic directed mixed graph; its names are not in topological order."""
+def graphs(draw, min_size=1, max_size=6, bidirected=True, marked=False):
+    """A random acyclic directed mixed graph; its names are not in topological order.
+
+    `marked`: some edges are doubtful, and some bidirected ones certain.
+    """
     size = draw(st.integers(min_size, max_size))
     names = draw(st.permutations([f"V{i}" for i in range(size)]))
     pairs = [(names[i], names[j]) for i in range(size) for j in range(i + 1, size)]
     directed = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     confounded = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
-    return CausalGraph(directed, confounded if bidirected else [], names)
+    graph = CausalGraph(directed, confounded if bidirected else [], names)
+    if not marked:
+        return graph
+    marks = {edge: draw(st.sampled_from(["", "?", "!"])) for edge in graph.edge_texts}
+    doubtful, certain = ([edge for edge in marks if marks[edge] == mark] for mark in "?!")
+    return CausalGraph(graph.directed_edges, graph.bidirected_edges, names, doubtful, certain)
 
 
 @st.composite

@@ -10,18 +10,20 @@ variables and edges are equal, hash alike and print alike, however they were wri
 CausalGraph.parse('X -> Y; X <-> Y')
 >>> [sorted(s) for s in graph.project("Z").pomis("Y")]  # so both do() and do(X=x) can be best
 [[], ['X']]
+>>> dict(CausalGraph.parse("Z ?-> X -> Y; X <-> Y; Z <-> Y!").edge_priors)   # what is not certain
+{'X <-> Y': 0.9, 'Z -> X': 0.5}
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from dowise.errors import DowiseError, suggestion
-from dowise.frozen import Frozen
 from dowise.graph.adjacency import Adjacency
-from dowise.graph.bits import bits, closure, mask_of
+from dowise.graph.edges import EdgeName, Mark, as_texts, known_edge, marks_of, texts_of
+from dowise.graph.relations import Relations
 from dowise.graph.validation import Edge, check_names, check_pairs, refuse_cycle, refuse_loops
 
 if TYPE_CHECKING:
@@ -32,23 +34,24 @@ __all__ = ["DEFAULT_MAX_SETS", "CausalGraph", "Edge"]
 DEFAULT_MAX_SETS = 100_000
 
 
-class CausalGraph(Frozen):
+class CausalGraph(Relations):
     """An acyclic directed mixed graph over named variables; immutable and hashable.
 
     `variables` may be left out: then they are the ends of the edges. Where it is given, an edge
-    must not name anything else. `adjacency` has the edges as bit sets, for algorithms.
+    must not name anything else. `doubtful` and `certain` name edges by their texts, "A -> B" or
+    "A <-> B": without them an arrow is certain and a bidirected edge is there with prior .9.
+    `adjacency` has the edges as bit sets, for algorithms; it knows nothing of these marks.
     """
 
-    __slots__ = ("_position", "adjacency", "variables")
-
-    variables: tuple[str, ...]
-    adjacency: Adjacency
+    __slots__ = ()
 
     def __init__(
         self,
         directed: Iterable[Edge] = (),
         bidirected: Iterable[Edge] = (),
         variables: Iterable[str] | None = None,
+        doubtful: str | Iterable[str] = (),
+        certain: str | Iterable[str] = (),
     ) -> None:
         directed, bidirected = check_pairs(directed), check_pairs(bidirected)
         ends = [end for edge in (*directed, *bidirected) for end in edge]
@@ -65,87 +68,45 @@ class CausalGraph(Frozen):
             ((place[cause], place[effect]) for cause, effect in directed),
             ((place[one], place[other]) for one, other in bidirected),
         )
-        refuse_cycle(self.variables, self.adjacency)
+        marks = marks_of(texts_of(directed, bidirected), doubtful, certain)
+        self.marks = MappingProxyType(marks)
+        refuse_cycle(self.variables, self.adjacency, marks)
         self._freeze()
 
     @classmethod
-    def from_adjacency(cls, variables: tuple[str, ...], adjacency: Adjacency) -> CausalGraph:
+    def from_adjacency(
+        cls,
+        variables: tuple[str, ...],
+        adjacency: Adjacency,
+        marks: Mapping[str, Mark] = MappingProxyType({}),
+    ) -> CausalGraph:
         """For algorithms: a graph from sorted variables and edges that are known to be right.
 
-        Nothing is checked; the ordinary constructor does that.
+        Nothing is checked; the ordinary constructor does that. Marks of other edges are dropped.
         """
         graph = object.__new__(cls)
         graph.variables = variables
         graph.adjacency = adjacency
         graph._position = {name: i for i, name in enumerate(variables)}
+        there = graph.edge_texts if marks else ()
+        kept = {edge: mark for edge, mark in marks.items() if edge in there}
+        graph.marks = MappingProxyType(kept)
         graph._freeze()
         return graph
 
-    # -- what is in it ------------------------------------------------------------------------
-
-    @property
-    def directed_edges(self) -> tuple[Edge, ...]:
-        """(cause, effect) pairs, sorted."""
-        return tuple(
-            (cause, self.variables[j])
-            for cause, mask in zip(self.variables, self.adjacency.children, strict=True)
-            for j in bits(mask)
-        )
-
-    @property
-    def bidirected_edges(self) -> tuple[Edge, ...]:
-        """Pairs with a hidden common cause, each once, in the order of names, sorted."""
-        return tuple(
-            (name, self.variables[j])
-            for i, name in enumerate(self.variables)
-            for j in bits(self.adjacency.siblings[i])
-            if i < j
-        )
-
-    def parents(self, name: str) -> tuple[str, ...]:
-        """The direct causes of one variable, sorted by name."""
-        return self.names(self.adjacency.parents[self._index(name)])
-
-    def children(self, name: str) -> tuple[str, ...]:
-        """The direct effects of one variable, sorted by name."""
-        return self.names(self.adjacency.children[self._index(name)])
-
-    def siblings(self, name: str) -> tuple[str, ...]:
-        """The variables that share a hidden cause with this one, sorted by name."""
-        return self.names(self.adjacency.siblings[self._index(name)])
-
-    def ancestors(self, names: str | Iterable[str]) -> frozenset[str]:
-        """An(names): the names and everything with a directed path into one of them."""
-        return frozenset(self.names(closure(self.mask(names), self.adjacency.parents)))
-
-    def descendants(self, names: str | Iterable[str]) -> frozenset[str]:
-        """De(names): the names and everything that they have a directed path to."""
-        return frozenset(self.names(closure(self.mask(names), self.adjacency.children)))
-
-    def c_component(self, name: str) -> frozenset[str]:
-        """CC(name): everything joined to it by a path of bidirected edges, itself included."""
-        return frozenset(self.names(closure(1 << self._index(name), self.adjacency.siblings)))
-
-    def topological_order(self) -> tuple[str, ...]:
-        """Causes before effects; among equals the order of names."""
-        return tuple(self.variables[i] for i in self.adjacency.topological_order())
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._position
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.variables)
-
-    def __len__(self) -> int:
-        return len(self.variables)
+    # -- as a value --------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CausalGraph):
             return NotImplemented
-        return self.variables == other.variables and self.adjacency == other.adjacency
+        return self.has_edges_of(other) and self.marks == other.marks
 
     def __hash__(self) -> int:
-        return hash((self.variables, self.adjacency))
+        return hash((self.variables, self.adjacency, tuple(self.marks.items())))
+
+    def has_edges_of(self, other: CausalGraph) -> bool:
+        """Whether both have the same variables and edges, whatever their marks."""
+        return self.variables == other.variables and self.adjacency == other.adjacency
 
     def __str__(self) -> str:
         return self.to_text()
@@ -154,18 +115,31 @@ class CausalGraph(Frozen):
         return f"CausalGraph.parse({self.to_text()!r})" if self.variables else "CausalGraph()"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CausalGraph, (self.directed_edges, self.bidirected_edges, self.variables)
+        edges = self.directed_edges, self.bidirected_edges
+        return CausalGraph, (*edges, self.variables, *self._marked())
 
     # -- graphs made from it ------------------------------------------------------------------
 
     def subgraph(self, names: Iterable[str]) -> CausalGraph:
         """G[names]: these variables and the edges among them."""
         keep = self.mask(names)
-        return CausalGraph.from_adjacency(self.names(keep), self.adjacency.restrict(keep))
+        left = self.adjacency.restrict(keep)
+        return CausalGraph.from_adjacency(self.names(keep), left, self.marks)
 
     def cut(self, names: str | Iterable[str]) -> CausalGraph:
         """G with every edge into these variables removed, bidirected ones included: do(names)."""
-        return CausalGraph.from_adjacency(self.variables, self.adjacency.cut(self.mask(names)))
+        left = self.adjacency.cut(self.mask(names))
+        return CausalGraph.from_adjacency(self.variables, left, self.marks)
+
+    def without(self, edges: str | Iterable[str]) -> CausalGraph:
+        """G without these edges, which are given by their texts."""
+        texts = self.edge_texts
+        gone = {known_edge(edge, texts) for edge in as_texts(edges)}
+        return self._with_these(text for text in texts if text not in gone)
+
+    def with_edges(self, edges: str | Iterable[str]) -> CausalGraph:
+        """G and these edges, which are given by their texts; those that are new have no mark."""
+        return self._with_these((*self.edge_texts, *as_texts(edges)))
 
     def condition(self, context: str | Iterable[str]) -> CausalGraph:
         """The graph of the other variables once the context is known; see `graph.transform`."""
@@ -285,21 +259,19 @@ class CausalGraph(Frozen):
 
         return to_gml(self)
 
-    # -- names and bit sets, for algorithms ---------------------------------------------------
+    def _marked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The edges marked as doubtful, and those marked as certain."""
+        doubtful, certain = (
+            tuple(edge for edge, given in self.marks.items() if given == mark) for mark in "?!"
+        )
+        return doubtful, certain
 
-    def mask(self, names: str | Iterable[str]) -> int:
-        """The set of these names, bit i for `variables[i]`; a str is one name."""
-        names = (names,) if isinstance(names, str) else names
-        return mask_of(self._index(name) for name in names)
-
-    def names(self, mask: int) -> tuple[str, ...]:
-        """The names in a set, sorted."""
-        return tuple(self.variables[i] for i in bits(mask))
-
-    def _index(self, name: str) -> int:
-        try:
-            return self._position[name]
-        except (KeyError, TypeError):
-            raise DowiseError(
-                f"unknown variable {name!r}{suggestion(str(name), self.variables)}"
-            ) from None
+    def _with_these(self, edges: Iterable[str]) -> CausalGraph:
+        """The graph of these edges instead of its own, with its own marks where they are left."""
+        named = [EdgeName.parse(edge) for edge in edges]
+        plain = CausalGraph(
+            [(edge.one, edge.other) for edge in named if not edge.is_bidirected],
+            [(edge.one, edge.other) for edge in named if edge.is_bidirected],
+            self.variables,
+        )
+        return CausalGraph.from_adjacency(plain.variables, plain.adjacency, self.marks)

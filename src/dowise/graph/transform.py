@@ -17,7 +17,7 @@ out, doing nothing would wrongly look possible as well:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from dowise.errors import DowiseError
@@ -47,6 +47,22 @@ def condition(graph: CausalGraph, context: str | Iterable[str]) -> CausalGraph:
             f"context, or take {graph.variables[seen]!r} out of it"
         )
 
+    return _transformed(graph, known, lambda edges: _opened(edges, known))
+
+
+def project(graph: CausalGraph, hidden: str | Iterable[str]) -> CausalGraph:
+    """The latent projection (Verma) of the graph onto the variables that are not hidden.
+
+    Removing n joins its parents to its children, its children to each other and its siblings to
+    its children, the latter two by bidirected edges; a self-edge vanishes. The order of removal
+    does not matter. Edges that this makes carry no mark.
+    """
+    gone = graph.mask(hidden)
+    return _transformed(graph, gone, lambda edges: _projected(edges, gone))
+
+
+def _opened(edges: Adjacency, known: int) -> Adjacency:
+    """With the siblings of each c-component of what is known tied to each other."""
     siblings = list(edges.siblings)
     unvisited = known
     while unvisited:
@@ -57,18 +73,11 @@ def condition(graph: CausalGraph, context: str | Iterable[str]) -> CausalGraph:
             touching |= edges.siblings[i] & ~known
         for i in bits(touching):
             siblings[i] |= touching & ~(1 << i)
-    return _without(graph, known, replace(edges, siblings=tuple(siblings)))
+    return replace(edges, siblings=tuple(siblings))
 
 
-def project(graph: CausalGraph, hidden: str | Iterable[str]) -> CausalGraph:
-    """The latent projection (Verma) of the graph onto the variables that are not hidden.
-
-    Removing n joins its parents to its children, its children to each other and its siblings to
-    its children, the latter two by bidirected edges; a self-edge vanishes. The order of removal
-    does not matter.
-    """
-    edges = graph.adjacency
-    gone = graph.mask(hidden)
+def _projected(edges: Adjacency, gone: int) -> Adjacency:
+    """With the edges that stand for paths through what is gone."""
     parents, children, siblings = list(edges.parents), list(edges.children), list(edges.siblings)
     for n in bits(gone):
         for i in bits(parents[n]):
@@ -79,10 +88,23 @@ def project(graph: CausalGraph, hidden: str | Iterable[str]) -> CausalGraph:
             siblings[i] = (siblings[i] | confounded) & ~(1 << i)
         for i in bits(siblings[n]):
             siblings[i] = (siblings[i] | children[n]) & ~(1 << i) & ~(1 << n)
-    return _without(graph, gone, Adjacency(tuple(parents), tuple(children), tuple(siblings)))
+    return Adjacency(tuple(parents), tuple(children), tuple(siblings))
 
 
-def _without(graph: CausalGraph, gone: int, edges: Adjacency) -> CausalGraph:
-    """The variables that are not gone, and the edges among them."""
+def _transformed(
+    graph: CausalGraph, gone: int, change: Callable[[Adjacency], Adjacency]
+) -> CausalGraph:
+    """The changed edges among the variables that are not gone.
+
+    Edges keep their marks, but one that the change makes without any doubtful edge is not doubtful.
+    """
     keep = ~gone & (1 << len(graph)) - 1
-    return CausalGraph.from_adjacency(graph.names(keep), edges.restrict(keep))
+    names = graph.names(keep)
+    marks = dict(graph.marks)
+    doubtful = [edge for edge, mark in marks.items() if mark == "?"]
+    if doubtful:
+        sure = change(graph.without(doubtful).adjacency).restrict(keep)
+        for edge in CausalGraph.from_adjacency(names, sure).edge_texts:
+            if marks.get(edge) == "?":
+                del marks[edge]
+    return CausalGraph.from_adjacency(names, change(graph.adjacency).restrict(keep), marks)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from itertools import pairwise
 
 from dowise.errors import DowiseError
 from dowise.graph.adjacency import Adjacency
+from dowise.graph.edges import texts_of
 
 __all__ = ["check_names", "check_pairs", "refuse_cycle", "refuse_loops"]
 
@@ -48,11 +50,20 @@ def refuse_loops(directed: Iterable[Edge], bidirected: Iterable[Edge]) -> None:
             )
 
 
-def refuse_cycle(variables: Sequence[str], adjacency: Adjacency) -> None:
-    """Refuse a directed cycle, naming one."""
-    cycle = adjacency.cycle()
-    if cycle:
-        raise DowiseError(
-            f"the graph has a cycle, {' -> '.join(variables[i] for i in cycle)}: causes can't go "
-            "round in a circle, so remove or turn one of these edges"
+def refuse_cycle(
+    variables: Sequence[str], adjacency: Adjacency, doubtful: Container[str] = ()
+) -> None:
+    """Refuse a directed cycle, naming one; `doubtful` edges count as if they were there."""
+    cycle = [variables[i] for i in adjacency.cycle()]
+    if not cycle:
+        return
+    message = (
+        f"the graph has a cycle, {' -> '.join(cycle)}: causes can't go "
+        "round in a circle, so remove or turn one of these edges"
+    )
+    if any(edge in doubtful for edge in texts_of(pairwise(cycle), ())):
+        message += (
+            "; all doubtful edges together must be acyclic, so an arrow whose direction is unknown "
+            "can't be said by two doubtful ones"
         )
+    raise DowiseError(message)

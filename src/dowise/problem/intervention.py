@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dowise.errors import DowiseError, InputSyntaxError
-from dowise.graph.formats.grammar import bare_text, quoted
+from dowise.graph.names import bare_text, quoted
 from dowise.problem.values import text_of
 
 __all__ = ["Intervention"]

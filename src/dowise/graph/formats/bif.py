@@ -26,7 +26,8 @@ from dowise.errors import DowiseError
 from dowise.files import read_file, write_text
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.formats.cpt import Block, Domains, Entry, Variable, blocks_of, cpt_of, domains_of
-from dowise.graph.formats.grammar import bare_text, parse_with, quoted
+from dowise.graph.formats.grammar import parse_with
+from dowise.graph.names import bare_text, quoted
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,6 +1,7 @@
 """dagitty's model code, with its exposures, outcomes and latent variables.
 
-A latent variable is projected out: what it drives becomes tied by bidirected edges.
+A latent variable is projected out: what it drives becomes tied by bidirected edges. The tags
+`[doubtful]` and `[certain]` mark an edge.
 
 >>> structure = parse_dagitty('''dag {
 ...     X [exposure, pos="0,1"]
@@ -20,8 +21,10 @@ from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError, InputSyntaxError
 from dowise.graph.causal_graph import CausalGraph
-from dowise.graph.formats.grammar import bare_text, parse_with, quoted
-from dowise.graph.formats.structure import Sketch, Structure, isolated
+from dowise.graph.edges import mark_of
+from dowise.graph.formats.grammar import parse_with
+from dowise.graph.formats.structure import Arrow, Sketch, Structure, isolated
+from dowise.graph.names import bare_text, quoted
 
 __all__ = ["parse_dagitty", "to_dagitty"]
 
@@ -98,8 +101,11 @@ def parse_dagitty(text: str) -> Structure:
 
 def to_dagitty(graph: CausalGraph) -> str:
     """Directed edges, then bidirected ones, then the variables without any."""
-    lines = [f"{_name(a)} -> {_name(b)}" for a, b in graph.directed_edges]
-    lines += [f"{_name(a)} <-> {_name(b)}" for a, b in graph.bidirected_edges]
+    tags = {"?": " [doubtful]", "!": " [certain]", "": ""}
+    lines = [
+        f"{_name(edge.one)} {edge.arrow} {_name(edge.other)}{tags[graph.marks.get(str(edge), '')]}"
+        for edge in graph.edges
+    ]
     lines += [_name(name) for name in isolated(graph)]
     return "\n".join(["dag {", *lines, "}"]) + "\n"
 
@@ -110,7 +116,8 @@ def _take_in(statements: list[_Chain], sketch: Sketch, roles: dict[str, set[str]
     for ends, arrows, tags in statements:
         groups = [[end] if isinstance(end, str) else _take_in(end, sketch, roles) for end in ends]
         mentioned += (name for group in groups for name in group)
-        sketch.chain(groups, arrows)
+        mark = mark_of(dict.fromkeys(tags, True), f"dagitty: an edge at {mentioned[-1]}")
+        sketch.chain(groups, [Arrow(arrow, mark) for arrow in arrows])
         if not arrows:  # the tags of an edge say nothing about its ends
             for role in {_ROLES[tag] for tag in tags if tag in _ROLES}:
                 roles[role].update(groups[0])

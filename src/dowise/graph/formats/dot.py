@@ -1,8 +1,12 @@
 """Graphviz' DOT language, where an edge drawn with two heads (`dir=both`) is bidirected.
 
+The attributes `doubtful=true` and `certain=true` mark an edge.
+
 >>> graph = parse_dot('''digraph { Z -> {X Y}; X -> Y -> W; X -> W [dir=both] }''')
 >>> print(graph)
 X -> Y; Y -> W; Z -> X; Z -> Y; W <-> X
+>>> print(parse_dot("digraph { Z -> Y [doubtful=true]; edge [dir=both]; X -> Y [certain=true] }"))
+Z ?-> Y; X <-> Y!
 >>> parse_dot(to_dot(graph)) == graph
 True
 """
@@ -14,8 +18,10 @@ from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
 from dowise.graph.causal_graph import CausalGraph
-from dowise.graph.formats.grammar import bare_text, parse_with, quoted
-from dowise.graph.formats.structure import Sketch, isolated
+from dowise.graph.edges import EdgeName, mark_of
+from dowise.graph.formats.grammar import parse_with
+from dowise.graph.formats.structure import Arrow, Sketch, isolated
+from dowise.graph.names import bare_text, quoted
 
 __all__ = ["parse_dot", "to_dot"]
 
@@ -50,7 +56,7 @@ class _Defaults(NamedTuple):
 
 
 def parse_dot(text: str) -> CausalGraph:
-    """Read a digraph; ports, and all attributes but an edge's `dir`, don't matter."""
+    """Read a digraph; ports, and all attributes but an edge's `dir` and marks, don't matter."""
     from lark import Transformer
 
     class Reader(Transformer[Any, Any]):
@@ -96,45 +102,61 @@ def parse_dot(text: str) -> CausalGraph:
             return list(children[-1])
 
     sketch = Sketch()
-    _take_in(parse_with("dot", text, Reader(), _WORDS, "DOT"), sketch, "forward")
+    _take_in(parse_with("dot", text, Reader(), _WORDS, "DOT"), sketch, {})
     return sketch.graph()
 
 
 def to_dot(graph: CausalGraph) -> str:
     """Directed edges, then bidirected ones (dashed), then the variables without any."""
-    lines = [f"    {_name(a)} -> {_name(b)};" for a, b in graph.directed_edges]
-    lines += [
-        f"    {_name(a)} -> {_name(b)} [dir=both, style=dashed];" for a, b in graph.bidirected_edges
-    ]
+    lines = [_line(edge, graph) for edge in graph.edges]
     lines += [f"    {_name(name)};" for name in isolated(graph)]
     return "\n".join(["digraph {", *lines, "}"]) + "\n"
 
 
-def _take_in(statements: list[Any], sketch: Sketch, direction: str) -> list[str]:
+def _line(edge: EdgeName, graph: CausalGraph) -> str:
+    mark = graph.marks.get(str(edge))
+    style = "dotted" if mark == "?" else "dashed" if edge.is_bidirected else ""
+    attributes = ["dir=both"] if edge.is_bidirected else []
+    attributes += [f"style={style}"] if style else []
+    attributes += ["doubtful=true" if mark == "?" else "certain=true"] if mark else []
+    written = f" [{', '.join(attributes)}]" if attributes else ""
+    return f"    {_name(edge.one)} -> {_name(edge.other)}{written};"
+
+
+def _take_in(statements: list[Any], sketch: Sketch, defaults: dict[str, str]) -> list[str]:
     """Add the statements between two braces to the sketch; return the names they mention.
 
-    `direction` is the default of `dir`: it comes in from outside and changes on the way down.
+    `defaults` are an edge's attributes: they come in from outside and change on the way down.
     """
     mentioned: list[str] = []
     for statement in statements:
-        direction_here = statement.attributes.get("dir", direction)
+        attributes = _over(defaults, statement.attributes)
         if isinstance(statement, _Defaults):
-            direction = direction_here
+            defaults = attributes
             continue
         groups = [
-            [end] if isinstance(end, str) else _take_in(end, sketch, direction)
+            [end] if isinstance(end, str) else _take_in(end, sketch, defaults)
             for end in statement.ends
         ]
         mentioned += (name for group in groups for name in group)
         between = len(groups) - 1
-        sketch.chain(groups, [_arrow(direction_here, groups)] * between if between else [])
+        sketch.chain(groups, [_arrow(attributes, groups)] * between if between else [])
     return list(dict.fromkeys(mentioned))
 
 
-def _arrow(direction: str, groups: list[list[str]]) -> str:
-    if direction in _ARROWS:
-        return _ARROWS[direction]
+def _over(defaults: dict[str, str], own: dict[str, str]) -> dict[str, str]:
+    """The attributes of an edge; a mark of its own goes before any mark by default."""
+    marks = ("doubtful", "certain")
+    if any(key in own for key in marks):
+        defaults = {key: value for key, value in defaults.items() if key not in marks}
+    return defaults | own
+
+
+def _arrow(attributes: dict[str, str], groups: list[list[str]]) -> Arrow:
     where = " -> ".join(group[0] if len(group) == 1 else "{...}" for group in groups)
+    direction = attributes.get("dir", "forward")
+    if direction in _ARROWS:
+        return Arrow(_ARROWS[direction], mark_of(attributes, f"DOT: the edge {where}"))
     raise DowiseError(
         f"DOT: the edge {where} has dir={direction}{suggestion(direction, _ARROWS)}, but causes "
         "need a direction: use dir=forward, dir=back, or dir=both for a bidirected edge"

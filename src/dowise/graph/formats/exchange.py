@@ -1,7 +1,8 @@
 """Exchange with networkx, and through it with GML.
 
 networkx knows no bidirected edge, so one is a directed edge with a mark: the key "bidirected" of a
-multigraph, or the attribute `bidirected`, or Graphviz' `dir="both"`.
+multigraph, or the attribute `bidirected`, or Graphviz' `dir="both"`. The attributes `doubtful` and
+`certain` say how sure the edge is.
 
 >>> from dowise.graph import CausalGraph
 >>> sorted(to_networkx(CausalGraph.parse("X -> Y <-> X")).edges(keys=True))
@@ -11,11 +12,13 @@ multigraph, or the attribute `bidirected`, or Graphviz' `dir="both"`.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dowise.errors import DowiseError, InputSyntaxError
-from dowise.graph.causal_graph import CausalGraph, Edge
+from dowise.graph.causal_graph import CausalGraph
+from dowise.graph.edges import mark_of, says_yes
+from dowise.graph.formats.structure import Arrow, Sketch
 
 if TYPE_CHECKING:
     import networkx
@@ -38,16 +41,18 @@ def from_networkx(graph: networkx.Graph[Any]) -> CausalGraph:
 def to_networkx(graph: CausalGraph) -> networkx.MultiDiGraph[str]:
     """A MultiDiGraph with the keys "directed" and "bidirected".
 
-    A bidirected edge is stored once, in the order of names.
+    A bidirected edge is stored once, in the order of names. `doubtful` or `certain` is True where
+    an edge has that mark, and absent where it has none.
     """
     import networkx
 
     result: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
     result.add_nodes_from(graph.variables)
-    for cause, effect in graph.directed_edges:
-        result.add_edge(cause, effect, key="directed")
-    for one, other in graph.bidirected_edges:
-        result.add_edge(one, other, key="bidirected")
+    words = {"?": "doubtful", "!": "certain"}
+    for edge in graph.edges:
+        key = "bidirected" if edge.is_bidirected else "directed"
+        marks = {words[mark]: True for mark in graph.marks.get(str(edge), "")}
+        result.add_edge(edge.one, edge.other, key=key, **marks)
     return result
 
 
@@ -89,35 +94,27 @@ def _causal_graph(graph: networkx.Graph[Any], labels: Mapping[Hashable, object])
                 f"{str(label)!r}: rename one of them"
             )
         named[str(label)] = label
-    directed: list[Edge] = []
-    bidirected: list[Edge] = []
-    for cause, effect, mark in _marked_edges(graph):
-        edge = (str(labels[cause]), str(labels[effect]))
-        (bidirected if mark else directed).append(edge)
-    return CausalGraph(directed, bidirected, named)
+    sketch = Sketch()
+    sketch.names.update((name, None) for name in named)
+    for cause, effect, arrow in _arrows(graph):
+        sketch.chain([[str(labels[cause])], [str(labels[effect])]], [arrow])
+    return sketch.graph() if named else CausalGraph()
 
 
-def _marked_edges(graph: Any) -> list[tuple[Hashable, Hashable, bool]]:
-    """Every edge, with whether it is marked as bidirected."""
-
+def _arrows(graph: Any) -> Iterator[tuple[Hashable, Hashable, Arrow]]:
+    """Every edge with its arrow."""
     keyed = graph.is_multigraph()
     edges = graph.edges(keys=True, data=True) if keyed else graph.edges(data=True)
-    marked: list[tuple[Hashable, Hashable, bool]] = []
     for cause, effect, *key, data in edges:
+        where = f"the edge from {cause!r} to {effect!r}"
         direction = data.get("dir", "forward")
         if direction not in ("forward", "back", "both"):
             raise DowiseError(
-                f"the edge from {cause!r} to {effect!r} has dir={direction!r}: use forward, back, "
-                "or both for a bidirected edge"
+                f"{where} has dir={direction!r}: use forward, back, or both for a bidirected edge"
             )
-        tied = key == ["bidirected"] or direction == "both" or _says_yes(data.get("bidirected"))
-        ends = (effect, cause) if direction == "back" else (cause, effect)
-        marked.append((*ends, tied))
-    return marked
-
-
-def _says_yes(mark: object) -> bool:
-    return mark.lower() in ("1", "true", "yes") if isinstance(mark, str) else bool(mark)
+        tied = key == ["bidirected"] or direction == "both" or says_yes(data.get("bidirected"))
+        shape = "<->" if tied else "<-" if direction == "back" else "->"
+        yield cause, effect, Arrow(shape, mark_of(data, where))
 
 
 def _syntax_problem(message: str) -> InputSyntaxError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -13,7 +12,7 @@ from dowise.errors import DowiseError, InputSyntaxError
 if TYPE_CHECKING:
     from lark import Lark, Token, Transformer
 
-__all__ = ["bare_text", "parse_with", "quoted"]
+__all__ = ["parse_with"]
 
 
 def parse_with(
@@ -57,18 +56,6 @@ def parse_with(
         raise error.orig_exc from None
     except RecursionError:
         raise InputSyntaxError(f"{what}: the braces are nested too deeply") from None
-
-
-def bare_text(text: str) -> str:
-    """The inside of a double-quoted string, with \\", \\\\ and \\n resolved; else the text."""
-    if not text.startswith('"'):
-        return text
-    return re.sub(r'\\(["\\n])', lambda m: "\n" if m[1] == "n" else m[1], text[1:-1])
-
-
-def quoted(text: str) -> str:
-    """The double-quoted string that `bare_text` reads back."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 @cache

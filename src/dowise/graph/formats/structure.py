@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import NamedTuple
 
 from dowise.errors import DowiseError
 from dowise.graph.causal_graph import CausalGraph, Edge
+from dowise.graph.edges import EdgeName, Mark
 
-__all__ = ["Sketch", "Structure", "isolated"]
+__all__ = ["Arrow", "Sketch", "Structure", "isolated"]
 
 
 @dataclass(frozen=True)
@@ -25,31 +27,39 @@ class Structure:
     """The hidden variables, no longer in the graph; like the roles above, only dagitty has them."""
 
 
+class Arrow(NamedTuple):
+    """What joins two neighbours of a chain: ->, <- or <->, and its mark."""
+
+    shape: str
+    mark: Mark = ""
+
+
 class Sketch:
     """A graph as a reader comes across it, chain by chain."""
 
     def __init__(self) -> None:
         self.directed: list[Edge] = []
         self.bidirected: list[Edge] = []
+        self.marked: dict[Mark, list[str]] = {"?": [], "!": []}
         self.names: dict[str, None] = {}
 
-    def chain(self, groups: Sequence[Sequence[str]], arrows: Iterable[str]) -> None:
+    def chain(self, groups: Sequence[Sequence[str]], arrows: Iterable[Arrow]) -> None:
         """Join each group to the next, every variable of the one to every variable of the other."""
         self.names.update((name, None) for group in groups for name in group)
-        for lefts, arrow, rights in zip(groups, arrows, groups[1:], strict=False):
-            pairs = product(lefts, rights)
-            if arrow == "<->":
-                self.bidirected += pairs
-            elif arrow == "<-":
-                self.directed += ((right, left) for left, right in pairs)
-            else:
-                self.directed += pairs
+        for lefts, (shape, mark), rights in zip(groups, arrows, groups[1:], strict=False):
+            for left, right in product(lefts, rights):
+                edge = EdgeName.of(left, shape, right)
+                ends = self.bidirected if edge.is_bidirected else self.directed
+                ends.append((edge.one, edge.other))
+                if mark:
+                    self.marked[mark].append(str(edge))
 
     def graph(self) -> CausalGraph:
         """The finished graph."""
         if not self.names:
             raise DowiseError("the graph is empty: it names no variable")
-        return CausalGraph(self.directed, self.bidirected, self.names)
+        edges = self.directed, self.bidirected
+        return CausalGraph(*edges, self.names, self.marked["?"], self.marked["!"])
 
 
 def isolated(graph: CausalGraph) -> list[str]:

@@ -5,27 +5,45 @@
 ...     Y <- Z; X <-> Y, "body mass"
 ... '''))
 X -> Y; Z -> X; Z -> Y; X <-> Y; "body mass"
+
+`?` marks an edge as doubtful, and `!` a bidirected one as certain:
+
+>>> print(parse_text("Z ?-> X <?> Y; Z <-> Y!"))
+Z ?-> X; X <?> Y; Y <-> Z!
 """
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from dowise.errors import InputSyntaxError
 from dowise.graph.causal_graph import CausalGraph
-from dowise.graph.formats.grammar import bare_text, parse_with, quoted
-from dowise.graph.formats.structure import Sketch, isolated
+from dowise.graph.edges import EdgeName, Mark
+from dowise.graph.formats.grammar import parse_with
+from dowise.graph.formats.structure import Arrow, Sketch, isolated
+from dowise.graph.names import as_text, bare_text
 
 __all__ = ["parse_text", "to_text"]
 
 _WORDS = {
     **dict.fromkeys(("NAME", "QUOTED"), "a variable name"),
-    **dict.fromkeys(("RIGHT", "LEFT", "BOTH"), "an arrow (->, <-, <->)"),
+    "ARROW": "an arrow (->, <-, <->; ?->, <-?, <?> where in doubt)",
+    "CERTAIN": "",
     "_SEPARATOR": "a new line, ';' or ','",
     "$END": "the end",
 }
-_BARE = re.compile(r"\w+(?:[.\-:']\w+)*'*")
+_DOUBTFUL = {"->": "?->", "<-": "<-?", "<->": "<?>"}
+_ARROWS = {
+    **{shape: Arrow(shape) for shape in _DOUBTFUL},
+    **{text: Arrow(shape, "?") for shape, text in _DOUBTFUL.items()},
+}
+
+
+class _Variable(NamedTuple):
+    """A name, and the '!' behind it if there is one."""
+
+    name: str
+    certain: Any
 
 
 def parse_text(text: str) -> CausalGraph:
@@ -33,16 +51,16 @@ def parse_text(text: str) -> CausalGraph:
     from lark import Transformer
 
     class Reader(Transformer[Any, Any]):
-        def variable(self, children: list[Any]) -> str:
-            return bare_text(str(children[0]))
+        def variable(self, children: list[Any]) -> _Variable:
+            return _Variable(bare_text(str(children[0])), children[1] if children[1:] else None)
 
-        def arrow(self, children: list[Any]) -> str:
-            return str(children[0])
+        def arrow(self, children: list[Any]) -> Arrow:
+            return _ARROWS[str(children[0])]
 
-        def statement(self, children: list[Any]) -> list[str]:
+        def statement(self, children: list[Any]) -> list[Any]:
             return children
 
-        def start(self, children: list[Any]) -> list[list[str]]:
+        def start(self, children: list[Any]) -> list[list[Any]]:
             return children
 
     statements = parse_with("text", text, Reader(), _WORDS, "graph")
@@ -52,17 +70,46 @@ def parse_text(text: str) -> CausalGraph:
         )
     sketch = Sketch()
     for statement in statements:
-        sketch.chain([[name] for name in statement[::2]], statement[1::2])
+        variables, arrows = statement[::2], statement[1::2]
+        _refuse_mark(None, variables[0])
+        marked = [_certain(*pair) for pair in zip(arrows, variables[1:], strict=True)]
+        sketch.chain([[variable.name] for variable in variables], marked)
     return sketch.graph()
 
 
 def to_text(graph: CausalGraph) -> str:
     """Directed edges, then bidirected ones, then the variables without any."""
-    statements = [f"{_name(a)} -> {_name(b)}" for a, b in graph.directed_edges]
-    statements += [f"{_name(a)} <-> {_name(b)}" for a, b in graph.bidirected_edges]
-    statements += [_name(name) for name in isolated(graph)]
-    return "; ".join(statements)
+    statements = [_statement(edge, graph.marks.get(str(edge), "")) for edge in graph.edges]
+    return "; ".join(statements + [as_text(name) for name in isolated(graph)])
 
 
-def _name(name: str) -> str:
-    return name if _BARE.fullmatch(name) else quoted(name)
+def _statement(edge: EdgeName, mark: Mark) -> str:
+    arrow = _DOUBTFUL[edge.arrow] if mark == "?" else edge.arrow
+    return f"{as_text(edge.one)} {arrow} {as_text(edge.other)}{'!' if mark == '!' else ''}"
+
+
+def _certain(arrow: Arrow, variable: _Variable) -> Arrow:
+    """The arrow into a variable, certain if a '!' stands behind that."""
+    if variable.certain is None:
+        return arrow
+    if arrow != Arrow("<->"):
+        _refuse_mark(arrow, variable)
+    return Arrow("<->", "!")
+
+
+def _refuse_mark(arrow: Arrow | None, variable: _Variable) -> None:
+    """A '!' that belongs to no plain '<->'."""
+    token = variable.certain
+    if token is None:
+        return
+    why = {
+        None: "it stands behind the second name of one",
+        "": "an arrow is certain without it",
+        "?": "this edge is marked as doubtful: keep one mark",
+    }[arrow and arrow.mark]
+    raise InputSyntaxError(
+        f"graph, line {token.line}, column {token.column}: '!' behind {variable.name}: it marks a "
+        f"'<->' as certain, as in 'A <-> B!', and {why}",
+        token.line,
+        token.column,
+    )
