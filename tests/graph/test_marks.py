@@ -145,9 +145,7 @@ def test_conditioning_and_marks():
 def test_without_names_an_unknown_edge():
     graph = CausalGraph.parse("Diet -> Health; Diet <-> Health")
     assert graph.without("Health <- Diet") == CausalGraph.parse("Diet <-> Health")
-    with pytest.raises(
-        DowiseError, match=r"no edge 'Diet -> Helth' \(did you mean 'Diet"
-    ):
+    with pytest.raises(DowiseError, match=r"no edge 'Diet -> Helth' \(did you mean 'Diet"):
         graph.without(["Diet -> Helth"])
 
 

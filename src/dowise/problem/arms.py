@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import combinations, product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations, product
 from math import log10, prod
 
 from dowise.errors import DowiseError
@@ -23,13 +23,15 @@ _REMEDY = (
 
 
 def possibly_optimal_sets(
-    projected: CausalGraph, reward: str, domains: Domains, max_arms: int
+    graphs: Iterable[CausalGraph], reward: str, domains: Domains, max_arms: int
 ) -> tuple[frozenset[str], ...]:
-    """The POMISs of the projected graph; an error once they make more than `max_arms` arms."""
-    sets: list[frozenset[str]] = []
+    """The POMISs of the projected graphs; an error once they make more than `max_arms` arms."""
+    sets: set[frozenset[str]] = set()
     count = 0
-    for names in projected.iter_pomis(reward):
-        sets.append(names)
+    for names in chain.from_iterable(graph.iter_pomis(reward) for graph in graphs):
+        if names in sets:
+            continue
+        sets.add(names)
         count += prod(len(domains[name]) for name in names)
         if count > max_arms:
             raise DowiseError(
@@ -65,10 +67,11 @@ def arms_of(sets: Iterable[frozenset[str]], domains: Domains) -> Iterator[Interv
 
 
 def canonical_order(
-    arms: Iterable[Intervention], domains: Domains
+    given: Sequence[Intervention], domains: Domains, max_arms: int
 ) -> tuple[tuple[frozenset[str], ...], tuple[Intervention, ...]]:
     """Arms of one's own, put in order, and their distinct sets; an arm given twice is an error."""
-    given = list(arms)
+    if len(given) > max_arms:
+        raise DowiseError(f"{len(given):,} arms were given, and max_arms is {max_arms:,}")
     if not given:
         raise DowiseError("the list of arms is empty: give at least one, such as 'do()'")
     for arm, times in Counter(given).items():

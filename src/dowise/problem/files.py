@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,10 @@ _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "reward": (str, "the name of a variable"),
     "context": (list, "a list of names"),
     "non_manipulable": (list, "a list of names"),
+    "manipulable": (list, "a list of names"),
+    "hidden": (list, "a list of names"),
+    "edge_prior": ((int, float, dict), "a number, or a table with a number for each edge"),
+    "soft": ((int, float), "a number between 0 and 1"),
     "arms": ((str, list), '"pomis", "all" or a list such as ["do()", "do(X=1)"]'),
     "max_arms": (int, "a whole number"),
     "domains": (dict, "a table with a list of labels for each variable"),
@@ -88,19 +92,26 @@ def problem_text(problem: Problem) -> str:
         for key, value in (("name", problem.name), ("description", problem.description))
         if value is not None
     ]
-    lines += [f"graph = {_toml(problem.graph.to_text())}", f"reward = {_toml(problem.reward)}"]
+    lines += [f"graph = {_toml(problem.drawn.to_text())}", f"reward = {_toml(problem.reward)}"]
     lines += [f"context = {_toml(problem.context)}"] if problem.context else []
     if problem.non_manipulable:
         lines += [f"non_manipulable = {_toml(problem.non_manipulable)}"]
+    lines += [f"hidden = {_toml(problem.hidden)}"] if problem.hidden else []
+    lines += [f"edge_prior = {prior!r}"] if isinstance(prior := problem.edge_prior, float) else []
+    lines += [f"soft = {problem.soft!r}"] if problem.soft is not None else []
     if problem.arms_kind == "custom":
         lines += [f"arms = {_toml([str(arm) for arm in problem.arms])}"]
     elif problem.arms_kind != "pomis":
         lines += [f"arms = {_toml(problem.arms_kind)}"]
     lines += [f"max_arms = {problem.max_arms}"] if problem.max_arms != MAX_ARMS else []
     lines += ["", "[domains]"]
-    lines += [f"{_toml(name)} = {_toml(labels)}" for name, labels in problem.domains.items()]
+    domains = {**problem.domains, **problem.hidden_domains}
+    lines += [f"{_toml(name)} = {_toml(labels)}" for name, labels in domains.items()]
     lines += ["", "[reward_values]"]
     lines += [f"{_toml(label)} = {value!r}" for label, value in problem.reward_values.items()]
+    if isinstance(problem.edge_prior, Mapping):
+        lines += ["", "[edge_prior]"]
+        lines += [f"{_toml(edge)} = {number!r}" for edge, number in problem.edge_prior.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -134,9 +145,10 @@ def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:
     options["domains"] = {**structure.domains, **options.get("domains", {})}
     if len(structure.outcomes) == 1:
         options.setdefault("reward", structure.outcomes[0])
-    if structure.exposures and "reward" in options:
-        given = [name for name in options.get("context", ()) if isinstance(name, str)]
-        spoken_for = {*structure.exposures, options["reward"], *given}
+    if structure.exposures and "reward" in options and "manipulable" not in options:
+        given = [*options.get("context", ()), *options.get("hidden", ())]
+        named = [name for name in given if isinstance(name, str)]
+        spoken_for = {*structure.exposures, options["reward"], *named}
         options.setdefault(
             "non_manipulable", [name for name in structure.graph if name not in spoken_for]
         )

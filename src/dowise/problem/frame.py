@@ -15,6 +15,7 @@ from dowise.errors import DowiseError, suggestion
 from dowise.graph.bits import mask_of
 from dowise.problem.intervention import Intervention
 from dowise.problem.record import Record, refuse_contradiction
+from dowise.problem.roles import refuse_hidden
 from dowise.problem.values import MISSING, label_of, text_of
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def _checked_size(problem: Problem, columns: Mapping[str, Any], has_arms: bool) 
         raise DowiseError(f"the table has columns of different lengths: {sorted(sizes)}")
     for name in columns:
         if name not in problem.graph and not (has_arms and name == "arm"):
+            refuse_hidden(name, problem.hidden, "the table has a column of a hidden variable: ")
             known = (*problem.graph.variables, "arm")
             raise DowiseError(
                 f"the table has a column {name!r}, which is no variable of the problem"

@@ -17,34 +17,54 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.checks import whole_number
-from dowise.errors import DowiseError, suggestion
-from dowise.frozen import Frozen
+from dowise.checks import share, whole_number
+from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.problem.arms import all_sets, arms_of, canonical_order, possibly_optimal_sets
+from dowise.problem.edges import checked_prior, seen_edges
 from dowise.problem.frame import RecordBatch, parse_frame
 from dowise.problem.intervention import Intervention
 from dowise.problem.payoff import Payoff
+from dowise.problem.positions import Context, Positions
 from dowise.problem.record import Record, parse_outcome
-from dowise.problem.values import MISSING, as_mapping, check_domain, label_of
+from dowise.problem.roles import known_variable, roles_of
+from dowise.problem.soft import soft_edges, with_soft_edges
+from dowise.problem.values import check_domain, label_of
 
-__all__ = ["Problem"]
+__all__ = ["MAX_ARMS", "ArmLike", "Context", "Problem", "Role"]
 
 ArmLike = Intervention | Mapping[str, object] | str
-Context = Mapping[str, object] | None
 Role = Literal["reward", "context", "non_manipulable", "manipulable"]
 
 MAX_ARMS = 100_000
 
 
-class Problem(Frozen):
+class Problem(Positions):
     """Which variable is the reward, which are seen before the choice, which can't be set.
 
     `arms` is "pomis" (only what can be optimal), "all" (every intervention on manipulable
     variables) or a list of arms of your own. `reward_values` gives each label of the reward its
     worth; the default is its position in the domain, scaled to [0, 1]. Where the reward's domain is
     not given, the labels of `reward_values` are it. A problem never changes.
+
+    `hidden` names variables of the graph that are never recorded: `drawn` is the graph as given,
+    `graph` its latent projection, in which bidirected edges that hidden variables make are certain.
+    `manipulable` says what can be set, instead of `non_manipulable`. `edge_prior` is how likely
+    edges are to be there: a number for every `<->` without a mark (.9 unless told), or numbers by
+    the texts of edges. `soft`, say .1, is the prior of every edge that might have been forgotten;
+    `possible` is the graph with all of these, and `edge_priors` lists what is not certain in it.
     """
+
+    drawn: CausalGraph
+    """The graph as it was given, hidden variables included."""
+    possible: CausalGraph
+    """The graph with all soft edges; the same as `graph` where there are none."""
+    projected: CausalGraph
+    """The manipulable variables and the reward, on which POMISs are found; without soft edges."""
+    edge_priors: Mapping[str, float]
+    """How likely each edge of `possible` that is not certain is to be there, by its text."""
+    intervention_sets: tuple[frozenset[str], ...]
+    arms: tuple[Intervention, ...]
 
     def __init__(
         self,
@@ -58,62 +78,40 @@ class Problem(Frozen):
         max_arms: int = MAX_ARMS,
         name: str | None = None,
         description: str | None = None,
+        *,
+        hidden: str | Iterable[str] = (),
+        manipulable: str | Iterable[str] | None = None,
+        edge_prior: float | Mapping[str, float] | None = None,
+        soft: float | None = None,
     ) -> None:
-        if not isinstance(graph, CausalGraph):
-            raise DowiseError(
-                f"the graph must be a CausalGraph, not a {type(graph).__name__}: "
-                "make one with CausalGraph.parse(text) or CausalGraph.from_networkx(graph)"
-            )
-        self.graph = graph
-        self.name = name
-        self.description = description
-        self.reward = self._known(reward, "reward")
-        self.context = self._role("context", context)
-        self.non_manipulable = self._role("non-manipulable", non_manipulable)
-        self._refuse_two_roles()
-        conditioned = graph.condition(self.context)
-        self.projected: CausalGraph = conditioned.project(self.non_manipulable)
-        """The graph of the manipulable variables and the reward, on which POMISs are found."""
-
-        if domains is not None and not isinstance(domains, Mapping):
-            raise DowiseError(f"domains must map names to lists of labels, not {domains!r}")
-        given = dict(domains or {})
-        if reward_values is not None:
-            given.setdefault(self.reward, list(reward_values))
-        self.domains: Mapping[str, tuple[str, ...]] = self._checked_domains(given)
+        self.name, self.description = name, description
+        self.drawn = _checked_graph(graph)
+        roles = roles_of(graph, reward, context, non_manipulable, manipulable, hidden)
+        self.reward, self.context = roles.reward, roles.context
+        self.non_manipulable, self.hidden = roles.non_manipulable, roles.hidden
+        self.edge_prior = checked_prior(edge_prior, graph, self.hidden)
+        self.graph, priors = seen_edges(graph, self.hidden, self.edge_prior)
+        self.projected = self.projection(self.graph)
+        self.domains, self.hidden_domains = self._domains(domains, reward_values)
         domain = self.domains[self.reward]
         self.payoff = Payoff.of(self.reward, domain, reward_values)
         """What the values of the reward are worth."""
         self.reward_values: Mapping[str, float] = MappingProxyType(
             dict(zip(domain, self.payoff.values.tolist(), strict=True))
         )
-        self.arms_kind = arms if isinstance(arms, str) else "custom"
-        self.max_arms = max_arms
         self._fixed: dict[Intervention, NDArray[np.int64]] = {}  # only of what was checked
-        self.intervention_sets: tuple[frozenset[str], ...]
-        self.arms: tuple[Intervention, ...]
-        self.intervention_sets, self.arms = self._arms(arms, max_arms)
+        self.arms_kind = arms if isinstance(arms, str) else "custom"
+        self.max_arms = whole_number("max_arms", max_arms, 1)
+        own = None if isinstance(arms, str) else self._own_arms(arms)
+        self.soft = None if soft is None else share("soft", soft, 0.1)
+        self.possible, self.edge_priors = self._possible(priors, own)
+        self.intervention_sets, self.arms = self._arms(own)
         self._freeze()
 
     @property
     def manipulable(self) -> tuple[str, ...]:
         """The variables that can be set, sorted by name."""
         return tuple(name for name in self.projected.variables if name != self.reward)
-
-    @cached_property
-    def positions(self) -> Mapping[str, int]:
-        """Where each variable stands among all, in the order of names."""
-        return {name: v for v, name in enumerate(self.graph.variables)}
-
-    @cached_property
-    def reward_position(self) -> int:
-        """Where the reward stands among all variables."""
-        return self.positions[self.reward]
-
-    @cached_property
-    def context_positions(self) -> NDArray[np.int64]:
-        """Where the context variables stand among all."""
-        return np.array([self.positions[name] for name in self.context], dtype=np.int64)
 
     def role(self, name: str) -> Role:
         """The role of a variable."""
@@ -160,14 +158,6 @@ class Problem(Frozen):
                 "`dowise arms` lists them"
             ) from None
 
-    def code(self, name: str, value: object) -> int:
-        """The position of a value in the variable's domain, or MISSING (−1) where it is missing."""
-        known = self.label_codes.get(name) or self.label_codes[self._known(name, "variable")]
-        if (type(value) is str or type(value) is int) and value in known:
-            return known[value]
-        label = label_of(name, value, self.domains[name])
-        return MISSING if label is None else known[label]
-
     def fixed(self, arm: Intervention) -> NDArray[np.int64]:
         """For each variable the position of the value that the arm sets, MISSING where none.
 
@@ -199,27 +189,6 @@ class Problem(Frozen):
         """A table of past records; see `Belief.update_many`."""
         return parse_frame(self, frame, None if arm is None else self.intervention(arm))
 
-    def context_codes(self, context: Context) -> tuple[int, ...]:
-        """The positions of the context's values, in the order of names; all must be there."""
-        given = as_mapping(context, "the context")
-        for name in given:
-            if name not in self.context:
-                raise DowiseError(
-                    f"{name!r} is not a context variable{suggestion(str(name), self.context)}"
-                )
-        codes = tuple(self.code(name, given.get(name)) for name in self.context)
-        if MISSING in codes:
-            raise DowiseError(
-                f"the context has no value for {self.context[codes.index(MISSING)]}: give all of "
-                f"{', '.join(self.context)}"
-            )
-        return codes
-
-    def context_labels(self, codes: Iterable[int]) -> dict[str, str]:
-        """The context with these positions, the way back from `context_codes`."""
-        pairs = zip(self.context, codes, strict=True)
-        return {name: self.domains[name][code] for name, code in pairs}
-
     def save(self, path: str | Path) -> None:
         """Write the problem file (TOML) that `load_problem` reads back."""
         from dowise.problem.files import save_problem
@@ -230,90 +199,111 @@ class Problem(Frozen):
         return self._key() == other._key() if isinstance(other, Problem) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self.graph, self.reward, self.context, self.non_manipulable))
+        return hash((self.drawn, self.reward, self.context, self.non_manipulable, self.hidden))
 
     def __repr__(self) -> str:
         roles = [f"reward={self.reward!r}"]
         roles += [f"context={self.context!r}"] if self.context else []
         roles += [f"non_manipulable={self.non_manipulable!r}"] if self.non_manipulable else []
+        roles += [f"hidden={self.hidden!r}"] if self.hidden else []
+        roles += [f"soft={self.soft:g}"] if self.soft is not None else []
         name = f"{self.name}: " if self.name else ""
         sizes = f"{len(self.graph)} variables, {', '.join(roles)}, {len(self.arms)} arms"
         return f"<Problem {name}{sizes}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arms = self.arms if self.arms_kind == "custom" else self.arms_kind
-        return Problem, (
-            self.graph, self.reward, self.context, self.non_manipulable, dict(self.domains),
-            dict(self.reward_values), arms, self.max_arms, self.name, self.description,
-        )  # fmt: skip
+        prior = self.edge_prior
+        return _problem, (
+            {
+                "graph": self.drawn,
+                "reward": self.reward,
+                "context": self.context,
+                "non_manipulable": self.non_manipulable,
+                "domains": {**self.domains, **self.hidden_domains},
+                "reward_values": dict(self.reward_values),
+                "arms": self.arms if self.arms_kind == "custom" else self.arms_kind,
+                "max_arms": self.max_arms,
+                "name": self.name,
+                "description": self.description,
+                "hidden": self.hidden,
+                "edge_prior": dict(prior) if isinstance(prior, Mapping) else prior,
+                "soft": self.soft,
+            },
+        )
 
     @cached_property
     def _arm_positions(self) -> dict[Intervention, int]:
         return {arm: i for i, arm in enumerate(self.arms)}
 
-    @cached_property
-    def label_codes(self) -> dict[str, dict[str | int, int]]:
-        """For each variable the positions of its labels, and of the ints that they are texts of."""
-        codes: dict[str, dict[str | int, int]] = {}
-        for name, domain in self.domains.items():
-            codes[name] = {label: i for i, label in enumerate(domain)}
-            codes[name] |= {i: codes[name][str(i)] for i in range(len(domain)) if str(i) in domain}
-        return codes
-
     def _key(self) -> tuple[Any, ...]:
-        roles = self.graph, self.reward, self.context, self.non_manipulable
-        return *roles, dict(self.domains), dict(self.reward_values), self.arms, self.name
+        roles = self.drawn, self.reward, self.context, self.non_manipulable, self.hidden
+        doubts = dict(self.edge_priors), self.soft
+        domains = dict(self.domains), dict(self.hidden_domains)
+        return *roles, *doubts, *domains, dict(self.reward_values), self.arms, self.name
 
-    def _known(self, name: str, role: str) -> str:
-        if not isinstance(name, str) or name not in self.graph:
-            variables = self.graph.variables
-            raise DowiseError(
-                f"unknown {role} {name!r}{suggestion(str(name), variables)}: "
-                f"the graph's variables are {', '.join(variables)}"
-            )
-        return name
+    def projection(self, graph: CausalGraph) -> CausalGraph:
+        """What is left of a graph with these variables for choosing where to intervene."""
+        return graph.condition(self.context).project(self.non_manipulable)
 
-    def _role(self, role: str, names: str | Iterable[str] | None) -> tuple[str, ...]:
-        names = (names,) if isinstance(names, str) else names or ()
-        for name in names:
-            self._known(name, f"{role} variable")
-            if name == self.reward:
-                raise DowiseError(f"{name} can't be both reward and {role}: give it one role")
-        return tuple(sorted(set(names)))
-
-    def _refuse_two_roles(self) -> None:
-        for shared in sorted({*self.context} & {*self.non_manipulable}):
-            raise DowiseError(
-                f"{shared} can't be both context and non-manipulable: context is seen before the "
-                "choice, non-manipulable after; keep it in one of the two"
-            )
-
-    def _checked_domains(
-        self, given: Mapping[str, Iterable[object]]
-    ) -> Mapping[str, tuple[str, ...]]:
+    def _domains(
+        self, domains: Mapping[str, Iterable[object]] | None, reward_values: object
+    ) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, tuple[str, ...]]]:
+        """The labels of what is recorded, and of what is hidden."""
+        if domains is not None and not isinstance(domains, Mapping):
+            raise DowiseError(f"domains must map names to lists of labels, not {domains!r}")
+        given = dict(domains or {})
+        if isinstance(reward_values, Iterable):
+            given.setdefault(self.reward, list(reward_values))
         for name in given:
-            self._known(name, "variable in domains")
-        return MappingProxyType(
-            {name: check_domain(name, given.get(name, ("0", "1"))) for name in self.graph}
-        )
+            known_variable(self.drawn, name, "variable in domains")
+        checked = {name: check_domain(name, given.get(name, ("0", "1"))) for name in self.drawn}
+        hidden = {name: checked.pop(name) for name in self.hidden}
+        return MappingProxyType(checked), MappingProxyType(hidden)
 
-    def _arms(
-        self, arms: str | Iterable[ArmLike], max_arms: int
-    ) -> tuple[tuple[frozenset[str], ...], tuple[Intervention, ...]]:
-        max_arms = whole_number("max_arms", max_arms, 1)
+    def _own_arms(self, arms: Iterable[ArmLike]) -> list[Intervention]:
         if isinstance(arms, Mapping) or not isinstance(arms, Iterable):
             raise DowiseError(f"arms={arms!r}: give a list of arms, 'pomis' or 'all'")
-        if not isinstance(arms, str):
-            own = [self._checked_intervention(arm) for arm in arms]
-            if len(own) > max_arms:
-                raise DowiseError(f"{len(own):,} arms were given, and max_arms is {max_arms:,}")
-            return canonical_order(own, self.domains)
-        if arms == "pomis":
-            sets = possibly_optimal_sets(self.projected, self.reward, self.domains, max_arms)
-        elif arms == "all":
-            sets = all_sets(self.manipulable, self.domains, max_arms)
+        return [self._checked_intervention(arm) for arm in arms]
+
+    def _possible(
+        self, priors: dict[str, float], own: list[Intervention] | None
+    ) -> tuple[CausalGraph, Mapping[str, float]]:
+        """The graph with its soft edges, and the priors of all that is not certain in it."""
+        graph = self.graph
+        if self.soft is not None:
+            settable = self.manipulable if own is None else frozenset().union(*own)
+            edges = soft_edges(graph, self.reward, self.context, settable)
+            graph, priors = with_soft_edges(graph, priors, self.soft, edges)
+        return graph, MappingProxyType(priors)
+
+    def _arms(
+        self, own: list[Intervention] | None
+    ) -> tuple[tuple[frozenset[str], ...], tuple[Intervention, ...]]:
+        if own is not None:
+            return canonical_order(own, self.domains, self.max_arms)
+        if self.arms_kind == "pomis":
+            graphs = [self.projected]
+            graphs += [self.projection(self.possible)] if self.soft is not None else []
+            sets = possibly_optimal_sets(graphs, self.reward, self.domains, self.max_arms)
+        elif self.arms_kind == "all":
+            sets = all_sets(self.manipulable, self.domains, self.max_arms)
         else:
             raise DowiseError(
-                f"arms={arms!r}: say 'pomis', 'all', or give a list of arms such as ['do(X=1)']"
+                f"arms={self.arms_kind!r}: say 'pomis', 'all', or give a list of arms such as "
+                "['do(X=1)']"
             )
         return sets, tuple(arms_of(sets, self.domains))
+
+
+def _checked_graph(graph: object) -> CausalGraph:
+    if not isinstance(graph, CausalGraph):
+        raise DowiseError(
+            f"the graph must be a CausalGraph, not a {type(graph).__name__}: "
+            "make one with CausalGraph.parse(text) or CausalGraph.from_networkx(graph)"
+        )
+    return graph
+
+
+def _problem(options: dict[str, Any]) -> Problem:
+    """For pickle, which has no keyword arguments."""
+    return Problem(**options)

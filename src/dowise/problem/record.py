@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dowise.errors import DowiseError, suggestion
 from dowise.problem.intervention import Intervention
+from dowise.problem.roles import refuse_hidden
 from dowise.problem.values import MISSING, as_mapping
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def parse_outcome(
     for name, value in seen.items():
         v = positions.get(name)
         if v is None:
+            refuse_hidden(name, problem.hidden, "the outcome has a value for a hidden variable: ")
             raise DowiseError(
                 f"the outcome names {name!r}, which is no variable of the problem"
                 f"{suggestion(str(name), problem.graph.variables)}"
