@@ -1,13 +1,15 @@
-"""Numbers that a user gives, checked in one way everywhere."""
+"""Numbers and truth values that a user gives, checked in one way everywhere."""
 
 from __future__ import annotations
 
 from math import inf, isfinite
 from numbers import Integral, Real
 
+import numpy as np
+
 from dowise.errors import DowiseError
 
-__all__ = ["real_number", "share", "whole_number"]
+__all__ = ["real_number", "share", "true_or_false", "whole_number"]
 
 
 def whole_number(name: str, number: object, least: int, most: float = inf) -> int:
@@ -41,3 +43,10 @@ def share(name: str, number: object, example: float = 0.05) -> float:
     if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < 1:
         raise DowiseError(f"{name}={number!r} must be between 0 and 1, such as {example:g}")
     return float(number)
+
+
+def true_or_false(name: str, value: object) -> bool:
+    """A truth value, NumPy's among them; 0, 1 and texts are not."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise DowiseError(f"{name}={value!r} must be True or False")

@@ -76,7 +76,7 @@ def stealing(outcome, _world, _arm, context, _rng):
         ("means", lambda m, *_: m * np.nan, "means lie between -3 and 9"),
         ("best_arm", lambda _b, world, *_: world.problem.arms[0], "the first arm with the largest"),
         ("regret", lambda *_: -1.0, "regret is never negative"),
-        ("regret", lambda r, *_: 2 * r, "regret is the largest mean less the arm's own"),
+        ("regret", lambda r, *_: 2 * r, "regret is how far an arm's mean is from the largest"),
     ],
 )  # fmt: skip
 def test_each_broken_promise_is_named(method, wrong, message):

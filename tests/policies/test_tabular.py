@@ -107,7 +107,7 @@ def test_each_arm_once_then_the_largest_index(name):
     decision = policy.decide(rng=0)
     assert str(decision.arm) == "do(X=0)"
     np.testing.assert_array_equal(decision.probabilities, [0, 1, 0])
-    assert "its mean reward, 1 in 1 play, may be as high as" in str(decision)
+    assert "its mean reward, 1 in 1 play, may be as good as" in str(decision)
     only = policy.decide(rng=0, allowed=["do(X=1)", "do()"])
     np.testing.assert_array_equal(only.probabilities, [1, 0, 0])  # a tie: the first one
     before = decision.figures["counts"].copy()

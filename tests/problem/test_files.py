@@ -29,7 +29,8 @@ def test_any_problem_round_trips(tmp_path_factory, case, data):
     }
     problem = Problem(
         graph, reward, context, hidden, domains, arms=data.draw(st.sampled_from(["pomis", "all"])),
-        name=data.draw(labels), max_arms=data.draw(st.sampled_from([1_000, 100_000])),
+        minimise=data.draw(st.booleans()), name=data.draw(labels),
+        max_arms=data.draw(st.sampled_from([1_000, 100_000])),
     )  # fmt: skip
     path = tmp_path_factory.mktemp("problem") / "saved.toml"
     problem.save(path)
@@ -59,6 +60,8 @@ def test_the_files_that_people_write():
     "0" = 0
     "1" = 2.5
     """
+    assert parse_problem(page.replace("context", "minimise = true\n    context")).minimise
+    assert not parse_problem(page.replace("context", "minimise = false\n    context")).minimise
     problem = parse_problem(page)
     assert [str(arm) for arm in problem.arms] == [
         "do(X1=low)", "do(X1=high)", "do(X2=0)", "do(X2=1)",
@@ -122,6 +125,8 @@ def test_a_file_goes_before_a_builtin_of_the_same_name(tmp_path, monkeypatch):
         ('graph = "X -> Y"\nreward = 3', "reward must be the name of a variable, not 3"),
         ('graph = "X -> Y"\nreward = "Y"\ncontext = "X"', "context must be a list of names"),
         ('graph = "X -> Y"\nreward = "Y"\nmax_arms = true', "max_arms must be a whole number"),
+        ('graph = "X -> Y"\nreward = "Y"\nminimise = 1', "minimise must be true or false, not 1"),
+        ('graph = "X -> Y"\nreward = "Y"\nminimise = "Y"', "minimise must be true or false"),
         ('graph = "X => Y"\nreward = "Y"', "graph, line 1, column 3: found '=>'"),
         ('graph = "X -> Y"\nreward = "Y"\n[domains]\nX = "a"', "must be a list of labels"),
         ("graph = ", "not valid TOML"),

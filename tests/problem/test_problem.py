@@ -93,6 +93,7 @@ def test_a_problem_never_changes_and_travels_between_processes():
     for problem in (
         load_problem("task3"),
         Problem(CausalGraph.parse("X -> Y"), "Y", arms=["do()", "do(X=1)"], max_arms=7),
+        Problem(CausalGraph.parse("X -> Y"), "Y", minimise=True),
     ):
         for copied in (pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
             assert copied == problem and copied.max_arms == problem.max_arms
@@ -111,6 +112,7 @@ def test_problems_differ_by_each_of_their_parts():
         Problem(graph, "Y", non_manipulable="W"),
         Problem(graph, "Y", domains={"X": ["a", "b"]}),
         Problem(graph, "Y", reward_values={"0": 0, "1": 2}),
+        Problem(graph, "Y", minimise=True),
         Problem(graph, "Y", arms="all"),
         Problem(graph, "Y", name="other"),
     ]
@@ -144,6 +146,9 @@ def test_equality():
     assert repr(load_problem("task1")) == (
         "<Problem task1: 3 variables, reward='Y', non_manipulable=('Z',), 3 arms>"
     )
+    down = Problem(CausalGraph.parse("X -> Y"), "Y", minimise=np.True_)
+    assert repr(down) == "<Problem 2 variables, reward='Y', minimise=True, 2 arms>"
+    assert down.minimise is True and not load_problem("task1").minimise
 
 
 GRAPH = CausalGraph.parse("Cause -> C -> X -> Y; Z -> Y; X -> Z")
@@ -191,6 +196,9 @@ GRAPH = CausalGraph.parse("Cause -> C -> X -> Y; Z -> Y; X -> Z")
         ({"arms": {"X": 1}}, "give a list of arms"),
         ({"arms": ["do(X=0)", "do(X=1)"], "max_arms": 1}, "2 arms were given, and max_arms is 1"),
         ({"max_arms": -3}, "max_arms=-3 must be a whole number, 1 or more"),
+        ({"minimise": 1}, "minimise=1 must be True or False"),
+        ({"minimise": "yes"}, "minimise='yes' must be True or False"),
+        ({"minimise": None}, "minimise=None must be True or False"),
         ({"max_arms": None}, "max_arms=None must be a whole number"),
         ({"max_arms": 1}, "max_arms is 1; declare the variables that you can't or won't set"),
         ({"arms": "all", "max_arms": 80}, "81 arms, and max_arms is 80"),

@@ -61,7 +61,7 @@ def test_a_batch_of_one_is_the_record():
 def test_the_payoff():
     payoff = WARD.payoff
     assert payoff.values.tolist() == [-10, 0, 30] and payoff.scaled.tolist() == [0, 0.25, 1]
-    assert payoff.lowest == -10 and payoff.span == 40 and payoff.in_units(0.25) == 0
+    assert payoff.worst == -10 and payoff.span == 40 and payoff.in_units(0.25) == 0
     assert not payoff.is_plain and load_problem("task1").payoff.is_plain
     with pytest.raises(ValueError, match="read-only"):
         payoff.scaled[0] = 1

@@ -23,7 +23,7 @@ def show_arms(problem: Problem) -> None:
     console.print(title + Text(f": {problem.description}" if problem.description else ""))
     roles = Table.grid(padding=(0, 2))
     for role, names in (
-        ("maximise", (_reward(problem),)),
+        ("minimise" if problem.minimise else "maximise", (_reward(problem),)),
         ("you can set", problem.manipulable),
         ("seen before the choice", problem.context),
         ("can't be set", problem.non_manipulable),
@@ -84,6 +84,6 @@ def show_problems(problems: Iterable[tuple[str, Problem]]) -> None:
 
 def _reward(problem: Problem) -> str:
     """The reward, and which of its values is the best: the order of a domain is easily turned."""
-    worth = problem.reward_values
-    best, worst = max(worth, key=lambda label: worth[label]), min(worth, key=lambda x: worth[x])
+    domain, scaled = problem.domains[problem.reward], problem.payoff.scaled
+    best, worst = domain[scaled.argmax()], domain[scaled.argmin()]
     return f"{problem.reward} (best {best}, worst {worst})"

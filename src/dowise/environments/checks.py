@@ -84,8 +84,8 @@ def _check_means(world: World, problem: Problem, context: Labels) -> None:
         isinstance(means, np.ndarray) and means.shape == (len(problem.arms),),
         f"means must be an array with one number for each of {len(problem.arms)} arms",
     )
-    low, span = problem.payoff.lowest, problem.payoff.span
-    high, slack = low + span, _ROUNDING * span
+    payoff = problem.payoff
+    low, high, slack = payoff.values.min(), payoff.values.max(), _ROUNDING * payoff.span
     _demand(
         bool(((means >= low - slack) & (means <= high + slack)).all()),
         f"means lie between {low:g} and {high:g}; in {shown} they go from {means.min():g} to "
@@ -93,18 +93,22 @@ def _check_means(world: World, problem: Problem, context: Labels) -> None:
     )
     best = world.best_arm(context)
     _demand(
-        best == problem.arms[int(means.argmax())],
-        f"best_arm must be the first arm with the largest mean; in {shown} it is {best}",
+        best == problem.arms[payoff.best_of(means)],
+        f"best_arm must be the first arm with the {_best(problem)} mean; in {shown} it is {best}",
     )
-    for arm, mean in zip(problem.arms, means, strict=True):
+    for arm, distance in zip(problem.arms, payoff.regrets(means), strict=True):
         regret = world.regret(arm, context)
         _demand(regret >= 0, f"regret is never negative; that of {arm} in {shown} is {regret:g}")
         _demand(
-            abs(regret - (means.max() - mean)) <= slack,
-            f"regret is the largest mean less the arm's own; that of {arm} in {shown} is "
-            f"{regret:g}, not {means.max() - mean:g}",
+            abs(regret - distance) <= slack,
+            f"regret is how far an arm's mean is from the {_best(problem)} one; that of {arm} in "
+            f"{shown} is {regret:g}, not {distance:g}",
         )
     _demand(world.regret(best, context) == 0, f"the regret of the best arm is 0; see {shown}")
+
+
+def _best(problem: Problem) -> str:
+    return "smallest" if problem.minimise else "largest"
 
 
 def _check_repeatable(world: World, problem: Problem, arm: Intervention, context: Labels) -> None:

@@ -88,16 +88,17 @@ class Environment:
         reward_values: Mapping[str, float] | None = None,
         hidden: str | Iterable[str] = (),
         arms: str | Iterable[ArmLike] = "pomis",
+        minimise: bool | None = None,
     ) -> Environment:
         """The world of a Bayesian network: a .bif file, or a built-in one such as "asia".
 
-        A file needs at least a `reward`. A built-in network has roles of its own; each that is
-        given here takes the place of its own. `hidden` variables of the network stay out of the
+        A file needs at least a `reward`; with `minimise` smaller is better. A built-in network has
+        roles of its own; each that is given here takes the place of its own. `hidden` variables of the network stay out of the
         problem, whose graph is the latent projection.
         """
         from dowise.environments.networks import read_world
 
-        roles = (reward, context, non_manipulable, reward_values, hidden, arms)
+        roles = (reward, context, non_manipulable, reward_values, hidden, arms, minimise)
         return cls(*read_world(path, *roles))
 
     @property
@@ -153,16 +154,16 @@ class Environment:
 
     def best_arm(self, context: Context = None) -> Intervention:
         """Π*(c); ties go to the first arm."""
-        return self.problem.arms[int(self.means(context).argmax())]
+        return self.problem.arms[self.problem.payoff.best_of(self.means(context))]
 
     def optimal_map(self) -> OptimalMap:
         """Π*: from every context to its best arm; see `OptimalMap`."""
         return OptimalMap(self)
 
     def regret(self, arm: ArmLike, context: Context = None) -> float:
-        """μ*(c) − μ(a, c) under the true CPTs."""
-        means = self.means(context)
-        return float(means.max() - means[self.problem.arm_index(arm)])
+        """How far μ(a, c) is from the best mean μ*(c), under the true CPTs; never negative."""
+        regrets = self.problem.payoff.regrets(self.means(context))
+        return float(regrets[self.problem.arm_index(arm)])
 
     def __repr__(self) -> str:
         return f"<Environment of {self.problem!r}>"

@@ -29,8 +29,9 @@ class CausalBanditEnv(gymnasium.Env[Any, Any]):
 
     An observation is the context: the position of each label in its domain, in the order of
     `problem.context`; without context it is always 0. An action is the number of an arm in
-    `problem.arms`. The reward is in the user's units. `info` holds the `outcome`, all observed
-    variables by name, and the `regret` of the step.
+    `problem.arms`. The reward is in the user's units; as agents maximise, it is negated where the
+    problem says `minimise`. `info` holds the `outcome`, all observed variables by name, and the
+    `regret` of the step.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
@@ -73,7 +74,7 @@ class CausalBanditEnv(gymnasium.Env[Any, Any]):
         arm = problem.arms[int(action)]
         outcome = self.environment.play(arm, context, self.np_random)
         info = {"outcome": outcome, "regret": self.environment.regret(arm, context)}
-        reward = float(problem.reward_values[outcome[problem.reward]])
+        reward = problem.payoff.turned(problem.reward_values[outcome[problem.reward]])
         self._played += 1
         return self._next_context(), reward, False, self._played == self.horizon, info
 

@@ -33,6 +33,7 @@ def read_world(
     reward_values: Mapping[str, float] | None,
     hidden: OneOrMore,
     arms: str | Iterable[ArmLike],
+    minimise: bool | None,
 ) -> WorldParts:
     """The problem, CPTs and graph that `Environment.from_bif` makes a world of."""
     file, own = _find(path)
@@ -43,6 +44,7 @@ def read_world(
         if reward is None or reward == own.reward:
             reward = own.reward
             reward_values = own.reward_values if reward_values is None else reward_values
+            minimise = own.minimise if minimise is None else minimise
         taken = unseen | {reward}
         context = [v for v in own.context if v not in taken] if context is None else context
         if non_manipulable is None:
@@ -50,12 +52,14 @@ def read_world(
             non_manipulable = [v for v in own.non_manipulable if v not in taken]
     if reward is None:
         raise DowiseError(
-            f"{path}: say which variable to maximise, reward=…; the network has "
+            f"{path}: say which variable to maximise, reward=…, or to minimise, minimise=True; "
+            f"the network has "
             f"{', '.join(network.graph)}"
         )
     problem = Problem(
         observed, reward, context or (), non_manipulable or (),
         {name: network.domains[name] for name in observed}, reward_values, arms, name=file.stem,
+        minimise=False if minimise is None else minimise,
     )  # fmt: skip
     return problem, network.cpts, network.graph
 

@@ -33,10 +33,10 @@ class World(Protocol):
         """The true mean reward of every arm in this context."""
 
     def best_arm(self, context: Context = None) -> Intervention:
-        """The first arm with the largest mean."""
+        """The first arm with the best mean: the largest, or the smallest with `minimise`."""
 
     def regret(self, arm: ArmLike, context: Context = None) -> float:
-        """The largest mean less that of the arm."""
+        """How far the arm's mean is from the best one; never negative."""
 
 
 def lack_of(world: object) -> str | None:

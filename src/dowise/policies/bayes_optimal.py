@@ -29,7 +29,7 @@ _ROUNDING = 1e-12
 
 
 class BayesOptimal(BayesianPolicy):
-    """Maximise the expected total reward over `horizon` rounds, exactly.
+    """The best expected total reward over `horizon` rounds, exactly.
 
     The expectation is over CPTs from the prior, the contexts included; the plan takes into account
     all that later rounds may teach (Bellman's dynamic programming over posterior states; Berry &
@@ -69,23 +69,25 @@ class BayesOptimal(BayesianPolicy):
     @property
     def value(self) -> float:
         """The expected total reward over all rounds, in the user's units."""
-        return self._plan.value
+        return self.problem.payoff.turned(self._plan.value)
 
     def expected_regret(self, samples: int, rng: Random) -> tuple[float, float]:
-        """horizon · E[max_a μ(a, C)] − value, and its standard error.
+        """How far the value is from horizon · E[max_a μ(a, C)], and the standard error of that.
 
-        The value is exact, and so is the mean reward of all arms, E[Σ_a μ(a, C)] / K; what the best
-        arm has over it is a mean over draws from the prior. The rows of the context and those that
-        the rewards depend on are independent, so that the expectation over contexts is exact too.
+        Where smaller is better, from that of the minimum. The value is exact, and so is the mean
+        reward of all arms, E[Σ_a μ(a, C)] / K; what the best arm has over it is a mean over draws
+        from the prior. The rows of the context and those that the rewards depend on are
+        independent, so that the expectation over contexts is exact too.
         """
         source, best, variance = generator(rng), 0.0, 0.0
+        turned = self.problem.payoff.turned
         for context, chance in self._contexts():
-            drawn = self._start.draw_rewards(context, samples, source)
+            drawn = turned(self._start.draw_rewards(context, samples, source))
             over = drawn.max(axis=0) - drawn.mean(axis=0, dtype=np.float64)
-            best += chance * float(self._start.mean_rewards(context).mean() + over.mean())
+            best += chance * float(turned(self._start.mean_rewards(context)).mean() + over.mean())
             variance += chance**2 * float(over.var()) / samples
         error = self.horizon * float(np.sqrt(variance))
-        return self.horizon * best - self.value, error
+        return self.horizon * best - self._plan.value, error
 
     def decide(
         self,
@@ -112,12 +114,12 @@ class BayesOptimal(BayesianPolicy):
         # Arms that are alike differ by rounding, and the first of them is to be played.
         tied = offered >= offered.max() - _ROUNDING * max(1.0, float(np.abs(values).max()))
         chosen = int(arms[tied.argmax()])
-        left = self.horizon - rounds
+        left, worth = self.horizon - rounds, problem.payoff.turned(values)
         reason = (
-            f"expected to bring {values[chosen]:.4g} in the {left:,} "
+            f"expected to bring {worth[chosen]:.4g} in the {left:,} "
             f"{'round' if left == 1 else 'rounds'} left, with the best play of them all"
         )
-        figures = Figures({"values": values, "rounds_left": left})
+        figures = Figures({"values": worth, "rounds_left": left})
         sure, known = certainly(problem, chosen), problem.context_labels(codes)
         return Decision(problem.arms[chosen], sure, reason, figures, known)
 

@@ -51,7 +51,7 @@ class BernoulliThompsonSampling(TabularPolicy):
     Beta parameters, (1, 1) for the uniform distribution. With rewards of two values the regret in
     each context reaches the lower bound of Lai & Robbins (Kaufmann, Korda & Munos 2012).
 
-    A reward between the lowest and the highest value, scaled to [0, 1], is turned into a success or
+    A reward between the worst and the best value, scaled to [0, 1], is turned into a success or
     a failure by a coin with the reward as its probability, which leaves the mean as it is (Agrawal
     & Goyal 2012). The coin is a hash of `seed` and the number of the decision, so a run can be
     repeated, and what was learned does not depend on the order in which outcomes come in; runs that

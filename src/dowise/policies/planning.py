@@ -68,6 +68,7 @@ class Outcomes:
     """The number of each record's context: the positions of its values in mixed radix."""
     arms: Integers
     rewards: Floats
+    """In the user's units, with a sign such that more is better."""
     hits: Integers
     entries: Integers
     """The flat CPT entries that some record hits: whole rows, rising."""
@@ -96,7 +97,8 @@ class Outcomes:
             number = np.zeros(codes.shape[1], dtype=np.int64)
             for v in context:
                 number = number * factors.sizes[v] + codes[v]
-            rewards = problem.payoff.values[codes[problem.reward_position]]
+            worth = problem.payoff.turned(problem.payoff.values)
+            rewards = worth[codes[problem.reward_position]]
             parts.append((number, np.full_like(number, position), rewards, np.stack(where, axis=1)))
         contexts, arms, rewards, all_hits = (np.concatenate(x) for x in zip(*parts, strict=True))
         order = np.lexsort((arms, contexts))
@@ -128,7 +130,8 @@ class Outcomes:
 class Plan:
     """The value of every state that `horizon` rounds can lead to, the last round's included.
 
-    `counts` are the prior's, for all CPT entries.
+    `counts` are the prior's, for all CPT entries. Values are those of `Outcomes.rewards`: more is
+    better.
     """
 
     def __init__(

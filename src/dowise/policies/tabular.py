@@ -202,8 +202,8 @@ class IndexPolicy(TabularPolicy):
         if plays:
             reason = (
                 f"its mean reward, {payoff.in_units(means[chosen]):.3g} in {plays:,} "
-                f"{'play' if plays == 1 else 'plays'}, may be as high as "
-                f"{payoff.in_units(index[chosen]):.3g}, the highest of these bounds"
+                f"{'play' if plays == 1 else 'plays'}, may be as good as "
+                f"{payoff.in_units(index[chosen]):.3g}, the best of these bounds"
             )
         else:
             reason = "not played before in this context" if context else "not played before"

@@ -273,8 +273,8 @@ class Z2KLUCB(_Z2Policy):
             chosen = int(arms[index[arms].argmax()])
             figures = Figures({"means": means, "counts": counts, "index": index})
             reason = (
-                f"the largest upper confidence bound, {index[chosen]:.3f}, from "
-                f"{counts[chosen]:.0f} effective plays"
+                f"by {counts[chosen]:.0f} effective plays its mean reward may be as good as "
+                f"{problem.payoff.in_units(index[chosen]):.3g}, the best of these bounds"
             )
         sure, seen = certainly(problem, chosen), problem.context_labels(codes)
         return Decision(problem.arms[chosen], sure, reason, figures, seen)

@@ -25,6 +25,7 @@ _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "graph": (str, 'a text such as "X -> Y"'),
     "graph_file": (str, "the path of a .txt, .dot, .gml, .dagitty or .bif file"),
     "reward": (str, "the name of a variable"),
+    "minimise": (bool, "true or false"),
     "context": (list, "a list of names"),
     "non_manipulable": (list, "a list of names"),
     "manipulable": (list, "a list of names"),
@@ -93,6 +94,7 @@ def problem_text(problem: Problem) -> str:
         if value is not None
     ]
     lines += [f"graph = {_toml(problem.drawn.to_text())}", f"reward = {_toml(problem.reward)}"]
+    lines += ["minimise = true"] if problem.minimise else []
     lines += [f"context = {_toml(problem.context)}"] if problem.context else []
     if problem.non_manipulable:
         lines += [f"non_manipulable = {_toml(problem.non_manipulable)}"]
@@ -123,7 +125,7 @@ def _build(page: dict[str, Any], folder: Path) -> Problem:
                 f"a problem file has {', '.join(_KINDS)}"
             )
         kind, meaning = _KINDS[key]
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise DowiseError(f"{key} must be {meaning}, not {value!r}")
     if ("graph" in page) == ("graph_file" in page):
         raise DowiseError('give the graph either as graph = "X -> Y" or as graph_file = "…"')
@@ -134,7 +136,8 @@ def _build(page: dict[str, Any], folder: Path) -> Problem:
         graph = _read_graph_file(folder / page["graph_file"], options)
     if "reward" not in options:
         raise DowiseError(
-            'no reward: say which variable to maximise, reward = "Y", above any [table]'
+            'no reward: say which variable to maximise, reward = "Y", above any [table]; or to '
+            "minimise, with minimise = true"
         )
     return Problem(graph, **options)
 

@@ -39,7 +39,8 @@ class Formula:
     """The expected reward of one arm: a sum of products of conditional probabilities.
 
     `good` is the label whose probability is the mean reward, for a reward of two values worth 0
-    and 1; None otherwise, and then the sum runs over the reward as well, weighted by its worth r.
+    and 1 (where smaller is better it is the bad one); None otherwise, and then the sum runs over
+    the reward as well, weighted by its worth r.
     `obstacle` is a bidirected edge that keeps the factorisation from being valid, or None; with an
     obstacle there are no factors. (The reward may be identifiable all the same, by other means.)
     """

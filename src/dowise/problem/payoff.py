@@ -1,11 +1,16 @@
 """What the values of the reward are worth: in the user's units, and on the scale of the bounds.
 
 The paper's rewards are 0 and 1. Here the worst value is 0 and the best is 1 on the scale on which
-policies compare arms and the bounds hold; what users see is in their own units.
+policies compare arms and the bounds hold; what users see is in their own units. Where the reward is
+something like a cost, smaller is better. Nobody but this class needs to know: whoever compares
+means in the user's units asks it for the best of them, or for their regrets.
 
 >>> payoff = Payoff.of("Y", ("bad", "good"), {"bad": -10.0, "good": 30.0})
 >>> payoff.scaled.tolist(), payoff.span, payoff.in_units(0.25)
 ([0.0, 1.0], 40.0, 0.0)
+>>> deaths = Payoff.of("Y", ("0", "1", "2"), None, minimise=True)
+>>> deaths.scaled.tolist(), deaths.best_of(means := np.array([0.5, 0.25])), deaths.regrets(means)
+([1.0, 0.5, 0.0], 1, array([0.25, 0.  ]))
 """
 
 from __future__ import annotations
@@ -15,14 +20,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise.checks import true_or_false
 from dowise.errors import DowiseError
 from dowise.problem.values import label_of
 
 __all__ = ["Payoff"]
+
+Worth = TypeVar("Worth", float, NDArray[Any])
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,31 +40,54 @@ class Payoff:
 
     values: NDArray[np.float64]
     """In the user's units."""
+    minimise: bool = False
+    """Whether smaller values are better."""
 
     @classmethod
-    def of(cls, reward: str, domain: tuple[str, ...], given: Mapping[str, float] | None) -> Payoff:
+    def of(
+        cls,
+        reward: str,
+        domain: tuple[str, ...],
+        given: Mapping[str, float] | None,
+        minimise: bool = False,
+    ) -> Payoff:
         """From what the user gave for each label; without anything, the position in the domain."""
+        minimise = true_or_false("minimise", minimise)
         if given is None:
-            return cls(np.arange(len(domain)) / (len(domain) - 1))
-        return cls(np.array(_checked(reward, domain, given)))
+            return cls(np.arange(len(domain)) / (len(domain) - 1), minimise)
+        return cls(np.array(_checked(reward, domain, given)), minimise)
 
     def __post_init__(self) -> None:
         self.values.setflags(write=False)
 
+    def turned(self, worth: Worth) -> Worth:
+        """What is in the user's units with a sign such that more is better; and the way back."""
+        return 0.0 - worth if self.minimise else worth  # not −worth, which makes a −0 of a 0
+
+    def best_of(self, means: NDArray[Any]) -> int:
+        """The position of the best of some means in the user's units, the first among equals."""
+        return int(self.turned(means).argmax())
+
+    def regrets(self, means: NDArray[Any]) -> NDArray[Any]:
+        """How far each mean is from the best one: never negative. Arms are the last axis."""
+        turned = self.turned(means)
+        regrets: NDArray[Any] = turned.max(axis=-1, keepdims=True) - turned
+        return regrets
+
     @property
-    def lowest(self) -> float:
-        """The worst value."""
-        return float(self.values.min())
+    def worst(self) -> float:
+        """The worst value: the largest where smaller is better."""
+        return float(self.values.max() if self.minimise else self.values.min())
 
     @cached_property
     def span(self) -> float:
-        """The best value less the worst: what a regret in [0, 1] is multiplied by."""
-        return float(self.values.max()) - self.lowest
+        """How far the best and worst values are apart: what a regret in [0, 1] is multiplied by."""
+        return float(self.values.max()) - float(self.values.min())
 
     @cached_property
     def scaled(self) -> NDArray[np.float64]:
         """The values scaled so that the worst is 0 and the best 1."""
-        scaled: NDArray[np.float64] = (self.values - self.lowest) / self.span
+        scaled: NDArray[np.float64] = self.turned(self.values - self.worst) / self.span
         scaled.setflags(write=False)
         return scaled
 
@@ -66,7 +98,7 @@ class Payoff:
 
     def in_units(self, scaled: float) -> float:
         """A reward in [0, 1] in the user's units."""
-        return self.lowest + self.span * float(scaled)
+        return self.worst + self.turned(self.span * float(scaled))
 
 
 def _checked(reward: str, domain: tuple[str, ...], given: Mapping[str, float]) -> list[float]:

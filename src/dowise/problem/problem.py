@@ -45,7 +45,8 @@ class Problem(Positions):
     `arms` is "pomis" (only what can be optimal), "all" (every intervention on manipulable
     variables) or a list of arms of your own. `reward_values` gives each label of the reward its
     worth; the default is its position in the domain, scaled to [0, 1]. Where the reward's domain is
-    not given, the labels of `reward_values` are it. A problem never changes.
+    not given, the labels of `reward_values` are it. With `minimise` smaller is
+    better: the reward is something like a cost. A problem never changes.
 
     `hidden` names variables of the graph that are never recorded: `drawn` is the graph as given,
     `graph` its latent projection, in which bidirected edges that hidden variables make are certain.
@@ -78,6 +79,7 @@ class Problem(Positions):
         max_arms: int = MAX_ARMS,
         name: str | None = None,
         description: str | None = None,
+        minimise: bool = False,
         *,
         hidden: str | Iterable[str] = (),
         manipulable: str | Iterable[str] | None = None,
@@ -94,7 +96,7 @@ class Problem(Positions):
         self.projected = self.projection(self.graph)
         self.domains, self.hidden_domains = self._domains(domains, reward_values)
         domain = self.domains[self.reward]
-        self.payoff = Payoff.of(self.reward, domain, reward_values)
+        self.payoff = Payoff.of(self.reward, domain, reward_values, minimise)
         """What the values of the reward are worth."""
         self.reward_values: Mapping[str, float] = MappingProxyType(
             dict(zip(domain, self.payoff.values.tolist(), strict=True))
@@ -112,6 +114,11 @@ class Problem(Positions):
     def manipulable(self) -> tuple[str, ...]:
         """The variables that can be set, sorted by name."""
         return tuple(name for name in self.projected.variables if name != self.reward)
+
+    @property
+    def minimise(self) -> bool:
+        """Whether smaller rewards are better."""
+        return self.payoff.minimise
 
     def role(self, name: str) -> Role:
         """The role of a variable."""
@@ -203,6 +210,7 @@ class Problem(Positions):
 
     def __repr__(self) -> str:
         roles = [f"reward={self.reward!r}"]
+        roles += ["minimise=True"] if self.minimise else []
         roles += [f"context={self.context!r}"] if self.context else []
         roles += [f"non_manipulable={self.non_manipulable!r}"] if self.non_manipulable else []
         roles += [f"hidden={self.hidden!r}"] if self.hidden else []
@@ -225,6 +233,7 @@ class Problem(Positions):
                 "max_arms": self.max_arms,
                 "name": self.name,
                 "description": self.description,
+                "minimise": self.minimise,
                 "hidden": self.hidden,
                 "edge_prior": dict(prior) if isinstance(prior, Mapping) else prior,
                 "soft": self.soft,
@@ -239,7 +248,8 @@ class Problem(Positions):
         roles = self.drawn, self.reward, self.context, self.non_manipulable, self.hidden
         doubts = dict(self.edge_priors), self.soft
         domains = dict(self.domains), dict(self.hidden_domains)
-        return *roles, *doubts, *domains, dict(self.reward_values), self.arms, self.name
+        worth = dict(self.reward_values), self.minimise
+        return *roles, *doubts, *domains, *worth, self.arms, self.name
 
     def projection(self, graph: CausalGraph) -> CausalGraph:
         """What is left of a graph with these variables for choosing where to intervene."""

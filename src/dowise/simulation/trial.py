@@ -80,9 +80,8 @@ def run_trial(
         chosen = loop(Script(world.mechanism(known), numbers, kinds, uniforms), own)
     else:
         chosen = play(policy, world, known, numbers, outcomes, own)
-    means = _means(world, known)
-    regrets = (means.max(axis=1, keepdims=True) - means)[numbers, chosen]
-    return Trial(world.problem, chosen, regrets)
+    regrets = world.problem.payoff.regrets(_means(world, known))
+    return Trial(world.problem, chosen, regrets[numbers, chosen])
 
 
 def play(
