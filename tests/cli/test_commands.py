@@ -100,6 +100,41 @@ def test_the_best_value_of_the_reward_is_shown(run, tmp_path):
     assert "Outcome (best dead, worst alive)" in run("arms", str(path)).stdout
 
 
+def test_a_reward_to_minimise(run, tmp_path):
+    page = 'graph = "C -> X -> Y; C -> Y"\nreward = "Y"\ncontext = ["C"]\nname = "ward"\n'
+    down, up = tmp_path / "down.toml", tmp_path / "up.toml"
+    down.write_text(page + "minimise = true\n[reward_values]\nalive = 0\nill = 2\ndead = 10\n")
+    up.write_text(page + "[reward_values]\nalive = 0\nill = -2\ndead = -10\n")
+    shown = " ".join(run("arms", str(down)).stdout.split())
+    assert "minimise Y (best alive, worst dead)" in shown and "maximise" not in shown
+    assert "maximise Y (best alive, worst dead)" in " ".join(run("arms", str(up)).stdout.split())
+    for command in (
+        ("bounds", "--horizon", "5", "--samples", "500", "--policy-samples", "200"),
+        ("bounds", "--horizon", "5", "--samples", "500", "--policy-samples", "200", "--json"),
+        ("arms", "--json"),
+    ):
+        shown = [run(command[0], str(path), *command[1:]).stdout for path in (down, up)]
+        assert shown[0] == shown[1] != ""
+    race = (
+        "--policies",
+        "ts,ucb,ids",
+        "--horizon",
+        "30",
+        "--trials",
+        "4",
+        "--workers",
+        "1",
+        "--json",
+    )
+    found = [json.loads(run("simulate", str(path), *race).stdout) for path in (down, up)]
+    regrets = [[row["regret"] for row in document["final"]] for document in found]
+    assert regrets[0] == regrets[1] and min(regrets[0]) > 0
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(page + 'minimise = "yes"\n')
+    result = run("arms", str(wrong))
+    assert result.exit_code == 2 and "minimise must be true or false, not 'yes'" in result.stderr
+
+
 @pytest.mark.parametrize("command", ["arms", "formulas"])
 def test_a_terminal_without_greek_and_a_full_disk_are_no_tracebacks(command):
     program = [sys.executable, "-m", "dowise", command, "task1"]

@@ -93,8 +93,8 @@ class Environment:
         """The world of a Bayesian network: a .bif file, or a built-in one such as "asia".
 
         A file needs at least a `reward`; with `minimise` smaller is better. A built-in network has
-        roles of its own; each that is given here takes the place of its own. `hidden` variables of the network stay out of the
-        problem, whose graph is the latent projection.
+        roles of its own; each that is given here takes the place of its own. `hidden` variables of
+        the network stay out of the problem, whose graph is the latent projection.
         """
         from dowise.environments.networks import read_world
 

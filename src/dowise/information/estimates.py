@@ -72,7 +72,8 @@ def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
 
     `rewards` is (arms, samples), the mean rewards in [0, 1] of a reward of two values, 0 and 1; or
     (arms, values, samples), the probability of each value, and `values` says what each of them is
-    worth, from 0 to 1.
+    worth, from 0 to 1. More is better here; `problem.payoff.scaled` are such values, also of a
+    reward to minimise.
     """
     try:
         drawn = np.asarray(rewards)
