@@ -33,7 +33,8 @@ READERS = {
     "toml": (
         parse_problem,
         ['graph = "A -> B"\n', 'reward = "B"\n', "context = ", '["A"]', "[[1]]", "[domains]\n",
-         "A = 1\n", "[reward_values]\n", '"0" = 1e999\n', "arms = ", '["do(A=1)"]', "\n"],
+         "A = 1\n", "[reward_values]\n", '"0" = 1e999\n', "minimise = true\n", "arms = ",
+         '["do(A=1)"]', "\n"],
     ),
 }  # fmt: skip
 
