@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError
 from dowise.graph.adjacency import Adjacency
 from dowise.graph.bits import bits, closure
+from dowise.graph.edges import EdgeName
 from dowise.graph.ordering import with_parents
 from dowise.model.factors import NONE, Factors
 from dowise.model.layout import MAX_ENTRIES, Layout
@@ -142,9 +143,9 @@ class Structures:
     # -- which edges may be there ----------------------------------------------------------------
 
     def _edge(self, text: str, prior: float) -> DoubtfulEdge:
-        import re
-        ends, place = re.split(" <?-> ", text), self.factors.positions
-        return DoubtfulEdge(text, place[ends[0]], place[ends[1]], "<->" not in text, prior)
+        name, place = EdgeName.parse(text), self.factors.positions
+        one, other = place[name.one], place[name.other]
+        return DoubtfulEdge(text, one, other, not name.is_bidirected, prior)
 
     def _joined(self) -> Iterable[int]:
         left = self.order.useful
