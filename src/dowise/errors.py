@@ -27,6 +27,10 @@ class MissingExtraError(DowiseError, ImportError):
     """A library that one of dowise's extras brings is not installed."""
 
 
+class DowiseWarning(UserWarning):
+    """Something that still works, but not as one might think."""
+
+
 def suggestion(name: str, candidates: Iterable[str]) -> str:
     """`" (did you mean 'Z2'?)"`, or nothing where no candidate is close.
 

@@ -114,7 +114,7 @@ class Belief:
 
     def edges(self) -> dict[str, float]:
         """How likely each doubtful edge is; one that makes no difference keeps its prior."""
-        found = getattr(self.posterior, "edges", dict)()
+        found: dict[str, float] = getattr(self.posterior, "edges", dict)()
         return {text: found.get(text, prior) for text, prior in self.problem.edge_priors.items()}
 
     @property

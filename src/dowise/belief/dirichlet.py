@@ -49,7 +49,9 @@ class Dirichlet:
     def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
         self.problem = problem
         self.model = model_of(problem)
-        self.prior: NDArray[np.float64] = prior_counts(self.model.factors, self.model.factors, prior)
+        self.prior: NDArray[np.float64] = prior_counts(
+            self.model.factors, self.model.factors, prior
+        )
         """The prior's parameter of every entry; see `Factors`."""
         self.counts: NDArray[np.int64] = np.zeros(len(self.prior), dtype=np.int64)
         """How often every entry was seen."""

@@ -7,6 +7,7 @@ that of the graph with every edge; what differs is where its rows are read (`Str
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property, lru_cache
 from typing import Any, Self
 
@@ -18,13 +19,13 @@ from dowise.belief.means import MAX_LANES, Lane, lanes_of, mean_inputs
 from dowise.belief.options import Choices, Weights
 from dowise.belief.prior import Prior, prior_counts
 from dowise.compiling import kernels_of
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, DowiseWarning
 from dowise.model import Codes, model_of
-from dowise.model.circuit import Circuit
 from dowise.model.draws import Draws
 from dowise.model.factors import NONE, Places
 from dowise.model.model import with_first_value
 from dowise.model.reading import Reading, reading_of
+from dowise.model.structures import MAX_JOINED, Structures
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
 from dowise.problem.record import check_record, check_same_problem
@@ -37,6 +38,7 @@ Integers = NDArray[np.int64]
 DRAWN_LANES = 4 * MAX_LANES
 
 _kernels = kernels_of("dowise.belief.mixture_kernels")
+_draws = kernels_of("dowise.belief.mixture_draws")
 
 
 class Shared:
@@ -54,7 +56,9 @@ class Shared:
     def tables(self) -> Any:
         """For kernels."""
         structures, tables = self.structures, self.structures.tables
-        scored = np.array([structures.scored >> v & 1 for v in range(len(tables.sizes))], dtype=bool)
+        scored = np.array(
+            [structures.scored >> v & 1 for v in range(len(tables.sizes))], dtype=bool
+        )
         return _kernels.Tables(
             structures.first, tables.starts, tables.strides, tables.sizes, scored
         )
@@ -82,7 +86,22 @@ class Shared:
 @lru_cache(maxsize=32)
 def shared_of(problem: Problem) -> Shared:
     """Of a problem, built once however many mixtures there are of it."""
-    return Shared(problem)
+    shared = Shared(problem)
+    _say_what_is_left_out(shared.structures)
+    return shared
+
+
+def _say_what_is_left_out(structures: Structures) -> None:
+    if structures.cut:
+        names, sets = max(structures.cut.items(), key=lambda cut: cut[1])
+        warnings.warn(
+            f"there are {sets:,} sets of doubtful edges around {names}: of these the "
+            f"{MAX_JOINED} likeliest serve. Together with all others that were left out, what is "
+            f"there is among them with prior probability {structures.kept:.3f}; to have all, mark "
+            "edges as certain or leave them out",
+            DowiseWarning,
+            stacklevel=4,
+        )
 
 
 class Mixture:
@@ -138,7 +157,10 @@ class Mixture:
         if not len(records):
             return
         sets, place = records.by_set()
-        places, under = self.model.factors.places_of(sets), self.shared.structures.tables_under(sets)
+        places, under = (
+            self.model.factors.places_of(sets),
+            self.shared.structures.tables_under(sets),
+        )
         _kernels.learn_mixed_many(
             self.learned, self.shared.tables, under, *places, records.codes, records.was_set, place
         )
@@ -195,7 +217,7 @@ class Mixture:
         own = structures.tables.normalised(self.prior + self.counts)
         means = np.zeros(factors.entries)
         for m, version in enumerate(structures.versions):
-            for f in np.flatnonzero(factors.targets == version.variable):
+            for f in np.flatnonzero(factors.targets == version.variable).tolist():
                 t = structures.table_of[m, f]
                 axes = structures.tables.families[t]
                 spread = tuple(slice(None) if u in axes else None for u in factors.families[f])
@@ -224,7 +246,7 @@ class Mixture:
         """Sets of edges that are drawn, always the same for the same weights."""
         versions = np.zeros((len(self.model.factors.variables), DRAWN_LANES), dtype=np.int64)
         options, key = self.shared.choices.options, key_of(generator(0))
-        _kernels.choose(key, len(self.counts), options, weights, 0, DRAWN_LANES, versions)
+        _draws.choose(key, len(self.counts), options, weights, 0, DRAWN_LANES, versions)
         several = np.flatnonzero(np.diff(self.shared.structures.first) > 1).tolist()
         kinds, counts = np.unique(versions[several], axis=1, return_counts=True)
         pairs = zip(kinds.T.tolist(), counts.tolist(), strict=True)
@@ -243,14 +265,14 @@ class Mixture:
         options, weights = shared.choices.options, self.weights()
         if is_fine:
             out = np.empty((*circuit.results.shape, count), dtype=np.float32)
-            _kernels.draw_mixed(
+            _draws.draw_mixed(
                 key, self.learned, shared.tables, options, weights, shared.reading(codes),
                 circuit.tape, self._block, out,
             )  # fmt: skip
             return Draws(out)
         circuit = self.model.whole_circuit
         whole = np.empty((*circuit.results.shape, count))
-        _kernels.draw_mixed_whole(
+        _draws.draw_mixed_whole(
             key, self.learned, shared.tables, options, weights, shared.whole_reading(codes),
             circuit.tape, self._block, whole,
         )  # fmt: skip

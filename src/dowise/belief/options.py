@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.model.structures import Component, District, Structures
+from dowise.model.structures import Component, District, Structures, Subset
 
 __all__ = ["Choices", "Options", "Weights"]
 
@@ -68,8 +69,12 @@ class Choices:
         )
         self.edges = tuple(edge for edge in structures.edges if edge.text in structures.relevant)
         """Those that make a difference."""
-        self._in_pattern = np.array([[e in s for e in self.edges] for s, _ in patterns])
-        self._in_alternative = np.array([[e in s for e in self.edges] for s, _ in alternatives])
+        self._in_pattern = self._which_hold(there for there, _ in patterns)
+        self._in_alternative = self._which_hold(into for into, _ in alternatives)
+
+    def _which_hold(self, subsets: Iterable[Subset]) -> NDArray[np.bool_]:
+        held = [[edge in subset for edge in self.edges] for subset in subsets]
+        return np.array(held, dtype=bool).reshape(-1, len(self.edges))
 
     def alternative_chances(self, weights: Weights) -> Floats:
         """How likely it is that a district is there and has this alternative."""
@@ -102,9 +107,9 @@ def _is_open(component: Component) -> bool:
     return any(len(d.alternatives) > 1 for _, districts in component.patterns for d in districts)
 
 
-def _ends(sizes) -> Integers:
+def _ends(sizes: Iterable[int]) -> Integers:
     return np.cumsum([0, *sizes], dtype=np.int64)
 
 
-def _logs(chances) -> Floats:
+def _logs(chances: Iterable[float]) -> Floats:
     return np.log(np.array([*chances], dtype=np.float64))

@@ -75,7 +75,9 @@ def _misfit(tables: Layout, factors: Factors, name: str, t: int) -> str:
     if tables is factors:
         own = ", ".join(repr(n) for n, v in zip(factors.names, factors.targets, strict=True)
                         if v == tables.targets[t])  # fmt: skip
-        return f"{several}hidden causes give it several: give a number, {size} numbers, or name {own}"
+        return (
+            f"{several}hidden causes give it several: give a number, {size} numbers, or name {own}"
+        )
     return f"{several}doubtful edges give it several: give a number or {size} numbers"
 
 
@@ -99,4 +101,3 @@ def _checked(given: Any, what: str) -> NDArray[np.float64]:
             "much is known, in records"
         )
     return counts.astype(np.float64)
-

@@ -18,9 +18,10 @@
 For each factor the prior's Dirichlet parameters and how often each entry was seen, as nested lists
 with the axes and labels named, so that the file can be read without the problem. A factor's name is
 that of its variable where it is a CPT, and "Y | X" where a hidden cause joins Y to X. `unused` says
-how often what was seen of a variable could not be counted, and for want of which other one ("" where
-no arm has such a factor). Where edges are doubtful there are "edges", with their priors, and in
-place of "factors" the "tables": for each variable a list, one for each set of edges that changes it.
+how often what was seen of a variable could not be counted, and for want of which other one (""
+where no arm has such a factor). Where edges are doubtful there are "edges", with their priors, and
+in place of "factors" the "tables": for each variable a list, one for each set of edges that changes
+it.
 
 Numbers read back to the last bit. A reader refuses a version that it does not know, and counts that
 do not fit. Version 2 had no "unused". Version 1 had one table "counts" for both, their sum, under
@@ -208,9 +209,7 @@ def _unused(page: Any) -> Iterator[tuple[str, str, Any]]:
             yield name, other, times
 
 
-def _numbers(
-    shape: tuple[int, ...], stored: dict[str, Any], what: str, name: str
-) -> NDArray[Any]:
+def _numbers(shape: tuple[int, ...], stored: dict[str, Any], what: str, name: str) -> NDArray[Any]:
     """Numbers in the shape of a table."""
     try:
         table = np.asarray(stored.get(what))

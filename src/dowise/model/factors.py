@@ -119,10 +119,12 @@ class Factors(Layout):
         A factor counts where the variable and all of its scope were seen and the arm did not set
         the variable.
         """
-        found = []
-        for f in self.under(mask_of(np.flatnonzero(record.fixed != MISSING).tolist())):
-            if f != NONE and (record.codes[list(self.families[f])] != MISSING).all():
-                found.append(self.starts[f] + self.strides[f] @ record.codes)
+        under = self.under(mask_of(np.flatnonzero(record.fixed != MISSING).tolist()))
+        found = [
+            self.starts[f] + self.strides[f] @ record.codes
+            for f in under[under != NONE]
+            if (record.codes[list(self.families[f])] != MISSING).all()
+        ]
         return np.array(found, dtype=np.int64)
 
     def view(self, flat: NDArray[Any], name: str) -> NDArray[Any]:

@@ -51,7 +51,9 @@ def reading_of(structures: Structures, circuit: Circuit, context: Integers) -> R
         shifts.append(tables.strides[table[first]][:, context])
         reads.append(reads[-1] + len(distinct))
         blocks.append(mine[np.argsort(which.ravel(), kind="stable")])
-        targets += (targets[-1] + np.cumsum(np.bincount(which.ravel(), minlength=len(distinct)))).tolist()
+        targets += (
+            targets[-1] + np.cumsum(np.bincount(which.ravel(), minlength=len(distinct)))
+        ).tolist()
     fed = np.concatenate(blocks)
     ends = np.array(targets)
     return Reading(

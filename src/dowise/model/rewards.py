@@ -167,4 +167,3 @@ class _Rewards:
             self.inputs[f] = values.reshape(*rows.shape, size)
             self.rows.append(rows.ravel())
         return self.inputs[f]
-

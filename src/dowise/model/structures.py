@@ -13,11 +13,11 @@ don't multiply to many sets of edges:
 - a *component* is a c-component of the full graph: components are independent of each other;
 - a *pattern* says which doubtful bidirected edges of a component are there, and thereby splits it
   into districts, the c-components that are left;
-- a *district* with all doubtful arrows into it has *alternatives*: which of these arrows are there.
-  Given the pattern, districts are independent of each other.
+- a *district* has *alternatives*: which of the doubtful arrows into it are there. Given the pattern,
+  districts are independent of each other.
 
-Where there would be too many patterns or alternatives the likeliest a priori serve, and `kept` says
-with which probability the truth is among them. docs/hidden.md has the proof.
+Where there would be too many patterns or alternatives the likeliest a priori serve; `kept` says with
+which probability the truth is among them. docs/hidden.md has the proof.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ from dowise.model.factors import NONE, Factors
 from dowise.model.layout import MAX_ENTRIES, Layout
 from dowise.model.subsets import likeliest_subsets
 
-__all__ = ["DoubtfulEdge", "Structures"]
+__all__ = ["Component", "District", "DoubtfulEdge", "Structures", "Subset", "Version"]
 
 MAX_PATTERNS = 64  # of a component
 MAX_ALTERNATIVES = 512  # of a district of one variable
@@ -47,6 +48,7 @@ MAX_JOINED = 64  # of a district of several
 
 Integers = NDArray[np.int64]
 Subset = frozenset["DoubtfulEdge"]
+"""Those of some doubtful edges that are there."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,11 @@ class District:
     alternatives: tuple[tuple[Subset, tuple[Version, ...]], ...]
     priors: tuple[float, ...]
 
+    @property
+    def kept(self) -> float:
+        """How likely its alternatives are together, a priori."""
+        return sum(self.priors)
+
 
 @dataclass(frozen=True)
 class Component:
@@ -91,6 +98,12 @@ class Component:
 
     patterns: tuple[tuple[Subset, tuple[District, ...]], ...]
     priors: tuple[float, ...]
+
+    @property
+    def kept(self) -> float:
+        """How likely what was kept of it is together, a priori."""
+        pairs = zip(self.priors, self.patterns, strict=True)
+        return sum(prior * prod(d.kept for d in districts) for prior, (_, districts) in pairs)
 
 
 class Structures:
@@ -102,10 +115,8 @@ class Structures:
         self.scored = self.order.useful & ~self.order.context
         """The variables that tell about edges. The context comes by enrolment."""
         self.edges = tuple(self._edge(text, prior) for text, prior in priors.items())
-        self.kept = 1.0
-        """How likely it is a priori that no set of edges was left out that is there."""
-        self.cut: list[str] = []
-        """The variables whose edges were too many."""
+        self.cut: dict[str, int] = {}
+        """Where edges are too many: in words which variables, and how many sets of edges."""
         self._districts: dict[tuple[int, Subset], District] = {}
         self.components = tuple(self._component(c) for c in self._joined())
         by_variable: dict[int, dict[Version, None]] = {v: {} for v in range(len(factors.variables))}
@@ -125,6 +136,11 @@ class Structures:
     def is_settled(self) -> bool:
         """Whether no doubtful edge makes a difference."""
         return len(self.versions) == len(self.factors.variables)
+
+    @cached_property
+    def kept(self) -> float:
+        """How likely it is a priori that the set of edges that are there was not left out."""
+        return prod(component.kept for component in self.components)
 
     @cached_property
     def relevant(self) -> frozenset[str]:
@@ -190,13 +206,12 @@ class Structures:
     ) -> list[tuple[Subset, float]]:
         subsets = likeliest_subsets(priors, most)
         if len(subsets) < 2 ** len(priors):
-            self.kept = min(self.kept, sum(prior for _, prior in subsets))
-            self.cut += [self.factors.variables[v] for v in bits(variables)]
+            names = ", ".join(self.factors.variables[v] for v in bits(variables))
+            self.cut[names] = max(2 ** len(priors), self.cut.get(names, 0))
         return subsets
 
     def _version(self, v: int, edges: Adjacency) -> Version:
-        """Of a variable, where these edges are all that there are into it and what it is joined to.
-        """
+        """Of a variable, where these edges are all that there are into it and what it is joined to."""
         tables = []
         for u, component in self.factors.keys:
             if u == v:

@@ -34,7 +34,8 @@ def likeliest_subsets(
         chances = (p if x in subset else 1 - p for x, p in probabilities.items())
         return subset, prod(chances)
 
-    subsets, queue = [found(())], [(costs[0], (0,))] if things else []
+    subsets = [found(())]
+    queue: list[tuple[float, tuple[int, ...]]] = [(costs[0], (0,))] if things else []
     while queue and len(subsets) < most:
         cost, turned = heapq.heappop(queue)
         subsets.append(found(turned))

@@ -11,13 +11,8 @@ from numpy.typing import NDArray
 
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.kernels import count_record, draw_block, workspace
-from dowise.belief.mixture_kernels import (
-    draw_mixed_block,
-    learn_mixed,
-    read_from,
-    room_for,
-    weigh,
-)
+from dowise.belief.mixture_draws import draw_mixed_block, read_from, room_for
+from dowise.belief.mixture_kernels import learn_mixed, weigh
 from dowise.belief.prior import Prior
 from dowise.compiling import kernel
 from dowise.model import Factors

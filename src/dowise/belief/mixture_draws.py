@@ -1,0 +1,222 @@
+"""The compiled kernels of a mixture that draw: sets of edges, rows under them, and the circuit.
+
+Every lane of a draw has one version of each variable. Lanes with the same version are drawn
+together, next to each other, and then scattered to where they belong: so the random numbers of a
+row are the same whatever else is drawn, and in every context.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float32, int64, njit, uint64
+
+from dowise.belief.careful import draw_logs, normalise
+from dowise.belief.gamma import stream_key
+from dowise.belief.kernels import PADDING, draw_row, workspace
+from dowise.compiling import kernel
+from dowise.mixing import GOLDEN, mix
+from dowise.model.kernels import run_circuit, unrolled
+from dowise.model.reading import Reading
+
+__all__ = [
+    "choose", "draw_mixed", "draw_mixed_block", "draw_mixed_whole", "read_from", "room_for",
+]  # fmt: skip
+
+
+class Lanes(NamedTuple):
+    """Room for the choices of a block of lanes, and for the draws of one row."""
+
+    versions: Any
+    """versions[v, lane]."""
+    tally: Any
+    distinct: Any
+    sorted: Any
+    row: Any
+    whole: Any
+    """The same in double precision."""
+
+
+@njit
+def _pick(stream, lane, shares, start, stop):
+    """Which of the shares a lane takes."""
+    u = np.float64(mix(stream + uint64(lane) * GOLDEN) >> uint64(11)) * 2.0**-53
+    for i in range(start, stop - 1):
+        u -= shares[i]
+        if u < 0:
+            return i
+    return stop - 1
+
+
+@kernel()
+def choose(key, streams, options, weights, first, lanes, versions):
+    """A pattern for every component and lane, and an alternative for each of its districts."""
+    components = len(options.components) - 1
+    for c in range(components):
+        stream = stream_key(key[0], key[1], streams + c)
+        for lane in range(lanes):
+            p = _pick(
+                stream, first + lane, weights.patterns, options.components[c],
+                options.components[c + 1],
+            )  # fmt: skip
+            for i in range(options.patterns[p], options.patterns[p + 1]):
+                d = options.districts[i]
+                start, stop = options.first[d], options.first[d + 1]
+                a = start
+                if stop - start > 1:
+                    own = stream_key(key[0], key[1], streams + components + d)
+                    a = _pick(own, first + lane, weights.alternatives, start, stop)
+                for j in range(options.alternatives[a], options.alternatives[a + 1]):
+                    m = options.versions[j]
+                    versions[options.variables[j], lane] = m
+
+
+@njit(inline="always")
+def read_from(reading, entries):
+    """The same reads from other entries, those of another context."""
+    return Reading(
+        reading.variables, reading.reads, entries, reading.sizes, reading.targets, reading.slots,
+        reading.blocks, reading.shifts,
+    )  # fmt: skip
+
+
+@njit(inline="always")
+def room_for(tables, reading, block):
+    """Room for `block` lanes."""
+    variables, versions = len(tables.first) - 1, tables.first[-1]
+    widest, width = 0, block + PADDING
+    for i in range(len(reading.sizes)):
+        widest = max(widest, reading.sizes[i])
+    return Lanes(
+        np.zeros((variables, block), dtype=np.int64), np.zeros(versions, dtype=np.int64),
+        np.empty(versions, dtype=np.int64), np.empty(block, dtype=np.int64),
+        np.empty((widest, width), dtype=np.float32), np.empty((widest, width)),
+    )  # fmt: skip
+
+
+@kernel()
+def _group(tables, v, lanes, room):
+    """Sort the lanes of a block by the version of v; returns how many versions there are.
+
+    room.distinct has these, room.tally how many lanes each of them has, and room.sorted the lanes,
+    version by version.
+    """
+    if tables.first[v + 1] - tables.first[v] == 1:
+        room.distinct[0], room.tally[tables.first[v]] = tables.first[v], lanes
+        return int64(1)
+    count = int64(0)
+    for lane in range(lanes):
+        m = room.versions[v, lane]
+        if room.tally[m] == 0:
+            room.distinct[count] = m
+            count += 1
+        room.tally[m] += 1
+    start = 0
+    for i in range(count):
+        m = room.distinct[i]
+        start += room.tally[m]
+        room.tally[m] = start - room.tally[m]
+    for lane in range(lanes):
+        m = room.versions[v, lane]
+        room.sorted[room.tally[m]] = lane
+        room.tally[m] += 1
+    start = 0
+    for i in range(count):
+        m = room.distinct[i]
+        stop = room.tally[m]
+        room.tally[m] = stop - start
+        start = stop
+    return count
+
+
+@kernel()
+def _scatter(row, reading, read, values, own, count, lanes):
+    """Bring the draws of a row to all slots that it feeds, in these lanes of the block."""
+    for i in range(reading.targets[read], reading.targets[read + 1]):
+        slot = reading.slots[i]
+        for k in range(reading.sizes[read]):
+            here, there = row[k], values[slot + k]
+            if count == lanes:
+                for lane in range(lanes):
+                    there[lane] = here[lane]
+            else:
+                for j in range(count):
+                    there[own[j]] = here[j]
+
+
+@kernel()
+def draw_mixed_block(key, learned, tables, options, weights, reading, circuit, lanes, work, room):
+    """Choose versions for these lanes, (first, how many), draw their rows, and run the circuit."""
+    first, width = lanes
+    choose(key, len(learned.counts), options, weights, first, width, room.versions)
+    for i in range(len(reading.variables)):
+        start = 0
+        for d in range(_group(tables, reading.variables[i], width, room)):
+            m = room.distinct[d]
+            count = room.tally[m]
+            room.tally[m] = 0
+            for read in range(reading.reads[m], reading.reads[m + 1]):
+                entry, size = reading.entries[read], reading.sizes[read]
+                for k in range(size):
+                    work.shapes[k] = learned.prior[entry + k] + learned.counts[entry + k]
+                shapes = work.shapes[:size]
+                draw_row(key, entry, first, shapes, room.row, int64(0), work.total, count)
+                own = room.sorted[start : start + count]
+                _scatter(room.row, reading, read, work.values, own, count, width)
+            start += count
+    run_circuit(work.values, width, circuit.operations, work.total)
+
+
+@kernel()
+def draw_mixed(key, learned, tables, options, weights, reading, tape, block, out):
+    """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c); see `kernels.draw_results`."""
+    circuit = unrolled(tape)
+    work, room = workspace(circuit, block), room_for(tables, reading, block)
+    draws = out.shape[2]
+    for first in range(0, draws, block):
+        lanes = min(block, draws - first)
+        draw_mixed_block(
+            key, learned, tables, options, weights, reading, circuit, (first, lanes), work, room
+        )
+        for arm in range(out.shape[0]):
+            for y in range(out.shape[1]):
+                row = work.values[circuit.results[arm, y]]
+                for lane in range(lanes):  # rounding may have carried a sum beyond 1
+                    out[arm, y, first + lane] = min(row[lane], float32(1))
+
+
+@kernel()
+def draw_mixed_whole(key, learned, tables, options, weights, reading, tape, block, out):
+    """Fill out[arm, y, draw] in double precision, y = 0 included; see `careful.draw_whole`."""
+    circuit = unrolled(tape)
+    room = room_for(tables, reading, block)
+    values = np.empty((circuit.slots, block + PADDING))
+    undefined = values[0, :0]
+    for i in range(len(circuit.constants)):
+        for lane in range(values.shape[1]):
+            values[i, lane] = circuit.constants[i]
+    for first in range(0, out.shape[2], block):
+        lanes = min(block, out.shape[2] - first)
+        choose(key, len(learned.counts), options, weights, first, lanes, room.versions)
+        for i in range(len(reading.variables)):
+            start = 0
+            for d in range(_group(tables, reading.variables[i], lanes, room)):
+                m = room.distinct[d]
+                count = room.tally[m]
+                room.tally[m] = 0
+                for read in range(reading.reads[m], reading.reads[m + 1]):
+                    entry, size = reading.entries[read], reading.sizes[read]
+                    draw_logs(
+                        key, learned.prior, learned.counts, entry, size, first, count, room.row
+                    )
+                    normalise(room.row[:size], room.whole, int64(0), count)
+                    own = room.sorted[start : start + count]
+                    _scatter(room.whole, reading, read, values, own, count, lanes)
+                start += count
+        run_circuit(values, lanes, circuit.operations, undefined)
+        for arm in range(out.shape[0]):
+            for y in range(out.shape[1]):
+                row = values[circuit.results[arm, y]]
+                for lane in range(lanes):
+                    out[arm, y, first + lane] = min(row[lane], 1.0)

@@ -1,0 +1,141 @@
+"""Slow, obvious twins of the factors of hidden causes and of the mixture over doubtful edges."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations, product
+from math import log
+
+import numpy as np
+
+
+def c_component(siblings, v, within):
+    """By growing a set of names until nothing is added."""
+    found = {v}
+    while True:
+        more = {b for a in found for b in siblings[a] if b in within} - found
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+class Graph:
+    """Parents and siblings by name, in one order; edges of which some may be left out."""
+
+    def __init__(self, problem, order, absent=()):
+        graph = problem.possible.without(absent)
+        self.order, self.names = order, graph.variables
+        self.parents = {v: set(graph.parents(v)) for v in graph}
+        full = problem.possible
+        useful = full.ancestors({problem.reward, *problem.context})
+        self.useful = useful
+        self.siblings = {
+            v: {u for u in graph.siblings(v) if u in useful} if v in useful else set()
+            for v in graph
+        }
+
+    def component(self, v, cut):
+        before = set(self.order[: self.order.index(v) + 1])
+        return c_component(self.siblings, v, before - set(cut))
+
+    def scope(self, v, component):
+        everyone = set(component).union(*(self.parents[u] for u in component))
+        return tuple(sorted(everyone - {v}))
+
+
+def order_of(problem):
+    from dowise.model import Factors
+
+    factors = Factors(problem)
+    return [factors.variables[v] for v in factors.order.variables]
+
+
+def true_factor(world, sizes, v, component, scope):
+    """Q[T] / Σ_v Q[T] of a world as a table over (scope, v), by summing its hidden causes out.
+
+    Every other variable is held at its first value, then at its last: it must not matter.
+    """
+    hidden = world.hidden
+    cpts, dag = world.cpts, world.graph
+    tables = []
+    for other in (0, -1):
+        table = np.zeros([sizes[u] for u in (*scope, v)])
+        for values in np.ndindex(*table.shape):
+            state = {u: (0 if other == 0 else sizes[u] - 1) for u in world.problem.graph}
+            state |= dict(zip((*scope, v), values, strict=True))
+            for causes in product(*(range(sizes[u]) for u in hidden)):
+                whole = state | dict(zip(hidden, causes, strict=True))
+                chance = 1.0
+                for u in (*component, *hidden):
+                    chance *= cpts[u][tuple(whole[p] for p in (*dag.parents(u), u))]
+                table[values] += chance
+        tables.append(table / table.sum(axis=-1, keepdims=True))
+    return tables
+
+
+class SlowMixture:
+    """One posterior for each set of doubtful edges, from dictionaries of counts."""
+
+    def __init__(self, problem, prior=1.0):
+        self.problem, self.prior = problem, prior
+        self.order = order_of(problem)
+        edges = list(problem.edge_priors)
+        self.subsets = [
+            frozenset(s)
+            for s in chain.from_iterable(combinations(edges, k) for k in range(len(edges) + 1))
+        ]
+        self.full = Graph(problem, self.order)
+        self.graphs = {
+            s: Graph(problem, self.order, [e for e in edges if e not in s]) for s in self.subsets
+        }
+        self.log_weight = {
+            s: sum(log(p if e in s else 1 - p) for e, p in problem.edge_priors.items())
+            for s in self.subsets
+        }
+        self.counts = {s: {} for s in self.subsets}
+
+    def _row(self, s, v, cut, values):
+        component = self.graphs[s].component(v, cut)
+        scope = self.graphs[s].scope(v, component)
+        key = v, component, tuple(values[u] for u in scope)
+        size = len(self.problem.domains[v])
+        return self.counts[s].setdefault(key, [self.prior] * size)
+
+    def learn(self, record):
+        labels, cut = record.labels, set(record.arm)
+        codes = {v: self.problem.domains[v].index(x) for v, x in labels.items()}
+        for v in self.full.useful - cut:
+            scope = self.full.scope(v, self.full.component(v, cut))
+            if not {*scope, v} <= {*codes}:
+                continue
+            for s in self.subsets:
+                row = self._row(s, v, cut, codes)
+                if v not in self.problem.context:
+                    self.log_weight[s] += log(row[codes[v]] / sum(row))
+                row[codes[v]] += 1
+
+    def weights(self):
+        logs = np.array([self.log_weight[s] for s in self.subsets])
+        weights = np.exp(logs - logs.max())
+        return dict(zip(self.subsets, weights / weights.sum(), strict=True))
+
+    def edges(self):
+        weights = self.weights()
+        return {e: sum(w for s, w in weights.items() if e in s) for e in self.problem.edge_priors}
+
+    def mean_distributions(self, context):
+        problem = self.problem
+        found = np.zeros((len(problem.arms), len(problem.domains[problem.reward])))
+        fixed = {v: problem.domains[v].index(str(x)) for v, x in (context or {}).items()}
+        for s, weight in self.weights().items():
+            for a, arm in enumerate(problem.arms):
+                held = fixed | {v: problem.domains[v].index(x) for v, x in arm.items()}
+                free = [v for v in self.order if v in self.full.useful and v not in held]
+                for values in product(*(range(len(problem.domains[v])) for v in free)):
+                    state = held | dict(zip(free, values, strict=True))
+                    state |= {v: 0 for v in problem.graph if v not in state}
+                    chance = weight
+                    for v in free:
+                        row = self._row(s, v, set(arm), state)
+                        chance *= row[state[v]] / sum(row)
+                    found[a, state[problem.reward]] += chance
+        return found

@@ -1,0 +1,128 @@
+"""Factors under hidden causes, against brute force: HIDDEN.md's theorem on random graphs."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dowise import CausalGraph, DowiseError, Problem, make_environment
+from dowise.model import Factors, model_of
+from tests.brute_force import observed_distribution
+from tests.hidden_twin import Graph, order_of, true_factor
+
+
+@st.composite
+def problems(draw, max_size=8, most_causes=4):
+    """A graph with some hidden causes, domains of two and three values, and perhaps a context."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    size = int(rng.integers(2, max_size + 1))
+    names = [f"V{i}" for i in rng.permutation(size)]
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    directed = [pair for pair in pairs if rng.random() < 0.4]
+    causes = [pairs[i] for i in rng.permutation(len(pairs))[: rng.integers(1, most_causes + 1)]]
+    graph = CausalGraph(directed, causes, names)
+    reward = names[-1]
+    seeds = {v for v in names if rng.random() < 0.2 and reward not in graph.ancestors(v)}
+    context = graph.ancestors(seeds) if seeds else ()
+    fixed = {v for v in names if rng.random() < 0.2} - {*context} - {reward}
+    domains = {v: range(3) for v in names if rng.random() < 0.3}
+    rest = [v for v in names if v not in context and v not in fixed and v != reward]
+    arms = {"do()"}
+    for _ in range(6):
+        chosen = [v for v in rest if rng.random() < 0.4]
+        values = [f"{v}={rng.integers(len(domains.get(v, range(2))))}" for v in chosen]
+        arms.add(f"do({', '.join(values)})")
+    return Problem(graph, reward, context, fixed, domains, arms=sorted(arms))
+
+
+def sizes_of(world):
+    sizes = {name: len(labels) for name, labels in world.problem.domains.items()}
+    return sizes | {name: world.cpts[name].shape[-1] for name in world.hidden}
+
+
+def true_entries(world, factors):
+    """All factors of a world, by summing its hidden causes out."""
+    flat = np.empty(factors.entries)
+    graph = Graph(world.problem, order_of(world.problem))
+    names = factors.variables
+    for f, (v, component) in enumerate(factors.keys):
+        joined = [names[u] for u in range(len(names)) if component >> u & 1]
+        scope = graph.scope(names[v], joined)
+        one, other = true_factor(world, sizes_of(world), names[v], joined, scope)
+        if names[v] in graph.useful:
+            np.testing.assert_allclose(one, other, atol=1e-12)  # nothing else matters
+        factors.table(flat, f)[...] = one
+    return flat
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(problems(), st.integers(0, 99))
+def test_rewards_from_true_factors_are_those_of_the_world(problem, seed):
+    world = make_environment(problem, seed)
+    model = model_of(problem)
+    entries = true_entries(world, model.factors)
+    context = world.draw_context(seed)
+    found = model.distributions(entries, problem.context_codes(context))
+    np.testing.assert_allclose(
+        found @ problem.payoff.values, world.means(context), atol=1e-12, rtol=0
+    )
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(problems(max_size=6, most_causes=3), st.integers(0, 99))
+def test_every_factor_has_the_same_table_under_every_intervention(problem, seed):
+    """P_x(v | what comes before v) is the factor of the key (v, T(v, X)), whatever X is."""
+    world = make_environment(problem, seed)
+    factors = Factors(problem)
+    entries = true_entries(world, factors)
+    order = order_of(problem)
+    useful = Graph(problem, order).useful
+    names = list(problem.graph)
+    for arm in problem.arms:
+        _, joint = observed_distribution(problem, world.graph, world.cpts, arm, {})
+        under = factors.under(problem.graph.mask(arm))
+        for v in useful - {*arm}:
+            after = [u for u in order[order.index(v) + 1 :] if u not in arm]
+            marginal = joint.sum(axis=tuple(names.index(u) for u in after), keepdims=True)
+            seen = marginal.sum(axis=names.index(v), keepdims=True)
+            f = under[names.index(v)]
+            table = factors.table(entries, f)
+            axes = factors.families[f]
+            spread = np.moveaxis(table, range(table.ndim), np.argsort(np.argsort(axes)))
+            shape = [joint.shape[u] if u in axes else 1 for u in range(len(names))]
+            expected = np.broadcast_to(spread.reshape(shape), marginal.shape)
+            there = np.broadcast_to(seen > 0, marginal.shape)
+            shares = np.divide(marginal, seen, where=there, out=np.zeros_like(marginal))
+            np.testing.assert_allclose(shares[there], expected[there], atol=1e-12)
+
+
+def test_causes_that_cannot_matter_change_nothing():
+    plain = Problem(CausalGraph.parse("Z -> X -> Y -> W; X -> V"), "Y")
+    hidden = Problem(CausalGraph.parse("Z -> X -> Y -> W; X -> V; W <-> Y; V <-> X"), "Y")
+    one, other = Factors(plain), Factors(hidden)
+    assert other.is_plain
+    assert one.families == other.families
+    assert (one.starts == other.starts).all()
+    assert (model_of(plain).circuit.tape == model_of(hidden).circuit.tape).all()
+
+
+def test_an_instrument_shares_what_it_can():
+    """Two interventions share the factor of v if and only if they leave it the same component."""
+    problem = Problem(CausalGraph.parse("Z -> X -> Y; X <-> Y!"), "Y", arms="all")
+    factors = Factors(problem)
+    assert factors.names == ("X", "Y", "Y | X", "Z")
+    mask = problem.graph.mask
+    under = {names: factors.under(mask(names)).tolist() for names in ("X", "Z")}
+    assert under == {"X": [-1, 1, 3], "Z": [0, 2, -1]}
+    assert factors.under(0).tolist() == [0, 2, 3]
+
+
+def test_too_wide_a_component_is_refused_by_name():
+    names = [f"V{i}" for i in range(26)]
+    chain = "; ".join(f"{a} <-> {b}!" for a, b in pairwise(names))
+    arrows = "; ".join(f"{v} -> Y" for v in names)
+    problem = Problem(CausalGraph.parse(f"{chain}; {arrows}; V25 <-> Y!"), "Y", arms=["do()"])
+    with pytest.raises(DowiseError, match="hidden causes join V0, V1.*draw fewer bidirected"):
+        Factors(problem)
