@@ -254,3 +254,59 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.style", None)
     with pytest.raises(MissingExtraError, match=r"dowise\[simulate\]"):
         draw(drawn, Path(tmp_path) / "picture.svg")
+
+
+def in_doubt(**options):
+    graph = CausalGraph.parse("Z ?-> X -> Y; X <-> Y; Z <?> Y")
+    return Problem(graph, "Y", **options)
+
+
+def test_doubtful_edges_are_dotted_and_say_so(tmp_path):
+    drawn = picture(in_doubt())
+    assert drawn.doubtful == {"Y <-> Z", "Z -> X"}
+    assert [edge for edge in drawn.pens if drawn.pens[edge].label == "?"] == ["Z -> X", "Y <-> Z"]
+    written = texts(svg(in_doubt(), tmp_path))
+    assert written.count("?") == 3  # two edges and the legend's sample
+    assert "doubtful" in written[-2:]
+    assert "doubtful" not in texts(svg(confounded(), tmp_path))
+
+
+def test_the_priors_say_what_is_doubtful():
+    sure = picture(in_doubt(edge_prior={"Z -> X": 1, "X -> Y": 0.8}))
+    assert sure.doubtful == {"X -> Y", "Y <-> Z"}
+    assert picture(in_doubt(edge_prior=0.6)).doubtful == {"X <-> Y", "Y <-> Z", "Z -> X"}
+
+
+def test_likelier_edges_are_thicker_and_darker():
+    drawn = picture(in_doubt(), edges={"X <- Z": 0.1, "X <-> Y": 0.97, "Y <-> X2": 0.5})
+    unlikely, likely = drawn.pens["Z -> X"], drawn.pens["X <-> Y"]
+    assert (unlikely.label, likely.label) == ("10 %", "97 %")
+    assert unlikely.width < drawn.pens["X -> Y"].width < likely.width
+    assert int(unlikely.colour[1:3], 16) > int(likely.colour[1:3], 16)
+    assert set(drawn.pens) == set(in_doubt().graph.edge_texts)
+
+
+def test_suspected_edges_are_drawn_in_their_own_colour(tmp_path):
+    suspected = ["Z -> Y", "X <-> Z", "Y -> Z"]  # even in a circle
+    drawn = picture(in_doubt(), suspected=suspected)
+    assert list(drawn.layout.extra) == ["Z -> Y", "X <-> Z", "Y -> Z"]
+    assert drawn.layout.boxes == picture(in_doubt()).layout.boxes
+    boxes, stroke = drawn.layout.boxes, drawn.layout.extra["Y -> Z"]
+    assert abs(stroke[-1][0] - boxes["Z"].x) < boxes["Z"].width / 2
+    draw(drawn, tmp_path / "suspected.svg")
+    text = (tmp_path / "suspected.svg").read_text("utf-8")
+    assert len(re.findall("fill: #d6006e", text)) == 5  # four heads and the legend's
+    assert texts(text)[-1] == "suspected"
+
+
+@pytest.mark.parametrize(
+    ("edge", "message"),
+    [
+        ("X -> Y", "the graph has X -> Y already"),
+        ("Q -> Y", "unknown variable 'Q'"),
+        ("X", "an edge reads"),
+    ],
+)
+def test_a_suspected_edge_is_one_that_the_graph_lacks(edge, message):
+    with pytest.raises(DowiseError, match=message):
+        picture(in_doubt(), suspected=[edge])

@@ -62,36 +62,37 @@ def route(
     boxes: Mapping[str, Box],
     directed: Mapping[Edge, Stroke],
     spans: Sequence[tuple[float, float]],
-) -> dict[Edge, Stroke]:
+) -> list[Stroke]:
     """A stroke for every bidirected edge, given the columns' left and right ends.
 
-    Short edges choose first, so that they get the inner places.
+    Short edges choose first, so that they get the inner places. A pair may come more than once.
     """
     if not edges:
-        return {}
+        return []
     drawn = _Drawn(directed.values())
     sides = np.array([(box.left, box.top, box.right, box.bottom) for box in boxes.values()])
     rims = float(sides[:, 1].min()) - 2.0, float(sides[:, 3].max()) + 2.0
     # Arcs attached so far to the top or bottom of a box, by the direction they go in.
     used: Counter[tuple[str, int, bool]] = Counter()
-    strokes: dict[Edge, Stroke] = {}
-    for edge in sorted(edges, key=lambda edge: (_distance(edge, boxes), edge)):
+    strokes: dict[int, Stroke] = {}
+    for i in sorted(range(len(edges)), key=lambda i: (_distance(edges[i], boxes), edges[i], i)):
+        edge = edges[i]
         one, other = sorted(edge, key=lambda name: (boxes[name].x, boxes[name].y))
         a, b = boxes[one], boxes[other]
         margins = [-0.05 if name in edge else _CLEARANCE for name in boxes]
         walls = sides + np.outer(margins, (-1.0, -1.0, 1.0, 1.0))
-        starts = {i: _slot(a, i, used[one, i, a.x < b.x], a.x < b.x) for i in (-1, 1)}
-        stops = {i: _slot(b, i, used[other, i, False], False) for i in (-1, 1)}
-        ends = {(i, j): (starts[i], stops[j]) for i, j in product((-1, 1), (-1, 1))}
+        starts = {k: _slot(a, k, used[one, k, a.x < b.x], a.x < b.x) for k in (-1, 1)}
+        stops = {k: _slot(b, k, used[other, k, False], False) for k in (-1, 1)}
+        ends = {(j, k): (starts[j], stops[k]) for j, k in product((-1, 1), (-1, 1))}
         if drawn.work < _WORK:
             _, stroke, chosen, _ = _cheapest(_ways(ends, spans, rims, len(strokes)), walls, drawn)
             drawn.add(stroke)
         else:
             stroke, chosen = _first_clear(ends, walls, stacked=a.x == b.x)
-        strokes[edge] = stroke if edge[0] == one else stroke[::-1]
+        strokes[i] = stroke if edge[0] == one else stroke[::-1]
         used[one, chosen[0], a.x < b.x] += 1
         used[other, chosen[1], False] += 1
-    return {edge: strokes[edge] for edge in edges}
+    return [strokes[i] for i in range(len(edges))]
 
 
 class _Drawn:

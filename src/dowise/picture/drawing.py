@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dowise.errors import DowiseError, import_extra
 from dowise.files import write_bytes
+from dowise.graph.edges import EdgeName, prior_of
 from dowise.picture.layout import Layout, layout, text_width
+from dowise.picture.pen import EDGE, Pen, draw_edge, pen_for
 from dowise.picture.shapes import Box, Point, Stroke, line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dowise.problem.problem import Problem, Role
 
@@ -30,10 +32,8 @@ _FONT_SIZE = 12.0  # points; one em of the layout
 # Of a PNG. Beyond so many pixels along its longer side a picture gets fewer dots per inch.
 _DPI, _MAX_PIXELS = 200.0, 6000
 _MARGIN = 2.0
-_HEAD_LENGTH, _HEAD_WIDTH = 0.68, 0.5
 _CORNER = 0.4
 _HALF_CAPITAL = 0.365  # of DejaVu Sans, matplotlib's own font
-_EDGE, _HIDDEN = "#3b4252", "#7b4b94"
 _SWATCH, _LEGEND_FONT = 2.2, 0.85
 _LABELS = {
     "manipulable": "manipulable",
@@ -41,6 +41,15 @@ _LABELS = {
     "context": "context",
     "reward": "reward",
     "hidden": "hidden common cause",
+    "doubtful": "doubtful",
+    "suspected": "suspected",
+}
+# The samples of edges in the legend.
+_ARROW, _TIE = EdgeName("A", "->", "B"), EdgeName("A", "<->", "B")
+_SAMPLES = {
+    "hidden": pen_for(_TIE),
+    "doubtful": pen_for(_ARROW, doubtful=True),
+    "suspected": pen_for(_ARROW, suspected=True),
 }
 
 
@@ -68,25 +77,72 @@ _STYLES: dict[str, _Style] = {
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is to be drawn: the layout, the role of every variable, and a title or none."""
+    """What is to be drawn: the layout, the role of every variable, and a title or none.
+
+    `pens` says how each edge is drawn, by its text, those that are suspected included.
+    """
 
     layout: Layout
     roles: Mapping[str, Role]
     title: str | None
+    pens: Mapping[str, Pen]
+    doubtful: frozenset[str] = frozenset()
+    """The edges that are drawn as doubtful."""
 
     @property
     def legend(self) -> tuple[str, ...]:
         """The roles that occur, in the order of the legend."""
         return tuple(role for role in _STYLES if role in self.roles.values())
 
+    @property
+    def strokes(self) -> Iterator[tuple[str, Stroke]]:
+        """Every edge by its text, arrows first."""
+        for (cause, effect), stroke in self.layout.directed.items():
+            yield str(EdgeName(cause, "->", effect)), stroke
+        for (one, other), stroke in self.layout.bidirected.items():
+            yield str(EdgeName(one, "<->", other)), stroke
+        yield from self.layout.extra.items()
 
-def picture(problem: Problem) -> Picture:
-    """The picture of a problem: causes on the left, the reward on the right."""
+
+def picture(
+    problem: Problem, edges: Mapping[str, float] | None = None, suspected: Iterable[str] = ()
+) -> Picture:
+    """The picture of a problem: causes on the left, the reward on the right.
+
+    `edges` says how likely edges are to be there, by their texts; those are drawn the thicker the
+    likelier, and of what the graph lacks nothing is drawn. `suspected` are edges that the graph
+    lacks and that are drawn all the same, in a colour of their own.
+    """
+    graph = problem.graph
+    probable = {str(EdgeName.parse(text)): share for text, share in (edges or {}).items()}
+    extra = [_suspect(problem, text) for text in dict.fromkeys(suspected)]
+    doubtful = frozenset(edge for edge in graph.edge_texts if _is_doubtful(problem, edge))
+    pens = {
+        str(edge): pen_for(
+            edge, str(edge) in doubtful, edge in extra, probability=probable.get(str(edge))
+        )
+        for edge in (*graph.edges, *extra)
+    }
     return Picture(
-        layout=layout(problem.graph, last=problem.reward),
-        roles={name: problem.role(name) for name in problem.graph.variables},
+        layout=layout(graph, problem.reward, extra),
+        roles={name: problem.role(name) for name in graph.variables},
         title=problem.name,
+        pens=pens,
+        doubtful=doubtful,
     )
+
+
+def _suspect(problem: Problem, text: str) -> EdgeName:
+    edge = EdgeName.parse(text)
+    problem.graph.mask((edge.one, edge.other))
+    if str(edge) in problem.graph.edge_texts:
+        raise DowiseError(f"suspected: the graph has {edge} already, so leave it out")
+    return edge
+
+
+def _is_doubtful(problem: Problem, edge: str) -> bool:
+    """Whether it is less likely than its kind is unless told otherwise."""
+    return problem.edge_priors.get(edge, 1.0) < prior_of(edge)
 
 
 def render(picture: Picture, format: str = "svg") -> bytes:  # noqa: A002 - matplotlib's word
@@ -154,7 +210,9 @@ def _figure(picture: Picture) -> Any:
     figures = _matplotlib("figure")
     left, top, right, bottom = picture.layout.bounds
     title = _printable(picture.title or "")
-    entries = [*picture.legend, *(["hidden"] if picture.layout.bidirected else [])]
+    kinds = {"hidden": picture.layout.bidirected, "doubtful": picture.doubtful}
+    kinds["suspected"] = picture.layout.extra
+    entries = [*picture.legend, *(kind for kind, those in kinds.items() if those)]
     rows = _legend_rows(entries, max(right - left, 52.0))
 
     width = max([right - left, 1.4 * text_width(title), *(row[-1][2] for row in rows)])
@@ -170,10 +228,8 @@ def _figure(picture: Picture) -> Any:
     middle = (left + right) / 2
     if title:
         _write(axes, middle, y0 + _MARGIN, title, 1.3, color="#1b263b")
-    for stroke in picture.layout.directed.values():
-        _draw_edge(axes, stroke, _EDGE)
-    for stroke in picture.layout.bidirected.values():
-        _draw_edge(axes, stroke, _HIDDEN, hidden=True)
+    for edge, stroke in picture.strokes:
+        draw_edge(axes, stroke, picture.pens[edge])
     for name, box in picture.layout.boxes.items():
         _draw_box(axes, box, _STYLES[picture.roles[name]])
         _write(axes, box.x, box.y, name, color=_STYLES[picture.roles[name]].text)
@@ -228,40 +284,6 @@ def _outline(
     return [*vertices, vertices[0]], [1, *commands[1:], 79]
 
 
-def _draw_edge(axes: Any, stroke: Stroke, colour: str, hidden: bool = False) -> None:
-    """A line with a head at its end, or dashed with one at either end."""
-    patches = _matplotlib("patches")
-    paths = _matplotlib("path")
-    points = list(stroke)
-    # The line stops inside the head: a line's blunt end would show beside the sharp tip.
-    for tip, inner in ((-1, -4), (0, 3))[: 2 if hidden else 1]:
-        head, points[tip] = _head(stroke[tip], stroke[inner])
-        axes.add_patch(patches.Polygon(head, facecolor=colour, edgecolor="none", zorder=1.5))
-    commands = [1] + [4] * (len(points) - 1)
-    axes.add_patch(
-        patches.PathPatch(
-            paths.Path(points, commands),
-            facecolor="none",
-            edgecolor=colour,
-            linewidth=1.4,
-            linestyle=(0.0, (4.0, 2.4)) if hidden else "solid",
-            capstyle="butt",
-            zorder=1.4,
-        )
-    )
-
-
-def _head(tip: Point, towards: Point) -> tuple[list[Point], Point]:
-    """The triangle of an arrowhead, and the point inside it where the line should stop."""
-    dx, dy = towards[0] - tip[0], towards[1] - tip[1]
-    length = (dx * dx + dy * dy) ** 0.5
-    dx, dy = dx / length, dy / length
-    x, y = tip[0] + _HEAD_LENGTH * dx, tip[1] + _HEAD_LENGTH * dy
-    half = _HEAD_WIDTH / 2
-    wings = [(x - half * dy, y + half * dx), (x + half * dy, y - half * dx)]
-    return [tip, *wings], (tip[0] + 0.9 * (x - tip[0]), tip[1] + 0.9 * (y - tip[1]))
-
-
 def _legend_rows(entries: Iterable[str], width: float) -> list[list[tuple[str, float, float]]]:
     """Rows of (entry, start, end), each no wider than it must be."""
     rows: list[list[tuple[str, float, float]]] = []
@@ -276,12 +298,12 @@ def _legend_rows(entries: Iterable[str], width: float) -> list[list[tuple[str, f
 
 
 def _draw_entry(axes: Any, entry: str, x: float, y: float) -> None:
-    if entry == "hidden":
+    if entry in _SAMPLES:
         end = (x + _SWATCH, y)
-        _draw_edge(axes, ((x, y), *line((x, y), end)), _HIDDEN, hidden=True)
+        draw_edge(axes, ((x, y), *line((x, y), end)), _SAMPLES[entry])
     else:
         _draw_box(axes, Box(x + _SWATCH / 2, y, _SWATCH, 1.3), _STYLES[entry])
-    _write(axes, x + _SWATCH + 0.6, y, _LABELS[entry], _LEGEND_FONT, ha="left", color=_EDGE)
+    _write(axes, x + _SWATCH + 0.6, y, _LABELS[entry], _LEGEND_FONT, ha="left", color=EDGE)
 
 
 def _write(axes: Any, x: float, y: float, text: str, size: float = 1.0, **style: Any) -> None:

@@ -25,11 +25,12 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
 from dowise.graph.causal_graph import CausalGraph, Edge
+from dowise.graph.edges import EdgeName
 from dowise.picture.arcs import route
 from dowise.picture.layers import Layers, arrange
 from dowise.picture.shapes import STUB, Box, Point, Stroke, flatten, line
@@ -63,6 +64,8 @@ _NEARLY_LEVEL = 0.6
 class Layout:
     """A box for every variable and a stroke for every edge.
 
+    `extra` are strokes of edges, by their texts, that the graph lacks and that are drawn into it.
+
     The first and last pieces of a stroke are straight, and long enough to carry an arrowhead
     wherever there is one.
     """
@@ -70,11 +73,13 @@ class Layout:
     boxes: Mapping[str, Box]
     directed: Mapping[Edge, Stroke]
     bidirected: Mapping[Edge, Stroke]
+    extra: Mapping[str, Stroke] = field(default_factory=dict)
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
         """Left, top, right and bottom of everything drawn."""
-        points = [point for stroke in self.bidirected.values() for point in flatten(stroke)]
+        arcs = (*self.bidirected.values(), *self.extra.values())
+        points = [point for stroke in arcs for point in flatten(stroke)]
         # A directed edge only moves level or in an S, so it reaches no further than its points.
         points += [point for stroke in self.directed.values() for point in stroke]
         for box in self.boxes.values():
@@ -90,10 +95,11 @@ def text_width(text: str) -> float:
     return sum(map(_character_width, text))
 
 
-def layout(graph: CausalGraph, last: str | None = None) -> Layout:
+def layout(graph: CausalGraph, last: str | None = None, extra: Sequence[EdgeName] = ()) -> Layout:
     """Place every variable and route every edge; `last` (the reward) goes to the far right.
 
-    The same graph always gives the same layout.
+    The same graph always gives the same layout. `extra` edges move no box and are routed as
+    bidirected ones are, so that they may even make a cycle.
     """
     layers = arrange(graph, last)
     ports = _ports(layers)
@@ -116,7 +122,10 @@ def layout(graph: CausalGraph, last: str | None = None) -> Layout:
         )
         for (cause, effect), chain in layers.chains.items()
     }
-    return Layout(boxes, directed, route(graph.bidirected_edges, boxes, directed, spans))
+    tied = graph.bidirected_edges
+    arcs = route([*tied, *((edge.one, edge.other) for edge in extra)], boxes, directed, spans)
+    added = dict(zip(map(str, extra), arcs[len(tied) :], strict=True))
+    return Layout(boxes, directed, dict(zip(tied, arcs, strict=False)), added)
 
 
 def _character_width(character: str) -> float:
