@@ -41,6 +41,25 @@ def test_arms_as_json(run):
     assert result.stderr == ""
 
 
+def test_arms_say_what_is_hidden_and_in_doubt(run, tmp_path):
+    path = tmp_path / "ward.toml"
+    path.write_text(
+        'graph = "U -> X; U -> Y; Z ?-> X -> Y; Z <-> Y"\n'
+        'reward = "Y"\nhidden = ["U"]\nsoft = 0.1\n[edge_prior]\n"Y <-> Z" = 0.8\n'
+    )
+    told = " ".join(run("arms", str(path)).stdout.split())
+    for part in (
+        "hidden, never recorded U",
+        "edges in doubt Y <-> Z with probability 0.8 Z -> X with probability 0.5",
+        "2 more, not drawn, each with probability 0.1 (soft)",
+    ):
+        assert part in told
+    document = json.loads(run("arms", str(path), "--json").stdout)
+    assert document["hidden"] == ["U"] and document["soft"] == 0.1
+    assert document["edge_priors"]["Y <-> Z"] == 0.8
+    assert "in doubt" not in run("arms", "task1").stdout
+
+
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_arms_with_a_picture(run, tmp_path, ending):
     path = tmp_path / f"graph.{ending}"

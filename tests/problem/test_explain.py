@@ -1,6 +1,7 @@
 """Why the other interventions are out."""
 
 from hypothesis import given
+from hypothesis import strategies as st
 from strategies import cases
 
 from dowise import CausalGraph, Problem, load_problem
@@ -23,12 +24,13 @@ def test_each_kind_of_reason():
     assert "chosen by hand" in why("X -> Y", arms=["do()"])
     assert "all interventions" in why("X -> Y", arms="all")
     assert why("X -> Y").startswith("The other set is out")
+    assert "with this graph and any of the soft edges some arm" in why("X -> Y -> W", soft=0.1)
 
 
-@given(cases(max_size=7))
-def test_the_example_is_a_set_that_is_left_out_and_one_that_is_kept(case):
+@given(cases(max_size=7), st.sampled_from([None, 0.1]))
+def test_the_example_is_a_set_that_is_left_out_and_one_that_is_kept(case, soft):
     graph, reward, context, hidden = case
-    problem = Problem(graph, reward, context, hidden)
+    problem = Problem(graph, reward, context, hidden, soft=soft)
     told = why_others_are_out(problem)
     if "For example" not in told:
         return

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from dowise.cli.tables import count, plain_console, print_table
 from dowise.problem import Problem
+from dowise.problem.describe import doubts_in_words
 from dowise.problem.explain import why_others_are_out
 
 __all__ = ["show_arms", "show_estimators", "show_problems"]
@@ -27,9 +28,12 @@ def show_arms(problem: Problem) -> None:
         ("you can set", problem.manipulable),
         ("seen before the choice", problem.context),
         ("can't be set", problem.non_manipulable),
+        ("hidden, never recorded", problem.hidden),
     ):
         if names:
             roles.add_row("", role, Text(", ".join(names)))
+    for i, line in enumerate(doubts_in_words(problem)):
+        roles.add_row("", "" if i else "edges in doubt", Text(line))
     console.print(roles)
 
     sizes = Counter(arm.variables for arm in problem.arms)

@@ -1,4 +1,4 @@
-"""A problem as a document: plain dicts and lists that JSON can hold."""
+"""A problem as a document, plain dicts and lists that JSON can hold; and its doubts in words."""
 
 from __future__ import annotations
 
@@ -7,20 +7,52 @@ from typing import Any
 
 from dowise.problem.problem import Problem
 
-__all__ = ["describe_arms", "describe_problems"]
+__all__ = ["describe_arms", "describe_problems", "doubts_in_words"]
 
 
 def describe_arms(problem: Problem) -> dict[str, Any]:
     """The intervention sets and the arms, both in canonical order.
 
+    What is hidden, the priors of edges and of soft edges are there where there are any.
+
     >>> from dowise.problem import load_problem
     >>> describe_arms(load_problem("task1"))
     {'intervention_sets': [[], ['X']], 'arms': [{}, {'X': '0'}, {'X': '1'}]}
     """
-    return {
+    document: dict[str, Any] = {
         "intervention_sets": [sorted(names) for names in problem.intervention_sets],
         "arms": [dict(arm) for arm in problem.arms],
     }
+    document |= {"hidden": list(problem.hidden)} if problem.hidden else {}
+    document |= {"edge_priors": dict(problem.edge_priors)} if problem.edge_priors else {}
+    document |= {"soft": problem.soft} if problem.soft is not None else {}
+    return document
+
+
+def doubts_in_words(problem: Problem) -> list[str]:
+    """How likely the edges that are not certain are to be there, a line for each number.
+
+    >>> from dowise.graph import CausalGraph
+    >>> graph = CausalGraph.parse("Z ?-> X -> Y; X <-> Y")
+    >>> for line in doubts_in_words(Problem(graph, "Y", soft=0.1)): print(line)
+    X <-> Y with probability 0.9
+    Z -> X with probability 0.5
+    3 more, not drawn, each with probability 0.1 (soft)
+    """
+    drawn = set(problem.graph.edge_texts)
+    by_prior: dict[float, list[str]] = {}
+    for edge, prior in problem.edge_priors.items():
+        if edge in drawn:
+            by_prior.setdefault(prior, []).append(edge)
+    lines = [
+        f"{', '.join(edges)} with probability {prior:g}"
+        for prior, edges in sorted(by_prior.items(), reverse=True)
+    ]
+    more = len(problem.edge_priors) - sum(map(len, by_prior.values()))
+    if more:
+        those = "1 more, not drawn," if more == 1 else f"{more} more, not drawn, each"
+        lines += [f"{those} with probability {problem.soft:g} (soft)"]
+    return lines
 
 
 def describe_problems(problems: Iterable[tuple[str, Problem]]) -> dict[str, Any]:

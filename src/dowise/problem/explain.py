@@ -26,7 +26,8 @@ at least as well. For example, doing nothing never beats the best way of setting
         )
     if problem.arms_kind == "all":
         return 'These are all interventions; arms = "pomis" would keep those that can be optimal.'
-    effective = problem.projected.ancestors(problem.reward) - {problem.reward}
+    projected = problem.projection(problem.possible)
+    effective = projected.ancestors(problem.reward) - {problem.reward}
     if not effective:
         return (
             f"No variable that you can set has an effect on {problem.reward}, "
@@ -42,8 +43,10 @@ at least as well. For example, doing nothing never beats the best way of setting
         for chosen in combinations(problem.manipulable, size)
         if frozenset(chosen) not in problem.intervention_sets
     )
-    better = problem.projected.cut(lost).interventional_border(problem.reward)
-    where = "in every world with this graph" + (", in every context," if problem.context else "")
+    better = projected.cut(lost).interventional_border(problem.reward)
+    soft = " and any of the soft edges" if problem.soft is not None else ""
+    context = ", in every context," if problem.context else ""
+    where = f"in every world with this graph{soft}{context}"
     which = "The other set" if out == 1 else f"The other {out:,} of {total:,} sets of variables"
     return (
         f"{which} {'is' if out == 1 else 'are'} out: {where} some arm above does at least as well. "
