@@ -1,5 +1,6 @@
 """What a policy knows is a function of its records, to the last bit, whatever their order."""
 
+import copy
 import json
 import pickle
 import sys
@@ -179,7 +180,7 @@ def test_a_record_of_another_problem_is_refused_and_changes_nothing(name):
     with pytest.raises(DowiseError, match="is no record: make one with problem.record"):
         policy.learn({"Y": 1})
     assert json.dumps(policy.state()) == state
-    equal = Problem(*policy.problem.__reduce__()[1])
+    equal = copy.deepcopy(policy.problem)
     policy.learn(records_of(equal, 1)[0])  # another object, the same problem
 
 

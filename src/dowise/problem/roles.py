@@ -91,7 +91,7 @@ def refuse_hidden(name: object, hidden: Container[object], where: str = "") -> N
 
 
 def _names(graph: CausalGraph, reward: str, role: str, names: Names) -> tuple[str, ...]:
-    names = (names,) if isinstance(names, str) else names or ()
+    names = [names] if isinstance(names, str) else list(names or ())
     for name in names:
         known_variable(graph, name, f"{role} variable")
         if name == reward:
