@@ -23,7 +23,9 @@ problem = load_problem("task1")
 record = problem.record("do(X=1)", {"Z": 0, "Y": 1})
 factors = model_of(problem).factors
 counts = np.zeros(factors.entries, dtype=np.int64)
-count_record(counts, record.codes, record.fixed, factors.starts, factors.strides)
+unused = np.zeros((3, 4), dtype=np.int64)
+(starts,), (strides,) = factors.places
+count_record(counts, unused, record.codes, record.fixed, starts, strides, 1)
 print(counts.sum())
 """
 

@@ -339,7 +339,7 @@ def test_no_row_of_a_context_variable_is_ever_drawn():
     for name in ("task2", "task3"):
         belief = Belief(load_problem(name))
         model = belief.posterior.model
-        rows = model.factors.row_variables[model.circuit.blocks]
+        rows = model.factors.row_tables[model.circuit.blocks]
         drawn = {model.factors.variables[v] for v in rows}
         assert not drawn & set(belief.problem.context)
 

@@ -67,7 +67,7 @@ def test_logarithm_and_exponential_in_single_precision():
 def logs_in_double_precision(x):
     out = np.empty_like(x)
     for i in range(len(x)):
-        out[i] = gamma._log64(x[i])
+        out[i] = gamma.log64(x[i])
     return out
 
 

@@ -100,7 +100,7 @@ def test_policies_take_a_posterior_of_ones_own(name):
     assert posterior.learned == 1
     assert policy.belief.mean_rewards().tolist() == pytest.approx([0.2, 0.9, 0.5])
     assert policy.compiled_loop() is None
-    with pytest.raises(DowiseError, match="has no Dirichlet parameters"):
+    with pytest.raises(DowiseError, match="has no means of CPTs"):
         policy.belief.mean_cpts()
 
 

@@ -106,12 +106,6 @@ def test_slots_are_used_again():
     assert circuit.slots - len(circuit.constants) - inputs < operations / 4
 
 
-def test_hidden_common_causes_are_refused_with_a_reason():
-    problem = Problem(CausalGraph.parse("X -> Y; X <-> Y"), "Y")
-    with pytest.raises(DowiseError, match=r"X <-> Y share a hidden cause.*observed"):
-        Belief(problem)
-
-
 def test_a_cpt_that_does_not_fit_is_refused_by_name():
     wide = CausalGraph([*((f"P{i:02}", "W") for i in range(40)), ("X", "Y")])
     with pytest.raises(DowiseError, match=r"W with its 40 parents alone has 2.2e\+12"):

@@ -17,7 +17,6 @@ from dowise.belief import Dirichlet
 from dowise.environments import front_door_world
 from dowise.policies import policy_names
 from dowise.policies.arm_data import settled_size
-from dowise.policies.registry import policy_info
 from dowise.simulation.trial import run_trial
 
 THREE_VALUES = Problem(
@@ -35,7 +34,6 @@ COMPILED = [
     (name, world)
     for name in ("ids", "ts", "ucb", "bernoulli-ts")
     for world in ("task1", "task2", TURNED, "front-door")
-    if world != "front-door" or not policy_info(name).needs_posterior
 ]
 
 

@@ -112,6 +112,21 @@ class Belief:
             if row.any()
         }
 
+    def never_used(self) -> dict[str, tuple[str, ...]]:
+        """The variables that rewards depend on and of which nothing was ever learned, though there
+        were records: for each what was lacking in them."""
+        posterior, names = self.posterior, self.problem.graph.variables
+        if not isinstance(posterior, Dirichlet | Mixture):
+            return {}
+        learned, order = posterior.times_learned(), posterior.model.factors.order
+        return {
+            name: tuple(names[u] for u in np.flatnonzero(posterior.unused[v, :-1]))
+            for v, name in enumerate(names)
+            if order.useful & ~order.context & 1 << v
+            and not learned[v]
+            and posterior.unused[v, :-1].any()
+        }
+
     def edges(self) -> dict[str, float]:
         """How likely each doubtful edge is; one that makes no difference keeps its prior."""
         found: dict[str, float] = getattr(self.posterior, "edges", dict)()

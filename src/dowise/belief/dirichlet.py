@@ -124,6 +124,12 @@ class Dirichlet:
         """How likely each doubtful edge is that makes a difference: there is none."""
         return {}
 
+    def times_learned(self) -> Integers:
+        """How many records taught something about each variable."""
+        factors = self.model.factors
+        each = np.add.reduceat(self.counts, factors.starts[:-1])
+        return np.bincount(factors.targets, each).astype(np.int64)
+
     def mean_entries(self) -> NDArray[np.float64]:
         """The posterior mean of every entry."""
         return self.model.factors.normalised(self.parameters)

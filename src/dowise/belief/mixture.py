@@ -210,6 +210,13 @@ class Mixture:
 
     # -- what it says -------------------------------------------------------------------------
 
+    def times_learned(self) -> Integers:
+        """How many records taught something about each variable: the same in all its versions."""
+        structures = self.shared.structures
+        each = np.add.reduceat(self.counts, structures.tables.starts[:-1])
+        total = np.bincount(structures.tables.targets, each).astype(np.int64)
+        return total // np.diff(structures.first)
+
     def mean_entries(self) -> NDArray[np.float64]:
         """The posterior mean of every entry of the full graph's factors, over all sets of edges."""
         structures, factors = self.shared.structures, self.model.factors

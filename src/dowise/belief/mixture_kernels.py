@@ -53,7 +53,8 @@ def learn_mixed(learned, tables, under, starts, strides, codes, fixed, step):
 
     under[m] is the table of version m under the arm; starts[v] and strides[v] are those of the full
     graph's factor, which must have been seen whole. The evidence of a row of counts c with prior α
-    is Π Γ(α_k + c_k)/Γ(α_k) · Γ(Σα)/Γ(Σα + Σc): one more multiplies it by (α_k + c_k)/Σ(α + c). Each logarithm is rounded to a whole number of 2⁻³⁶ nats, so that what was learned in any order,
+    is Π Γ(α_k + c_k)/Γ(α_k) · Γ(Σα)/Γ(Σα + Σc): one more multiplies it by (α_k + c_k)/Σ(α + c).
+    Each logarithm is rounded to a whole number of 2⁻³⁶ nats, so that what was learned in any order,
     or forgotten again, adds up to the same bits.
     """
     size = len(codes)

@@ -33,7 +33,7 @@ def check_graph(problem: Problem, graph: CausalGraph) -> None:
                 "variable of the problem, and the hidden ones besides"
             )
     projected = graph.project(name for name in graph if name not in problem.graph)
-    if projected.adjacency == problem.graph.adjacency:
+    if projected == problem.graph:
         return
     own, asked = _edges(projected), _edges(problem.graph)
     differences = [f"the world has {edge}, the problem has not" for edge in sorted(own - asked)]

@@ -13,11 +13,11 @@ don't multiply to many sets of edges:
 - a *component* is a c-component of the full graph: components are independent of each other;
 - a *pattern* says which doubtful bidirected edges of a component are there, and thereby splits it
   into districts, the c-components that are left;
-- a *district* has *alternatives*: which of the doubtful arrows into it are there. Given the pattern,
-  districts are independent of each other.
+- a *district* has *alternatives*: which of the doubtful arrows into it are there. Given the
+  pattern, districts are independent of each other.
 
-Where there would be too many patterns or alternatives the likeliest a priori serve; `kept` says with
-which probability the truth is among them. docs/hidden.md has the proof.
+Where there would be too many patterns or alternatives the likeliest a priori serve; `kept` says
+with which probability the truth is among them. docs/hidden.md has the proof.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class Structures:
         return subsets
 
     def _version(self, v: int, edges: Adjacency) -> Version:
-        """Of a variable, where these edges are all that there are into it and what it is joined to."""
+        """Of a variable, where these are all edges into it and into what it is joined to."""
         tables = []
         for u, component in self.factors.keys:
             if u == v:

@@ -1,7 +1,7 @@
 """The likeliest subsets of things that are there independently, each with a probability of its own.
 
 >>> [(sorted(s), round(p, 3)) for s, p in likeliest_subsets({"a": 0.9, "b": 0.5}, 3)]
-[(['a', 'b'], 0.45), (['a'], 0.45), (['b'], 0.05)]
+[(['a', 'b'], 0.45), (['a'], 0.45), ([], 0.05)]
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief import Belief, Dirichlet, Posterior
+from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.prior import Prior
 from dowise.checks import whole_number
 from dowise.errors import DowiseError
@@ -55,6 +55,7 @@ class BayesOptimal(BayesianPolicy):
         super().__init__(problem, prior, belief)
         self.horizon = whole_number("horizon", horizon, 1)
         posterior = self.belief.posterior
+        _refuse_what_is_open(problem, posterior)
         if not isinstance(posterior, Dirichlet):
             raise DowiseError(f"planning needs a Dirichlet posterior, not {posterior!r}")
         self._start = Belief(problem, posterior=posterior.copy())
@@ -162,6 +163,21 @@ class BayesOptimal(BayesianPolicy):
             (others | dict(zip(names, labels, strict=True)), chance)
             for labels, chance in zip(values, chances, strict=True)
         ]
+
+
+def _refuse_what_is_open(problem: Problem, posterior: Posterior) -> None:
+    """Hidden causes and doubtful edges make more factors than a plan can follow."""
+    is_open = isinstance(posterior, Mixture)
+    if not is_open and (not isinstance(posterior, Dirichlet) or posterior.model.factors.is_plain):
+        return
+    from dowise.policies.registry import names_with_hidden_causes
+
+    edges = [*problem.edge_priors, *(f"{a} <-> {b}" for a, b in problem.graph.bidirected_edges)]
+    raise DowiseError(
+        "bayes-optimal can't plan with hidden common causes or doubtful edges, here "
+        f"{', '.join(dict.fromkeys(edges))}: its plan follows the counts of one CPT for each "
+        f"variable. Policies that do apply: {', '.join(names_with_hidden_causes())}"
+    )
 
 
 @lru_cache(maxsize=2)

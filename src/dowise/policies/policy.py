@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from dowise.belief import Belief, Posterior
 from dowise.belief.prior import Prior
 from dowise.checks import whole_number
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, DowiseWarning
 from dowise.model.sampling import Script
 from dowise.policies.decision import Decision
 from dowise.problem import Problem, Record
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 _POSTERIOR = ("problem", "learn", "retract", "draw", "mean_distributions")
+_LOOKS = (10, 100, 1000)  # after so many records a policy looks whether they teach it anything
 Loop = Callable[[Script, np.random.Generator], NDArray[np.int64]]
 """A whole trial, compiled: the arm of every round, by its position."""
 
@@ -109,10 +112,11 @@ class BayesianPolicy(RecordPolicy):
     ) -> None:
         super().__init__(problem)
         self.belief = self._belief(prior, belief)
+        self._records, self._has_warned = 0, False
 
     def _belief(self, prior: Prior, given: Belief | Posterior | None) -> Belief:
         if given is None:
-            return self._fresh(prior)
+            return Belief(self.problem, prior)
         if not isinstance(prior, int | float) or prior != 1.0:
             raise DowiseError("give the prior or a belief, not both: the belief has its own")
         if not isinstance(given, Belief):
@@ -123,28 +127,35 @@ class BayesianPolicy(RecordPolicy):
             raise DowiseError(f"the belief is about another problem, {given.problem!r}")
         return given
 
-    def _fresh(self, prior: Prior) -> Belief:
-        try:
-            return Belief(self.problem, prior)
-        except DowiseError as error:
-            if not isinstance(self.problem, Problem) or not self.problem.graph.bidirected_edges:
-                raise
-            from dowise.policies.registry import names_without_posterior
-
-            raise DowiseError(
-                f"{error}. Policies that need no posterior over CPTs do apply: "
-                f"{', '.join(names_without_posterior())}"
-            ) from None
-
     def learn(self, record: Record) -> None:
         """Learn from all variables that were seen; the context must be among them."""
         self._need_context(record)
         self.belief.posterior.learn(record)
+        self._records += 1
+        if self._records in _LOOKS:
+            self._say_what_is_never_used()
 
     def retract(self, record: Record) -> None:
         """One record less."""
         self._need_context(record)
         self.belief.posterior.retract(record)
+        self._records -= 1
+
+    def _say_what_is_never_used(self) -> None:
+        """Once: of which variables nothing is ever learned, because something else is not seen."""
+        idle = self.belief.never_used()
+        if not idle or self._has_warned:
+            return
+        self._has_warned = True
+        absent = sorted({name for lacking in idle.values() for name in lacking})
+        warnings.warn(
+            f"{self._records} records taught nothing about {', '.join(idle)}, because "
+            f"{', '.join(absent)} {'was' if len(absent) == 1 else 'were'} not seen. What nobody "
+            f"records must be declared, hidden = {json.dumps(absent)} in the problem: then it is "
+            "learned from what is seen",
+            DowiseWarning,
+            stacklevel=4,
+        )
 
     def _need_context(self, record: Record) -> None:
         if getattr(record, "problem", None) is not self.problem:

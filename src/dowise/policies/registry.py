@@ -25,7 +25,7 @@ __all__ = [
     "PolicyInfo",
     "make_checked",
     "make_policy",
-    "names_without_posterior",
+    "names_with_hidden_causes",
     "policy_factory",
     "policy_info",
     "policy_names",
@@ -45,8 +45,8 @@ class PolicyInfo:
     """What makes one from a problem and options, or "module:name" of it."""
     learns_from: LearnsFrom
     """Of an outcome: all variables that were seen, the reward alone, or nothing."""
-    needs_posterior: bool
-    """Whether it needs a posterior over the CPTs, so that hidden common causes rule it out."""
+    needs_all_causes: bool
+    """Whether hidden common causes and doubtful edges rule it out."""
     help: str
     """One line."""
 
@@ -59,17 +59,19 @@ class PolicyInfo:
         return factory
 
 
-def _line(name: str, where: str, learns_from: LearnsFrom, posterior: bool, text: str) -> PolicyInfo:
-    return PolicyInfo(name, f"dowise.policies.{where}", learns_from, posterior, text)
+def _line(
+    name: str, where: str, learns_from: LearnsFrom, all_causes: bool, text: str
+) -> PolicyInfo:
+    return PolicyInfo(name, f"dowise.policies.{where}", learns_from, all_causes, text)
 
 
 # In the order in which they are shown, which is also that of their colours.
 _POLICIES = {
     info.name: info
     for info in (
-        _line("ids", "ids:InformationDirectedSampling", "everything", True,
+        _line("ids", "ids:InformationDirectedSampling", "everything", False,
               "Information-Directed Sampling, Algorithm 2: what an arm costs and what it tells"),
-        _line("ts", "thompson:ThompsonSampling", "everything", True,
+        _line("ts", "thompson:ThompsonSampling", "everything", False,
               "Thompson Sampling, Algorithm 1: the best arm under one draw from the posterior"),
         _line("z2-ts", "z2:Z2ThompsonSampling", "everything", False,
               "Thompson Sampling on estimates pooled from all arms' data by z²ID"),
@@ -94,9 +96,9 @@ def policy_names() -> tuple[str, ...]:
     return tuple(_POLICIES)
 
 
-def names_without_posterior() -> tuple[str, ...]:
-    """The policies that hidden common causes leave."""
-    return tuple(name for name, info in _POLICIES.items() if not info.needs_posterior)
+def names_with_hidden_causes() -> tuple[str, ...]:
+    """The policies that apply where common causes are hidden and edges doubtful."""
+    return tuple(name for name, info in _POLICIES.items() if not info.needs_all_causes)
 
 
 def policy_info(name: str) -> PolicyInfo:
@@ -118,7 +120,7 @@ def register_policy(
     name: str,
     help: str = "",  # noqa: A002 (what it is called everywhere)
     learns_from: LearnsFrom = "everything",
-    needs_posterior: bool = True,
+    needs_all_causes: bool = False,
 ) -> Callable[[Factory], Factory]:
     """Make a class or function that takes a problem and options known under a name.
 
@@ -131,7 +133,7 @@ def register_policy(
         if name in _POLICIES:
             raise DowiseError(f"there is a policy {name!r} already: choose another name")
         line = help or (inspect.getdoc(factory) or "").partition("\n")[0]
-        _POLICIES[name] = PolicyInfo(name, factory, learns_from, needs_posterior, line)
+        _POLICIES[name] = PolicyInfo(name, factory, learns_from, needs_all_causes, line)
         return factory
 
     return register

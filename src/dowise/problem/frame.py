@@ -43,7 +43,7 @@ class RecordBatch:
         return cls(record.problem, record.codes[:, None], record.fixed[:, None] != MISSING)
 
     def by_set(self) -> tuple[list[int], Integers]:
-        """The distinct sets of variables that were set, as bits, and which of them each record has."""
+        """The distinct sets of variables that were set, as bits, and which one each record has."""
         kinds, which = np.unique(self.was_set, axis=1, return_inverse=True)
         sets = [mask_of(np.flatnonzero(column).tolist()) for column in kinds.T]
         return sets, which.ravel().astype(np.int64)
