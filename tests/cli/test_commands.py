@@ -293,6 +293,24 @@ def test_a_race_in_the_world_of_a_bif_file(run):
     assert refused.exit_code == 2 and "task1 has no numbers of its own" in refused.stderr
 
 
+def test_a_race_in_strong_worlds_with_edges_by_their_priors(run, tmp_path):
+    path = tmp_path / "doubtful.toml"
+    path.write_text(
+        'name = "doubtful"\ngraph = "X -> Y; Z ?-> Y; X <-> Y"\nreward = "Y"\n', "utf-8"
+    )
+    race = (
+        "simulate", str(path), "--policies", "ucb", "--horizon", "20", "--trials", "3", "--workers",
+        "1", "--json",
+    )  # fmt: skip
+    found = [
+        json.loads(run(*race, *others).stdout)["final"][0]["regret"]
+        for others in ((), ("--strong",), ("--edges", "prior"), ("--strong", "--edges", "prior"))
+    ]
+    assert len({*found}) == 4
+    strong = dowise.simulate([path], ["ucb"], horizon=20, trials=3, strong=True, edges="prior")
+    assert found[3] == pytest.approx(float(strong.final()["ucb"].mean()))
+
+
 def test_reproduce_one_panel(run, tmp_path):
     result = run("reproduce", "task2", "--trials", "2", "--horizon", "20", "--samples", "40",
                  "--workers", "1", "--out", str(tmp_path))  # fmt: skip

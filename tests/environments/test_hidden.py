@@ -212,7 +212,7 @@ def mechanisms(text):
     ("observed", "whole", "message"),
     [
         ("X -> Y; X <-> Y", None, "X <-> Y share a hidden cause, and a world needs it as a var"),
-        ("X -> Y; X <-> Y", "U -> X; X -> Y", "the problem has X <-> Y, the world has not"),
+        ("X -> Y; X <-> Y!", "U -> X; X -> Y", "the problem has X <-> Y, the world has not"),
         ("X -> Y", "U -> X -> Y; U -> Y", "the world has X <-> Y, the problem has not"),
         ("X -> Y", "X -> U -> Y; X -> V -> W", None),
         ("X -> Y", "Y -> U -> X", "the world has Y -> X, the problem has not; the problem has X"),

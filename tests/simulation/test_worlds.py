@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment, simulate
-from dowise.environments import OneWorld, front_door_world, network_world, worlds_of
+from dowise.environments import Manner, OneWorld, front_door_world, network_world, worlds_of
 from dowise.simulation.trial import run_trial
 
 QUICK = {"horizon": 40, "trials": 12, "seed": 3, "options": {"ids": {"samples": 50}}}
@@ -162,7 +162,7 @@ def test_a_run_in_one_world_does_not_go_on_in_another(tmp_path):
     for other, what in (
         (make_environment("task1", 2), "cpts is"),
         (Foreign(world), "world is"),
-        (world.problem, "is"),
+        (world.problem, "have"),
     ):
         with pytest.raises(DowiseError, match=f"has another run: its problems task1 {what}"):
             simulate([other], ["ts"], out=out, **QUICK_TS)
@@ -226,3 +226,20 @@ class Fixed:
 
     def observe(self, arm, outcome):
         pass
+
+
+def test_strong_worlds_and_edges_by_their_priors_are_other_races(tmp_path):
+    problem = Problem(CausalGraph.parse("X -> Y; Z ?-> Y; X <-> Y"), "Y", name="doubtful")
+    race = {**QUICK_TS, "out": tmp_path / "run"}
+    usual = simulate([problem], ["ucb"], **race).final()
+    for other, what in (({"strong": True}, "strong is False"), ({"edges": "prior"}, "edges is")):
+        with pytest.raises(DowiseError, match=f"has another run: its problems doubtful {what}"):
+            simulate([problem], ["ucb"], **race, **other)
+        changed = simulate([problem], ["ucb"], **QUICK_TS, **other).final()
+        assert not changed.equals(usual)
+    chordal = [worlds_of("chordal-10-0.1", manner).spec() for manner in (None, Manner(strong=True))]
+    assert chordal[0] != chordal[1] and chordal[0]["random"] == "chordal-10-0.1"
+    world = make_environment(problem, 0)
+    with pytest.raises(DowiseError, match="strong and edges don't apply: give its problem"):
+        simulate([world], ["ucb"], strong=True, **QUICK_TS)
+    assert simulate([world], ["ucb"], **QUICK_TS).final().notna().all().all()

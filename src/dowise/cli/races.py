@@ -28,6 +28,7 @@ _workers = click.option(
   dowise simulate task1 --policies ids,ts,ucb --horizon 500 --trials 100
   dowise simulate task1 task3 --policies ids,ts --trials 500 --out races/first
   dowise simulate alarm --world bif --policies ids,ts
+  dowise simulate ward.toml --policies ids,bernoulli-ts --strong
   dowise simulate chordal-15-0.1 --policies ts,z2-ts --cluster tcp://10.0.0.5:8786""",
     policies=True,
 )
@@ -68,6 +69,14 @@ _workers = click.option(
 @click.option(
     "--observational", type=click.IntRange(0), default=0, show_default=True, metavar="n",
     help="Records of what the world does by itself, shown to every policy first.",
+)  # fmt: skip
+@click.option(
+    "--strong", is_flag=True,
+    help="Worlds with strong hidden causes: three values, and CPT rows from Dirichlet(0.2).",
+)  # fmt: skip
+@click.option(
+    "--edges", type=click.Choice(["all", "prior"]), default="all", show_default=True,
+    help="Worlds with all edges drawn, or each doubtful one (soft too) with its prior.",
 )  # fmt: skip
 @json_option
 def simulate(

@@ -2,6 +2,7 @@
 
 from dowise.environments.checks import check_environment
 from dowise.environments.chordal import RandomProblem, random_chordal_graph, random_problem
+from dowise.environments.draw import Manner
 from dowise.environments.environment import Environment, OptimalMap
 from dowise.environments.front_door import front_door_world
 from dowise.environments.make import make_environment
@@ -13,6 +14,7 @@ __all__ = [
     "ChordalWorlds",
     "DrawnWorlds",
     "Environment",
+    "Manner",
     "OneWorld",
     "OptimalMap",
     "RandomProblem",

@@ -64,7 +64,7 @@ class Reversal:
         self.causes = tuple(families)
         """The hidden causes of the context, in the order of their elimination."""
         turned = problem
-        if hidden:
+        if hidden or problem.edge_priors:  # then its factors are no CPTs of this DAG
             turned = Problem(
                 _with_families(graph, families, problem.context), problem.reward, problem.context,
                 (*problem.non_manipulable, *hidden), domains, problem.reward_values, problem.arms,
@@ -189,7 +189,10 @@ def _shared(problem: Problem, graph: CausalGraph, sizes: tuple[tuple[str, int], 
 
 
 def reversal_of(problem: Problem, graph: CausalGraph, sizes: Mapping[str, int]) -> Reversal:
-    """The reversal of a problem's worlds on this DAG; `sizes` has those of the hidden variables."""
+    """The reversal of a problem's worlds on this DAG, whose edges are all there for certain.
+
+    `sizes` has those of the hidden variables.
+    """
     try:
         return _shared(problem, graph, tuple(sorted(sizes.items())))
     except DowiseError as error:

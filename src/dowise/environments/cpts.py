@@ -11,13 +11,17 @@ from dowise.errors import DowiseError, suggestion
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 
-__all__ = ["check_graph", "checked_cpts", "random_cpts"]
+__all__ = ["checked_cpts", "checked_graph", "random_cpts"]
 
 _ROUNDING = 1e-9
 
 
-def check_graph(problem: Problem, graph: CausalGraph) -> None:
-    """Raise unless this DAG, its hidden variables projected out, is the problem's graph."""
+def checked_graph(problem: Problem, graph: CausalGraph) -> CausalGraph:
+    """This DAG, which must be one that the problem allows once hidden variables are projected out.
+
+    Then it has the problem's certain edges, any of the doubtful ones, soft ones included, and no
+    other. In a world they are there or not, so it has no marks.
+    """
     if not isinstance(graph, CausalGraph):
         raise DowiseError(f"the world's graph must be a CausalGraph, not a {type(graph).__name__}")
     for one, other in graph.bidirected_edges:
@@ -33,15 +37,18 @@ def check_graph(problem: Problem, graph: CausalGraph) -> None:
                 "variable of the problem, and the hidden ones besides"
             )
     projected = graph.project(name for name in graph if name not in problem.graph)
-    if projected == problem.graph:
-        return
-    own, asked = _edges(projected), _edges(problem.graph)
-    differences = [f"the world has {edge}, the problem has not" for edge in sorted(own - asked)]
-    differences += [f"the problem has {edge}, the world has not" for edge in sorted(asked - own)]
-    raise DowiseError(
-        "with its hidden variables projected out the world's graph must be the problem's, but "
-        f"{'; '.join(differences)}"
-    )
+    own, possible = set(projected.edge_texts), set(problem.possible.edge_texts)
+    certain = possible - problem.edge_priors.keys()
+    strange, lacking = sorted(own - possible), sorted(certain - own)
+    differences = [f"the world has {edge}, the problem has not" for edge in strange]
+    differences += [f"the problem has {edge}, the world has not" for edge in lacking]
+    if differences:
+        besides = ", but for doubtful edges" if problem.edge_priors else ""
+        raise DowiseError(
+            f"with its hidden variables projected out the world's graph must be the problem's"
+            f"{besides}, but {'; '.join(differences)}"
+        )
+    return CausalGraph(graph.directed_edges, variables=graph.variables) if graph.marks else graph
 
 
 def checked_cpts(
@@ -82,12 +89,16 @@ def checked_cpts(
 
 
 def random_cpts(
-    graph: CausalGraph, sizes: Mapping[str, int], source: np.random.Generator
+    graph: CausalGraph,
+    sizes: Mapping[str, int],
+    source: np.random.Generator,
+    concentration: float = 1.0,
 ) -> dict[str, NDArray[np.float64]]:
-    """CPTs whose rows are independent draws from Dirichlet(1)."""
+    """CPTs whose rows are independent draws from a symmetric Dirichlet distribution."""
     return {
         name: source.dirichlet(
-            np.ones(sizes[name]), size=tuple(sizes[parent] for parent in graph.parents(name))
+            np.full(sizes[name], concentration),
+            size=tuple(sizes[parent] for parent in graph.parents(name)),
         )
         for name in graph
     }
@@ -110,9 +121,3 @@ def _own_size(name: str, table: NDArray[np.float64]) -> int:
             "at least two values; take it out of the graph if it can't vary"
         )
     return size
-
-
-def _edges(graph: CausalGraph) -> set[str]:
-    return {f"{one} -> {other}" for one, other in graph.directed_edges} | {
-        f"{one} <-> {other}" for one, other in graph.bidirected_edges
-    }

@@ -1,33 +1,108 @@
-"""Random worlds: the CPTs are drawn, and the hidden causes behind bidirected edges with them."""
+"""Random worlds: the CPTs are drawn, and the hidden causes behind bidirected edges with them.
+
+>>> from dowise.graph import CausalGraph
+>>> problem = Problem(CausalGraph.parse("X -> Y; Z ?-> Y; X <-> Y"), reward="Y")
+>>> world = draw_world(problem, np.random.default_rng(1), Manner(edges="prior"))
+>>> print(world.graph)  # without Z -> Y, and with a hidden cause of X and Y
+"U(X,Y)" -> X; "U(X,Y)" -> Y; X -> Y; Z
+"""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 
+from dowise.checks import true_or_false, whole_number
 from dowise.environments.arc_reversal import reversal_of
 from dowise.environments.cpts import random_cpts
 from dowise.environments.environment import Environment
+from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 
-__all__ = ["draw_world"]
+__all__ = ["EdgesOfWorlds", "Manner", "draw_world"]
+
+EdgesOfWorlds = Literal["all", "prior"]
+
+STRONG_VALUES = 3
+STRONG_CONCENTRATION = 0.2
+_NOT_GIVEN = ("0", "1")  # the domain of a hidden variable of which nothing was said
 
 
-def draw_world(problem: Problem, rng: np.random.Generator, hidden_values: int = 2) -> Environment:
-    """A world with rows from Dirichlet(1); hidden causes have `hidden_values` values each."""
-    graph = _with_hidden_causes(problem.graph)
-    hidden = {name: hidden_values for name in graph if name not in problem.graph}
+@dataclass(frozen=True)
+class Manner:
+    """How random worlds are drawn.
+
+    The hidden causes of bidirected edges have `hidden_values` values. In `strong` worlds hidden
+    causes matter more: they have three at least, those of the problem's own too unless it gives
+    them a domain other than 0 and 1, and every row of every CPT comes from Dirichlet(.2) instead of
+    Dirichlet(1). `edges` says which of the doubtful edges a world has: "all" that are drawn, or
+    each, soft ones too, with its "prior".
+    """
+
+    hidden_values: int = 2
+    strong: bool = False
+    edges: EdgesOfWorlds = "all"
+
+    def __post_init__(self) -> None:
+        whole_number("hidden_values", self.hidden_values, 2)
+        true_or_false("strong", self.strong)
+        if self.edges not in ("all", "prior"):
+            raise DowiseError(
+                f"edges={self.edges!r}: say 'all' for worlds with every edge that is drawn, or "
+                "'prior' to draw each doubtful one with its prior"
+            )
+
+    def spec(self) -> dict[str, Any]:
+        """For a manifest."""
+        return asdict(self)
+
+    def size(self, labels: tuple[str, ...] | None = None) -> int:
+        """How many values a hidden cause has; `labels` is its domain where the problem has one."""
+        told = self.hidden_values if labels is None else len(labels)
+        return max(told, STRONG_VALUES) if self.strong and labels in (None, _NOT_GIVEN) else told
+
+    @property
+    def concentration(self) -> float:
+        """That of the Dirichlet distribution of every row."""
+        return STRONG_CONCENTRATION if self.strong else 1.0
+
+
+USUAL = Manner()
+
+
+def draw_world(problem: Problem, rng: np.random.Generator, manner: Manner = USUAL) -> Environment:
+    """A world with random CPTs, its hidden causes among them."""
+    drawn = problem.drawn if manner.edges == "all" else _with_some_edges(problem, rng)
+    graph = _with_hidden_causes(drawn)
+    hidden = {name: manner.size() for name in graph if name not in problem.drawn}
+    hidden |= {name: manner.size(labels) for name, labels in problem.hidden_domains.items()}
     reversal_of(problem, graph, hidden)  # refuses what is too large before it is drawn
     sizes = {name: len(labels) for name, labels in problem.domains.items()} | hidden
-    return Environment(problem, random_cpts(graph, sizes, rng), graph)
+    return Environment(problem, random_cpts(graph, sizes, rng, manner.concentration), graph)
+
+
+def _with_some_edges(problem: Problem, rng: np.random.Generator) -> CausalGraph:
+    """The graph as drawn with those of the doubtful edges, soft ones included, that are there."""
+    priors = problem.edge_priors
+    everything = problem.drawn.with_edges(priors)
+    coins = rng.random(len(priors))
+    lacking = [
+        edge for (edge, prior), coin in zip(priors.items(), coins, strict=True) if coin >= prior
+    ]
+    return everything.without(lacking)
 
 
 @lru_cache(maxsize=32)
 def _with_hidden_causes(graph: CausalGraph) -> CausalGraph:
-    """The DAG in which each bidirected edge is a hidden variable with two children."""
-    if not graph.bidirected_edges:
+    """The DAG, without marks, in which each bidirected edge is a hidden variable of two children.
+
+    What is there is there, so a world knows no doubt.
+    """
+    if not graph.bidirected_edges and not graph.marks:
         return graph
     edges = list(graph.directed_edges)
     for one, other in graph.bidirected_edges:

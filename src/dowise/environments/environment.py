@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dowise.compiling import kernels_of
 from dowise.environments.arc_reversal import flat_entries, reversal_of
-from dowise.environments.cpts import check_graph, checked_cpts
+from dowise.environments.cpts import checked_cpts, checked_graph
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.model import Codes
@@ -44,10 +44,11 @@ class Environment:
     """A problem whose CPTs are known to the world, though not to the one who decides.
 
     `cpts[v]` has one axis for each of `graph.parents(v)`, in that order, and a last one for `v`;
-    its rows sum to 1, and zeros and ones are welcome. `graph` is the problem's own unless given: a
-    DAG over observed and hidden variables. Those that the problem's graph lacks are hidden: they
-    take as many values as the last axis of their CPT is long, no outcome shows them, and once
-    they are projected out the problem's graph must be what is left, bidirected edges included.
+    its rows sum to 1, and zeros and ones are welcome. `graph` is the problem's own as drawn unless
+    given: a DAG over observed and hidden variables. Those that are not in `problem.graph` are
+    hidden: they take as many values as the last axis of their CPT is long, no outcome shows them,
+    and once they are projected out the problem's graph must be what is left, bidirected edges
+    included. Edges that the problem calls doubtful may be there or not.
     """
 
     def __init__(
@@ -61,9 +62,8 @@ class Environment:
         if not isinstance(cpts, Mapping):
             raise DowiseError(f"cpts must map each variable to its table, not be {cpts!r}")
         self.problem = problem
-        self.graph: CausalGraph = problem.graph if graph is None else graph
+        self.graph = checked_graph(problem, problem.drawn if graph is None else graph)
         """The DAG of all variables, the hidden ones included."""
-        check_graph(problem, self.graph)
         self.hidden = tuple(name for name in self.graph if name not in problem.graph)
         """The variables that no outcome shows, sorted by name."""
         tables = checked_cpts(problem, self.graph, cpts)

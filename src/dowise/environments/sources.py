@@ -3,8 +3,8 @@
 A source has a `label` (None where nothing has a name), a `spec` that tells it from others in a
 manifest, and `draw`, which makes the world of a trial out of that trial's random numbers.
 
->>> worlds_of("task1").label, worlds_of("chordal-15-0.2")
-('task1', ChordalWorlds(name='chordal-15-0.2', size=15, density=0.2))
+>>> worlds_of("task1").label, worlds_of("chordal-15-0.2").size
+('task1', 15)
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from inspect import getsource
 from itertools import islice, product
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.environments.chordal import MAX_SIZE, RandomProblem, check_shape, random_problem
-from dowise.environments.draw import draw_world
+from dowise.environments.draw import USUAL, Manner, draw_world
 from dowise.environments.environment import Environment
 from dowise.environments.world import World, lack_of
 from dowise.errors import DowiseError
@@ -49,19 +49,20 @@ class DrawnWorlds:
     """One problem, with CPTs drawn afresh for every trial."""
 
     problem: Problem
+    manner: Manner = USUAL
 
     @property
     def label(self) -> str | None:
         """The problem's name."""
         return self.problem.name
 
-    def spec(self) -> str:
-        """The text of the problem file."""
-        return problem_text(self.problem)
+    def spec(self) -> dict[str, Any]:
+        """The text of the problem file, and how worlds are drawn."""
+        return {"problem": problem_text(self.problem), **self.manner.spec()}
 
-    def draw(self, rng: np.random.Generator, hidden_values: int = 2) -> Environment:
-        """Rows from Dirichlet(1), hidden causes included."""
-        return draw_world(self.problem, rng, hidden_values)
+    def draw(self, rng: np.random.Generator) -> Environment:
+        """Doubtful edges first, if they are drawn, then the rows, hidden causes included."""
+        return draw_world(self.problem, rng, self.manner)
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class ChordalWorlds:
     name: str
     size: int
     density: float
+    manner: Manner = USUAL
 
     def __post_init__(self) -> None:
         check_shape(self.size, self.density, 3, MAX_SIZE)
@@ -80,17 +82,17 @@ class ChordalWorlds:
         """The name as it was given."""
         return self.name
 
-    def spec(self) -> str:
-        """The name says it all."""
-        return self.name
+    def spec(self) -> dict[str, Any]:
+        """The name, and how worlds are drawn."""
+        return {"random": self.name, **self.manner.spec()}
 
     def draw_problem(self, rng: np.random.Generator) -> RandomProblem:
         """The graph and the roles, which are drawn first."""
         return random_problem(self.size, self.density, rng)
 
-    def draw(self, rng: np.random.Generator, hidden_values: int = 2) -> Environment:
+    def draw(self, rng: np.random.Generator) -> Environment:
         """Graph and roles, then the CPTs, all from the same stream."""
-        return draw_world(self.draw_problem(rng).problem, rng, hidden_values)
+        return draw_world(self.draw_problem(rng).problem, rng, self.manner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,39 +138,50 @@ class OneWorld:
 Worlds = DrawnWorlds | ChordalWorlds | OneWorld
 
 
-def worlds_of(given: str | Path | Problem | World | Worlds) -> Worlds:
-    """The source that a name, a path, a problem or a world stands for."""
-    if isinstance(given, Worlds):
-        return given
+def worlds_of(given: str | Path | Problem | World | Worlds, manner: Manner | None = None) -> Worlds:
+    """The source that a name, a path, a problem or a world stands for.
+
+    `manner` is how worlds are drawn where they are drawn, and an error where they are not.
+    """
+    if isinstance(given, DrawnWorlds | ChordalWorlds):
+        return given if manner is None else replace(given, manner=manner)
     if isinstance(given, str | Path | Problem):
-        return random_worlds(given)
-    if not hasattr(given, "problem"):
+        return random_worlds(given, manner or USUAL)
+    if not isinstance(given, OneWorld) and not hasattr(given, "problem"):
         raise DowiseError(
             f"{given!r} is no problem: give a name, a path, a Problem, or a world that passes "
             "check_environment"
         )
-    lack = lack_of(given)
+    one = given if isinstance(given, OneWorld) else OneWorld(given)
+    lack = lack_of(one.world)
     if lack is not None:
         raise DowiseError(
             f"{given!r} is no world: it needs {lack}; dowise.check_environment says what else"
         )
-    return OneWorld(given)
+    if manner is not None:
+        raise DowiseError(
+            f"{one.world!r} is a world with numbers of its own, so strong and edges don't apply: "
+            "give its problem, whose worlds are drawn, or leave them out"
+        )
+    return one
 
 
-def random_worlds(given: str | Path | Problem) -> DrawnWorlds | ChordalWorlds:
+def random_worlds(
+    given: str | Path | Problem, manner: Manner = USUAL
+) -> DrawnWorlds | ChordalWorlds:
     """The source of random worlds for a problem, its file, or a name; the one place where a name
     such as "chordal-15-0.2" is told from others."""
     if isinstance(given, Problem):
-        return DrawnWorlds(given)
+        return DrawnWorlds(given, manner)
     name = str(given)
     if not name.startswith("chordal") or os.path.lexists(name):
-        return DrawnWorlds(load_problem(given))
+        return DrawnWorlds(load_problem(given), manner)
     match = re.fullmatch(r"chordal-(\d{1,4})-(\d*\.?\d+)", name)
     if match is None:
         raise DowiseError(
             f"{name!r}: a random world is called chordal-SIZE-DENSITY, such as chordal-15-0.2"
         )
-    return ChordalWorlds(name, int(match[1]), float(match[2]))
+    return ChordalWorlds(name, int(match[1]), float(match[2]), manner)
 
 
 def fingerprint(made_by: Callable[..., Any]) -> str | None:

@@ -25,7 +25,8 @@ import numpy as np
 import dowise
 from dowise.checks import whole_number
 from dowise.compiling import source_digest
-from dowise.environments import OneWorld, World, Worlds, worlds_of
+from dowise.environments import Manner, OneWorld, World, Worlds, worlds_of
+from dowise.environments.draw import EdgesOfWorlds
 from dowise.environments.sources import fingerprint
 from dowise.errors import DowiseError, import_extra
 from dowise.policies import Policy
@@ -131,6 +132,8 @@ def simulate(
     observational: int = 0,
     cluster: str | None = None,
     progress: Progress = lambda _done, _total: None,
+    strong: bool = False,
+    edges: EdgesOfWorlds = "all",
 ) -> Result:
     """Race policies in `trials` worlds of each problem, or so many times in a world of yours.
 
@@ -144,7 +147,8 @@ def simulate(
     A policy with an option `seed` gets another one in every trial, and one with an option
     `horizon` that of the race, unless they are given.
     `observational` records of what the world does by itself are shown to every policy first.
-    `every=10` keeps every tenth round only, and the last.
+    `every=10` keeps every tenth round only, and the last. `strong` and `edges` are those of
+    `make_environment`: worlds with strong hidden causes, or with the edges that priors bring.
 
     With `out` the results live in that folder, job by job as they finish; the same call goes on
     with a run that was stopped, and any other is refused. `workers` are processes on this machine;
@@ -152,8 +156,9 @@ def simulate(
     number of workers.
     """
     import_extra("pyarrow", "simulate", "a race")
+    manner = Manner(strong=strong, edges=edges)
     race = _checked_race(
-        problems, policies, horizon, trials, seed, options or {}, every, observational
+        problems, policies, horizon, trials, seed, options or {}, every, observational, manner
     )
     workers = whole_number("workers", workers, 1)
     if workers > 1 or cluster is not None:
@@ -197,6 +202,7 @@ def _checked_race(
     options: Mapping[str, Mapping[str, Any]],
     every: int,
     observational: int,
+    manner: Manner,
 ) -> Race:
     horizon, trials = (
         whole_number("horizon", horizon, 1, MOST_ROUNDS),
@@ -209,7 +215,7 @@ def _checked_race(
         for given in (problems, policies)
     ):
         raise DowiseError('give lists: simulate(["task1"], ["ids", "ts"], …)')
-    raced = dict(_labelled_worlds(problems))
+    raced = dict(_labelled_worlds(problems, None if manner == Manner() else manner))
     makers = dict(_labelled_policies(policies))
     if not raced or not makers:
         raise DowiseError("name at least one problem and one policy")
@@ -244,11 +250,13 @@ def _plain(value: Any, label: str) -> Any:
     )
 
 
-def _labelled_worlds(problems: Iterable[Raced]) -> Iterator[tuple[str, Worlds]]:
+def _labelled_worlds(
+    problems: Iterable[Raced], manner: Manner | None
+) -> Iterator[tuple[str, Worlds]]:
     seen: set[str] = set()
     for given in problems:
         own, place = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
-        worlds = worlds_of(place)
+        worlds = worlds_of(place, manner)
         label = str(own or worlds.label or f"problem {len(seen) + 1}")
         if label in seen:
             raise DowiseError(
