@@ -3,8 +3,8 @@
 The posterior of section 4: each row of each CPT has an independent Dirichlet distribution whose
 parameters are the prior counts plus how often each value was seen, equations (2) and (3). Every
 observation teaches about every arm, because the arms share the CPTs. Where causes are hidden,
-factors take the place of CPTs (`dowise.model.order`), and where edges are doubtful there is such a
-posterior for every set of them (`dowise.belief.mixture`).
+factors take the place of CPTs (`dowise.problem.order`), and where edges are doubtful there is such
+a posterior for every set of them (`dowise.belief.mixture`).
 
 >>> from dowise.problem import load_problem
 >>> belief = Belief(load_problem("task1"))

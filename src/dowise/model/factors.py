@@ -2,8 +2,8 @@
 
 A factor is the conditional distribution of a variable given its scope: where nothing is hidden, its
 CPT. With hidden common causes a variable may have several, one for each component that some
-intervention leaves it (`dowise.model.order`). They stand in the order of the variables, laid out as
-`dowise.model.layout` says.
+intervention leaves it (`dowise.problem.order`). They stand in the order of the variables, laid out
+as `dowise.model.layout` says.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError
 from dowise.graph.bits import bits, mask_of
 from dowise.model.layout import MAX_ENTRIES, Layout
-from dowise.model.order import Key, Order
 from dowise.problem import Problem, Record
+from dowise.problem.order import Key, Order
 from dowise.problem.values import MISSING
 
 __all__ = ["NONE", "Factors", "Places"]

@@ -15,7 +15,7 @@ from dowise.graph import CausalGraph
 from dowise.graph.adjacency import Adjacency
 from dowise.graph.bits import closure
 from dowise.graph.ordering import factor_order, with_parents
-from dowise.problem import Problem
+from dowise.problem.problem import Problem
 
 __all__ = ["Key", "Order"]
 
