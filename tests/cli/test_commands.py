@@ -85,6 +85,19 @@ def test_formulas(run):
     assert r"P_{x}(y) = \sum_{z} P(y \mid x, z) P(z)" in run("formulas", "task1", "--latex").stdout
 
 
+def test_formulas_take_doubtful_edges_for_granted(run, tmp_path):
+    path = tmp_path / "bow.toml"
+    path.write_text('graph = "Z ?-> X -> Y; X <-> Y"\nreward = "Y"\nsoft = 0.1')
+    shown = " ".join(run("formulas", str(path)).stdout.split())
+    assert "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | do(X=0), z) P(z)" in shown
+    assert "simpler. Doubtful: X <-> Y, X <-> Z, Y <-> Z, Z -> X, Z -> Y From" in shown
+    assert "in the graph as drawn" in shown
+    document = json.loads(run("formulas", str(path), "--json").stdout)
+    assert document["doubtful_edges"] == ["X <-> Y", "X <-> Z", "Y <-> Z", "Z -> X", "Z -> Y"]
+    assert [entry["seen"] for entry in document["formulas"]][:2] == [True, False]
+    assert "oubtful" not in run("formulas", "task1").stdout
+
+
 def test_problems(run):
     listed = run("problems").stdout
     document = json.loads(run("problems", "--json").stdout)

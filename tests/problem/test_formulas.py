@@ -1,8 +1,11 @@
 """Formulas: as section 3 prints them, and equal to the brute-force truth."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from brute_force import mean_reward, random_cpts
+from confounded import Confounded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cases
@@ -52,24 +55,55 @@ def test_names_that_differ_only_in_case_stay_apart():
     )
 
 
-def test_a_hidden_common_cause_rules_the_factorisation_out_where_it_matters():
-    problem = Problem(CausalGraph.parse("X -> Z -> Y; X <-> Y"), "Y", arms="all")
-    told = {str(formula.arm): formula for formula in formulas(problem)}
-    assert told["do(X=0)"].obstacle == ("X", "Y")
-    assert str(told["do(X=0)"]).endswith(
-        "is no truncated factorisation: X <-> Y share a hidden cause"
+def told(graph, **options):
+    problem = Problem(CausalGraph.parse(graph), "Y", **options)
+    return {str(formula.arm): formula for formula in formulas(problem)}
+
+
+def test_where_causes_are_hidden_factors_say_what_is_set_and_what_is_seen():
+    found = told("X -> Z -> Y; X <-> Y", arms="all")
+    assert [str(found[arm]) for arm in ("do()", "do(X=0)", "do(Z=0)", "do(X=0, Z=1)")] == [
+        "P(Y=1 | do()) = Σ_{x,z} P(Y=1 | x, z) P(z | x) P(x)",
+        "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | do(z)) P(z | X=0)",
+        "P(Y=1 | do(Z=0)) = Σ_{x} P(Y=1 | x, Z=0) P(x)",
+        "P(Y=1 | do(X=0, Z=1)) = P(Y=1 | do(Z=1))",
+    ]
+    assert found["do(X=0)"].latex().endswith(r"P(Y=1 \mid \mathrm{do}(z)) P(z \mid X=0)")
+    assert [found[arm].is_seen for arm in ("do()", "do(X=0)", "do(Z=0)")] == [True, False, True]
+    # Under do(X1=0) a record counts for Y whatever X1 was set to, and the context is only seen.
+    task2 = "C -> X1; C -> X2; C -> Y; X1 -> X2; Z -> X2; Z -> Y; X2 -> Y; X1 <-> Y"
+    assert str(told(task2, context="C", non_manipulable="Z")["do(X1=0)"]) == (
+        "P(Y=1 | do(X1=0), c) = Σ_{x2,z} P(Y=1 | do(x2, z), c) P(x2 | c, X1=0, z) P(z)"
     )
-    assert told["do(X=0)"].latex().endswith(r"\text{(no truncated factorisation)}")
-    # What comes when nothing is set needs no formula.
-    assert str(told["do()"]) == "P(Y=1 | do()) = P(Y=1)"
-    # A child of the reward that shares a hidden cause with it can't disturb anything.
-    harmless = Problem(CausalGraph.parse("X -> Y -> W; Y <-> W"), "Y")
-    assert [formula.obstacle for formula in formulas(harmless)] == [None, None]
 
 
-def evaluate(formula, problem, cpts, context):
-    """Sum the products, one assignment at a time."""
-    graph, domains = problem.graph, problem.domains
+def test_a_factor_that_is_the_reward_itself_is_said_in_words():
+    found = told("C -> Y; X -> Y; X <-> Y", context="C")
+    assert str(found["do()"]) == "P(Y=1 | do(), c) = Σ_{x} P(Y=1 | c, x) P(x)"
+    assert str(found["do(X=1)"]) == (
+        "P(Y=1 | do(X=1), c) is a factor of its own: seeing alone does not tell it"
+    )
+    assert found["do(X=1)"].latex() == (
+        r"P(Y=1 \mid \mathrm{do}(X=1), c) \quad\text{(a factor of its own)}"
+    )
+    assert str(told("X -> Y; X <-> Y", domains={"Y": [0, 1, 2]})["do(X=0)"]) == (
+        "E[r(Y) | do(X=0)] = Σ_{y} r(y) P(y | do(X=0))"
+    )
+
+
+def test_a_hidden_cause_that_no_reward_needs_changes_nothing():
+    harmless = told("X -> Y -> W; Y <-> W")
+    assert [str(formula) for formula in harmless.values()] == [
+        f"P(Y=1 | do(X={x})) = P(Y=1 | X={x})" for x in (0, 1)
+    ]
+
+
+def evaluate(formula, problem, probability, context):
+    """Sum the products, one assignment at a time.
+
+    `probability` is that of a factor where variables have these places in their domains.
+    """
+    domains = problem.domains
     total = 0.0
     for places in np.ndindex(*(len(domains[name]) for name in formula.summed)):
         value = dict(zip(formula.summed, places, strict=True)) | context
@@ -79,9 +113,7 @@ def evaluate(formula, problem, cpts, context):
         label = domains[formula.reward][value[formula.reward]]
         term = 1.0 if formula.good is not None else problem.reward_values[label]
         for factor in formula.factors:
-            assert factor.parents == graph.parents(factor.variable)
-            row = tuple(value[name] for name in (*factor.parents, factor.variable))
-            term *= cpts[factor.variable][row]
+            term *= probability(factor, value)
         total += term
     return total
 
@@ -94,7 +126,58 @@ def test_formulas_equal_brute_force(case, seed, values):
     problem = Problem(graph, reward, context, hidden, domains)
     rng = np.random.default_rng(seed)
     cpts = random_cpts(problem, rng)
+
+    def entry(factor, value):
+        assert not factor.done and factor.seen == graph.parents(factor.variable)
+        return cpts[factor.variable][tuple(value[x] for x in (*factor.seen, factor.variable))]
+
     seen = {name: int(rng.integers(len(problem.domains[name]))) for name in context}
     for formula in formulas(problem):
         truth = mean_reward(problem, cpts, formula.arm, seen)
-        assert evaluate(formula, problem, cpts, seen) == pytest.approx(truth, abs=1e-12)
+        assert evaluate(formula, problem, entry, seen) == pytest.approx(truth, abs=1e-12)
+
+
+def confounded_problem(rng):
+    """All from one seed: graphs drawn edge by edge hardly ever have hidden causes that matter."""
+    names = [f"V{i}" for i in rng.permutation(rng.integers(2, 5))]
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    arrows, arcs = ([pair for pair in pairs if rng.random() < p] for p in (0.7, 0.5))
+    graph, reward = CausalGraph(arrows, arcs, names), names[-1]
+    before = {name for name in names if reward not in graph.ancestors(name) and rng.random() < 0.3}
+    context = graph.ancestors(before)
+    fixed = {name for name in names[:-1] if rng.random() < 0.2} - context
+    domains = {reward: range(rng.integers(2, 4))}
+    return Problem(graph, reward, context, fixed, domains, arms="all")
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=60)
+def test_with_hidden_causes_formulas_equal_brute_force(seed):
+    """Each factor is what it says: a conditional of the world in which its do() is done."""
+    rng = np.random.default_rng(seed)
+    problem = confounded_problem(rng)
+    world, reward = Confounded(problem, rng), problem.reward
+    seen = {name: int(rng.integers(2)) for name in problem.context}
+
+    @cache
+    def joint(settings):
+        return world.joint(dict(settings))
+
+    def chance(known, settings):
+        axes = tuple(known.get(name, slice(None)) for name in world.names)
+        return joint(tuple(sorted(settings.items())))[axes].sum()
+
+    def conditional(factor, value):
+        settings = {name: value[name] for name in factor.done}
+        given = {name: value[name] for name in factor.seen}
+        both = given | {factor.variable: value[factor.variable]}
+        return chance(both, settings) / chance(given, settings)
+
+    for formula in formulas(problem):
+        arm = {name: problem.domains[name].index(label) for name, label in formula.arm.items()}
+        truth = sum(
+            worth * chance(seen | {reward: y}, arm)
+            for y, worth in enumerate(problem.reward_values.values())
+        )
+        truth /= chance(seen, arm)
+        assert evaluate(formula, problem, conditional, seen) == pytest.approx(truth, abs=1e-12)

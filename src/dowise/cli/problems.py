@@ -51,9 +51,10 @@ def arms(problem: str, as_json: bool, picture: Path | None) -> None:
 def formulas(problem: str, as_json: bool, latex: bool) -> None:
     """Each arm's expected reward as a formula, and what the other arms' data tell of it.
 
-    First the truncated factorisation of each arm. Then, for each intervention set, the formulas by
-    which its reward can be estimated from experiments on other sets (z²ID); P_x is the
-    distribution under do(x).
+    First each arm's reward in factors. Without hidden common causes that is the truncated
+    factorisation. With them a factor may have a do() of its own: then what is seen where nothing is
+    set does not count in it. Then, for each intervention set, the formulas by which its reward can
+    be estimated from experiments on other sets (z²ID); P_x is the distribution under do(x).
     """
     from dowise.problem.formulas import formulas as formulas_of
 
@@ -63,10 +64,11 @@ def formulas(problem: str, as_json: bool, latex: bool) -> None:
 
         print_json(describe_formulas(loaded))
         return
-    from dowise.cli.show_problems import show_estimators
+    from dowise.cli.show_problems import show_doubts, show_estimators
 
     for formula in formulas_of(loaded):
         click.echo(formula.latex() if latex else str(formula))
+    show_doubts(loaded)
     show_estimators(loaded, latex)
 
 

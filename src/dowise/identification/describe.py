@@ -12,19 +12,20 @@ __all__ = ["describe_formulas"]
 
 
 def describe_formulas(problem: Problem) -> dict[str, Any]:
-    """For each arm the truncated factorisation, and every way to estimate its reward."""
+    """For each arm its reward in factors, and every way to estimate it; all doubtful edges."""
     ways = estimators(problem)
     return {
         "formulas": [
             {
                 "arm": dict(formula.arm),
-                "factorises": formula.obstacle is None,
                 "text": str(formula),
                 "latex": formula.latex(),
+                "seen": formula.is_seen,
                 "estimators": [_describe(way) for way in ways[formula.arm.variables]],
             }
             for formula in formulas(problem)
-        ]
+        ],
+        "doubtful_edges": list(problem.edge_priors),
     }
 
 

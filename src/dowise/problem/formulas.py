@@ -1,10 +1,10 @@
-"""The expected reward of each arm as a formula, by the truncated factorisation.
+"""The expected reward of each arm as a formula: a sum of products of conditional probabilities.
 
-In a world without hidden common causes an intervention replaces the mechanisms of the variables it
-sets and leaves all others as they are, so P(v | do(x)) is the product of P(vᵢ | paᵢ) over the
-variables not set (section 4). Summing out everything but the reward gives what section 3 prints for
-G1. A variable with no way to the reward under the arm sums to 1 and is left out; the context is
-held at its value.
+An intervention replaces the mechanisms of the variables that it sets and leaves all others as they
+are. So in a world without hidden common causes P(v | do(x)) is the product of P(vᵢ | paᵢ) over the
+variables not set (the truncated factorisation, section 4). Summing out everything but the reward
+gives what section 3 prints for G1. A variable with no way to the reward under the arm sums to 1 and
+is left out; the context is held at its value.
 
 >>> from dowise.problem import load_problem
 >>> for formula in formulas(load_problem("task1")):
@@ -12,15 +12,34 @@ held at its value.
 P(Y=1 | do()) = Σ_{x,z} P(Y=1 | x, z) P(x | z) P(z)
 P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | X=0, z) P(z)
 P(Y=1 | do(X=1)) = Σ_{z} P(Y=1 | X=1, z) P(z)
+
+With hidden common causes the factors are those of `dowise.problem.order`, one for each variable and
+its component T: P(v | T, do(the parents of T)). An arm that leaves v the component that it has
+where nothing is set shares its factor with do(), and then all of the condition may as well be just
+seen: it is written without do(). (Without hidden causes that is always so.)
+
+>>> from dowise.graph import CausalGraph
+>>> front_door = Problem(CausalGraph.parse("X -> Z -> Y; X <-> Y"), "Y", arms="all")
+>>> for formula in formulas(front_door)[::2][:3]:
+...     print(formula)
+P(Y=1 | do()) = Σ_{x,z} P(Y=1 | x, z) P(z | x) P(x)
+P(Y=1 | do(X=1)) = Σ_{z} P(Y=1 | do(z)) P(z | X=1)
+P(Y=1 | do(Z=1)) = Σ_{x} P(Y=1 | x, Z=1) P(x)
+
+Where edges are doubtful these are the formulas of the graph with all of them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
+from dowise.graph.bits import bits
 from dowise.problem.intervention import Intervention
+from dowise.problem.order import Order
 from dowise.problem.problem import Problem
 
 __all__ = ["Factor", "Formula", "formulas", "latex_name"]
@@ -28,10 +47,11 @@ __all__ = ["Factor", "Formula", "formulas", "latex_name"]
 
 @dataclass(frozen=True)
 class Factor:
-    """P(variable | parents)."""
+    """P(variable | do(done), seen)."""
 
     variable: str
-    parents: tuple[str, ...]
+    seen: tuple[str, ...]
+    done: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,8 +61,6 @@ class Formula:
     `good` is the label whose probability is the mean reward, for a reward of two values worth 0
     and 1 (where smaller is better it is the bad one); None otherwise, and then the sum runs over
     the reward as well, weighted by its worth r.
-    `obstacle` is a bidirected edge that keeps the factorisation from being valid, or None; with an
-    obstacle there are no factors. (The reward may be identifiable all the same, by other means.)
     """
 
     arm: Intervention
@@ -51,47 +69,55 @@ class Formula:
     summed: tuple[str, ...]
     factors: tuple[Factor, ...]
     good: str | None
-    obstacle: tuple[str, str] | None = None
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether no factor has a do(), so that what is seen where nothing is set tells it all."""
+        return not any(factor.done for factor in self.factors)
+
+    @property
+    def is_itself(self) -> bool:
+        """Whether the only factor is the reward under this very arm, so that nothing is said."""
+        own = Factor(self.reward, self.context, tuple(self.arm))
+        return self.good is not None and bool(self.arm) and self.factors == (own,)
 
     def __str__(self) -> str:
-        if self.obstacle is not None:
-            one, other = self.obstacle
-            return (
-                f"{self._left(_PLAIN)} is no truncated factorisation: "
-                f"{one} <-> {other} share a hidden cause"
-            )
+        if self.is_itself:
+            return f"{self._left(_PLAIN)} is a factor of its own: seeing alone does not tell it"
         return f"{self._left(_PLAIN)} = {self._right(_PLAIN)}"
 
     def latex(self) -> str:
         """The same for LaTeX, without the dollar signs."""
-        if self.obstacle is not None:
-            return rf"{self._left(_LATEX)} \quad\text{{(no truncated factorisation)}}"
+        if self.is_itself:
+            return rf"{self._left(_LATEX)} \quad\text{{(a factor of its own)}}"
         return f"{self._left(_LATEX)} = {self._right(_LATEX)}"
 
     def _left(self, style: _Style) -> str:
         style = self._unambiguous(style)
-        known = [style.do(self.arm), *(style.value(name) for name in self.context)]
+        arm = style.do(self._event(name, style) for name in self.arm)
+        known = [arm, *(style.value(name) for name in self.context)]
         if self.good is None:
             return style.mean(f"r({style.name(self.reward)})", ", ".join(known))
         return style.probability(style.equals(self.reward, self.good), ", ".join(known))
 
     def _right(self, style: _Style) -> str:
         style = self._unambiguous(style)
-        terms = [
-            style.probability(
-                self._event(factor.variable, style),
-                ", ".join(self._event(parent, style) for parent in factor.parents),
-            )
-            for factor in self.factors
-        ]
+        terms = [self._term(factor, style) for factor in self.factors]
         if self.good is None:
             terms.insert(0, f"r({style.value(self.reward)})")
         return style.sum([style.value(name) for name in self.summed]) + " ".join(terms)
 
+    def _term(self, factor: Factor, style: _Style) -> str:
+        given = [self._event(name, style) for name in factor.seen]
+        if factor.done:
+            given.insert(0, style.do(self._event(name, style) for name in factor.done))
+        return style.probability(self._event(factor.variable, style), ", ".join(given))
+
     def _unambiguous(self, style: _Style) -> _Style:
         """Values are written as lower-case names, unless that makes two variables look the same."""
-        names = {name for factor in self.factors for name in (factor.variable, *factor.parents)}
-        names |= {*self.context, *self.arm}
+        names = {*self.context, *self.arm}
+        for factor in self.factors:
+            names |= {factor.variable, *factor.seen, *factor.done}
         for value in (style.value, style.name):
             if len({value(name) for name in names}) == len(names):
                 return replace(style, value=value)
@@ -110,38 +136,41 @@ def formulas(problem: Problem) -> tuple[Formula, ...]:
     worth = problem.reward_values
     zero_one = sorted(worth.values()) == [0.0, 1.0]
     good = next(label for label in worth if worth[label] == 1.0) if zero_one else None
-    return tuple(_formula(problem, arm, good) for arm in problem.arms)
+    order = Order(problem)
+    return tuple(_formula(problem, order, arm, good) for arm in problem.arms)
 
 
-def _formula(problem: Problem, arm: Intervention, good: str | None) -> Formula:
-    graph, reward = problem.graph, problem.reward
-    fixed = {*arm, *problem.context}
-    reached = graph.cut(fixed).ancestors(reward) - fixed
-
-    # P(v | pa(v)) is the mechanism of v unless v shares a hidden cause with a variable that its
-    # value may depend on; only ancestors matter, everything else can be summed out first.
-    relevant = graph.ancestors({*reached, *problem.context})
-    for name in sorted(reached):
-        for sibling in graph.siblings(name):
-            if sibling in relevant:
-                edge = (min(name, sibling), max(name, sibling))
-                return _without_factorisation(problem, arm, good, edge)
-
-    outward = [name for name in reversed(graph.topological_order()) if name in reached]
-    factors = tuple(Factor(name, graph.parents(name)) for name in outward)
-    summed = tuple(sorted(reached if good is None else reached - {reward}))
+def _formula(problem: Problem, order: Order, arm: Intervention, good: str | None) -> Formula:
+    reward, names = problem.reward, order.graph.variables
+    cut = order.graph.mask(arm)
+    found = {v: _factor(order, v, cut) for v in _needed(order, problem.reward_position, cut)}
+    hides = any(order.edges.siblings)
+    causes_first = order.variables if hides else order.graph.adjacency.topological_order()
+    factors = tuple(found[v] for v in reversed(causes_first) if v in found)
+    summed = tuple(names[v] for v in sorted(found) if good is None or names[v] != reward)
     return Formula(arm, reward, problem.context, summed, factors, good)
 
 
-def _without_factorisation(
-    problem: Problem, arm: Intervention, good: str | None, edge: tuple[str, str]
-) -> Formula:
-    """Of do() one can always say what it is: the reward as it comes, given the context."""
-    if arm:
-        return Formula(arm, problem.reward, problem.context, (), (), good, edge)
-    seen = Factor(problem.reward, problem.context)
-    summed = () if good is not None else (problem.reward,)
-    return Formula(arm, problem.reward, problem.context, summed, (seen,), good)
+def _needed(order: Order, reward: int, cut: int) -> Iterable[int]:
+    """The variables whose factors the reward needs where those of `cut` are set."""
+    needed = new = 1 << reward
+    while new:
+        scopes = reduce(or_, (order.scope(order.key(v, cut)) for v in bits(new)))
+        new = scopes & ~(needed | cut | order.context)
+        needed |= new
+    return bits(needed)
+
+
+def _factor(order: Order, v: int, cut: int) -> Factor:
+    """Of v where the variables of `cut` are set.
+
+    What of the context is outside T shares no hidden cause with it, so that seeing it is as good as
+    setting it.
+    """
+    key = order.key(v, cut)
+    scope, names = order.scope(key), order.graph.names
+    done = 0 if key == order.key(v, 0) else scope & ~key[1] & ~order.context
+    return Factor(order.graph.variables[v], names(scope & ~done), names(done))
 
 
 @dataclass(frozen=True)
@@ -160,9 +189,8 @@ class _Style:
     def equals(self, name: str, label: str) -> str:
         return f"{self.name(name)}={self.label(label)}"
 
-    def do(self, arm: Intervention) -> str:
-        settings = ", ".join(self.equals(name, label) for name, label in arm.items())
-        return f"{self.do_word}({settings})"
+    def do(self, settings: Iterable[str]) -> str:
+        return f"{self.do_word}({', '.join(settings)})"
 
     def probability(self, event: str, given: str) -> str:
         return f"P({event}{self.bar}{given})" if given else f"P({event})"
