@@ -15,7 +15,7 @@ a posterior for every set of them (`dowise.belief.mixture`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -129,8 +129,22 @@ class Belief:
 
     def edges(self) -> dict[str, float]:
         """How likely each doubtful edge is; one that makes no difference keeps its prior."""
-        found: dict[str, float] = getattr(self.posterior, "edges", dict)()
-        return {text: found.get(text, prior) for text, prior in self.problem.edge_priors.items()}
+        return self.edges_of_today()()
+
+    def edges_of_today(self) -> Callable[[], dict[str, float]]:
+        """What gives `edges` as of today, also when it is asked later."""
+        posterior, priors = self.posterior, self.problem.edge_priors
+        if not isinstance(posterior, Mixture):
+            return lambda: dict(priors)
+        found = posterior.edges_of_today()
+        return lambda: {**priors, **found()}
+
+    @property
+    def undecidable_edges(self) -> tuple[str, ...]:
+        """The doubtful edges that make no difference to any arm: no record tells of them."""
+        posterior = self.posterior
+        told = posterior.shared.structures.relevant if isinstance(posterior, Mixture) else ()
+        return tuple(text for text in self.problem.edge_priors if text not in told)
 
     @property
     def parameters(self) -> NDArray[np.float64]:

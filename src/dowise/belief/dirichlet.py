@@ -120,10 +120,6 @@ class Dirichlet:
 
     # -- what it says -------------------------------------------------------------------------
 
-    def edges(self) -> dict[str, float]:
-        """How likely each doubtful edge is that makes a difference: there is none."""
-        return {}
-
     def times_learned(self) -> Integers:
         """How many records taught something about each variable."""
         factors = self.model.factors

@@ -8,6 +8,7 @@ that of the graph with every edge; what differs is where its rows are read (`Str
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any, Self
 
@@ -198,15 +199,23 @@ class Mixture:
 
     def weights(self) -> Weights:
         """How likely the sets of edges are."""
+        return self._weights(self.evidence)
+
+    def _weights(self, evidence: Integers) -> Weights:
         options = self.shared.choices.options
         patterns = np.empty(len(options.pattern_priors))
         weights = Weights(patterns, np.empty(len(options.alternative_priors)))
-        _kernels.weigh(self.evidence, options, weights)
+        _kernels.weigh(evidence, options, weights)
         return weights
 
     def edges(self) -> dict[str, float]:
         """How likely each doubtful edge is that makes a difference."""
-        return self.shared.choices.edge_chances(self.weights())
+        return self.edges_of_today()()
+
+    def edges_of_today(self) -> Callable[[], dict[str, float]]:
+        """What tells how likely edges are today, also when it is asked later."""
+        evidence = self.evidence.copy()
+        return lambda: self.shared.choices.edge_chances(self._weights(evidence))
 
     # -- what it says -------------------------------------------------------------------------
 

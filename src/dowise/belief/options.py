@@ -74,7 +74,7 @@ class Choices:
 
     def _which_hold(self, subsets: Iterable[Subset]) -> NDArray[np.bool_]:
         held = [[edge in subset for edge in self.edges] for subset in subsets]
-        return np.array(held, dtype=bool).reshape(-1, len(self.edges))
+        return np.array(held, dtype=bool).reshape(len(held), len(self.edges))
 
     def alternative_chances(self, weights: Weights) -> Floats:
         """How likely it is that a district is there and has this alternative."""

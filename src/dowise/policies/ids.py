@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import log
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from dowise.information.estimates import check_room
 from dowise.model.kernels import observe_round
 from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import BayesianPolicy, Loop, allowed_arms
+from dowise.policies.policy import BayesianPolicy, Edges, Loop, allowed_arms
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import Random, generator
@@ -98,7 +98,7 @@ class InformationDirectedSampling(BayesianPolicy):
         action = self._settle_ties(action, regret, gain, found)
         pick = action.first if source.random() < action.probability else action.second
         workings = _Workings(
-            problem, arms, found, action, pick, regret, gain, self._level(len(arms))
+            problem, arms, found, action, pick, regret, gain, self._level(len(arms)), self._edges()
         )
         figures = Figures({"q": action.probability}, workings)
         chosen, seen = problem.arms[arms[pick]], problem.context_labels(codes)
@@ -171,10 +171,6 @@ def _observe(script: Any, t: Any, arm: Any, seen: Any) -> None:
 class _Workings:
     """What one decision was made from: `arms` are the places of the allowed arms among all."""
 
-    names: ClassVar[tuple[str, ...]] = (
-        "delta", "gain", "best", "ratio", "pair", "delta_interval", "gain_interval",
-    )  # fmt: skip
-
     problem: Problem
     arms: NDArray[np.int64]
     found: Estimate
@@ -183,6 +179,14 @@ class _Workings:
     regret: NDArray[np.float64]
     gain: NDArray[np.float64]
     level: float
+    edges: Edges | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        doubtful = () if self.edges is None else ("edges",)
+        return (
+            "delta", "gain", "best", "ratio", "pair", "delta_interval", "gain_interval", *doubtful,
+        )  # fmt: skip
 
     def probabilities(self) -> NDArray[np.float64]:
         full = np.zeros(len(self.problem.arms))
@@ -196,6 +200,8 @@ class _Workings:
             return float(information_ratio(pi @ self.regret, pi @ self.gain))
         if name == "pair":
             return self._arm(self.action.first), self._arm(self.action.second)
+        if name == "edges" and self.edges is not None:
+            return self.edges()
         if name == "delta_interval":
             return self._interval(delta_interval)
         if name == "gain_interval":

@@ -23,6 +23,8 @@ from dowise.randomness import Random
 
 __all__ = [
     "BayesianPolicy",
+    "Edges",
+    "EdgesThen",
     "Loop",
     "Policy",
     "RecordPolicy",
@@ -33,9 +35,28 @@ __all__ = [
 ]
 
 _POSTERIOR = ("problem", "learn", "retract", "draw", "mean_distributions")
+Edges = Callable[[], dict[str, float]]
+"""What tells how likely each doubtful edge is."""
 _LOOKS = (10, 100, 1000)  # after so many records a policy looks whether they teach it anything
 Loop = Callable[[Script, np.random.Generator], NDArray[np.int64]]
 """A whole trial, compiled: the arm of every round, by its position."""
+
+
+class EdgesThen:
+    """Workings of a decision of which only the doubtful edges are of interest."""
+
+    names = ("edges",)
+
+    def __init__(self, edges: Edges) -> None:
+        self._edges = edges
+
+    def figure(self, _name: str) -> dict[str, float]:
+        """How likely each doubtful edge was when the decision was made."""
+        return self._edges()
+
+    def reason(self) -> str:
+        """Edges are no reason."""
+        return ""
 
 
 class Policy(Protocol):
@@ -161,6 +182,10 @@ class BayesianPolicy(RecordPolicy):
         if getattr(record, "problem", None) is not self.problem:
             check_record(record, self.problem)
         record.need(self.problem.context_positions, "put the context in it as well")
+
+    def _edges(self) -> Edges | None:
+        """What tells later how likely doubtful edges are now; None where there are none."""
+        return self.belief.edges_of_today() if self.problem.edge_priors else None
 
     def state(self) -> Mapping[str, object]:
         """The posterior, as it is saved."""

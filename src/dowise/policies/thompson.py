@@ -21,6 +21,7 @@ from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.policy import (
     BayesianPolicy,
+    EdgesThen,
     Loop,
     allowed_arms,
     checked_propensity_samples,
@@ -76,8 +77,9 @@ class ThompsonSampling(BayesianPolicy):
                 f", which picks it with probability {probabilities[chosen]:.2f} "
                 f"(estimated from {self.propensity_samples:,} draws)"
             )
-        seen = problem.context_labels(codes)
-        return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), seen)
+        edges, seen = self._edges(), problem.context_labels(codes)
+        known = Figures(figures, None if edges is None else EdgesThen(edges))
+        return Decision(problem.arms[chosen], probabilities, reason, known, seen)
 
     def _winners(
         self,
