@@ -231,3 +231,11 @@ def test_no_round_after_the_last_and_no_missing_value():
     for bad in ({"horizon": 0}, {"horizon": 2.5}, {"horizon": 3, "max_states": True}):
         with pytest.raises(DowiseError, match="must be a whole number"):
             make_policy("bayes-optimal", load_problem("task1"), **bad)
+
+
+@pytest.mark.parametrize("edges", ["X -> Y; X <-> Y!", "X -> Y; X <-> Y", "X ?-> Y"])
+def test_hidden_causes_and_doubtful_edges_are_refused(edges):
+    with pytest.raises(DowiseError, match="leave bidirected and doubtful edges out"):
+        make_policy("bayes-optimal", Problem(CausalGraph.parse(edges), "Y"), horizon=3)
+    harmless = Problem(CausalGraph.parse("X -> Y -> W; Y <-> W"), "Y")
+    assert make_policy("bayes-optimal", harmless, horizon=3).value > 1.5
