@@ -38,10 +38,11 @@ class BayesOptimal(BayesianPolicy):
     about 100, the paper's task 1 up to 10. Beyond `max_states` it refuses, with an estimate.
 
     Applies when no bidirected or doubtful edge touches what the reward needs, to `horizon` rounds
-    and no more, with every relevant variable seen afterwards. Where only some arms are `allowed` it plays the best of them
-    on the assumption that all are allowed later. Nothing is random: the chosen arm has
-    probability 1. Figures: `values`, what each arm is expected to bring from this round to the end,
-    in the user's units, and `rounds_left`. Plans are kept for the next policies of the same kind.
+    and no more, with every relevant variable seen afterwards. Where only some arms are `allowed` it
+    plays the best of them on the assumption that all are allowed later. Nothing is random: the
+    chosen arm has probability 1. Figures: `values`, what each arm is expected to bring from this
+    round to the end, in the user's units, and `rounds_left`. Plans are kept for the next policies
+    of the same kind.
     """
 
     def __init__(

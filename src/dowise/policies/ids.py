@@ -50,9 +50,10 @@ class InformationDirectedSampling(BayesianPolicy):
     ("pessimistic"), ties going to the arm that teaches more, then to the one that is estimated to
     cost less. The regret is bounded by Theorem 2.
 
-    Applies when the graph has no bidirected edge. At N = 1000 the intervals of g are [0, log r] in
-    practice (docs/bounds.md); then both alternatives to "point" just play the arm of the smallest
-    estimated Δ, without exploring. Gains are in nats, in the sentence of a decision in bits.
+    Applies to every graph, with hidden common causes and doubtful edges too (docs/hidden.md), as
+    long as its factors fit into memory. At N = 1000 the intervals of g are [0, log r] in practice
+    (docs/bounds.md); then both alternatives to "point" just play the arm of the smallest estimated
+    Δ, without exploring. Gains are in nats, in the sentence of a decision in bits.
     """
 
     def __init__(

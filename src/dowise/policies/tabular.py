@@ -1,7 +1,7 @@
 """Policies that know the arms only by their rewards: one tally per context.
 
 They use the graph for one thing, which arms are worth playing. What is seen of other variables they
-ignore, so they need no posterior over CPTs and apply to graphs with hidden common causes too.
+ignore, so they need no posterior and apply whatever the graph is like.
 """
 
 from __future__ import annotations

@@ -40,11 +40,11 @@ class ThompsonSampling(BayesianPolicy):
     So each arm is played with the probability that it is the best. That probability has no closed
     form: `propensity_samples` draws, and the one that decided, estimate it for
     `decision.probabilities`, to be logged with its size; with 0, the default, they are None.
-    Bayesian regret is at
-    most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2) (Corollary 1).
+    Bayesian regret is at most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2) (Corollary 1).
 
-    Applies when the graph has no bidirected edge and every variable but those that the arm set is
-    seen afterwards.
+    Applies to every graph, with hidden common causes and doubtful edges too (docs/hidden.md), as
+    long as its factors fit into memory. A variable teaches where it was seen with its factor's
+    whole scope.
     """
 
     def __init__(
