@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,9 @@ from dowise.checks import whole_number
 from dowise.compiling import source_digest
 from dowise.environments import Manner, OneWorld, World, Worlds, worlds_of
 from dowise.environments.draw import EdgesOfWorlds
-from dowise.environments.sources import fingerprint
 from dowise.errors import DowiseError, import_extra
-from dowise.policies import Policy
-from dowise.policies.registry import make_checked, policy_factory
 from dowise.problem import Problem
+from dowise.simulation.entrants import Entrant, Entry, entrants_of
 from dowise.simulation.result import Result
 from dowise.simulation.store import Job, Rounds, Store, jobs_of
 from dowise.simulation.trial import make_world, run_trial, seed_of
@@ -44,7 +41,6 @@ MOST_ROUNDS = 10_000_000  # of a trial, which is kept in memory
 Progress = Callable[[int, int], None]
 ProblemOrWorld = str | Path | Problem | World
 Raced = ProblemOrWorld | tuple[str, ProblemOrWorld]
-Entrant = str | Callable[..., Policy] | tuple[str, str | Callable[..., Policy]]
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class Race:
     """Everything that decides what comes out: the same race gives the same bits."""
 
     worlds: Mapping[str, Worlds]
-    policies: Mapping[str, Callable[..., Policy]]
+    policies: Mapping[str, Entrant]
     options: Mapping[str, Mapping[str, Any]]
     horizon: int
     trials: int
@@ -67,12 +63,9 @@ class Race:
             "sources": source_digest(),  # others may play otherwise
             "problems": {label: worlds.spec() for label, worlds in self.worlds.items()},
             "policies": {
-                label: {
-                    "made by": f"{factory.__module__}:{factory.__qualname__}",
-                    "source": fingerprint(factory),
-                    "options": _plain(dict(self.options.get(label, {})), label),
-                }
-                for label, factory in self.policies.items()
+                label: entrant.spec()
+                | {"options": _plain(dict(self.options.get(label, {})), label)}
+                for label, entrant in self.policies.items()
             },
             "horizon": self.horizon,
             "trials": self.trials,
@@ -83,9 +76,9 @@ class Race:
 
     def options_of(self, policy: str, trial: int) -> dict[str, Any]:
         """Those given, and the race's own seed and horizon for a policy that has such options."""
-        known = signature(self.policies[policy]).parameters
+        entrant = self.policies[policy]
         own = {"seed": seed_of(self.seed, trial), "horizon": self.horizon}
-        return {name: x for name, x in own.items() if name in known} | dict(
+        return {name: x for name, x in own.items() if entrant.takes(name)} | dict(
             self.options.get(policy, {})
         )
 
@@ -98,14 +91,14 @@ class Race:
     def run(self, job: Job) -> Rounds:
         """Play the trials of one job."""
         worlds = self.worlds[job.problem]
-        factory = self.policies[job.policy]
+        entrant = self.policies[job.policy]
         kept = np.arange(self.every, self.horizon + 1, self.every, dtype=np.int32)
         if not len(kept) or kept[-1] != self.horizon:
             kept = np.append(kept, np.int32(self.horizon))
         found = Rounds(list(range(job.first, job.last + 1)), kept, [], [])
         for trial in found.trials:
             world = make_world(worlds, self.seed, trial)
-            make = partial(factory, **self.options_of(job.policy, trial))
+            make = partial(entrant.make, **self.options_of(job.policy, trial))
             try:
                 played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
             except Exception as error:
@@ -121,7 +114,7 @@ class Race:
 
 def simulate(
     problems: Iterable[Raced],
-    policies: Iterable[Entrant],
+    policies: Iterable[Entry],
     horizon: int = 1000,
     trials: int = 100,
     seed: int = 0,
@@ -142,8 +135,10 @@ def simulate(
     world: an `Environment`, such as `Environment.from_bif("alarm")`, or anything that passes
     `check_environment`; it is played as it is in every trial. A pair (name in this race, problem or
     world) gives a name. Policies are names, pairs (name in this race, name of the policy), or what
-    makes one from a problem. `options` has those of a policy by its name in the race. Within a
-    trial all policies face the same world and the same contexts, so differences are paired.
+    makes one from a problem; `On(problem, policy, label)` is one that has another problem in mind
+    than the world's, such as a wrong graph. `options` has those of a policy by its name in the
+    race. Within a trial all policies face the same world and the same contexts, so differences are
+    paired.
     A policy with an option `seed` gets another one in every trial, and one with an option
     `horizon` that of the race, unless they are given.
     `observational` records of what the world does by itself are shown to every policy first.
@@ -195,7 +190,7 @@ def _finish(
 
 def _checked_race(
     problems: Iterable[Raced],
-    policies: Iterable[Entrant],
+    policies: Iterable[Entry],
     horizon: int,
     trials: int,
     seed: int,
@@ -216,7 +211,7 @@ def _checked_race(
     ):
         raise DowiseError('give lists: simulate(["task1"], ["ids", "ts"], …)')
     raced = dict(_labelled_worlds(problems, None if manner == Manner() else manner))
-    makers = dict(_labelled_policies(policies))
+    makers = {entrant.label: entrant for entrant in entrants_of(policies)}
     if not raced or not makers:
         raise DowiseError("name at least one problem and one policy")
     for label, own in options.items():
@@ -226,9 +221,9 @@ def _checked_race(
             raise DowiseError(f"options={options!r}: give {{policy: {{option: value}}}}")
     race = Race(raced, makers, options, horizon, trials, seed, every, observational)
     first = [make_world(worlds, seed, 0).problem for worlds in raced.values()]
-    for label, factory in makers.items():  # whatever is wrong shows here, before anything is run
+    for label, entrant in makers.items():  # whatever is wrong shows here, before anything is run
         for problem in first:
-            make_checked(label, factory, problem, **race.options_of(label, 0))
+            entrant.check(problem, **race.options_of(label, 0))
     return race
 
 
@@ -265,22 +260,3 @@ def _labelled_worlds(
             )
         seen.add(label)
         yield label, worlds
-
-
-def _labelled_policies(
-    policies: Iterable[Entrant],
-) -> Iterator[tuple[str, Callable[..., Policy]]]:
-    seen: set[str] = set()
-    for given in policies:
-        label, kind = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
-        factory = policy_factory(kind) if isinstance(kind, str) else kind
-        if not hasattr(factory, "__qualname__"):
-            raise DowiseError(
-                f"{kind!r} is no policy: give a name, a class or function that makes one, or a "
-                "pair (name in this race, policy)"
-            )
-        label = label if isinstance(label, str) else factory.__name__
-        if label in seen:
-            raise DowiseError(f"two policies are called {label!r}: name each once")
-        seen.add(label)
-        yield label, factory

@@ -8,6 +8,9 @@ any other, on their order, or on who runs them.
 An `Environment` has its contexts drawn, and its rounds played by policies that can, in compiled
 loops; a world of somebody else's is asked one `draw_context` and one `play` at a time, with the
 same random numbers.
+
+A policy may have another problem in mind than the world's (`On` in `entrants.py`): it decides among
+its own arms, which are found again among the world's, and regret is the world's word.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from dowise.policies import Policy
 from dowise.policies.policy import BayesianPolicy, Loop, RecordPolicy
 from dowise.problem import Intervention, Problem
 from dowise.randomness import stream
+from dowise.simulation.entrants import places_of_arms
 
 __all__ = ["Purpose", "Trial", "make_world", "play", "run_trial", "seed_of"]
 
@@ -68,6 +72,7 @@ def run_trial(
 ) -> Trial:
     """Let a fresh policy play in a world, after so many observational records."""
     policy = make(world.problem)
+    places = places_of_arms(world.problem, getattr(policy, "problem", world.problem))
     _warm_up(policy, world, observational, stream(seed, trial, Purpose.RECORDS))
     contexts = _draw_contexts(world, horizon, stream(seed, trial, Purpose.CONTEXTS))
     kinds, numbers = _distinct(contexts)
@@ -77,7 +82,9 @@ def run_trial(
     loop = _compiled_loop(policy, world)
     if loop is not None and isinstance(world, Environment):
         uniforms = outcomes.random((horizon, len(world.graph)))
-        chosen = loop(Script(world.mechanism(known), numbers, kinds, uniforms), own)
+        mechanism = world.mechanism(known)
+        mechanism = mechanism._replace(fixed=mechanism.fixed[places])
+        chosen = places[loop(Script(mechanism, numbers, kinds, uniforms), own)]
     else:
         chosen = play(policy, world, known, numbers, outcomes, own)
     regrets = world.problem.payoff.regrets(_means(world, known))
@@ -150,7 +157,8 @@ def _warm_up(policy: Policy, world: World, records: int, rng: np.random.Generato
     A policy that keeps its data by arm learns from do() only if that is an arm.
     """
     nothing = Intervention()
-    if not isinstance(policy, BayesianPolicy) and nothing not in world.problem.arms:
+    arms = getattr(policy, "problem", world.problem).arms
+    if not isinstance(policy, BayesianPolicy) and nothing not in arms:
         return
     for _ in range(records):
         policy.observe(nothing, world.play(nothing, world.draw_context(rng), rng))
