@@ -227,7 +227,7 @@ def test_the_manifest_says_what_was_run(tmp_path):
     race(out=tmp_path / "run")
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
     assert manifest["spec"]["seed"] == 3 and manifest["spec"]["horizon"] == 40
-    assert 'reward = "Y"' in manifest["spec"]["problems"]["task1"]
+    assert 'reward = "Y"' in manifest["spec"]["problems"]["task1"]["problem"]
     assert manifest["spec"]["dowise"] and {"machine", "started"} <= {*manifest}
 
 

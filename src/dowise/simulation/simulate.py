@@ -158,6 +158,13 @@ def simulate(
     workers = whole_number("workers", workers, 1)
     if workers > 1 or cluster is not None:
         race.check_sendable()
+    return _run(race, out, workers, cluster, progress)
+
+
+def _run(
+    race: Race, out: str | Path | None, workers: int, cluster: str | None, progress: Progress
+) -> Result:
+    """Start the race in its folder, or go on with it there."""
     path = Path(tempfile.mkdtemp(prefix="dowise-")) / "run" if out is None else Path(out)
     store = Store(path)
     jobs = jobs_of(race.worlds, race.policies, race.trials)
