@@ -23,16 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief.dirichlet import Dirichlet
+from dowise.belief.evidence import Evidence, Monitor
 from dowise.belief.mixture import Mixture, posterior_for
 from dowise.belief.posterior import Posterior
 from dowise.belief.prior import Prior
-from dowise.checks import share
+from dowise.checks import share, true_or_false
 from dowise.errors import DowiseError
 from dowise.files import read_file, write_text
 from dowise.model import Codes
 from dowise.model.draws import Draws
 from dowise.problem import Problem, Record
 from dowise.problem.problem import ArmLike, Context
+from dowise.problem.record import check_record
 from dowise.randomness import Random
 
 __all__ = ["Belief"]
@@ -43,11 +45,17 @@ class Belief:
 
     `prior` is the Dirichlet parameter of every entry, or a mapping from variable to counts (see
     `dowise.belief.prior`), or the path of a TOML file with such a mapping. `posterior` is anything
-    that keeps the promises of `dowise.belief.posterior.Posterior`.
+    that keeps the promises of `dowise.belief.posterior.Posterior`. With `evidence` all records are
+    kept, each with its count, and what they say about edges that the graph lacks: see `evidence`.
     """
 
     def __init__(
-        self, problem: Problem, prior: Prior = 1.0, *, posterior: Posterior | None = None
+        self,
+        problem: Problem,
+        prior: Prior = 1.0,
+        *,
+        posterior: Posterior | None = None,
+        evidence: bool = False,
     ) -> None:
         if not isinstance(problem, Problem):
             raise DowiseError(
@@ -59,6 +67,8 @@ class Belief:
         self.problem = problem
         self.posterior: Posterior = posterior or posterior_for(problem)(problem, prior)
         """What is known, by itself: counts, draws, means."""
+        self.monitor = Monitor(problem) if true_or_false("evidence", evidence) else None
+        """The records, and the evidence against the graph, where they are kept."""
 
     # -- learning -----------------------------------------------------------------------------
 
@@ -72,7 +82,7 @@ class Belief:
         but not more often for some values of the child. What was seen of an incomplete family is
         not used. A bad outcome is an error and changes nothing.
         """
-        self.posterior.learn(self.problem.record(arm, outcome))
+        self.learn(self.problem.record(arm, outcome))
 
     def update_many(self, frame: Any, arm: ArmLike | None = None) -> int:
         """Learn from a table of past records: a pandas or pyarrow table, or a mapping of columns.
@@ -85,14 +95,21 @@ class Belief:
         """
         records = self.problem.records(frame, arm)
         self.posterior.learn_many(records)
+        if self.monitor is not None:
+            self.monitor.learn_many(records)
         return len(records)
 
     def learn(self, record: Record) -> None:
         """Learn from a record (`problem.record`), the same as `update`."""
         self.posterior.learn(record)
+        if self.monitor is not None:
+            self.monitor.learn(record)
 
     def retract(self, record: Record) -> None:
         """Forget a record that was learned: exactly what there would be without it."""
+        check_record(record, self.problem)
+        if self.monitor is not None:
+            self.monitor.retract(record)
         self.posterior.retract(record)
 
     # -- what it says -------------------------------------------------------------------------
@@ -145,6 +162,21 @@ class Belief:
         posterior = self.posterior
         told = posterior.shared.structures.relevant if isinstance(posterior, Mixture) else ()
         return tuple(text for text in self.problem.edge_priors if text not in told)
+
+    def evidence(self, alpha: float = 0.05, strict: bool = False) -> Evidence:
+        """What the records say against the graph: a Bayes factor for each edge that it lacks.
+
+        There is an alarm from the first record on after which the mean e-value over all these edges
+        is 1/alpha or more. A right graph is then accused with a probability of about alpha at most,
+        however often one looks: by simulation, or with `strict` by proof, which takes more records
+        to see the same. docs/evidence.md has both.
+        """
+        if self.monitor is None:
+            raise DowiseError(
+                "this belief keeps no records to judge the graph by: make it with "
+                "Belief(problem, evidence=True), and let it learn the records again"
+            )
+        return self.monitor.evidence(alpha, strict)
 
     @property
     def parameters(self) -> NDArray[np.float64]:
@@ -217,7 +249,9 @@ class Belief:
 
     def copy(self) -> Belief:
         """A belief that learns on its own from here; what never changes is shared."""
-        return Belief(self.problem, posterior=self.posterior.copy())
+        twin = Belief(self.problem, posterior=self.posterior.copy())
+        twin.monitor = None if self.monitor is None else self.monitor.copy()
+        return twin
 
     def save(self, path: str | Path) -> None:
         """Write the belief to a JSON file; `dowise.belief.storage` documents the format.
@@ -226,7 +260,11 @@ class Belief:
         """
         from dowise.belief.storage import as_text
 
-        write_text(path, as_text(self.posterior.as_dict()))
+        write_text(path, as_text(self.as_dict()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The page that `save` writes."""
+        return self.posterior.as_dict() | ({} if self.monitor is None else self.monitor.page())
 
     @classmethod
     def load(
@@ -241,9 +279,14 @@ class Belief:
         if not isinstance(problem, Problem):
             raise DowiseError("Belief.load takes the path and then the Problem it is about")
         kind = posterior or posterior_for(problem)
-        return read_file(
-            path, lambda text: cls(problem, posterior=kind.from_dict(as_page(text), problem))
-        )
+
+        def read(text: str) -> Belief:
+            page = as_page(text)
+            belief = cls(problem, posterior=kind.from_dict(page, problem))
+            belief.monitor = Monitor.read(page, problem) if "records" in page else None
+            return belief
+
+        return read_file(path, read)
 
     def __repr__(self) -> str:
         return f"<Belief about {self.problem!r}>"

@@ -23,6 +23,16 @@ where no arm has such a factor). Where edges are doubtful there are "edges", wit
 in place of "factors" the "tables": for each variable a list, one for each set of edges that changes
 it.
 
+A belief that keeps its records (`Belief(problem, evidence=True)`) has them too, each with how often
+it was seen, and how the evidence against the graph has grown (logarithms; "largest" in 2⁻³⁶ nats):
+
+      "records": [{"set": ["X"], "values": {"X": "1", "Y": "0", "Z": "1"}, "count": 3}, …],
+      "evidence": {
+        "recomputed": false,
+        "mixed": {"steps": [[17, 0.31], …], "largest": {"X <-> Y": 23141, …}},
+        "strict": …
+      }
+
 Numbers read back to the last bit. A reader refuses a version that it does not know, and counts that
 do not fit. Version 2 had no "unused". Version 1 had one table "counts" for both, their sum, under
 "counts" in place of "factors": it is read as a prior, so that what it had learned can't be

@@ -1,0 +1,240 @@
+"""Evidence against the graph, kept up to date record by record.
+
+For each edge that the graph lacks there are three logarithms (docs/evidence.md):
+
+- the *Bayes factor*, Dirichlet(1) rows with the edge against such rows without it, which ranks;
+- the *e-value*, in which each table's evidence is averaged over several concentrations, on both
+  sides: with equal rows a large table loses to a small one by its prior alone, and plain Bayes
+  factors then alarm far too often;
+- the *strict* e-value, which divides by the largest likelihood that the graph can give instead:
+  universal inference (Wasserman, Ramdas & Balakrishnan 2020).
+
+The alarm looks at the mean over all alternatives after every record, so the moment of the first
+crossing is kept, for every level at once: it is a new largest mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from math import log
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief.evidence.kept import KeptRecords
+from dowise.belief.evidence.report import Evidence
+from dowise.checks import share, true_or_false
+from dowise.compiling import kernels_of
+from dowise.errors import DowiseError
+from dowise.model.alternatives import Contrasts, alternatives_of
+from dowise.problem import Intervention, Problem, Record
+from dowise.problem.frame import RecordBatch
+
+__all__ = ["Monitor"]
+
+Integers = NDArray[np.int64]
+Steps = list[tuple[int, float]]
+"""(number of a record, logarithm): each the largest mean so far."""
+
+SMALLEST = 1e-12
+"""The smallest level of an alarm; nothing beyond it is kept."""
+HIGHEST = -log(SMALLEST)
+KINDS = ("mixed", "strict")
+
+_kernels = kernels_of("dowise.belief.evidence.kernels")
+_contrasts = lru_cache(maxsize=16)(Contrasts)
+
+
+class _Room:
+    """For one record, as kernels take many."""
+
+    def __init__(self, variables: int) -> None:
+        self.codes = np.empty((variables, 1), dtype=np.int64)
+        self.place = np.empty(1, dtype=np.int64)
+        self.path = np.empty((len(KINDS), 1))
+
+
+class Monitor:
+    """The records that a belief has learned, and what they say about edges that the graph lacks."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.records = KeptRecords(problem)
+        self.arrived = 0
+        """The number of records."""
+        self.recomputed = False
+        """Whether a record was retracted, so that the order of arrival is not known any more."""
+        self.steps: tuple[Steps, Steps] = [], []
+        """How the largest mean e-value has grown, the mixed and the strict one."""
+        mask = problem.graph.mask
+        self._cuts: dict[Intervention, int] = {}
+        self._one = _Room(len(problem.graph))
+        sets = dict.fromkeys([0, *(mask(names) for names in problem.intervention_sets)])
+        self._start_anew(_contrasts(problem, tuple(sets)))
+
+    def _start_anew(self, contrasts: Contrasts) -> None:
+        self._contrasts, layout = contrasts, contrasts.layout
+        tables, many = len(layout.families), len(contrasts.alternatives)
+        self._tables = _kernels.Tables(
+            contrasts.owners, layout.starts, *contrasts.axes, layout.sizes
+        )
+        self._told = _kernels.Told(
+            np.zeros(layout.entries, dtype=np.int64),
+            np.zeros((tables, len(_kernels.LEVELS)), dtype=np.int64),
+            np.zeros(tables, dtype=np.int64),
+            np.zeros((1 + len(KINDS), many), dtype=np.int64),
+            np.zeros((len(KINDS), many), dtype=np.int64),
+            np.zeros(many, dtype=np.int64),
+        )
+
+    # -- learning -----------------------------------------------------------------------------
+
+    def learn(self, record: Record) -> None:
+        """One record more."""
+        cut = self._cut(record.arm)
+        if cut not in self._contrasts.places:
+            self._know([cut])
+        room = self._one
+        room.codes[:, 0], room.place[0] = record.codes, self._contrasts.places[cut]
+        self._run(room.codes, room.place, room.path)
+        self.arrived += 1
+        for steps, (mean,) in zip(self.steps, room.path.tolist(), strict=True):
+            top = steps[-1][1] if steps else 0.0
+            if top < mean and top < HIGHEST:
+                steps.append((self.arrived, mean))
+        self.records.add(cut, record.codes)
+
+    def learn_many(self, batch: RecordBatch) -> None:
+        """Many records more, the same as one by one."""
+        if len(batch):
+            sets, place = batch.by_set()
+            self._know(sets)
+            places = np.array([self._contrasts.places[cut] for cut in sets])
+            path = np.empty((len(KINDS), len(batch)))
+            self._run(np.require(batch.codes, requirements=["C", "W"]), places[place], path)
+            self._follow(path)
+            self.arrived += len(batch)
+            self.records.add_many(batch, sets, place)
+
+    def retract(self, record: Record) -> None:
+        """One record less. All is what there would be without it; only since when is not known."""
+        cut = self._cut(record.arm)
+        self.records.remove(record, cut)
+        under = self._contrasts.tables[self._contrasts.places[cut]]
+        _kernels.watch_record(self._told, self._tables, under, record.codes.copy(), -1)
+        self.arrived -= 1
+        self.mark_recomputed()
+
+    def mark_recomputed(self) -> None:
+        """Forget how the evidence has grown, because the order of arrival is not known."""
+        self.recomputed = True
+        self._told.largest[...] = np.maximum(self._told.totals[1:], 0)
+        logs = self._told.totals[1:] / _kernels.NAT
+        for steps, now in zip(self.steps, logs, strict=True):
+            mean = _log_mean(now)
+            steps[:] = [(self.arrived, mean)] if mean > 0 else []
+
+    def _cut(self, arm: Intervention) -> int:
+        found = self._cuts.get(arm)
+        if found is None:
+            found = self._cuts[arm] = self.problem.graph.mask(arm)
+        return found
+
+    def _know(self, sets: Iterable[int]) -> None:
+        """Make room for interventions that no arm has, and count all records anew where needed."""
+        known = self._contrasts.places
+        new = [cut for cut in sets if cut not in known]
+        if new:
+            largest = self._told.largest
+            self._start_anew(_contrasts(self.problem, (*self._contrasts.sets, *new)))
+            batch = self.records.batch()
+            if len(batch):
+                own, place = batch.by_set()
+                places = np.array([self._contrasts.places[cut] for cut in own])
+                self._run(batch.codes, places[place], np.empty((len(KINDS), len(batch))))
+            self._told.largest[...] = largest
+
+    def _run(self, codes: Integers, place: Integers, path: NDArray[np.float64]) -> None:
+        _kernels.watch_many(self._told, self._tables, self._contrasts.tables, codes, place, path)
+
+    def _follow(self, path: NDArray[np.float64]) -> None:
+        """Keep each new largest mean."""
+        for steps, means in zip(self.steps, path, strict=True):
+            heights = np.maximum.accumulate([steps[-1][1] if steps else 0.0, *means])
+            rises = np.flatnonzero((np.diff(heights) > 0) & (heights[:-1] < HIGHEST))
+            steps += [(self.arrived + int(i) + 1, float(heights[i + 1])) for i in rises]
+
+    # -- what it says -------------------------------------------------------------------------
+
+    def evidence(self, alpha: float = 0.05, strict: bool = False) -> Evidence:
+        """What the records say by now, and whether that is an alarm at this level."""
+        alpha, kind = share("alpha", alpha), int(true_or_false("strict", strict))
+        if alpha < SMALLEST:
+            raise DowiseError(f"alpha={alpha!r} is too small: {SMALLEST:g} is the least")
+        threshold = -log(alpha)
+        logs, largest = self._told.totals / _kernels.NAT, self._told.largest[kind] / _kernels.NAT
+        since = next((number for number, top in self.steps[kind] if top >= threshold), None)
+        named = largest - log(max(len(largest), 1)) >= threshold
+        if since is not None:
+            named[largest.argmax()] = True
+        return Evidence(
+            problem=self.problem,
+            edges=tuple(one.edge for one in self._contrasts.alternatives),
+            log_bayes_factors=logs[0],
+            log_e_values=logs[1 + kind],
+            alarmed=named if since is not None else np.zeros(len(largest), dtype=bool),
+            scored=self._told.scored.copy(),
+            records=self.arrived,
+            since=since,
+            alpha=alpha,
+            strict=bool(kind),
+            recomputed=self.recomputed,
+        )
+
+    # -- keeping it ---------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """A monitor that learns on its own from here."""
+        twin = object.__new__(type(self))
+        twin.__dict__ |= self.__dict__
+        twin._told = type(self._told)(*(array.copy() for array in self._told))
+        twin.records, twin._one = self.records.copy(), _Room(len(self.problem.graph))
+        twin.steps = [*self.steps[0]], [*self.steps[1]]
+        return twin
+
+    def page(self) -> dict[str, Any]:
+        """For JSON, beside the page of the posterior."""
+        texts = [one.text for one in self._contrasts.alternatives]
+        kinds = {
+            kind: {
+                "steps": [list(step) for step in steps],
+                "largest": dict(zip(texts, top, strict=True)),
+            }
+            for kind, steps, top in zip(KINDS, self.steps, self._told.largest.tolist(), strict=True)
+        }
+        return {"records": self.records.page(), "evidence": {"recomputed": self.recomputed} | kinds}
+
+    @classmethod
+    def read(cls, page: dict[str, Any], problem: Problem) -> Self:
+        """The way back from `page`."""
+        monitor = cls(problem)
+        monitor.learn_many(KeptRecords.read(page["records"], problem).batch())
+        texts = [one.text for one in alternatives_of(problem)]
+        try:
+            kept = page["evidence"]
+            monitor.recomputed = true_or_false("recomputed", kept["recomputed"])
+            for i, kind in enumerate(KINDS):
+                monitor.steps[i][:] = [(int(n), float(top)) for n, top in kept[kind]["steps"]]
+                monitor._told.largest[i] = [int(kept[kind]["largest"][text]) for text in texts]
+        except (TypeError, KeyError, ValueError, DowiseError):
+            raise DowiseError("the belief is damaged: its evidence does not fit") from None
+        return monitor
+
+
+def _log_mean(logs: NDArray[np.float64]) -> float:
+    if not len(logs):
+        return 0.0
+    top = float(logs.max())
+    return top + log(float(np.exp(logs - top).mean()))
