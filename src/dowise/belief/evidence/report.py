@@ -138,12 +138,17 @@ class Evidence:
 
     # -- in words ---------------------------------------------------------------------------------
 
-    def rows(self) -> list[tuple[str, str, str, str]]:
-        """For each edge: its text, what it would mean, its Bayes factor, and what that says."""
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """For each edge: its text, what it would mean, its Bayes factor, what that says, and how
+        many values it was judged by.
+        """
         return [
-            (str(self.edges[a]), _meaning(self.edges[a]), self._factor(a), self._says(a))
+            (
+                str(self.edges[a]), _meaning(self.edges[a]), self._factor(a), self._says(a),
+                f"{self.scored[a]:,}",
+            )
             for a in self.ranking
-        ]
+        ]  # fmt: skip
 
     def __str__(self) -> str:
         return "\n".join(self._sentences())
@@ -170,14 +175,17 @@ class Evidence:
             if self.alarmed[a]
         )
         yield f"Alarm {level}, {when}: the records speak against the graph. Accused: {accused}."
-        for edge in dict.fromkeys(map(EdgeName.parse, self.suspected)):
-            if not edge.is_bidirected and str(EdgeName.of(edge.one, "<->", edge.other)) in (
-                self.suspected
-            ):
-                tie = EdgeName.of(edge.one, "<->", edge.other)
+        for edge in map(EdgeName.parse, self.suspected):
+            tie = EdgeName.of(edge.one, "<->", edge.other)
+            if not edge.is_bidirected and str(tie) in self.suspected and self._are_close(edge, tie):
                 yield f"{edge} and {tie} look alike until somebody sets {as_text(edge.one)}."
         marked = "; ".join(_marked(EdgeName.parse(text)) for text in self.suspected)
         yield f"Draw them as doubtful and go on: {marked}. The records count again there."
+
+    def _are_close(self, *edges: EdgeName) -> bool:
+        """Whether the records do not tell them apart."""
+        logs = [self.log_bayes_factors[a] for a, edge in enumerate(self.edges) if edge in edges]
+        return float(np.ptp(logs)) <= log(CLOSE)
 
     def _factor(self, a: int) -> str:
         number = self.log_bayes_factors[a]
@@ -202,7 +210,7 @@ def _finite(number: float) -> float | str:
 
 def _meaning(edge: EdgeName) -> str:
     if edge.is_bidirected:
-        return f"something hidden causes both {edge.one} and {edge.other}"
+        return f"{edge.one} and {edge.other} have a hidden cause"
     return f"{edge.one} causes {edge.other} directly"
 
 

@@ -1,0 +1,47 @@
+"""The command that judges a graph by records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dowise.cli.group import command, json_option, load, print_json, problem_argument
+
+__all__ = ["check"]
+
+
+@command("""\
+  dowise check task2 records.csv
+  dowise check ward.toml records.parquet --alpha 0.01 --strict
+  dowise check ward.toml records.csv --json""")
+@problem_argument
+@click.argument("data", type=click.Path(path_type=Path))
+@json_option
+@click.option(
+    "--alpha", type=click.FloatRange(1e-12, 1, max_open=True), default=0.05, show_default=True,
+    help="The chance of an alarm where the graph is right, over all edges and records together.",
+)  # fmt: skip
+@click.option(
+    "--strict", is_flag=True,
+    help="Keep to that chance by proof, not by simulation; it takes more records to see the same.",
+)  # fmt: skip
+def check(problem: str, data: Path, as_json: bool, alpha: float, strict: bool) -> None:
+    """What past records say against the graph: edges that it lacks, and doubtful ones.
+
+    DATA is a CSV or Parquet file with a row for each record and a column for each variable. A
+    column `arm` says what was set, such as do(X=1); without it nothing was. Empty cells are missing
+    values.
+    """
+    from dowise.belief import Belief
+    from dowise.problem.tables import read_table
+
+    belief = Belief(load(problem), evidence=True)
+    belief.update_many(read_table(data))
+    evidence = belief.evidence(alpha, strict)
+    if as_json:
+        print_json(evidence.as_dict() | {"edges": belief.edges(), "unused": belief.unused})
+        return
+    from dowise.cli.show_evidence import show_evidence
+
+    show_evidence(belief, evidence)

@@ -1,0 +1,121 @@
+"""`dowise check`: a graph, a file of records, and what they say against it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dowise import Belief, load_problem
+from dowise.cli.main import main
+
+PAGE = 'graph = "X -> Y; Z ?-> X; Z"\nreward = "Y"\nnon_manipulable = ["Z"]\n'
+
+
+@pytest.fixture
+def run():
+    def call(*arguments):
+        return CliRunner().invoke(main, [str(a) for a in arguments], catch_exceptions=False)
+
+    return call
+
+
+@pytest.fixture
+def problem(tmp_path):
+    path = tmp_path / "ward.toml"
+    path.write_text(PAGE)
+    return path
+
+
+def records(effect, count=200):
+    """Z changes Y by `effect`, and X not at all; a few values of Z are missing."""
+    rng = np.random.default_rng(0)
+    x, z = rng.integers(2, size=(2, count))
+    y = (rng.random(count) < 0.5 + effect * (z - 0.5)).astype(int)
+    arm = np.where(rng.random(count) < 0.5, [f"do(X={value})" for value in x], "do()")
+    table = pd.DataFrame({"arm": arm, "X": x, "Z": z, "Y": y}).astype("string")
+    table.loc[::40, "Z"] = None
+    return table
+
+
+def test_an_arrow_that_is_missing_is_accused(run, problem, tmp_path):
+    data = tmp_path / "records.csv"
+    records(0.6).to_csv(data, index=False)
+    result = run("check", problem, data)
+    assert result.exit_code == 0
+    shown = " ".join(result.stdout.split())
+    for part in ("Alarm at level 0.05, since record", "Accused: Z -> Y", "Z ?-> Y; Y <?> Z",
+                 "Z causes Y directly", "very strongly for it", "Doubtful edges",
+                 "200 records", "X was left out of", "Z was not seen"):  # fmt: skip
+        assert part in shown, part
+    found = json.loads(run("check", problem, data, "--json").stdout)
+    assert found["alarms"][0] == "Z -> Y" and found["suspected"][:2] == ["Z -> Y", "Y <-> Z"]
+    assert 5 < found["since"] < 150 and found["records"] == 200
+    assert set(found["edges"]) == {"Z -> X"} and found["edges"]["Z -> X"] < 0.5
+    best = found["alternatives"][0]
+    assert best["edge"] == "Z -> Y" and best["bayes_factor"] > 1e6 and best["alarm"]
+    assert np.log(best["bayes_factor"]) == pytest.approx(best["log_bayes_factor"])
+    assert found["unused"]["Z"] == {"Z was not seen": 5}
+    belief = Belief(load_problem(problem), evidence=True)
+    belief.update_many(records(0.6))
+    assert found["since"] == belief.evidence().since
+
+
+def test_a_right_graph_is_not_accused_and_stricter_levels_take_longer(run, problem, tmp_path):
+    right, wrong = tmp_path / "right.csv", tmp_path / "wrong.csv"
+    records(0.0).to_csv(right, index=False)
+    records(0.6).to_csv(wrong, index=False)
+    shown = run("check", problem, right).stdout
+    assert shown.startswith("No alarm at level 0.05 in 200 records.") and "Accused" not in shown
+    found = json.loads(run("check", problem, right, "--json").stdout)
+    assert found["alarms"] == [] and found["since"] is None and found["suspected"] == []
+    ways = ((), ("--alpha", "0.001"), ("--strict",))
+    since = [
+        json.loads(run("check", problem, wrong, "--json", *way).stdout)["since"] for way in ways
+    ]
+    assert since[0] < since[1] and since[0] < since[2]
+    assert "(strict)" in run("check", problem, wrong, "--strict").stdout
+
+
+def test_parquet_and_csv_say_the_same(run, problem, tmp_path):
+    table = records(0.3)
+    table.to_csv(tmp_path / "records.csv", index=False)
+    table.to_parquet(tmp_path / "records.parquet")
+    shown = [run("check", problem, tmp_path / f"records.{x}", "--json").stdout
+             for x in ("csv", "parquet")]  # fmt: skip
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("X,Y\n0,1\n0\n", "line 3 has 1 values, but there are 2 columns"),
+        ("X,X\n0,1\n", "two columns are called 'X'"),
+        ("X,W\n0,1\n", "a column 'W', which is no variable"),
+        ("X,Y\n0,5\n", "'5'"),
+        ("arm,Y\ndo(Z=1),1\n", "Z can't be set"),
+        ("arm,Y\n,1\n", "has no arm"),
+        ('X,Y\n"0,1\n', "is no CSV"),
+        ("", "the file is empty"),
+    ],
+)
+def test_bad_data_is_one_line_and_status_2(run, problem, tmp_path, text, message):
+    (tmp_path / "bad.csv").write_text(text)
+    result = run("check", problem, tmp_path / "bad.csv")
+    assert result.exit_code == 2 and message in result.stderr and result.stdout == ""
+    assert result.stderr.startswith("Error: ") and len(result.stderr.splitlines()) == 1
+
+
+def test_other_bad_input(run, problem, tmp_path):
+    (tmp_path / "bad.parquet").write_text("X,Y\n")
+    for data, message in (("bad.parquet", "can't be read as Parquet"), ("no.csv", "no such file")):
+        result = run("check", problem, tmp_path / data)
+        assert result.exit_code == 2 and message in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+    assert run("check", problem, tmp_path / "no.csv", "--alpha", "2").exit_code == 2
+    (tmp_path / "none.csv").write_text("X,Y\n")
+    assert (
+        "No alarm at level 0.05 in 0 records."
+        in run("check", problem, tmp_path / "none.csv").stdout
+    )
