@@ -4,9 +4,9 @@
 
 Worlds come from the prior of `make_environment`: every bidirected edge is a hidden cause of its
 own, all rows are Dirichlet(1). Arms are played at random. After so many records the 90 % interval
-of each arm's mean reward (`Belief.reward_intervals`) holds the true mean, or not. The model is wider
-than the prior of the worlds (docs/hidden.md), so that 90 % is what is aimed at, not a theorem; the
-claim is 85 to 95 % at every number of records.
+of each arm's mean reward (`Belief.reward_intervals`) holds the true mean, or not. The model is
+wider than the prior of the worlds (docs/hidden.md), so that 90 % is what is aimed at, not a
+theorem; the claim is 85 to 95 % at every number of records.
 """
 
 from __future__ import annotations
@@ -82,9 +82,12 @@ def main() -> None:
         table(20, TIMES[:3])
         return
     found = table(given.worlds, TIMES)
-    text = f"# Coverage of 90 % intervals with hidden causes\n\n{given.worlds} worlds each, in percent,"
-    text += " ± standard error over worlds.\n\n    python evidence/intervals.py "
-    text += f"--worlds {given.worlds}\n\n{found}\n"
+    text = (
+        "# Coverage of 90 % intervals with hidden causes\n\n"
+        f"{given.worlds} worlds each, in percent, "
+        "± standard error over worlds.\n\n    python evidence/intervals.py "
+        f"--worlds {given.worlds}\n\n{found}\n"
+    )
     (RESULTS / "intervals.md").write_text(text, encoding="utf-8")
 
 

@@ -473,3 +473,34 @@ def test_copies_learn_on_their_own():
     twin = belief.copy()
     twin.update("do()", {"Z": 0, "X": 0, "Y": 1})
     assert twin.parameters.sum() == belief.parameters.sum() + 3
+
+
+# -- priors where a variable has several tables ----------------------------------------------------
+
+
+def test_priors_by_the_name_of_a_factor():
+    problem = Problem(CausalGraph.parse("Z -> X -> Y; X <-> Y!"), "Y", arms="all")
+    belief = Belief(problem, {"Y": [1, 3], "Y | X": 7.0})
+    means = belief.mean_cpts()
+    assert list(means) == ["X", "Y", "Y | X", "Z"]
+    assert means["Y"].shape == (2, 2) and means["Y | X"].shape == (2, 2, 2)
+    np.testing.assert_allclose(means["Y"], [[0.25, 0.75]] * 2)
+    np.testing.assert_allclose(means["Y | X"], 0.5)
+    belief.update("do(X=1)", {"Z": 0, "Y": 1})
+    np.testing.assert_allclose(belief.mean_cpts()["Y"], [[0.25, 0.75], [0.2, 0.8]])
+    np.testing.assert_allclose(belief.mean_cpts()["Y | X"], 0.5)
+    with pytest.raises(DowiseError, match=r"hidden causes give it several.*name 'Y', 'Y | X'"):
+        Belief(problem, {"Y": np.ones((2, 2, 2))})
+    with pytest.raises(DowiseError, match=r"'Y \| Z', which is no variable"):
+        Belief(problem, {"Y | Z": 1.0})
+
+
+def test_priors_by_variable_where_edges_are_doubtful():
+    problem = Problem(CausalGraph.parse("Z -> X -> Y; Z ?-> Y"), "Y", arms="all")
+    belief = Belief(problem, {"Y": [1, 3], "X": [[1, 1], [1, 3]]})
+    np.testing.assert_allclose(belief.mean_cpts()["Y"], [[[0.25, 0.75]] * 2] * 2)
+    np.testing.assert_allclose(belief.mean_cpts()["X"], [[0.5, 0.5], [0.25, 0.75]])
+    with pytest.raises(DowiseError, match=r"doubtful edges give it several: give a number or 2"):
+        Belief(problem, {"Y": np.ones((2, 2, 2))})
+    with pytest.raises(DowiseError, match="has no Dirichlet parameters of CPTs: mean_cpts has"):
+        _ = belief.parameters

@@ -1,4 +1,4 @@
-"""Policies where the graph is not the whole truth: hidden causes, doubtful edges, what is unused."""
+"""Policies where the graph is not the whole truth: hidden causes, doubts, what is unused."""
 
 import json
 import warnings

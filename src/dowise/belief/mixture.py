@@ -202,10 +202,8 @@ class Mixture:
         return self._weights(self.evidence)
 
     def _weights(self, evidence: Integers) -> Weights:
-        options = self.shared.choices.options
-        patterns = np.empty(len(options.pattern_priors))
-        weights = Weights(patterns, np.empty(len(options.alternative_priors)))
-        _kernels.weigh(evidence, options, weights)
+        weights = self.shared.choices.room()
+        _kernels.weigh(evidence, self.shared.choices.options, weights)
         return weights
 
     def edges(self) -> dict[str, float]:
@@ -278,7 +276,7 @@ class Mixture:
         circuit, shared = self.model.circuit, self.shared
         is_fine = self.is_fine or bool((self.prior + self.counts).min() >= CAREFUL_BELOW)
         key, count = key_of(generator(rng)), checked_samples(samples, circuit, is_fine)
-        options, weights = shared.choices.options, self.weights()
+        options, weights = shared.choices.options, shared.choices.room()
         if is_fine:
             out = np.empty((*circuit.results.shape, count), dtype=np.float32)
             _draws.draw_mixed(

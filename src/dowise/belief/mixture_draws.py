@@ -15,6 +15,7 @@ from numba import float32, int64, njit, uint64
 from dowise.belief.careful import draw_logs, normalise
 from dowise.belief.gamma import stream_key
 from dowise.belief.kernels import PADDING, draw_row, workspace
+from dowise.belief.mixture_kernels import weigh
 from dowise.compiling import kernel
 from dowise.mixing import GOLDEN, mix
 from dowise.model.kernels import run_circuit, unrolled
@@ -54,22 +55,32 @@ def choose(key, streams, options, weights, first, lanes, versions):
     """A pattern for every component and lane, and an alternative for each of its districts."""
     components = len(options.components) - 1
     for c in range(components):
+        start, stop = options.components[c], options.components[c + 1]
         stream = stream_key(key[0], key[1], streams + c)
+        if stop - start == 1:
+            for i in range(options.patterns[start], options.patterns[stop]):
+                d = options.districts[i]
+                own = stream_key(key[0], key[1], streams + components + d)
+                _take(own, options, weights, d, first, int64(0), lanes, versions)
+            continue
         for lane in range(lanes):
-            p = _pick(
-                stream, first + lane, weights.patterns, options.components[c],
-                options.components[c + 1],
-            )  # fmt: skip
+            p = _pick(stream, first + lane, weights.patterns, start, stop)
             for i in range(options.patterns[p], options.patterns[p + 1]):
                 d = options.districts[i]
-                start, stop = options.first[d], options.first[d + 1]
-                a = start
-                if stop - start > 1:
-                    own = stream_key(key[0], key[1], streams + components + d)
-                    a = _pick(own, first + lane, weights.alternatives, start, stop)
-                for j in range(options.alternatives[a], options.alternatives[a + 1]):
-                    m = options.versions[j]
-                    versions[options.variables[j], lane] = m
+                own = stream_key(key[0], key[1], streams + components + d)
+                _take(own, options, weights, d, first, lane, lane + 1, versions)
+
+
+@njit
+def _take(stream, options, weights, d, first, begin, end, versions):
+    """An alternative of a district for each of these lanes."""
+    start, stop = options.first[d], options.first[d + 1]
+    for lane in range(begin, end):
+        a = start
+        if stop - start > 1:
+            a = _pick(stream, first + lane, weights.alternatives, start, stop)
+        for j in range(options.alternatives[a], options.alternatives[a + 1]):
+            versions[options.variables[j], lane] = options.versions[j]
 
 
 @njit(inline="always")
@@ -131,12 +142,17 @@ def _group(tables, v, lanes, room):
 
 
 @kernel()
-def _scatter(row, reading, read, values, own, count, lanes):
-    """Bring the draws of a row to all slots that it feeds, in these lanes of the block."""
-    for i in range(reading.targets[read], reading.targets[read + 1]):
+def _scatter(rows, first, reading, read, values, own, count, lanes):
+    """Bring the draws of a row to all slots that it feeds, in these lanes of the block.
+
+    They stand in rows[first : first + size]. Where a version has all lanes, they are in the first
+    of the slots already.
+    """
+    start = reading.targets[read] + (1 if count == lanes else 0)
+    for i in range(start, reading.targets[read + 1]):
         slot = reading.slots[i]
         for k in range(reading.sizes[read]):
-            here, there = row[k], values[slot + k]
+            here, there = rows[first + k], values[slot + k]
             if count == lanes:
                 for lane in range(lanes):
                     there[lane] = here[lane]
@@ -161,18 +177,25 @@ def draw_mixed_block(key, learned, tables, options, weights, reading, circuit, l
                 for k in range(size):
                     work.shapes[k] = learned.prior[entry + k] + learned.counts[entry + k]
                 shapes = work.shapes[:size]
-                draw_row(key, entry, first, shapes, room.row, int64(0), work.total, count)
+                into, slot = room.row, int64(0)
+                if count == width:  # all lanes: straight to where they belong
+                    into, slot = work.values, reading.slots[reading.targets[read]]
+                draw_row(key, entry, first, shapes, into, slot, work.total, count)
                 own = room.sorted[start : start + count]
-                _scatter(room.row, reading, read, work.values, own, count, width)
+                _scatter(into, slot, reading, read, work.values, own, count, width)
             start += count
     run_circuit(work.values, width, circuit.operations, work.total)
 
 
 @kernel()
 def draw_mixed(key, learned, tables, options, weights, reading, tape, block, out):
-    """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c); see `kernels.draw_results`."""
+    """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c); see `kernels.draw_results`.
+
+    `weights` is filled in too.
+    """
     circuit = unrolled(tape)
     work, room = workspace(circuit, block), room_for(tables, reading, block)
+    weigh(learned.evidence, options, weights)
     draws = out.shape[2]
     for first in range(0, draws, block):
         lanes = min(block, draws - first)
@@ -191,6 +214,7 @@ def draw_mixed_whole(key, learned, tables, options, weights, reading, tape, bloc
     """Fill out[arm, y, draw] in double precision, y = 0 included; see `careful.draw_whole`."""
     circuit = unrolled(tape)
     room = room_for(tables, reading, block)
+    weigh(learned.evidence, options, weights)
     values = np.empty((circuit.slots, block + PADDING))
     undefined = values[0, :0]
     for i in range(len(circuit.constants)):
@@ -210,9 +234,12 @@ def draw_mixed_whole(key, learned, tables, options, weights, reading, tape, bloc
                     draw_logs(
                         key, learned.prior, learned.counts, entry, size, first, count, room.row
                     )
-                    normalise(room.row[:size], room.whole, int64(0), count)
+                    into, slot = room.whole, int64(0)
+                    if count == lanes:
+                        into, slot = values, reading.slots[reading.targets[read]]
+                    normalise(room.row[:size], into, slot, count)
                     own = room.sorted[start : start + count]
-                    _scatter(room.whole, reading, read, values, own, count, lanes)
+                    _scatter(into, slot, reading, read, values, own, count, lanes)
                 start += count
         run_circuit(values, lanes, circuit.operations, undefined)
         for arm in range(out.shape[0]):

@@ -76,6 +76,13 @@ class Choices:
         held = [[edge in subset for edge in self.edges] for subset in subsets]
         return np.array(held, dtype=bool).reshape(len(held), len(self.edges))
 
+    def room(self) -> Weights:
+        """Weights that are still to be worked out."""
+        options = self.options
+        return Weights(
+            np.empty(len(options.pattern_priors)), np.empty(len(options.alternative_priors))
+        )
+
     def alternative_chances(self, weights: Weights) -> Floats:
         """How likely it is that a district is there and has this alternative."""
         options = self.options
