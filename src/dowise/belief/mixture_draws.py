@@ -61,26 +61,27 @@ def choose(key, streams, options, weights, first, lanes, versions):
             for i in range(options.patterns[start], options.patterns[stop]):
                 d = options.districts[i]
                 own = stream_key(key[0], key[1], streams + components + d)
-                _take(own, options, weights, d, first, int64(0), lanes, versions)
+                for lane in range(lanes):
+                    a = _alternative(own, options, weights, d, first + lane)
+                    for j in range(options.alternatives[a], options.alternatives[a + 1]):
+                        versions[options.variables[j], lane] = options.versions[j]
             continue
         for lane in range(lanes):
             p = _pick(stream, first + lane, weights.patterns, start, stop)
             for i in range(options.patterns[p], options.patterns[p + 1]):
                 d = options.districts[i]
-                own = stream_key(key[0], key[1], streams + components + d)
-                _take(own, options, weights, d, first, lane, lane + 1, versions)
+                a = options.first[d]
+                if options.first[d + 1] - a > 1:
+                    own = stream_key(key[0], key[1], streams + components + d)
+                    a = _alternative(own, options, weights, d, first + lane)
+                for j in range(options.alternatives[a], options.alternatives[a + 1]):
+                    versions[options.variables[j], lane] = options.versions[j]
 
 
 @njit
-def _take(stream, options, weights, d, first, begin, end, versions):
-    """An alternative of a district for each of these lanes."""
-    start, stop = options.first[d], options.first[d + 1]
-    for lane in range(begin, end):
-        a = start
-        if stop - start > 1:
-            a = _pick(stream, first + lane, weights.alternatives, start, stop)
-        for j in range(options.alternatives[a], options.alternatives[a + 1]):
-            versions[options.variables[j], lane] = options.versions[j]
+def _alternative(stream, options, weights, d, lane):
+    """Which alternative of a district a lane takes."""
+    return _pick(stream, lane, weights.alternatives, options.first[d], options.first[d + 1])
 
 
 @njit(inline="always")

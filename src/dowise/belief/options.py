@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.model.structures import Component, District, Structures, Subset
+from dowise.model.structures import Component, District, Structures, Subset, Version
 
 __all__ = ["Choices", "Options", "Weights"]
 
@@ -51,10 +51,13 @@ class Choices:
         self.components: list[Component] = [c for c in structures.components if _is_open(c)]
         patterns = [pattern for component in self.components for pattern in component.patterns]
         numbers: dict[District, int] = {}
-        inside = [[numbers.setdefault(d, len(numbers)) for d in own] for _, own in patterns]
+        inside = [
+            [numbers.setdefault(d, len(numbers)) for d in own if self._open(d)]
+            for _, own in patterns
+        ]
         self.districts = tuple(numbers)
         alternatives = [choice for district in numbers for choice in district.alternatives]
-        versions = [[structures.numbers[version] for version in own] for _, own in alternatives]
+        versions = [self._open_versions(own) for _, own in alternatives]
         flat = [m for own in versions for m in own]
         self.options = Options(
             components=_ends(len(c.patterns) for c in self.components),
@@ -71,6 +74,14 @@ class Choices:
         """Those that make a difference."""
         self._in_pattern = self._which_hold(there for there, _ in patterns)
         self._in_alternative = self._which_hold(into for into, _ in alternatives)
+
+    def _open_versions(self, versions: Iterable[Version]) -> list[int]:
+        """Those of variables that have several: of others there is nothing to choose."""
+        structures = self.structures
+        return [structures.numbers[x] for x in versions if structures.is_open(x.variable)]
+
+    def _open(self, district: District) -> bool:
+        return any(self._open_versions(own) for _, own in district.alternatives)
 
     def _which_hold(self, subsets: Iterable[Subset]) -> NDArray[np.bool_]:
         held = [[edge in subset for edge in self.edges] for subset in subsets]

@@ -132,6 +132,10 @@ class Structures:
         """versions[first[v] : first[v + 1]] are those of variable v."""
         self._lay_out()
 
+    def is_open(self, v: int) -> bool:
+        """Whether a variable has several versions."""
+        return bool(self.first[v + 1] - self.first[v] > 1)
+
     @property
     def is_settled(self) -> bool:
         """Whether no doubtful edge makes a difference."""
