@@ -5,14 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SAY := @printf '\n\033[1m%s\033[0m\n'
+TRIALS ?= 200
 
-.PHONY: run test check setup format bench help clean
+.PHONY: run test check setup format bench evidence help clean
 
 help:
 	@echo 'make run    set up .venv, then rerun the experiments of the paper on a small scale'
 	@echo 'make test   set up .venv, then run all tests but the slow ones'
 	@echo 'make check  slow tests, ruff, mypy --strict, the layers'
 	@echo 'make bench  benchmarks, beside their yardsticks'
+	@echo 'make evidence  what we claim beyond the paper, measured (evidence/); TRIALS=40 for fewer worlds'
 	@echo 'make format let ruff format and mend the code'
 
 run: setup
@@ -40,6 +42,12 @@ check: setup
 bench: setup
 	$(SAY) 'Benchmarks, each beside its yardstick'
 	$(BIN)/python -m pytest -q -s benchmarks/bench_*.py --benchmark-only --benchmark-columns=min,median,rounds --benchmark-sort=fullname
+
+evidence: setup
+	$(SAY) 'What we claim beyond the paper, in $(TRIALS) worlds each (evidence/results)'
+	@for script in $(filter-out evidence/_%,$(sort $(wildcard evidence/*.py))); do \
+	  echo $$script; $(BIN)/python $$script --trials $(TRIALS) || exit 1; \
+	done
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -48,26 +48,30 @@ def show_race(result: Result, out: Path | None) -> None:
 
 def show_reproduction(found: Reproduction) -> None:
     """Final regrets panel by panel, which claims hold, and where the report is."""
+    from dowise.simulation.panels import BEYOND, PANELS
+
     console = plain_console()
-    policies = list(next(iter(found.finals.values())))
     console.print("Final regret ± standard error", style="bold")
-    print_table(
-        console,
-        ("panel", *policies),
-        [
-            (
-                name,
-                *(f"{finals[policy].mean:.1f} ±{finals[policy].error:.1f}" for policy in policies),
+    kinds = dict.fromkeys(tuple(finals) for finals in found.finals.values())
+    for policies in kinds:  # a table for the panels that have these policies
+        print_table(
+            console,
+            ("panel", *policies),
+            [
+                (name, *(f"{one.mean:.1f} ±{one.error:.1f}" for one in finals.values()))
+                for name, finals in found.finals.items()
+                if tuple(finals) == policies
+            ],
+            right=policies,
+        )
+    for whose, panels in (("of the paper", PANELS), ("beyond the paper", BEYOND)):
+        made = [claim for name in found.claims if name in panels for claim in found.claims[name]]
+        if made:
+            console.print(
+                f"\nOf {len(made)} claims {whose} "
+                f"{sum(claim.verdict == 'holds' for claim in made)} hold, "
+                f"{sum(claim.verdict == 'does not hold' for claim in made)} do not, and "
+                f"{sum(claim.verdict == 'not shown' for claim in made)} are not shown by so many "
+                "trials."
             )
-            for name, finals in found.finals.items()
-        ],
-        right=tuple(policies),
-    )
-    made = [claim for claims in found.claims.values() for claim in claims]
-    console.print(
-        f"\nOf {len(made)} claims of the paper "
-        f"{sum(claim.verdict == 'holds' for claim in made)} hold, "
-        f"{sum(claim.verdict == 'does not hold' for claim in made)} do not, and "
-        f"{sum(claim.verdict == 'not shown' for claim in made)} are not shown by so many trials."
-    )
     console.print(f"The report is {found.path / 'report.html'}", soft_wrap=True)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pandas
 
 __all__ = [
-    "Claim", "Difference", "RegretCurve", "Spread", "Standing", "claims", "curves", "differences",
-    "spread_of", "standings",
+    "Claim", "Difference", "Expected", "RegretCurve", "Spread", "Standing", "claims", "curves",
+    "differences", "spread_of", "standings",
 ]  # fmt: skip
 
 FEWEST_TRIALS = 10
@@ -64,13 +64,36 @@ class RegretCurve:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """That one policy has less regret than another, or than so many times that of the other."""
+
+    less: str
+    more: str
+    times: float = 1.0
+
+    def judged(self, final: pandas.DataFrame) -> Claim:
+        """What final regrets, a column for each policy, say of it."""
+        paired = final[self.less].to_numpy() - self.times * final[self.more].to_numpy()
+        return Claim(self.less, self.more, spread_of(paired), self.times)
+
+
+@dataclass(frozen=True)
 class Claim:
     """That one policy has less regret than another, and what the paired differences say."""
 
     less: str
     more: str
     difference: Spread
-    """Regret of `less` minus that of `more`, in the same worlds."""
+    """Regret of `less` minus `times` that of `more`, in the same worlds."""
+    times: float = 1.0
+
+    @property
+    def terms(self) -> tuple[str, str]:
+        """What is compared, in words."""
+        return self.less, self.more if self.times == 1 else f"{self.times:g} × ({self.more})"
+
+    def __str__(self) -> str:
+        return " < ".join(self.terms)
 
     @property
     def verdict(self) -> Verdict:
@@ -141,15 +164,18 @@ def curves(frame: pandas.DataFrame, policies: Sequence[str]) -> list[RegretCurve
     return found
 
 
-def claims(final: pandas.DataFrame) -> list[Claim]:
-    """The paper's: IDS below TS, and TS below every baseline. Columns are policies."""
-    pairs = [("ids", "ts")] if {"ids", "ts"} <= {*final.columns} else []
-    if "ts" in final.columns:
-        pairs += [("ts", other) for other in final.columns if other not in ("ids", "ts")]
-    return [
-        Claim(less, more, spread_of(final[less].to_numpy() - final[more].to_numpy()))
-        for less, more in pairs
-    ]
+def claims(final: pandas.DataFrame, expected: Sequence[Expected] | None = None) -> list[Claim]:
+    """What is expected, judged; unless told the paper's: IDS below TS, TS below every baseline.
+
+    Columns are policies.
+    """
+    if expected is None:
+        policies = {*final.columns}
+        pairs = [("ids", "ts")] if {"ids", "ts"} <= policies else []
+        if "ts" in policies:
+            pairs += [("ts", other) for other in final.columns if other not in ("ids", "ts")]
+        expected = [Expected(less, more) for less, more in pairs]
+    return [one.judged(final) for one in expected]
 
 
 def standings(final: pandas.DataFrame) -> list[Standing]:

@@ -1,0 +1,187 @@
+"""What a reproduction found, in words and tables: the Markdown of its report."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import dowise
+from dowise.environments import ChordalWorlds
+from dowise.randomness import stream
+from dowise.simulation.analysis import Claim, claims, spread_of
+from dowise.simulation.pages import heading, image, table
+from dowise.simulation.panels import ALL_PANELS, PANELS, Panel
+from dowise.simulation.trial import Purpose
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["REFRESH", "Run", "claims_table", "opening", "section"]
+
+REFRESH = 0.05
+"""The z² policies resample an arm's data when they have grown by this share."""
+
+Judged = Mapping[str, Sequence[Claim]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a reproduction was called."""
+
+    panels: tuple[str, ...]
+    trials: int | None
+    horizon: int | None
+    samples: int
+    seed: int
+    quick: bool
+    band: Literal["se", "sd"]
+    count: int
+    """The trials of a panel."""
+
+    def rounds(self, panel: Panel) -> int:
+        """Those of a trial: the panel's own unless told."""
+        return panel.horizon if self.horizon is None else self.horizon
+
+    @property
+    def command(self) -> str:
+        """What does the same again."""
+        parts = ["dowise", "reproduce", *self.panels]
+        parts += ["--quick"] if self.quick else []
+        parts += [] if self.trials is None else ["--trials", str(self.trials)]
+        parts += [] if self.horizon is None else ["--horizon", str(self.horizon)]
+        parts += [] if self.samples == 1000 else ["--samples", str(self.samples)]
+        parts += [] if self.band == "se" else ["--band", self.band]
+        return shlex.join([*parts, "--seed", str(self.seed), "--out", "DIR"])
+
+
+def opening(judged: Judged, run: Run) -> list[str]:
+    """What was run and how, and which claims hold: the paper's first, then those beyond it."""
+    paper = {name: made for name, made in judged.items() if name in PANELS}
+    beyond = {name: made for name, made in judged.items() if name not in PANELS}
+    rounds = " or ".join(sorted({str(run.rounds(ALL_PANELS[name])) for name in judged}, key=int))
+    title = "The experiments of the paper, reproduced" if paper else "Beyond the paper"
+    return [
+        heading(1, title),
+        (
+            f"Made by `{run.command}` with dowise {dowise.__version__}: {run.count} trials of "
+            f"{rounds} rounds, N = {run.samples} posterior draws a round for ids. Each trial draws "
+            "a world of its own, CPT rows from Dirichlet(1), the same for all policies, so "
+            "differences are paired. Regret is pseudo-regret under the true CPTs."
+            + (
+                " The paper's own curves are not in its source, so its claims are checked, not "
+                "its numbers."
+                if paper
+                else ""
+            )
+        ),
+        (
+            f"The z² policies resample an arm's data when they have grown by {REFRESH:.0%} "
+            f"(refresh={REFRESH:g}). Intervals are 95 % confidence intervals of the mean."
+        ),
+        *(_of_the_paper(paper) if paper else []),
+        *(_beyond(beyond) if beyond else []),
+    ]
+
+
+def _of_the_paper(judged: Judged) -> list[str]:
+    return [
+        heading(2, "Which claims hold"),
+        (
+            "The paper claims that IDS has less regret than TS, and TS less than every baseline. "
+            "A claim holds where the interval of the paired difference is below 0, does not hold "
+            "where it is above, and is not shown where 0 lies inside, or with fewer than ten "
+            "worlds. Each is judged by itself; of so many at 95 % one or two may be off by chance."
+        ),
+        table(
+            ("panel", *map(str, next(iter(judged.values())))),
+            [
+                (PANELS[name].title, *(claim.verdict for claim in made))
+                for name, made in judged.items()
+            ],
+        ),
+    ]
+
+
+def _beyond(judged: Judged) -> list[str]:
+    return [
+        heading(2, "Which claims beyond the paper hold"),
+        (
+            "Hidden common causes: each bidirected edge is there with probability .9 for ids and "
+            "ts; a world has it as a hidden variable, with two values, or (strong) three and all "
+            "rows from Dirichlet(.2). Wrong graphs: the world has an edge that the policies called "
+            "drawn and soft do not know of; soft ones allow every edge that might be missing with "
+            "a prior of .1. Claims are judged as those of the paper are; 0.5 × means at most half."
+        ),
+        table(
+            ("panel", "claim", "difference", "95 % interval", "verdict"),
+            [
+                (ALL_PANELS[name].title, str(claim), *_numbers(claim), claim.verdict)
+                for name, made in judged.items()
+                for claim in made
+            ],
+        ),
+    ]
+
+
+def section(panel: Panel, final: pandas.DataFrame, made: Sequence[Claim], seed: int) -> list[str]:
+    """One panel: its picture, the final regrets and the claims."""
+    finals = {policy: spread_of(final[policy]) for policy in panel.labels}
+    parts = [
+        heading(2, panel.title),
+        image(f"{panel.name}.png", f"{panel.title}: mean cumulative regret"),
+        table(
+            ("policy", "final regret", "standard error", "standard deviation", "median"),
+            [
+                (policy, f"{s.mean:.2f}", f"{s.error:.2f}", f"{final[policy].std():.2f}",
+                 f"{final[policy].median():.2f}")
+                for policy, s in finals.items()
+            ],
+        ),
+        claims_table(made),
+    ]  # fmt: skip
+    if panel.random is not None:
+        parts += _about_random_graphs(panel.random, final, seed)
+    return parts
+
+
+def claims_table(made: Sequence[Claim]) -> str:
+    """Paired differences, and what they say."""
+    return table(
+        ("paired difference", "mean", "95 % interval", "claim"),
+        [(" − ".join(claim.terms), *_numbers(claim), claim.verdict) for claim in made],
+    )
+
+
+def _numbers(claim: Claim) -> tuple[str, str]:
+    low, high = claim.difference.interval
+    return f"{claim.difference.mean:+.2f}", f"{low:+.2f} to {high:+.2f}"
+
+
+def _about_random_graphs(worlds: ChordalWorlds, final: pandas.DataFrame, seed: int) -> list[str]:
+    """How many graphs were redrawn, and the results where z²ID has something to work with."""
+    drawn = [worlds.draw_problem(stream(seed, trial, Purpose.WORLD)) for trial in final.index]
+    several = [len(one.problem.intervention_sets) > 1 for one in drawn]
+    few, many = sum(one.too_few for one in drawn), sum(one.too_many for one in drawn)
+    arms = sorted(len(one.problem.arms) for one in drawn)
+    parts = [
+        f"{len(drawn)} graphs, {arms[0]} to {arms[-1]} arms (median {arms[len(arms) // 2]}). "
+        f"Redrawn: {few} with fewer than two arms, {many} with more than 64. "
+        f"{1 - sum(several) / len(drawn):.0%} of the graphs have one intervention set only, so "
+        "that z²ID has no second estimator."
+    ]
+    rest = final[several]
+    if len(rest) > 1:
+        parts += [
+            f"The {len(rest)} graphs with several intervention sets:",
+            table(
+                ("policy", "final regret", "standard error"),
+                [
+                    (policy, f"{s.mean:.2f}", f"{s.error:.2f}")
+                    for policy, s in ((p, spread_of(rest[p])) for p in final.columns)
+                ],
+            ),
+            claims_table(claims(rest)),
+        ]
+    return parts

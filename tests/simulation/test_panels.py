@@ -1,0 +1,82 @@
+"""The panels beyond the paper: what they race in, what they claim, and the evidence for it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dowise.cli.main import main
+from dowise.simulation.analysis import Expected, claims
+from dowise.simulation.panels import ALL_PANELS, BEYOND, PANELS
+from dowise.simulation.reproduce import reproduce
+
+EVIDENCE = Path(__file__).parents[2] / "evidence"
+
+
+def test_help_lists_every_panel():
+    shown = CliRunner().invoke(main, ["reproduce", "--help"]).output
+    for name in ALL_PANELS:
+        assert name.removesuffix("-strong") in shown
+    assert "Beyond the paper, run if named" in shown and not {*PANELS} & {*BEYOND}
+
+
+def test_claims_of_times_as_much():
+    final = pd.DataFrame({"soft": [4.0] * 12, "drawn": [9.0, 10.0, 11.0] * 4})
+    less, half, third = claims(
+        final, [Expected("soft", "drawn", times) for times in (1.0, 0.5, 0.3)]
+    )
+    assert less.difference.mean == pytest.approx(-6) and half.difference.mean == pytest.approx(-1)
+    assert [one.verdict for one in (less, half, third)] == ["holds", "holds", "does not hold"]
+    assert [str(less), str(half)] == ["soft < drawn", "soft < 0.5 × (drawn)"]
+
+
+def test_worlds_of_wrong_graphs_have_what_is_not_drawn():
+    for name, edge in (("missing-arrow", "X1 -> Y"), ("missing-cause", "X2 <-> Y"),
+                       ("missing-arrow-7", "A -> Y"), ("right-graph", None)):  # fmt: skip
+        panel = BEYOND[name]
+        own = {entry.label: entry.problem for entry in panel.policies if not isinstance(entry, str)}
+        lacking = {*panel.problem.graph.edge_texts} - {*own["ids, drawn"].graph.edge_texts}
+        assert lacking == ({edge} if edge else set())
+        assert panel.problem.arms_kind == "all" and own["ts, soft"].soft == 0.1
+        assert edge is None or edge in own["ids, soft"].edge_priors
+    assert BEYOND["missing-cause"].strong and not BEYOND["missing-arrow"].strong
+    assert len(BEYOND["missing-arrow-7"].problem.graph) == 7
+    two = BEYOND["two-causes"].problem
+    assert len(two.graph.bidirected_edges) == 2 and max(map(len, two.domains.values())) == 3
+
+
+def test_a_report_with_panels_of_both_kinds(tmp_path):
+    options = {"trials": 2, "horizon": 20, "samples": 30}
+    found = reproduce(tmp_path, ["task1", "bow-strong", "missing-arrow"], **options)
+    report = (tmp_path / "report.md").read_text("utf-8")
+    assert "2 trials of 20 rounds" in report
+    assert "## Which claims hold" in report and "## Which claims beyond the paper hold" in report
+    assert "ids, soft < 0.5 × (ids, drawn)" in report and "| ids < bernoulli-ts |" in report
+    assert [*found.finals["missing-arrow"]][:3] == ["ids, right", "ids, drawn", "ids, soft"]
+    manifest = json.loads((tmp_path / "runs/bow-strong/manifest.json").read_text("utf-8"))["spec"]
+    assert manifest["problems"]["bow-strong"]["strong"] and manifest["horizon"] == 20
+    own = json.loads((tmp_path / "runs/missing-arrow/manifest.json").read_text("utf-8"))["spec"]
+    assert own["policies"]["ids, soft"]["options"] == {"samples": 30}
+    alone = reproduce(tmp_path / "alone", ["bow"], **options)
+    assert "# Beyond the paper" in (tmp_path / "alone/report.md").read_text("utf-8")
+    assert [*alone.claims] == ["bow"]
+
+
+@pytest.mark.parametrize("script", sorted(EVIDENCE.glob("[!_]*.py")), ids=lambda path: path.stem)
+def test_evidence_is_written(script, tmp_path):
+    options = ["--help"] if script.stem != "wrong_graphs" else [
+        "--trials", "2", "--horizon", "10", "--samples", "20", "--workers", "1",
+        "--runs", str(tmp_path / "runs"), "--results", str(tmp_path),
+    ]  # fmt: skip
+    subprocess.run([sys.executable, script, *options], check=True, capture_output=True)
+    assert f"[{script.name}]" in (EVIDENCE / "README.md").read_text("utf-8")
+    if len(options) > 1:
+        page = (tmp_path / f"{script.stem}.md").read_text("utf-8")
+        assert "`python evidence/wrong_graphs.py --trials 2 --horizon 10 --samples 20`" in page
+        found = json.loads((tmp_path / f"{script.stem}.json").read_text("utf-8"))["panels"]
+        assert [*found] == ["missing-arrow", "missing-cause", "missing-arrow-7", "right-graph"]
+        assert "ids, soft" in found["right-graph"]["regret"]
