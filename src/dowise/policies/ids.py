@@ -65,8 +65,9 @@ class InformationDirectedSampling(BayesianPolicy):
         interval: Within = "point",
         prior: Prior = 1.0,
         belief: Belief | Posterior | None = None,
+        widen: bool | float = False,
     ) -> None:
-        super().__init__(problem, prior, belief)
+        super().__init__(problem, prior, belief, widen)
         if interval not in get_args(Within):
             raise DowiseError(f"interval={interval!r} must be one of {', '.join(get_args(Within))}")
         self.samples = whole_number("samples", samples, 1)
@@ -139,7 +140,7 @@ class InformationDirectedSampling(BayesianPolicy):
 
     def compiled_loop(self) -> Loop | None:
         """`decide` as it is, its time being that of the draws; the rest of a round is compiled."""
-        is_plain = type(self) is InformationDirectedSampling
+        is_plain = type(self) is InformationDirectedSampling and self.belief.monitor is None
         ours = type(self.belief.posterior) in (Dirichlet, Mixture)
         return self._play if is_plain and ours else None
 

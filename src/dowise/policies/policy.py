@@ -16,6 +16,7 @@ from dowise.checks import whole_number
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.model.sampling import Script
 from dowise.policies.decision import Decision
+from dowise.policies.widening import Widening, as_record_of
 from dowise.problem import Problem, Record
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import check_record
@@ -122,7 +123,9 @@ class BayesianPolicy(RecordPolicy):
     """A policy whose knowledge is a `Belief`.
 
     Where a `belief` is given, or a posterior of one's own, the policy goes on from it and learns
-    into it; otherwise it starts from the `prior`.
+    into it; otherwise it starts from the `prior`. With `widen`, True or the level of an alarm, it
+    adds doubtful edges to its graph when the records speak against it (`Widening`); from then on
+    what it knows depends on the order of its records, and `belief.problem` is the wider problem.
     """
 
     def __init__(
@@ -130,14 +133,18 @@ class BayesianPolicy(RecordPolicy):
         problem: Problem,
         prior: Prior = 1.0,
         belief: Belief | Posterior | None = None,
+        widen: bool | float = False,
     ) -> None:
         super().__init__(problem)
+        self.widening = Widening.of(widen)
         self.belief = self._belief(prior, belief)
         self._records, self._has_warned = 0, False
+        if self.widening is not None:
+            self.widening.check(self.belief)
 
     def _belief(self, prior: Prior, given: Belief | Posterior | None) -> Belief:
         if given is None:
-            return Belief(self.problem, prior)
+            return Belief(self.problem, prior, evidence=self.widening is not None)
         if not isinstance(prior, int | float) or prior != 1.0:
             raise DowiseError("give the prior or a belief, not both: the belief has its own")
         if not isinstance(given, Belief):
@@ -151,7 +158,10 @@ class BayesianPolicy(RecordPolicy):
     def learn(self, record: Record) -> None:
         """Learn from all variables that were seen; the context must be among them."""
         self._need_context(record)
-        self.belief.posterior.learn(record)
+        if self.widening is None:
+            self.belief.learn(record)
+        else:
+            self.belief = self.widening.learn(self.belief, record)
         self._records += 1
         if self._records in _LOOKS:
             self._say_what_is_never_used()
@@ -159,7 +169,7 @@ class BayesianPolicy(RecordPolicy):
     def retract(self, record: Record) -> None:
         """One record less."""
         self._need_context(record)
-        self.belief.posterior.retract(record)
+        self.belief.retract(as_record_of(self.belief.problem, record))
         self._records -= 1
 
     def _say_what_is_never_used(self) -> None:
@@ -185,11 +195,11 @@ class BayesianPolicy(RecordPolicy):
 
     def _edges(self) -> Edges | None:
         """What tells later how likely doubtful edges are now; None where there are none."""
-        return self.belief.edges_of_today() if self.problem.edge_priors else None
+        return self.belief.edges_of_today() if self.belief.problem.edge_priors else None
 
     def state(self) -> Mapping[str, object]:
         """The posterior, as it is saved."""
-        return self.belief.posterior.as_dict()
+        return self.belief.as_dict()
 
 
 def allowed_arms(problem: Problem, allowed: Iterable[ArmLike] | None) -> NDArray[np.int64]:

@@ -53,8 +53,9 @@ class ThompsonSampling(BayesianPolicy):
         prior: Prior = 1.0,
         propensity_samples: int = 0,
         belief: Belief | Posterior | None = None,
+        widen: bool | float = False,
     ) -> None:
-        super().__init__(problem, prior, belief)
+        super().__init__(problem, prior, belief, widen)
         self.propensity_samples = checked_propensity_samples(propensity_samples)
 
     def decide(
@@ -98,6 +99,8 @@ class ThompsonSampling(BayesianPolicy):
         """For our own posteriors in single precision, without propensities."""
         posterior = self.belief.posterior
         if type(self) is not ThompsonSampling or self.propensity_samples:
+            return None
+        if self.belief.monitor is not None:
             return None
         if type(posterior) is Dirichlet and posterior.is_fine:
             return self._play

@@ -168,6 +168,11 @@ class Monitor:
 
     # -- what it says -------------------------------------------------------------------------
 
+    def is_alarmed(self, alpha: float) -> bool:
+        """Whether `evidence` is an alarm at this level."""
+        steps = self.steps[0]
+        return bool(steps) and steps[-1][1] >= -log(alpha)
+
     def evidence(self, alpha: float = 0.05, strict: bool = False) -> Evidence:
         """What the records say by now, and whether that is an alarm at this level."""
         alpha, kind = share("alpha", alpha), int(true_or_false("strict", strict))

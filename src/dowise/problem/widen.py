@@ -1,0 +1,40 @@
+"""The same problem on a graph with more doubtful edges.
+
+>>> from dowise.problem import load_problem
+>>> wide = with_doubtful(load_problem("task1"), ["X <-> Y"])
+>>> print(wide.graph, dict(wide.edge_priors))
+X -> Y; Z -> X; Z -> Y; X <-> Y {'X <-> Y': 0.5}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dowise.graph.edges import DOUBTFUL_PRIOR
+from dowise.problem.problem import Problem
+
+__all__ = ["with_doubtful"]
+
+
+def with_doubtful(problem: Problem, edges: Iterable[str]) -> Problem:
+    """The problem with these edges as well, each there with probability .5.
+
+    Everything else stays as it is: the variables that are recorded, their values, the arms, and how
+    likely all other edges are, soft ones included.
+    """
+    edges = tuple(edges)
+    graph = problem.possible.with_edges(edges)
+    certain = {str(edge): 1.0 for edge in graph.edges if edge.is_bidirected}
+    make, (options,) = problem.__reduce__()
+    wider: Problem = make(
+        options
+        | {
+            "graph": graph,
+            "hidden": (),
+            "domains": dict(problem.domains),
+            "arms": problem.arms,
+            "edge_prior": certain | {**problem.edge_priors, **dict.fromkeys(edges, DOUBTFUL_PRIOR)},
+            "soft": None,
+        }
+    )
+    return wider
