@@ -1,6 +1,6 @@
 """Do 90 % intervals hold the truth nine times in ten where common causes are hidden?
 
-    python evidence/intervals.py [--quick] [--worlds 400]
+    python evidence/intervals.py [--quick] [--trials 400]
 
 Worlds come from the prior of `make_environment`: every bidirected edge is a hidden cause of its
 own, all rows are Dirichlet(1). Arms are played at random. After so many records the 90 % interval
@@ -76,17 +76,17 @@ def main() -> None:
     """Run it, and write the table down."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few worlds, nothing written")
-    parser.add_argument("--worlds", type=int, default=400)
+    parser.add_argument("--trials", type=int, default=400)
     given = parser.parse_args()
     if given.quick:
         table(20, TIMES[:3])
         return
-    found = table(given.worlds, TIMES)
+    found = table(given.trials, TIMES)
     text = (
         "# Coverage of 90 % intervals with hidden causes\n\n"
-        f"{given.worlds} worlds each, in percent, "
+        f"{given.trials} worlds each, in percent, "
         "± standard error over worlds.\n\n    python evidence/intervals.py "
-        f"--worlds {given.worlds}\n\n{found}\n"
+        f"--trials {given.trials}\n\n{found}\n"
     )
     (RESULTS / "intervals.md").write_text(text, encoding="utf-8")
 

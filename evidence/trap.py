@@ -1,6 +1,6 @@
 """The trap: what is seen says the opposite of what doing does. Who gets out of it?
 
-    python evidence/trap.py [--quick] [--worlds 200]
+    python evidence/trap.py [--quick] [--trials 200]
 
 X -> Y; X <-> Y. Worlds are drawn from the prior until what is seen and what doing does point in
 opposite directions, each by a tenth at least. A thousand records without intervention come first,
@@ -92,15 +92,15 @@ def main() -> None:
     """Run it, and write the table down."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few worlds, nothing written")
-    parser.add_argument("--worlds", type=int, default=200)
+    parser.add_argument("--trials", type=int, default=200)
     given = parser.parse_args()
     if given.quick:
         table(10)
         return
     text = (
-        f"# The trap\n\n{given.worlds} worlds, {RECORDS} records without intervention, then "
-        f"{HORIZON} rounds.\n\n    python evidence/trap.py --worlds {given.worlds}\n\n"
-        f"{table(given.worlds)}\n"
+        f"# The trap\n\n{given.trials} worlds, {RECORDS} records without intervention, then "
+        f"{HORIZON} rounds.\n\n    python evidence/trap.py --trials {given.trials}\n\n"
+        f"{table(given.trials)}\n"
     )
     (RESULTS / "trap.md").write_text(text, encoding="utf-8")
 

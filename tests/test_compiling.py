@@ -24,8 +24,10 @@ record = problem.record("do(X=1)", {"Z": 0, "Y": 1})
 factors = model_of(problem).factors
 counts = np.zeros(factors.entries, dtype=np.int64)
 unused = np.zeros((3, 4), dtype=np.int64)
-(starts,), (strides,) = factors.places
-count_record(counts, unused, record.codes, record.fixed, starts, strides, 1)
+(under,) = factors.under_arms
+count_record(
+    counts, unused, record.codes, record.fixed, under, factors.starts, factors.strides, 1
+)
 print(counts.sum())
 """
 

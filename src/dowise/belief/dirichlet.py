@@ -19,7 +19,7 @@ from dowise.errors import DowiseError
 from dowise.model import Codes, model_of
 from dowise.model.circuit import Circuit
 from dowise.model.draws import Draws
-from dowise.model.factors import NONE, Places
+from dowise.model.factors import NONE
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
 from dowise.problem.record import check_record, check_same_problem
@@ -95,17 +95,22 @@ class Dirichlet:
 
     def _count(self, record: Record, step: int) -> None:
         factors = self.model.factors
-        p, places = factors.place(record.arm), factors.places
-        if p == NONE:
-            p, places = 0, factors.places_of([self.problem.graph.mask(record.arm)])
-        self.count_at(p, places, record.codes, record.fixed, step)
+        place = factors.place(record.arm)
+        if place != NONE:
+            under = factors.under_arms[place]
+        else:
+            under = factors.under(self.problem.graph.mask(record.arm))
+        self._count_codes(record.codes, record.fixed, under, step)
 
-    def count_at(
-        self, p: int, places: Places, codes: Integers, fixed: Integers, step: int = 1
-    ) -> None:
-        """Count what was seen under an arm whose place is known."""
-        starts, strides = places
-        _kernels.count_record(self.counts, self.unused, codes, fixed, starts[p], strides[p], step)
+    def count_at(self, place: int, codes: Integers, fixed: Integers) -> None:
+        """Learn what was seen under an arm whose place is known."""
+        self._count_codes(codes, fixed, self.model.factors.under_arms[place], 1)
+
+    def _count_codes(self, codes: Integers, fixed: Integers, under: Integers, step: int) -> None:
+        factors = self.model.factors
+        _kernels.count_record(
+            self.counts, self.unused, codes, fixed, under, factors.starts, factors.strides, step
+        )
 
     def learn_many(self, records: RecordBatch) -> None:
         """Many records more."""
@@ -113,10 +118,11 @@ class Dirichlet:
         if not len(records):
             return
         sets, place = records.by_set()
-        places = self.model.factors.places_of(sets)
+        factors = self.model.factors
         _kernels.count_records(
-            self.counts, self.unused, records.codes, records.was_set, place, *places
-        )
+            self.counts, self.unused, records.codes, records.was_set, place,
+            factors.under_sets(sets), factors.starts, factors.strides,
+        )  # fmt: skip
 
     # -- what it says -------------------------------------------------------------------------
 

@@ -27,27 +27,30 @@ PADDING = 16
 
 
 @kernel()
-def count_record(counts, unused, codes, fixed, starts, strides, step):
+def count_record(counts, unused, codes, fixed, under, starts, strides, step):
     """Count every factor that was seen whole and whose variable the arm did not set.
 
     By `step`: 1 to learn, −1 to forget.
 
     codes[v] is the position of v's value, negative where it was not seen; fixed[v] likewise of the
-    value that the arm set. starts[v] is negative where v has no factor under this arm. What could
-    not be counted is counted in unused[v, u], u being the first variable that was not seen, or the
-    number of variables where there is no factor.
+    value that the arm set. under[v] is the number of v's factor under this arm, negative where it
+    has none. What could not be counted is counted in unused[v, u], u being the first variable that
+    was not seen, or the number of variables where there is no factor.
     """
     size = len(codes)
     for v in range(size):
         if fixed[v] >= 0:
             continue
-        entry = starts[v]
-        lacking = -1 if entry >= 0 else size
+        f = under[v]
+        if f < 0:
+            unused[v, size] += step
+            continue
+        entry, lacking = starts[f], -1
         for u in range(size):
-            if strides[v, u] > 0:
+            if strides[f, u] > 0:
                 if codes[u] < 0 and lacking < 0:
                     lacking = u
-                entry += codes[u] * strides[v, u]
+                entry += codes[u] * strides[f, u]
         if lacking < 0:
             counts[entry] += step
         else:
@@ -55,8 +58,8 @@ def count_record(counts, unused, codes, fixed, starts, strides, step):
 
 
 @kernel()
-def count_records(counts, unused, codes, was_set, place, starts, strides):
-    """The same for many: record i has codes[:, i], and its factors are those of place[i]."""
+def count_records(counts, unused, codes, was_set, place, under, starts, strides):
+    """The same for many: record i has codes[:, i], and its factors are under[place[i]]."""
     one = codes.ndim - 1  # a literal would have everything compiled anew for it
     fixed = np.empty(len(codes), dtype=np.int64)
     seen = np.empty(len(codes), dtype=np.int64)
@@ -64,7 +67,7 @@ def count_records(counts, unused, codes, was_set, place, starts, strides):
         for v in range(len(seen)):
             seen[v] = codes[v, i]
             fixed[v] = codes[v, i] if was_set[v, i] else -1
-        count_record(counts, unused, seen, fixed, starts[place[i]], strides[place[i]], one)
+        count_record(counts, unused, seen, fixed, under[place[i]], starts, strides, one)
 
 
 @njit

@@ -23,7 +23,7 @@ from dowise.compiling import kernels_of
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.model import Codes, model_of
 from dowise.model.draws import Draws
-from dowise.model.factors import NONE, Places
+from dowise.model.factors import NONE
 from dowise.model.model import with_first_value
 from dowise.model.reading import Reading, reading_of
 from dowise.model.structures import MAX_JOINED, Structures
@@ -158,37 +158,34 @@ class Mixture:
         if not len(records):
             return
         sets, place = records.by_set()
-        places, under = (
-            self.model.factors.places_of(sets),
-            self.shared.structures.tables_under(sets),
-        )
+        factors, shared = self.model.factors, self.shared
         _kernels.learn_mixed_many(
-            self.learned, self.shared.tables, under, *places, records.codes, records.was_set, place
-        )
+            self.learned, shared.tables, shared.structures.tables_under(sets),
+            factors.under_sets(sets), factors.strides, records.codes, records.was_set, place,
+        )  # fmt: skip
 
     def _count(self, record: Record, step: int) -> None:
-        factors = self.model.factors
-        p = factors.place(record.arm)
-        if p != NONE:
-            self.count_at(p, factors.places, record.codes, record.fixed, step)
-            return
-        sets = [self.problem.graph.mask(record.arm)]
-        (starts,), (strides,) = factors.places_of(sets)
-        (under,) = self.shared.structures.tables_under(sets)
-        _kernels.learn_mixed(
-            self.learned, self.shared.tables, under, starts, strides, record.codes, record.fixed,
-            step,
-        )  # fmt: skip
+        factors, shared = self.model.factors, self.shared
+        place = factors.place(record.arm)
+        if place != NONE:
+            tables, under = shared.under[place], factors.under_arms[place]
+        else:
+            sets = [self.problem.graph.mask(record.arm)]
+            (tables,), (under,) = shared.structures.tables_under(sets), factors.under_sets(sets)
+        self._count_codes(record.codes, record.fixed, tables, under, step)
 
-    def count_at(
-        self, p: int, places: Places, codes: Integers, fixed: Integers, step: int = 1
+    def count_at(self, place: int, codes: Integers, fixed: Integers) -> None:
+        """Learn what was seen under an arm whose place is known."""
+        under = self.model.factors.under_arms[place]
+        self._count_codes(codes, fixed, self.shared.under[place], under, 1)
+
+    def _count_codes(
+        self, codes: Integers, fixed: Integers, tables: Integers, under: Integers, step: int
     ) -> None:
-        """Count what was seen under an arm whose place is known."""
-        starts, strides = places
+        strides = self.model.factors.strides
         _kernels.learn_mixed(
-            self.learned, self.shared.tables, self.shared.under[p], starts[p], strides[p], codes,
-            fixed, step,
-        )  # fmt: skip
+            self.learned, self.shared.tables, tables, under, strides, codes, fixed, step
+        )
 
     @property
     def learned(self) -> Any:

@@ -48,28 +48,29 @@ def _nats(x):
 
 
 @kernel()
-def learn_mixed(learned, tables, under, starts, strides, codes, fixed, step):
+def learn_mixed(learned, tables, own, under, strides, codes, fixed, step):
     """One record more (`step` 1) or less (−1), in every version of every variable.
 
-    under[m] is the table of version m under the arm; starts[v] and strides[v] are those of the full
-    graph's factor, which must have been seen whole. The evidence of a row of counts c with prior α
-    is Π Γ(α_k + c_k)/Γ(α_k) · Γ(Σα)/Γ(Σα + Σc): one more multiplies it by (α_k + c_k)/Σ(α + c).
-    Each logarithm is rounded to a whole number of 2⁻³⁶ nats, so that what was learned in any order,
-    or forgotten again, adds up to the same bits.
+    own[m] is the table of version m under the arm, and under[v] the factor of the full graph, which
+    must have been seen whole; strides are the factors'. The evidence of a row of counts c with
+    prior α is Π Γ(α_k + c_k)/Γ(α_k) · Γ(Σα)/Γ(Σα + Σc): one more multiplies it by
+    (α_k + c_k)/Σ(α + c). Each logarithm is rounded to a whole number of 2⁻³⁶ nats, so that what was
+    learned in any order, or forgotten again, adds up to the same bits.
     """
     size = len(codes)
     for v in range(size):
         if fixed[v] >= 0:
             continue
-        lacking = -1 if starts[v] >= 0 else size
+        f = under[v]
+        lacking = -1 if f >= 0 else size
         for u in range(size):
-            if lacking < 0 and strides[v, u] > 0 and codes[u] < 0:
+            if lacking < 0 and strides[f, u] > 0 and codes[u] < 0:
                 lacking = u
         if lacking >= 0:
             learned.unused[v, lacking] += step
             continue
         for m in range(tables.first[v], tables.first[v + 1]):
-            t = under[m]
+            t = own[m]
             entry = tables.starts[t]
             for u in range(size):
                 entry += tables.strides[t, u] * codes[u]
@@ -87,7 +88,7 @@ def learn_mixed(learned, tables, under, starts, strides, codes, fixed, step):
 
 
 @kernel()
-def learn_mixed_many(learned, tables, under, starts, strides, codes, was_set, place):
+def learn_mixed_many(learned, tables, own, under, strides, codes, was_set, place):
     """Many records more: record i has codes[:, i], and its factors are those of place[i]."""
     one = codes.ndim - 1  # a literal would have everything compiled anew for it
     fixed = np.empty(len(codes), dtype=np.int64)
@@ -97,7 +98,7 @@ def learn_mixed_many(learned, tables, under, starts, strides, codes, was_set, pl
             seen[v] = codes[v, i]
             fixed[v] = codes[v, i] if was_set[v, i] else -1
         p = place[i]
-        learn_mixed(learned, tables, under[p], starts[p], strides[p], seen, fixed, one)
+        learn_mixed(learned, tables, own[p], under[p], strides, seen, fixed, one)
 
 
 @kernel()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +22,11 @@ from dowise.problem import Problem, Record
 from dowise.problem.order import Key, Order
 from dowise.problem.values import MISSING
 
-__all__ = ["NONE", "Factors", "Places"]
+__all__ = ["NONE", "Factors"]
 
 NONE = -1  # the number of a factor that is not there
 
 Integers = NDArray[np.int64]
-
-
-class Places(NamedTuple):
-    """Where a record counts: place p belongs to some intervention sets, variable v in it to the
-    factor that starts at starts[p, v] (NONE where there is none) and has the strides[p, v]."""
-
-    starts: Integers
-    strides: Integers
 
 
 class Factors(Layout):
@@ -103,15 +95,13 @@ class Factors(Layout):
         return {frozenset(self.graph.names(cut)): p for p, cut in enumerate(self.sets)}
 
     @cached_property
-    def places(self) -> Places:
-        """Of doing nothing, and of every set that some arm sets; one for all in a plain graph."""
-        return self.places_of(self.sets[:1] if self.is_plain else self.sets)
+    def under_arms(self) -> Integers:
+        """under_arms[place]: what `under` gives for it. In a plain graph one place does for all."""
+        return self.under_sets(self.sets[:1] if self.is_plain else self.sets)
 
-    def places_of(self, sets: Iterable[int]) -> Places:
-        """Of any intervention sets."""
-        under = np.array([self.under(cut) for cut in sets])
-        starts = np.where(under == NONE, NONE, self.starts[under])
-        return Places(starts, np.where(under[..., None] == NONE, 0, self.strides[under]))
+    def under_sets(self, sets: Iterable[int]) -> Integers:
+        """What `under` gives for each of these sets."""
+        return np.array([self.under(cut) for cut in sets])
 
     def entries_of(self, record: Record) -> Integers:
         """The entries that a record counts in.

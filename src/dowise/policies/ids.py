@@ -151,13 +151,13 @@ class InformationDirectedSampling(BayesianPolicy):
         index = {arm: i for i, arm in enumerate(problem.arms)}
         fixed = np.array([problem.fixed(arm) for arm in problem.arms])
         factors, arms = posterior.model.factors, np.arange(len(problem.arms))
-        place, places = [factors.place(arm) for arm in problem.arms], factors.places
+        place = [factors.place(arm) for arm in problem.arms]
         seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
         chosen = np.empty(len(script.contexts), dtype=np.int64)
         for t, number in enumerate(script.contexts.tolist()):
             arm = chosen[t] = index[self._decide(known[number], arms, rng).arm]
             _observe(script, t, arm, seen)
-            posterior.count_at(place[arm], places, seen, fixed[arm])
+            posterior.count_at(place[arm], seen, fixed[arm])
         self.next_number += len(chosen)
         return chosen
 

@@ -159,10 +159,11 @@ class _Mixed(NamedTuple):
 
 
 class _Arms(NamedTuple):
-    """What each arm sets, its place, and where records of a place count."""
+    """What each arm sets, its place, the factors of a place, and where these stand."""
 
     fixed: NDArray[np.int64]
     place: NDArray[np.int64]
+    under: NDArray[np.int64]
     starts: NDArray[np.int64]
     strides: NDArray[np.int64]
 
@@ -170,7 +171,7 @@ class _Arms(NamedTuple):
 def _arms_of(problem: Problem, factors: Factors) -> _Arms:
     fixed = np.array([problem.fixed(arm) for arm in problem.arms])
     place = np.array([factors.place(arm) for arm in problem.arms])
-    return _Arms(fixed, place, *factors.places)
+    return _Arms(fixed, place, factors.under_arms, factors.starts, factors.strides)
 
 
 @njit(inline="always")
@@ -207,8 +208,9 @@ def _play_rounds(
         observe_round(script, t, chosen[t], codes, seen)
         p = arms.place[best]
         count_record(
-            own.counts, own.unused, seen, arms.fixed[best], arms.starts[p], arms.strides[p], one
-        )
+            own.counts, own.unused, seen, arms.fixed[best], arms.under[p], arms.starts,
+            arms.strides, one,
+        )  # fmt: skip
 
 
 @kernel()
@@ -232,6 +234,6 @@ def _play_mixed_rounds(
         observe_round(script, t, chosen[t], codes, seen)
         p = arms.place[best]
         learn_mixed(
-            own.learned, own.tables, own.under[p], arms.starts[p], arms.strides[p], seen,
+            own.learned, own.tables, own.under[p], arms.under[p], arms.strides, seen,
             arms.fixed[best], one,
         )  # fmt: skip
