@@ -1,0 +1,293 @@
+"""How often the monitor accuses a right graph, how soon a wrong one, and what widening is worth.
+
+    python evidence/monitor.py [--quick]
+
+writes evidence/results/monitor.md. The long version takes some minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise import Belief, CausalGraph, Environment, Problem, make_environment, make_policy
+from dowise.belief.evidence import Monitor
+from dowise.files import write_text
+from dowise.policies import Policy
+from dowise.problem.frame import RecordBatch
+
+HERE = Path(__file__).parent
+ALPHA, ROUNDS, EVERY = 0.05, 800, 5
+THREE = ("low", "middle", "high")
+
+parse = CausalGraph.parse
+TASK2 = parse("C -> X1; C -> X2; X1 -> X2; X2 -> Y; Z -> X2; Z -> Y")
+RIGHT = {
+    "task 2": Problem(TASK2, "Y", "C", "Z"),
+    "sixteen rows": Problem(
+        parse("A -> Y; B -> Y; C -> Y; D -> Y; E"), "Y", non_manipulable="E", arms="all"
+    ),
+    "three values": Problem(
+        parse("X -> M -> Y; W -> Y"), "Y", domains=dict.fromkeys("MWXY", THREE), arms="all"
+    ),
+    "hidden cause": Problem(parse("U -> X; U -> Y; X -> M -> Y"), "Y", hidden="U", arms="all"),
+}
+ROWS = {"all ½": np.inf, "near ½": 10.0, "from the prior": 1.0, "far from ½": 0.2}
+
+
+@dataclass
+class Rates:
+    """In how many of so many worlds there was an alarm, by kind."""
+
+    worlds: int
+    alarms: Counter[str]
+
+    def share(self, kind: str) -> str:
+        """In per cent, with the standard error."""
+        rate = self.alarms[kind] / self.worlds
+        error = (max(rate, 1 / self.worlds) * (1 - rate) / self.worlds) ** 0.5
+        return f"{100 * rate:.1f} ± {100 * error:.1f}"
+
+
+def drawn_cpts(
+    problem: Problem, concentration: float, rng: np.random.Generator
+) -> dict[str, NDArray]:
+    """Rows from a symmetric Dirichlet distribution; all equal where that is infinite."""
+    graph, labels = problem.drawn, {**problem.domains, **problem.hidden_domains}
+    found = {}
+    for name in graph:
+        shape, size = [len(labels[u]) for u in graph.parents(name)], len(labels[name])
+        if np.isinf(concentration):
+            found[name] = np.full((*shape, size), 1 / size)
+        else:
+            found[name] = rng.dirichlet(np.full(size, concentration), size=shape)
+    return found
+
+
+def random_play(
+    problem: Problem, cpts: dict[str, NDArray], rounds: int, rng: np.random.Generator
+) -> RecordBatch:
+    """Records of arms that are picked at random."""
+    fixed = np.array([problem.fixed(arm) for arm in problem.arms])
+    own = fixed[rng.integers(len(fixed), size=rounds)].T
+    codes, values = own.copy(), {}
+    graph = problem.drawn
+    for v in graph.adjacency.topological_order():
+        name = graph.variables[v]
+        rows = cpts[name][tuple(values[u] for u in graph.parents(name))]
+        rows = np.broadcast_to(rows, (rounds, rows.shape[-1]))
+        drawn = (rng.random((rounds, 1)) > np.cumsum(rows, axis=1)[:, :-1]).sum(axis=1)
+        place = problem.positions.get(name)
+        values[name] = drawn if place is None else np.where(own[place] >= 0, own[place], drawn)
+        if place is not None:
+            codes[place] = values[name]
+    return RecordBatch(problem, np.ascontiguousarray(codes), own >= 0)
+
+
+def alarms_at(monitor: Monitor, plain: float) -> dict[str, int | None]:
+    """Since when each kind of alarm is there; `plain` is the largest mean Bayes factor, a log."""
+    return {
+        "Dirichlet(1)": 1 if plain >= -np.log(ALPHA) else None,
+        "mixture": monitor.evidence(ALPHA).since,
+        "strict": monitor.evidence(ALPHA, strict=True).since,
+    }
+
+
+def log_mean(logs: NDArray) -> float:
+    """The logarithm of the mean of numbers whose logarithms these are."""
+    return float(logs.max() + np.log(np.exp(logs - logs.max()).mean()))
+
+
+def watch(records: RecordBatch) -> dict[str, int | None]:
+    """Alarms along a batch; that of plain Bayes factors is looked for after every fifth record."""
+    monitor, plain = Monitor(records.problem), -np.inf
+    for first in range(0, len(records), EVERY):
+        some = slice(first, first + EVERY)
+        part = np.ascontiguousarray(records.codes[:, some]), records.was_set[:, some]
+        monitor.learn_many(RecordBatch(records.problem, *part))
+        plain = max(plain, log_mean(monitor.evidence().log_bayes_factors))
+    return alarms_at(monitor, plain)
+
+
+def play(policy: Policy, world: Environment, rounds: int, rng: np.random.Generator) -> float:
+    """The regret of so many rounds."""
+    lost = 0.0
+    for _ in range(rounds):
+        context = world.draw_context(rng)
+        arm = policy.decide(context, rng).arm
+        policy.observe(arm, world.play(arm, context, rng))
+        lost += world.regret(arm, context)
+    return lost
+
+
+def false_alarms(worlds: int) -> list[tuple[str, str, str, int, Rates]]:
+    """On worlds of which the graph is right."""
+    found = []
+    for number, (name, problem) in enumerate(RIGHT.items()):
+        edges = len(Monitor(problem).evidence().edges)
+        for kind, (rows, concentration) in enumerate(ROWS.items()):
+            rates = Rates(worlds, Counter())
+            for trial in range(worlds):
+                rng = np.random.default_rng([1, number, kind, trial])
+                batch = random_play(problem, drawn_cpts(problem, concentration, rng), ROUNDS, rng)
+                rates.alarms.update(k for k, since in watch(batch).items() if since)
+            found.append((name, rows, "random arms", edges, rates))
+            say(f"{name}, {rows}: {dict(rates.alarms)}")
+    problem = RIGHT["task 2"]
+    for kind, rows in enumerate(("all ½", "from the prior")):
+        rates = Rates(worlds, Counter())
+        for trial in range(worlds):
+            rng = np.random.default_rng([2, kind, trial])
+            world = Environment(problem, drawn_cpts(problem, ROWS[rows], rng))
+            policy = make_policy("ts", problem, belief=Belief(problem, evidence=True))
+            play(policy, world, ROUNDS, rng)
+            told = alarms_at(policy.belief.monitor, -np.inf)
+            rates.alarms.update(k for k, since in told.items() if since)
+        edges = len(Monitor(problem).evidence().edges)
+        found.append(("task 2", rows, "`ts`", edges, rates))
+        say(f"task 2, {rows}, ts: {dict(rates.alarms)}")
+    return found
+
+
+def power(worlds: int) -> list[tuple[str, int, str, str]]:
+    """Edges that are there and not drawn: in how many worlds found, and at which median record."""
+    chain = Problem(parse("Z -> X -> Y"), "Y", non_manipulable="Z")
+    cases = {
+        "task 2 without X1 -> Y, `ts`": (RIGHT["task 2"], "X1 -> Y", "ts", 1000),
+        "task 2 without X1 -> Y, `ids`": (RIGHT["task 2"], "X1 -> Y", "ids", 1000),
+        "task 1 without Z -> Y, `ts`": (chain, "Z -> Y", "ts", 1000),
+    }
+    found = []
+    for name, (problem, edge, policy_name, rounds) in cases.items():
+        true = Problem(
+            problem.graph.with_edges(edge),
+            "Y",
+            problem.context,
+            problem.non_manipulable,
+            arms="all",
+        )
+        told = []
+        for trial in range(worlds):
+            world, rng = make_environment(true, 3_000 + trial), np.random.default_rng([4, trial])
+            options = {"samples": 200} if policy_name == "ids" else {}
+            belief = Belief(problem, evidence=True)
+            policy = make_policy(policy_name, problem, belief=belief, **options)
+            play(policy, world, rounds, rng)
+            told.append(alarms_at(belief.monitor, -np.inf))
+        found.append((name, worlds, *(when(told, kind) for kind in ("mixture", "strict"))))
+        say(str(found[-1]))
+    told = [watch(a_fifth(trial)) for trial in range(worlds)]
+    kinds = ("mixture", "strict")
+    found.append(
+        ("sixteen rows, E changes each by .2, random arms", worlds, *(when(told, k) for k in kinds))
+    )
+    return found
+
+
+def a_fifth(trial: int) -> RecordBatch:
+    """Records of sixteen rows at ½ that E shifts by .1 up or down, against a graph without E."""
+    problem, rng = RIGHT["sixteen rows"], np.random.default_rng([5, trial])
+    cpts = drawn_cpts(problem, np.inf, rng)
+    batch = random_play(problem, cpts, ROUNDS, rng)
+    y, e = problem.positions["Y"], problem.positions["E"]
+    batch.codes[y] = rng.random(ROUNDS) < 0.4 + 0.2 * batch.codes[e]
+    return batch
+
+
+def when(told: list[dict[str, int | None]], kind: str) -> str:
+    """In how many worlds, and at which median record."""
+    times = [found[kind] for found in told if found[kind]]
+    return f"{len(times)}, {np.median(times):.0f}" if times else "0"
+
+
+def regrets(worlds: int) -> list[tuple[str, dict[str, NDArray]]]:
+    """Of `ts` on the right graph, as drawn, widened at alarms and on the soft graph; T = 1000."""
+    drawn = Problem(TASK2, "Y", "C", "Z", arms="all")
+    soft = Problem(TASK2, "Y", "C", "Z", arms="all", soft=0.1)
+    true = Problem(TASK2.with_edges("X1 -> Y"), "Y", "C", "Z", arms="all")
+    found = []
+    for name, problem in (("task 2 without X1 -> Y", true), ("the graph is right", drawn)):
+        policies = {
+            "`bernoulli-ts`": ("bernoulli-ts", problem, {}),
+            "`ts`, right graph": ("ts", problem, {}),
+            "`ts`, drawn graph": ("ts", drawn, {}),
+            "`ts`, `widen=True`": ("ts", drawn, {"widen": True}),
+            "`ts`, soft graph": ("ts", soft, {}),
+        }
+        lost: dict[str, list[float]] = {kind: [] for kind in policies}
+        for trial in range(worlds):
+            world = make_environment(problem, 6_000 + trial)
+            for kind, (policy, own, options) in policies.items():
+                rng = np.random.default_rng([7, trial])
+                lost[kind].append(play(make_policy(policy, own, **options), world, 1000, rng))
+        found.append((name, {kind: np.array(values) for kind, values in lost.items()}))
+        say(f"{name}: " + ", ".join(f"{k} {mean(np.array(v))}" for k, v in lost.items()))
+    return found
+
+
+def mean(values: NDArray) -> str:
+    """With its standard error."""
+    return f"{values.mean():.1f} ± {values.std(ddof=1) / len(values) ** 0.5:.1f}"
+
+
+def say(text: str) -> None:
+    """Where it has come to."""
+    sys.stderr.write(text + "\n")
+
+
+def page(quick: bool) -> str:
+    """All results, as Markdown."""
+    worlds, races = (20, 6) if quick else (400, 80)
+    lines = [
+        "# The monitor of the graph, measured", "",
+        f"`python evidence/monitor.py{' --quick' if quick else ''}`; level {ALPHA:g}.", "",
+        f"**A right graph.** Shares of {worlds} worlds in which it is accused within {ROUNDS} "
+        "records, in per cent, with binomial standard errors. Plain Bayes factors (Dirichlet(1)) "
+        f"were looked at after every {EVERY}th record only, so theirs are a little low.", "",
+        "| graph | rows | who plays | alternatives | Dirichlet(1) | mixture | strict |",
+        "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    rates = false_alarms(worlds)
+    for name, rows, who, edges, found in rates:
+        plain = "" if who == "`ts`" else found.share("Dirichlet(1)")
+        lines.append(
+            f"| {name} | {rows} | {who} | {edges} | {plain} | {found.share('mixture')} | "
+            f"{found.share('strict')} |"
+        )
+    total = sum(found.alarms["mixture"] for *_, found in rates)
+    lines += [
+        "", f"The mixture over all settings: {total} of {worlds * len(rates)}.", "",
+        "**A wrong graph.** The number of worlds with an alarm, and the median record of it.", "",
+        "| what is missing | worlds | mixture | strict |", "|---|---|---|---|",
+    ]  # fmt: skip
+    lines += [f"| {' | '.join(map(str, row))} |" for row in power(min(worlds, 60))]
+    lines += [
+        "", f"**What widening is worth.** Regret after 1000 rounds, {races} worlds, all arms.", "",
+    ]  # fmt: skip
+    for number, (name, lost) in enumerate(regrets(races)):
+        if not number:
+            lines += [f"| | {' | '.join(lost)} |", "|---" * (1 + len(lost)) + "|"]
+        lines.append(f"| {name} | {' | '.join(mean(values) for values in lost.values())} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="few worlds, printed and not kept")
+    quick = parser.parse_args().quick
+    text = page(quick)
+    if quick:
+        sys.stdout.write(text)
+    else:
+        write_text(HERE / "results" / "monitor.md", text)
+
+
+if __name__ == "__main__":
+    main()
