@@ -7,12 +7,13 @@ import io
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, DowiseWarning
 
 if TYPE_CHECKING:
     from dowise.problem import Problem
@@ -28,7 +29,9 @@ class _PlainSpeaking(click.Group):
             # A terminal that has no Σ shows a question mark; that is no reason to stop.
             sys.stdout.reconfigure(errors="replace")
         try:
-            result = super().invoke(context)
+            with warnings.catch_warnings():
+                warnings.showwarning = _say
+                result = super().invoke(context)
             sys.stdout.flush()
             return result
         except DowiseError as error:
@@ -46,6 +49,12 @@ class _PlainSpeaking(click.Group):
         click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
         click.echo(message, err=True)
         return context.exit(2)
+
+
+def _say(message: Warning | str, kind: type[Warning], *_where: Any) -> None:
+    """A warning of ours as one line on stderr, without the place in the code."""
+    if issubclass(kind, DowiseWarning):
+        click.echo(f"Note: {message}", err=True)
 
 
 def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:

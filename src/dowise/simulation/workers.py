@@ -8,9 +8,10 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
-from dowise.errors import DowiseError, import_extra
+from dowise.errors import DowiseError, DowiseWarning, import_extra
 
 __all__ = ["check_sendable", "run_everywhere"]
 
@@ -80,7 +81,14 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
 
 
 def _with_item(run: Callable[[Item], Found], item: Item) -> tuple[Item, Found]:
-    return item, run(item)
+    return item, _quietly(run, item)
+
+
+def _quietly(run: Callable[[Item], Found], item: Item) -> Found:
+    """What there is to say was said before the work was given out, once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DowiseWarning)
+        return run(item)
 
 
 def _on_cluster(
@@ -92,7 +100,7 @@ def _on_cluster(
     except (OSError, ValueError, TimeoutError) as error:
         raise DowiseError(f"no Dask scheduler answers at {address}: {error}") from None
     with client:
-        futures = client.map(run, jobs, pure=False, retries=3)
+        futures = client.map(partial(_quietly, run), jobs, pure=False, retries=3)
         place = {future.key: job for future, job in zip(futures, jobs, strict=True)}
         for future in distributed.as_completed(futures):
             try:
