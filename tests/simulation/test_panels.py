@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from dowise import simulate
 from dowise.cli.main import main
 from dowise.simulation.analysis import Expected, claims
+from dowise.simulation.entrants import entrants_of
 from dowise.simulation.panels import ALL_PANELS, BEYOND, PANELS
 from dowise.simulation.reproduce import reproduce
 
@@ -80,3 +82,36 @@ def test_evidence_is_written(script, tmp_path):
         found = json.loads((tmp_path / f"{script.stem}.json").read_text("utf-8"))["panels"]
         assert [*found] == ["missing-arrow", "missing-cause", "missing-arrow-7", "right-graph"]
         assert "ids, soft" in found["right-graph"]["regret"]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:there are .* sets of doubtful edges")  # on seven variables
+@pytest.mark.parametrize(
+    ("name", "trials", "policies"),
+    [
+        ("task2-hidden", 40, ("ids", "bernoulli-ts", "z2-ts")),
+        ("task3-hidden-strong", 40, ("ids", "bernoulli-ts")),
+        ("missing-arrow", 40, ("ids, drawn", "ids, soft", "ts, drawn", "ts, soft", "bernoulli-ts")),
+        ("missing-arrow-7", 40, ("ts, drawn", "ts, soft", "bernoulli-ts")),
+        ("right-graph", 400, ("ts, drawn", "ts, soft", "bernoulli-ts")),
+    ],
+)
+def test_the_main_claims_beyond_the_paper_hold(name, trials, policies):
+    """The seed is fixed. With seeds 0 to 3 each claim held by three standard errors or more, but
+    for the quarter more of the last panel: by 1.9 to 4.0, because a soft graph does cost `ts` a
+    tenth more there."""
+    panel = BEYOND[name]
+    entries = [
+        entry
+        for entry, entrant in zip(panel.policies, entrants_of(panel.policies), strict=True)
+        if entrant.label in policies
+    ]
+    race = simulate(
+        [(name, panel.problem)], entries, panel.horizon, trials, every=panel.horizon,
+        options={label: {"samples": 300} for label in policies if label.startswith("ids")},
+        strong=panel.strong,
+    )  # fmt: skip
+    final = race.final().loc[name]
+    made = claims(final, [e for e in panel.expected if {e.less, e.more} <= {*policies}])
+    assert len(made) >= len(policies) - 1
+    assert [(str(claim), claim.verdict) for claim in made] == [(str(c), "holds") for c in made]

@@ -2,8 +2,8 @@
 
     X = U_X ⊕ U_XY        Z = U_Z ⊕ X        Y = (U_Y ∧ U_XY) ⊕ Z
 
-All U are hidden, so the problem's graph is X -> Z -> Y; X <-> Y. The CPT posterior does not apply
-there; estimators that go through Z, such as those of z²ID, do.
+All U are hidden, so the problem's graph is X -> Z -> Y; X <-> Y. Estimators that go through Z, such
+as those of z²ID, apply there.
 
 >>> front_door_world().means().round(3).tolist()  # do(), do(X=0), do(X=1)
 [0.5, 0.44, 0.56]
