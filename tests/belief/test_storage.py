@@ -43,12 +43,16 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path):
         return json.dumps(page)
 
     for broken, message in (
-        (text.replace('"version": 2', '"version": 3'), "format version 3"),
+        (text.replace('"version": 3', '"version": 4'), "format version 4"),
         (text.replace("dowise-belief", "something"), "this is no belief"),
         (text[:50], "not valid JSON"),
         ("[]", "this is no belief"),
         ("[" * 100_000, "not valid JSON"),
-        (text.replace('"version": 2', '"version": true'), "format version True"),
+        (text.replace('"version": 3', '"version": true'), "format version True"),
+        (edited(lambda page: page.update(unused={"X": {"Q": 1}})), "unused has X"),
+        (edited(lambda page: page.update(unused={"X": {"Z": -1}})), "unused has X"),
+        (edited(lambda page: page.update(unused=[1])), "unused must have counts"),
+        (edited(lambda page: page.update(tables={})), "it has doubtful edges"),
         (edited(lambda page: page.update(factors=[])), "the belief is damaged"),
         (edited(lambda page: page["factors"].update(X=[])), "the belief is damaged"),
         (edited(lambda page: page["factors"]["X"].update(counts=[3, 4])), "have the shape"),
@@ -80,6 +84,17 @@ def test_a_belief_of_the_first_version_is_read_as_a_prior(tmp_path):
     np.testing.assert_array_equal(belief.parameters, [2.5, 1.5, 1.5, 0.5, 0.5, 3.5])
     with pytest.raises(DowiseError, match="can't be retracted: it was not learned"):
         belief.retract(problem.record("do(X=1)", {"Y": 1}))
+
+
+def test_a_belief_of_the_second_version_is_read(tmp_path):
+    """Written by dowise before it counted what it could not use."""
+    belief = trained("task1", 0.5)
+    page = belief.posterior.as_dict()
+    old = {key: page[key] for key in ("format", "factors")} | {"version": 2}
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    again = Belief.load(tmp_path / "old.json", belief.problem)
+    np.testing.assert_array_equal(again.parameters, belief.parameters)
+    assert again.unused == {}
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):

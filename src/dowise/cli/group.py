@@ -30,7 +30,7 @@ class _PlainSpeaking(click.Group):
             sys.stdout.reconfigure(errors="replace")
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _say
+                warnings.showwarning = _say  # type: ignore[assignment] # takes the rest too
                 result = super().invoke(context)
             sys.stdout.flush()
             return result
