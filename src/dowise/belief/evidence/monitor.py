@@ -4,8 +4,8 @@ For each edge that the graph lacks there are three logarithms (docs/evidence.md)
 
 - the *Bayes factor*, Dirichlet(1) rows with the edge against such rows without it, which ranks;
 - the *e-value*, in which each table's evidence is averaged over several concentrations, on both
-  sides: with equal rows a large table loses to a small one by its prior alone, and plain Bayes
-  factors then alarm far too often;
+  sides. Where all values are about as likely, a larger table, which has learned less of each row
+  and stays nearer to even odds, predicts better, and plain Bayes factors alarm far too often;
 - the *strict* e-value, which divides by the largest likelihood that the graph can give instead:
   universal inference (Wasserman, Ramdas & Balakrishnan 2020).
 
