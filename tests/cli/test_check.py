@@ -119,3 +119,14 @@ def test_other_bad_input(run, problem, tmp_path):
         "No alarm at level 0.05 in 0 records."
         in run("check", problem, tmp_path / "none.csv").stdout
     )
+
+
+def test_the_picture_has_what_is_suspected(run, problem, tmp_path):
+    data, path = tmp_path / "records.csv", tmp_path / "ward.svg"
+    for effect, suspected in ((0.6, True), (0.0, False)):
+        records(effect).to_csv(data, index=False)
+        result = run("check", problem, data, "--picture", path)
+        assert result.exit_code == 0 and str(path) in result.stdout.replace("\n", "")
+        assert ("suspected" in path.read_text()) == suspected
+    bad = run("check", problem, data, "--picture", tmp_path / "ward.bmp")
+    assert bad.exit_code == 2 and ".svg" in bad.stderr

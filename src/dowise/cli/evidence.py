@@ -14,7 +14,7 @@ __all__ = ["check"]
 @command("""\
   dowise check task2 records.csv
   dowise check ward.toml records.parquet --alpha 0.01 --strict
-  dowise check ward.toml records.csv --json""")
+  dowise check ward.toml records.csv --json --picture ward.svg""")
 @problem_argument
 @click.argument("data", type=click.Path(path_type=Path))
 @json_option
@@ -26,7 +26,13 @@ __all__ = ["check"]
     "--strict", is_flag=True,
     help="Keep to that chance by proof, not by simulation; it takes more records to see the same.",
 )  # fmt: skip
-def check(problem: str, data: Path, as_json: bool, alpha: float, strict: bool) -> None:
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE",
+    help="Draw the graph with what is suspected to a .svg, .png or .pdf file.",
+)  # fmt: skip
+def check(
+    problem: str, data: Path, as_json: bool, alpha: float, strict: bool, picture: Path | None
+) -> None:
     """What past records say against the graph: edges that it lacks, and doubtful ones.
 
     DATA is a CSV or Parquet file with a row for each record and a column for each variable. A
@@ -39,9 +45,16 @@ def check(problem: str, data: Path, as_json: bool, alpha: float, strict: bool) -
     belief = Belief(load(problem), evidence=True)
     belief.update_many(read_table(data))
     evidence = belief.evidence(alpha, strict)
+    if picture is not None:
+        from dowise.picture import draw
+        from dowise.picture import picture as picture_of
+
+        draw(picture_of(belief.problem, belief.edges(), evidence.suspected), picture)
     if as_json:
         print_json(evidence.as_dict() | {"edges": belief.edges(), "unused": belief.unused})
         return
     from dowise.cli.show_evidence import show_evidence
 
     show_evidence(belief, evidence)
+    if picture is not None:
+        click.echo(f"\nThe graph is drawn in {picture}")
