@@ -34,10 +34,16 @@ class KeptRecords:
 
     def add_many(self, batch: RecordBatch, sets: list[int], place: Integers) -> None:
         """All records of a batch, `batch.by_set()` being sets and place."""
-        rows = np.column_stack([place, batch.codes.T])
-        distinct, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
+        kinds, room = place, len(sets)
+        for codes in batch.codes:  # one number for all values, as long as it fits
+            size = int(codes.max()) + 2
+            if room * size > 2**62:
+                distinct, kinds = np.unique(kinds, return_inverse=True)
+                room = len(distinct)
+            kinds, room = kinds * size + codes + 1, room * size
+        _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
         for i in np.argsort(first):
-            self.add(sets[distinct[i, 0]], np.ascontiguousarray(distinct[i, 1:]), int(counts[i]))
+            self.add(sets[place[first[i]]], batch.codes[:, first[i]], int(counts[i]))
 
     def remove(self, record: Record, cut: int) -> None:
         """One less; refuses what is not there."""

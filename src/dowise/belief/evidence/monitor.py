@@ -162,7 +162,8 @@ class Monitor:
     def _follow(self, path: NDArray[np.float64]) -> None:
         """Keep each new largest mean."""
         for steps, means in zip(self.steps, path, strict=True):
-            heights = np.maximum.accumulate([steps[-1][1] if steps else 0.0, *means])
+            top = steps[-1][1] if steps else 0.0
+            heights = np.maximum.accumulate(np.concatenate([[top], means]))
             rises = np.flatnonzero((np.diff(heights) > 0) & (heights[:-1] < HIGHEST))
             steps += [(self.arrived + int(i) + 1, float(heights[i + 1])) for i in rises]
 
