@@ -51,9 +51,10 @@ def _page(title: str, says: str, command: str, found: Reproduction) -> str:
     hold = sum(claim.verdict == "holds" for claim in made)
     parts = [
         heading(1, title),
-        says,
+        f"What is claimed: {says}",
         f"`{command}`, dowise {dowise.__version__}, seed 0. Final regret ± standard error over "
-        f"worlds; trials are paired. {hold} of {len(made)} claims hold.",
+        f"worlds; trials are paired. {hold} of {len(made)} claims hold, each "
+        'judged by itself; "not shown" means that so many worlds can\'t tell.',
     ]
     for policies in dict.fromkeys(tuple(finals) for finals in found.finals.values()):
         rows = [

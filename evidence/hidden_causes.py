@@ -6,9 +6,9 @@ from dowise.simulation.panels import BEYOND
 
 PANELS = [name for name, panel in BEYOND.items() if panel.horizon == 500]
 SAYS = (
-    "Where a graph has bidirected edges, `ids` loses less than policies that learn each arm by "
-    "itself and than those of z²ID, with mild hidden causes (two values, rows from Dirichlet(1)) "
-    "and with strong ones (three values, rows from Dirichlet(.2))."
+    "where a graph has bidirected edges, `ids` loses less than `ts`, than policies that learn each "
+    "arm by itself and than those of z²ID, with mild hidden causes (two values, rows from "
+    "Dirichlet(1)) and with strong ones (three values, rows from Dirichlet(.2))."
 )
 
 if __name__ == "__main__":
