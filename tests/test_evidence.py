@@ -33,7 +33,7 @@ def test_intervals_hold_the_truth(name):
 
 @pytest.mark.slow
 def test_nobody_is_caught_in_the_trap_but_who_lacks_the_edge():
-    """At .9 no worse than bernoulli-ts within 3 standard errors (1 in 740); without it far worse."""
+    """At .9 no worse than bernoulli-ts, within 3 standard errors (1 in 740); else far worse."""
     trap = script("trap")
     worlds = trap.traps(25)
     lost = {
