@@ -12,7 +12,7 @@ from dowise import Belief, CausalGraph, DowiseError, Problem, make_environment
 from dowise.belief import Dirichlet, Mixture
 from dowise.belief.means import MAX_LANES
 from dowise.model.structures import MAX_PATTERNS, Structures
-from dowise.model.subsets import likeliest_subsets
+from dowise.model.subsets import fitted, likeliest_subsets
 from tests.hidden_twin import SlowMixture
 
 # A component of three with two doubtful hidden causes, doubtful arrows into it, and a context.
@@ -245,7 +245,7 @@ def test_beyond_the_cap_the_likeliest_sets_serve_with_a_word():
     names = [f"X{i}" for i in range(9)]
     text = "; ".join(f"{v} -> Y; {v} <-> Y" for v in names)
     problem = Problem(CausalGraph.parse(text), "Y", arms=["do()", "do(X0=1)"])
-    with pytest.warns(UserWarning, match=r"512 sets of doubtful edges.*64 likeliest.*probability"):
+    with pytest.warns(UserWarning, match=r"512 sets of doubtful edges.*128 likeliest.*probability"):
         belief = Belief(problem)
     assert len(belief.posterior.weights().patterns) == MAX_PATTERNS
     assert belief.posterior.weights().patterns.sum() == pytest.approx(1)
@@ -258,10 +258,24 @@ def test_the_likeliest_subsets_are_the_likeliest():
     every = likeliest_subsets(chances, 10**6)
     assert len({s for s, _ in every}) == 256
     assert sum(p for _, p in every) == pytest.approx(1)
-    found = [p for _, p in every]
-    assert found == pytest.approx(sorted(found, reverse=True))
+    assert every[0][1] == max(p for _, p in every)
     assert likeliest_subsets(chances, 7) == every[:7]
     assert likeliest_subsets({}, 3) == [(frozenset(), 1.0)]
+    sure = {i: p if abs(p - 0.5) > 0.25 else 0.9 for i, p in chances.items()}
+    found = [p for _, p in likeliest_subsets(sure, 10**6)]
+    assert found == pytest.approx(sorted(found, reverse=True))  # by their odds alone
+
+
+def test_weights_of_some_subsets_keep_every_margin():
+    chances = {0: 0.1, 1: 0.5, 2: 0.5, 3: 0.9, 4: 0.3, 5: 0.5, 6: 0.05}
+    subsets = likeliest_subsets(chances, 40)
+    weights = np.array(fitted(subsets, chances))
+    assert weights.min() > 0 and weights.sum() == pytest.approx(1)
+    for thing, chance in chances.items():
+        there = np.array([thing in subset for subset, _ in subsets])
+        assert weights[there].sum() == pytest.approx(chance)
+    every = likeliest_subsets(chances, 10**6)
+    assert fitted(every, chances) == pytest.approx([p for _, p in every])
 
 
 def test_means_of_too_many_sets_come_from_draws():
@@ -277,3 +291,54 @@ def test_means_of_too_many_sets_come_from_draws():
     drawn = posterior.draw((), 50_000, 0).distributions()
     error = drawn.std(axis=2) * (50_000**-0.5 + (4 * MAX_LANES) ** -0.5)
     assert (np.abs(drawn.mean(axis=2) - mean) < 5 * error).all()
+
+
+@pytest.mark.filterwarnings("ignore:there are .* sets of doubtful edges")
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem(CausalGraph.parse("C1 ?-> C; C <-> Y; X -> Y"), "Y", ("C1", "C")),
+        Problem(CausalGraph.parse("; ".join(f"A{i} ?-> Y" for i in range(11))), "Y", arms=["do()"]),
+        Problem(
+            CausalGraph.parse("X -> Y; X <-> Y; " + "; ".join(f"A{i} ?-> Y" for i in range(9))),
+            "Y", arms=["do()", "do(X=1)"], edge_prior={"A0 -> Y": 0.2, "A3 -> Y": 0.7},
+        ),
+        Problem(CausalGraph.parse("A -> B -> C -> D -> E -> Y"), "Y", soft=0.1),
+        JOINED,
+    ],
+    ids=["context", "coins", "joined", "soft", "few"],
+)  # fmt: skip
+def test_before_any_data_every_edge_has_its_prior(problem):
+    """Also where sets of edges were left out, and where an arrow tells nothing by itself."""
+    assert Belief(problem).edges() == pytest.approx(dict(problem.edge_priors), abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:there are .* sets of doubtful edges")
+@pytest.mark.parametrize("true", ["A0", "A10"])
+def test_which_sets_are_left_out_does_not_hang_on_names(true):
+    """Of eleven doubtful arrows only one is there: 3000 records leave no doubt which."""
+    text = "; ".join(f"A{i} ?-> Y" for i in range(11))
+    problem = Problem(CausalGraph.parse(text), "Y", arms=["do()", "do(A0=1)"])
+    rng = np.random.default_rng(0)
+    table = {f"A{i}": rng.integers(0, 2, 3000) for i in range(11)}
+    belief = Belief(problem)
+    belief.update_many(table | {"Y": table[true]})
+    edges = belief.edges()
+    assert edges.pop(f"{true} -> Y") > 0.99
+    assert max(edges.values()) < 0.05
+
+
+def test_what_nothing_reads_does_not_blur_exact_means():
+    unread = "; ".join(
+        f"A{i} <-> B{i}; A{i} <?> D{i}; B{i} <?> D{i}; A{i} -> X; B{i} -> X; D{i} -> X"
+        for i in range(4)
+    )
+    core, means = "X -> Y; W -> V -> Y; W ?-> Y; W <?> V; V <?> Y", []
+    for text in (core, f"{unread}; {core}"):
+        problem = Problem(CausalGraph.parse(text), "Y", arms=["do(X=0)", "do(X=1)"])
+        belief = Belief(problem)
+        for i in range(12):
+            seen = dict.fromkeys((v for v in problem.graph if v != "X"), i % 2)
+            belief.update(f"do(X={i % 3 % 2})", seen)
+        means.append(belief.mean_rewards())
+    np.testing.assert_allclose(*means, atol=1e-12)

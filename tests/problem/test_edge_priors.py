@@ -161,7 +161,8 @@ def test_soft_is_for_small_graphs():
     ):
         Problem(graph, "Y", soft=0.1)
     small = CausalGraph([("V0", "Y")], variables=[*names[:9], "Y"])
-    assert len(Problem(small, "Y", soft=0.1, max_arms=10**9).possible.parents("Y")) == 9
+    few = Problem(small, "Y", manipulable=["V0", "V1"], soft=0.1)
+    assert len(few.possible.parents("Y")) == 9
     # Doubtful arrows that are drawn count as well.
     drawn = CausalGraph([("V0", "Y")], variables=[*names[:9], "Y"], doubtful=["V0 -> Y"])
     with pytest.raises(DowiseError, match="Y would have 9 doubtful arrows, which is 512 sets"):
@@ -177,3 +178,12 @@ def test_the_papers_problems_have_soft_graphs(name):
     soft = Problem(problem.graph, *roles, soft=0.1)
     assert {*problem.intervention_sets} <= {*soft.intervention_sets}
     assert problem.possible is problem.graph and not problem.edge_priors
+
+
+def test_too_many_soft_hidden_causes_are_refused_by_name():
+    text = "; ".join(f"X{i} -> Y" for i in range(7))
+    with pytest.raises(
+        DowiseError, match=r"28 doubtful hidden causes, 7 of them at X0.*manipulable"
+    ):
+        Problem(CausalGraph.parse(text), "Y", soft=0.1)
+    assert Problem(CausalGraph.parse(text), "Y", manipulable=["X0", "X1"], soft=0.1).soft == 0.1

@@ -55,7 +55,7 @@ def _component_lanes(
         for combination in product(*parts):
             chance, shares = _joined(combination)
             lanes.append((float(weights.patterns[p]) * chance, shares))
-    if len({v for _, shares in lanes for v in shares}) == 1:
+    if len({v for _, shares in lanes for v in shares}) <= 1:
         return [_averaged(lanes)]
     return lanes
 

@@ -26,7 +26,7 @@ from dowise.model.draws import Draws
 from dowise.model.factors import NONE
 from dowise.model.model import with_first_value
 from dowise.model.reading import Reading, reading_of
-from dowise.model.structures import MAX_JOINED, Structures
+from dowise.model.structures import Structures
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
 from dowise.problem.record import check_record, check_same_problem
@@ -36,6 +36,7 @@ __all__ = ["Mixture", "posterior_for"]
 
 Integers = NDArray[np.int64]
 
+MAX_CONTEXTS = 1024  # whose readings are kept
 DRAWN_LANES = 4 * MAX_LANES
 
 _kernels = kernels_of("dowise.belief.mixture_kernels")
@@ -76,6 +77,8 @@ class Shared:
         """What the circuit reads under this context."""
         found = self._readings.get(codes)
         if found is None:
+            if len(self._readings) >= MAX_CONTEXTS:
+                self._readings.clear()
             found = self._readings[codes] = _moved(self._reading, codes)
         return found
 
@@ -94,12 +97,12 @@ def shared_of(problem: Problem) -> Shared:
 
 def _say_what_is_left_out(structures: Structures) -> None:
     if structures.cut:
-        names, sets = max(structures.cut.items(), key=lambda cut: cut[1])
+        names, (sets, serve) = max(structures.cut.items(), key=lambda cut: cut[1])
         warnings.warn(
-            f"there are {sets:,} sets of doubtful edges around {names}: of these the "
-            f"{MAX_JOINED} likeliest serve. Together with all others that were left out, what is "
-            f"there is among them with prior probability {structures.kept:.3f}; to have all, mark "
-            "edges as certain or leave them out",
+            f"there are {sets:,} sets of doubtful edges around {names}: of these the {serve} "
+            "likeliest serve. All that was left out counted, what is there is among the rest with "
+            f"prior probability {structures.kept:.3f}; to have all, mark edges as certain or leave "
+            "them out",
             DowiseWarning,
             stacklevel=4,
         )

@@ -74,6 +74,7 @@ class Choices:
         """Those that make a difference."""
         self._in_pattern = self._which_hold(there for there, _ in patterns)
         self._in_alternative = self._which_hold(into for into, _ in alternatives)
+        self._untold = self._priors_of_untold()
 
     def _open_versions(self, versions: Iterable[Version]) -> list[int]:
         """Those of variables that have several: of others there is nothing to choose."""
@@ -86,6 +87,25 @@ class Choices:
     def _which_hold(self, subsets: Iterable[Subset]) -> NDArray[np.bool_]:
         held = [[edge in subset for edge in self.edges] for subset in subsets]
         return np.array(held, dtype=bool).reshape(len(held), len(self.edges))
+
+    def _priors_of_untold(self) -> Floats:
+        """(patterns, edges): the prior of an arrow under patterns in which no district tells of it.
+
+        0 elsewhere: where a district tells, its alternatives do; a hidden cause is the pattern's.
+        """
+        rows = []
+        for component in self.components:
+            for _, districts in component.patterns:
+                told = {
+                    edge
+                    for district in districts
+                    if self._open(district)
+                    for into, _ in district.alternatives
+                    for edge in into
+                }
+                own = [e for e in self.edges if e.leads_into(component.variables)]
+                rows.append([e.prior * (e in own and e not in told) for e in self.edges])
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.edges))
 
     def room(self) -> Weights:
         """Weights that are still to be worked out."""
@@ -112,7 +132,7 @@ class Choices:
 
     def edge_chances(self, weights: Weights) -> dict[str, float]:
         """How likely each edge that makes a difference is."""
-        chances = weights.patterns @ self._in_pattern
+        chances = weights.patterns @ (self._in_pattern + self._untold)
         chances = chances + self.alternative_chances(weights) @ self._in_alternative
         texts = (edge.text for edge in self.edges)
         return dict(zip(texts, np.minimum(chances, 1.0).tolist(), strict=True))

@@ -29,8 +29,8 @@ def prior_counts(tables: Layout, factors: Factors, prior: Prior) -> NDArray[np.f
     A mapping gives for a variable a number (every entry of its tables) or an array that fits its
     CPT: axes the parents in the order of names, then the variable; a shorter array is repeated over
     the parents. Where hidden causes give a variable several factors, a factor's name stands for one
-    of them ("Y | X"), and the variable's for all. Variables that it does not name get 1. A path is
-    a TOML file with such a mapping.
+    of them ("Y | X", if no edge is doubtful), and the variable's for all. Variables that it does
+    not name get 1. A path is a TOML file with such a mapping.
     """
     if isinstance(prior, str | Path):
         return read_file(prior, lambda text: prior_counts(tables, factors, _parse(text)))
@@ -59,7 +59,12 @@ def _meant(tables: Layout, factors: Factors, name: str) -> list[int]:
         return np.flatnonzero(tables.targets == factors.positions[name]).tolist()
     if tables is factors and name in factors.names:
         return [factors.names.index(name)]
-    known = factors.variables if tables is not factors else {*factors.variables, *factors.names}
+    if name in factors.names:
+        raise DowiseError(
+            f"the prior names {name!r}, but doubtful edges give its variable several tables: give "
+            "one number, or one for each value, under the variable's name, or make edges certain"
+        )
+    known = {*factors.variables, *factors.names} if tables is factors else factors.variables
     raise DowiseError(
         f"the prior names {name!r}, which is no variable{suggestion(str(name), known)}"
     )

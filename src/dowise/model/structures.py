@@ -16,8 +16,9 @@ don't multiply to many sets of edges:
 - a *district* has *alternatives*: which of the doubtful arrows into it are there. Given the
   pattern, districts are independent of each other.
 
-Where there would be too many patterns or alternatives the likeliest a priori serve; `kept` says
-with which probability the truth is among them. docs/hidden.md has the proof.
+Where there would be too many patterns or alternatives the likeliest a priori serve, weighted so
+that every edge keeps its prior; `kept` says how likely it was that the truth is among them.
+docs/hidden.md has the proof.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from dowise.graph.edges import EdgeName
 from dowise.graph.ordering import with_parents
 from dowise.model.factors import NONE, Factors
 from dowise.model.layout import MAX_ENTRIES, Layout
-from dowise.model.subsets import likeliest_subsets
+from dowise.model.subsets import fitted, likeliest_subsets
 
 __all__ = ["Component", "District", "DoubtfulEdge", "Structures", "Subset", "Version"]
 
-MAX_PATTERNS = 64  # of a component
+MAX_PATTERNS = 128  # of a component
 MAX_ALTERNATIVES = 512  # of a district of one variable
 MAX_JOINED = 64  # of a district of several
 
@@ -85,25 +86,21 @@ class District:
 
     alternatives: tuple[tuple[Subset, tuple[Version, ...]], ...]
     priors: tuple[float, ...]
-
-    @property
-    def kept(self) -> float:
-        """How likely its alternatives are together, a priori."""
-        return sum(self.priors)
+    """Of these alternatives among each other."""
+    kept: float
+    """How likely it is a priori that none was left out that is there."""
 
 
 @dataclass(frozen=True)
 class Component:
     """The patterns of a c-component: the bidirected edges, and the districts that they make."""
 
+    variables: int
     patterns: tuple[tuple[Subset, tuple[District, ...]], ...]
     priors: tuple[float, ...]
-
-    @property
-    def kept(self) -> float:
-        """How likely what was kept of it is together, a priori."""
-        pairs = zip(self.priors, self.patterns, strict=True)
-        return sum(prior * prod(d.kept for d in districts) for prior, (_, districts) in pairs)
+    """Of these patterns among each other."""
+    kept: float
+    """How likely it is a priori that nothing of it was left out that is there."""
 
 
 class Structures:
@@ -115,8 +112,8 @@ class Structures:
         self.scored = self.order.useful & ~self.order.context
         """The variables that tell about edges. The context comes by enrolment."""
         self.edges = tuple(self._edge(text, prior) for text, prior in priors.items())
-        self.cut: dict[str, int] = {}
-        """Where edges are too many: in words which variables, and how many sets of edges."""
+        self.cut: dict[str, tuple[int, int]] = {}
+        """Where edges are too many: around which variables, how many sets, and how many serve."""
         self._districts: dict[tuple[int, Subset], District] = {}
         self.components = tuple(self._component(c) for c in self._joined())
         by_variable: dict[int, dict[Version, None]] = {v: {} for v in range(len(factors.variables))}
@@ -179,7 +176,9 @@ class Structures:
         joining = {e: e.prior for e in self.edges if e.joins(variables)}
         subsets = self._likeliest(joining, MAX_PATTERNS, variables)
         patterns = [(there, self._split(variables, there)) for there, _ in subsets]
-        return Component(tuple(patterns), tuple(prior for _, prior in subsets))
+        pairs = zip(subsets, patterns, strict=True)
+        kept = sum(prior * prod(d.kept for d in own) for (_, prior), (_, own) in pairs)
+        return Component(variables, tuple(patterns), tuple(fitted(subsets, joining)), kept)
 
     def _split(self, variables: int, there: Subset) -> tuple[District, ...]:
         edges = self._without(e for e in self.edges if e.joins(variables) and e not in there)
@@ -201,8 +200,9 @@ class Structures:
                 edges = self._without(e for e in self.edges if e not in there and e not in into)
                 own = (self._version(v, edges) for v in bits(variables & self.scored))
                 alternatives.append((into, tuple(own)))
-            priors = tuple(prior for _, prior in subsets)
-            self._districts[variables, there] = District(tuple(alternatives), priors)
+            self._districts[variables, there] = District(
+                tuple(alternatives), tuple(fitted(subsets, arrows)), sum(p for _, p in subsets)
+            )
         return self._districts[variables, there]
 
     def _likeliest(
@@ -211,7 +211,7 @@ class Structures:
         subsets = likeliest_subsets(priors, most)
         if len(subsets) < 2 ** len(priors):
             names = ", ".join(self.factors.variables[v] for v in bits(variables))
-            self.cut[names] = max(2 ** len(priors), self.cut.get(names, 0))
+            self.cut[names] = max((2 ** len(priors), most), self.cut.get(names, (0, 0)))
         return subsets
 
     def _version(self, v: int, edges: Adjacency) -> Version:
@@ -283,11 +283,11 @@ class Structures:
 
 
 def _telling(choices: Iterable[tuple[Subset, object]]) -> set[str]:
-    """The edges whose presence alone changes what follows."""
+    """The edges whose presence alone changes what follows, or may do so for all that was kept."""
     made = dict(choices)
-    return {
-        edge.text
-        for subset, outcome in made.items()
-        for edge in subset
-        if subset - {edge} in made and made[subset - {edge}] != outcome
-    }
+    found = set()
+    for edge in frozenset().union(*made):
+        alone = [s - {edge} for s in made if edge in s and s - {edge} in made]
+        if not alone or any(made[s] != made[s | {edge}] for s in alone):
+            found.add(edge.text)
+    return found

@@ -1,51 +1,83 @@
 """The likeliest subsets of things that are there independently, each with a probability of its own.
 
->>> [(sorted(s), round(p, 3)) for s, p in likeliest_subsets({"a": 0.9, "b": 0.5}, 3)]
-[(['a', 'b'], 0.45), (['a'], 0.45), ([], 0.05)]
+>>> [(sorted(s), round(p, 3)) for s, p in likeliest_subsets({"a": 0.9, "b": 0.5}, 4)]
+[(['a'], 0.45), (['a', 'b'], 0.45), ([], 0.05), (['b'], 0.05)]
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import log, prod
 from typing import TypeVar
 
-__all__ = ["likeliest_subsets"]
+import numpy as np
+
+__all__ = ["fitted", "likeliest_subsets"]
 
 Thing = TypeVar("Thing")
+_EVEN = 1e-9  # log odds below which both ways are alike
+_LEAST = 1.0
+_SWEEPS = 1000
 
 
 def likeliest_subsets(
     probabilities: Mapping[Thing, float], most: int
 ) -> list[tuple[frozenset[Thing], float]]:
-    """At most so many subsets, from the likeliest on, each with its probability.
+    """At most so many subsets, the likeliest by and large, each with its probability.
 
-    Every subset differs from the likeliest one by some turned things, and each turned thing costs
-    its log odds. Subsets come in the order of what they cost: a subset whose dearest turned thing
-    is the i-th leads to those in which the (i+1)-th is turned too, or instead of it.
+    Every subset differs from the likeliest one by some turned things. They come in the order of
+    what the turned things cost: each its log odds, but 1 at least, so that a few things turned come
+    before many. A subset whose dearest turned thing is the i-th leads to those in which the
+    (i+1)-th is turned too, or instead of it. Where things are as likely as not a subset comes
+    together with the one that has all of these the other way round, which is as likely.
     """
-    things = sorted(probabilities, key=lambda x: abs(_log_odds(probabilities[x])))
-    costs = [abs(_log_odds(probabilities[x])) for x in things]
-    usual = frozenset(x for x in things if probabilities[x] >= 0.5)
-
-    def found(turned: tuple[int, ...]) -> tuple[frozenset[Thing], float]:
-        subset = usual ^ frozenset(things[i] for i in turned)
-        chances = (p if x in subset else 1 - p for x, p in probabilities.items())
-        return subset, prod(chances)
-
-    subsets = [found(())]
-    queue: list[tuple[float, tuple[int, ...]]] = [(costs[0], (0,))] if things else []
+    odds = {x: log(p) - log(1 - p) for x, p in probabilities.items()}
+    even = frozenset(x for x in odds if abs(odds[x]) < _EVEN)
+    usual = frozenset(x for x in odds if odds[x] > 0 and x not in even)
+    things = sorted(odds, key=lambda x: abs(odds[x]))
+    costs = [max(abs(odds[x]), _LEAST) for x in things]
+    subsets: dict[frozenset[Thing], float] = {}
+    queue: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     while queue and len(subsets) < most:
         cost, turned = heapq.heappop(queue)
-        subsets.append(found(turned))
-        last = turned[-1]
+        subset = usual ^ frozenset(things[i] for i in turned)
+        for found in (subset, subset ^ even):
+            chances = (p if x in found else 1 - p for x, p in probabilities.items())
+            subsets[found] = prod(chances)
+        last = turned[-1] if turned else -1
         if last + 1 < len(things):
-            heapq.heappush(queue, (cost + costs[last + 1], (*turned, last + 1)))
-            instead = cost + costs[last + 1] - costs[last]
-            heapq.heappush(queue, (instead, (*turned[:-1], last + 1)))
-    return subsets
+            more = round(cost + costs[last + 1], 9)
+            heapq.heappush(queue, (more, (*turned, last + 1)))
+            if turned:
+                heapq.heappush(queue, (round(more - costs[last], 9), (*turned[:-1], last + 1)))
+    return list(subsets.items())[:most]
 
 
-def _log_odds(p: float) -> float:
-    return log(p) - log(1 - p)
+def fitted(
+    subsets: Sequence[tuple[frozenset[Thing], float]], probabilities: Mapping[Thing, float]
+) -> list[float]:
+    """Weights of some of the subsets such that every thing is there as likely as it should be.
+
+    By iterative proportional fitting: of all weights with these margins they are the closest to the
+    subsets' own probabilities (Csiszár 1975). Of all subsets it is these probabilities.
+    """
+    weights = np.array([p for _, p in subsets], dtype=np.float64)
+    weights /= weights.sum()
+    if len(subsets) == 2 ** len(probabilities):
+        return [float(w) for w in weights]
+    there = {x: np.array([x in subset for subset, _ in subsets]) for x in probabilities}
+    open_things = [x for x, held in there.items() if held.any() and not held.all()]
+    for _ in range(_SWEEPS):
+        off = 0.0
+        for x in open_things:
+            share = float(weights[there[x]].sum())
+            off = max(off, abs(share - probabilities[x]))
+            weights = np.where(
+                there[x],
+                weights * (probabilities[x] / share),
+                weights * ((1 - probabilities[x]) / (1 - share)),
+            )
+        if off < 1e-13:
+            break
+    return [float(w) for w in weights / weights.sum()]

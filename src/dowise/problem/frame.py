@@ -44,9 +44,11 @@ class RecordBatch:
 
     def by_set(self) -> tuple[list[int], Integers]:
         """The distinct sets of variables that were set, as bits, and which one each record has."""
-        kinds, which = np.unique(self.was_set, axis=1, return_inverse=True)
-        sets = [mask_of(np.flatnonzero(column).tolist()) for column in kinds.T]
-        return sets, which.ravel().astype(np.int64)
+        packed = np.ascontiguousarray(np.packbits(self.was_set, axis=0).T)
+        words = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+        _, first, which = np.unique(words, return_index=True, return_inverse=True)
+        sets = [mask_of(np.flatnonzero(self.was_set[:, i]).tolist()) for i in first]
+        return sets, which.astype(np.int64)
 
     def __len__(self) -> int:
         return int(self.codes.shape[1])

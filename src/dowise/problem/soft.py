@@ -23,6 +23,8 @@ __all__ = ["MAX_DOUBTFUL_ARROWS", "soft_edges", "with_soft_edges"]
 
 MAX_DOUBTFUL_ARROWS = 8
 """Into one variable: that makes 256 sets of causes to tell apart."""
+MAX_HIDDEN_CAUSES = 21
+"""In all: beyond that too few of their sets could be looked at."""
 
 
 def soft_edges(
@@ -52,6 +54,7 @@ def with_soft_edges(
     edges = tuple(edges)
     priors = {**priors, **dict.fromkeys(edges, soft)}
     _refuse_wide_families(priors)
+    _refuse_many_causes(priors)
     return graph.with_edges(edges), dict(sorted(priors.items()))
 
 
@@ -66,6 +69,21 @@ def _refuse_wide_families(doubtful: Iterable[str]) -> None:
                 "out of the graph, or drop soft and draw single doubtful arrows, "
                 f"such as 'A ?-> {name}'"
             )
+
+
+def _refuse_many_causes(doubtful: Iterable[str]) -> None:
+    """Refuse where there are too many doubtful hidden causes, naming who has most of them."""
+    causes = [edge for edge in map(EdgeName.parse, doubtful) if edge.is_bidirected]
+    if len(causes) <= MAX_HIDDEN_CAUSES:
+        return
+    ends = Counter(end for edge in causes for end in (edge.one, edge.other))
+    name, count = min(ends.items(), key=lambda end: (-end[1], end[0]))
+    raise DowiseError(
+        f"soft: there would be {len(causes)} doubtful hidden causes, {count} of them at {name}, "
+        f"and {MAX_HIDDEN_CAUSES} are the limit: say with manipulable which few you can set, "
+        "leave variables out of the graph, or drop soft and draw single edges, such as "
+        f"'A ?-> {name}' or 'A <?> {name}'"
+    )
 
 
 def _order(graph: CausalGraph, reward: str, context: Collection[str]) -> list[str]:
