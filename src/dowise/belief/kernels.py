@@ -18,7 +18,7 @@ from dowise.model.kernels import run_circuit, unrolled
 
 __all__ = [
     "count_record", "count_records", "draw_block", "draw_entries", "draw_results", "draw_row",
-    "workspace",
+    "unpack", "workspace",
 ]  # fmt: skip
 
 # One cache line more than the lanes: room for a scratch lane, and neighbouring slots don't fall on
@@ -57,6 +57,14 @@ def count_record(counts, unused, codes, fixed, under, starts, strides, step):
             unused[v, lacking] += step
 
 
+@njit
+def unpack(codes, was_set, i, seen, fixed):
+    """What was seen in record i of many, and what was set, as of one record."""
+    for v in range(len(seen)):
+        seen[v] = codes[v, i]
+        fixed[v] = codes[v, i] if was_set[v, i] else -1
+
+
 @kernel()
 def count_records(counts, unused, codes, was_set, place, under, starts, strides):
     """The same for many: record i has codes[:, i], and its factors are under[place[i]]."""
@@ -64,9 +72,7 @@ def count_records(counts, unused, codes, was_set, place, under, starts, strides)
     fixed = np.empty(len(codes), dtype=np.int64)
     seen = np.empty(len(codes), dtype=np.int64)
     for i in range(len(place)):
-        for v in range(len(seen)):
-            seen[v] = codes[v, i]
-            fixed[v] = codes[v, i] if was_set[v, i] else -1
+        unpack(codes, was_set, i, seen, fixed)
         count_record(counts, unused, seen, fixed, under[place[i]], starts, strides, one)
 
 

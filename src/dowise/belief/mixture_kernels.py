@@ -12,6 +12,7 @@ import numpy as np
 from numba import int64, njit
 
 from dowise.belief.gamma import log64
+from dowise.belief.kernels import unpack
 from dowise.compiling import kernel
 
 __all__ = [
@@ -94,9 +95,7 @@ def learn_mixed_many(learned, tables, own, under, strides, codes, was_set, place
     fixed = np.empty(len(codes), dtype=np.int64)
     seen = np.empty(len(codes), dtype=np.int64)
     for i in range(len(place)):
-        for v in range(len(seen)):
-            seen[v] = codes[v, i]
-            fixed[v] = codes[v, i] if was_set[v, i] else -1
+        unpack(codes, was_set, i, seen, fixed)
         p = place[i]
         learn_mixed(learned, tables, own[p], under[p], strides, seen, fixed, one)
 
