@@ -384,6 +384,45 @@ def test_a_damaged_file_is_refused(tmp_path, change, message):
         Belief.load(tmp_path / "belief.json", CHAIN)
 
 
+@pytest.mark.parametrize("how", ["update", "update_many", "learn"])
+def test_what_there_is_no_room_for_changes_nothing(monkeypatch, how):
+    problem = Problem(CausalGraph.parse(f"A -> X -> Y; B{how} -> X"), "Y")
+    belief, seen = Belief(problem, evidence=True), {"X": 0, "Y": 1, f"B{how}": 0}
+    belief.update({}, {"A": 1} | seen)
+    before = json.dumps(belief.as_dict())
+    monkeypatch.setattr("dowise.model.alternatives.MAX_ENTRIES", 3)
+    columns = {"arm": ["do(A=0)"]} | {name: [x] for name, x in seen.items()}  # no arm sets A
+    given = {
+        "update": ({"A": 0}, seen),
+        "learn": (problem.record({"A": 0}, seen),),
+        "update_many": (columns,),
+    }[how]
+    with pytest.raises(DowiseError, match="entries"):
+        getattr(belief, how)(*given)
+    assert json.dumps(belief.as_dict()) == before
+    assert belief.evidence().records == 1
+
+
+def test_a_retraction_that_either_side_refuses_changes_neither():
+    belief, other = Belief(CHAIN, evidence=True), CHAIN.record({}, {"X": 1, "Y": 1, "Z": 0})
+    record = CHAIN.record({}, {"X": 0, "Y": 1, "Z": 0})
+    belief.learn(record)
+    belief.posterior.learn(other)  # of which the monitor knows nothing
+    belief.monitor.learn(other)
+    belief.monitor.learn(other)  # and here one that the posterior does not know
+    belief.retract(other)
+    before = json.dumps(belief.as_dict())
+    with pytest.raises(DowiseError, match="not learned"):
+        belief.retract(other)
+    assert json.dumps(belief.as_dict()) == before
+    belief.monitor.retract(other)
+    belief.posterior.learn(other)
+    before = json.dumps(belief.as_dict())
+    with pytest.raises(DowiseError, match="not learned"):
+        belief.retract(other)
+    assert json.dumps(belief.as_dict()) == before
+
+
 def test_bad_arguments_and_beliefs_that_keep_nothing():
     with pytest.raises(DowiseError, match="make it with Belief\\(problem, evidence=True\\)"):
         Belief(CHAIN).evidence()

@@ -94,13 +94,17 @@ class Belief:
         table is an error and changes nothing.
         """
         records = self.problem.records(frame, arm)
+        ready = None if self.monitor is None else self.monitor.get_ready(records)
         self.posterior.learn_many(records)
         if self.monitor is not None:
-            self.monitor.learn_many(records)
+            self.monitor.learn_many(records, ready)
         return len(records)
 
     def learn(self, record: Record) -> None:
         """Learn from a record (`problem.record`), the same as `update`."""
+        if self.monitor is not None:
+            check_record(record, self.problem)
+            self.monitor.get_ready(record)
         self.posterior.learn(record)
         if self.monitor is not None:
             self.monitor.learn(record)
@@ -109,8 +113,10 @@ class Belief:
         """Forget a record that was learned: exactly what there would be without it."""
         check_record(record, self.problem)
         if self.monitor is not None:
-            self.monitor.retract(record)
+            self.monitor.check_learned(record)
         self.posterior.retract(record)
+        if self.monitor is not None:
+            self.monitor.retract(record)
 
     # -- what it says -------------------------------------------------------------------------
 

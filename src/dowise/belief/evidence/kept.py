@@ -47,13 +47,16 @@ class KeptRecords:
 
     def remove(self, record: Record, cut: int) -> None:
         """One less; refuses what is not there."""
+        self.check_has(record, cut)
         key = cut, record.codes.tobytes()
-        left = self.counts.get(key, 0) - 1
-        if left < 0:
-            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
-        self.counts[key] = left
-        if not left:
+        self.counts[key] -= 1
+        if not self.counts[key]:
             del self.counts[key]
+
+    def check_has(self, record: Record, cut: int) -> None:
+        """Raise unless it is there."""
+        if (cut, record.codes.tobytes()) not in self.counts:
+            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
 
     def __len__(self) -> int:
         """The number of records, equal ones included."""

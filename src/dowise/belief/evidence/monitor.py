@@ -38,6 +38,9 @@ Integers = NDArray[np.int64]
 Steps = list[tuple[int, float]]
 """(number of a record, logarithm): each the largest mean so far."""
 
+Ready = tuple[list[int], Integers]
+"""The sets of variables that records set, as bits, and which of them each record has."""
+
 SMALLEST = 1e-12
 """The smallest level of an alarm; nothing beyond it is kept."""
 HIGHEST = -log(SMALLEST)
@@ -91,12 +94,24 @@ class Monitor:
 
     # -- learning -----------------------------------------------------------------------------
 
+    def get_ready(self, records: Record | RecordBatch) -> Ready | None:
+        """Make room for what these set; raises where there is too little, and says nothing else.
+
+        What comes back is for `learn_many`, which then need not find it anew.
+        """
+        if isinstance(records, Record):
+            self._know([self._cut(records.arm)])
+            return None
+        if not len(records):
+            return None
+        sets, place = records.by_set()
+        self._know(sets)
+        return sets, place
+
     def learn(self, record: Record) -> None:
         """One record more."""
-        cut = self._cut(record.arm)
-        if cut not in self._contrasts.places:
-            self._know([cut])
-        room = self._one
+        cut, room = self._cut(record.arm), self._one
+        self._know([cut])
         room.codes[:, 0], room.place[0] = record.codes, self._contrasts.places[cut]
         self._run(room.codes, room.place, room.path)
         self.arrived += 1
@@ -106,17 +121,21 @@ class Monitor:
                 steps.append((self.arrived, mean))
         self.records.add(cut, record.codes)
 
-    def learn_many(self, batch: RecordBatch) -> None:
-        """Many records more, the same as one by one."""
-        if len(batch):
-            sets, place = batch.by_set()
-            self._know(sets)
+    def learn_many(self, batch: RecordBatch, ready: Ready | None = None) -> None:
+        """Many records more, the same as one by one; `ready` is what `get_ready` gave."""
+        ready = ready or self.get_ready(batch)
+        if ready is not None:
+            sets, place = ready
             places = np.array([self._contrasts.places[cut] for cut in sets])
             path = np.empty((len(KINDS), len(batch)))
             self._run(np.require(batch.codes, requirements=["C", "W"]), places[place], path)
             self._follow(path)
             self.arrived += len(batch)
             self.records.add_many(batch, sets, place)
+
+    def check_learned(self, record: Record) -> None:
+        """Raise unless this record was learned."""
+        self.records.check_has(record, self._cut(record.arm))
 
     def retract(self, record: Record) -> None:
         """One record less. All is what there would be without it; only since when is not known."""
