@@ -86,6 +86,8 @@ def test_what_is_certain_stays_certain_and_what_is_soft_stays_soft():
     wide = with_doubtful(problem, ["Z -> X"])
     assert dict(wide.edge_priors) == {"Z -> X": 0.5}
     assert wide.arms == problem.arms and dict(wide.domains) == dict(problem.domains)
+    settled = Problem(CausalGraph.parse("Z -> X ?-> Y"), "Y", edge_prior={"X -> Y": 1.0})
+    assert dict(with_doubtful(settled, ["Z -> Y"]).edge_priors) == {"Z -> Y": 0.5}
     soft = Problem(CausalGraph.parse("Z -> X -> Y"), "Y", soft=0.2)
     assert dict(soft.edge_priors) == dict(with_doubtful(soft, []).edge_priors)
     assert with_doubtful(soft, []).possible.has_edges_of(soft.possible)

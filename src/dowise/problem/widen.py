@@ -24,7 +24,7 @@ def with_doubtful(problem: Problem, edges: Iterable[str]) -> Problem:
     """
     edges = tuple(edges)
     graph = problem.possible.with_edges(edges)
-    certain = {str(edge): 1.0 for edge in graph.edges if edge.is_bidirected}
+    certain = dict.fromkeys(graph.edge_texts, 1.0)
     make, (options,) = problem.__reduce__()
     wider: Problem = make(
         options
