@@ -372,16 +372,85 @@ def test_what_is_saved_is_read_back_to_the_last_bit(tmp_path, retracted):
         (lambda page: page.pop("evidence"), "its evidence does not fit"),
         (lambda page: page["evidence"]["mixed"].update(largest={}), "its evidence does not fit"),
         (lambda page: page["evidence"]["strict"].update(steps=[[1]]), "its evidence does not fit"),
+        (lambda page: page["records"][0].update(count=10**9 + 1), "seen 1000000001 times"),
+        (lambda page: page["records"][0].update(count=10**30), "seen 1000"),
+        (lambda page: [r.update(count=10**9) for r in page["records"]], "2.0e.09 records"),
+        (lambda page: page["records"][0].update(count=2), "records|its evidence"),
+        (lambda page: page["records"].pop(), "not those of its records|evidence does not fit"),
+        (lambda page: page.update(records=[]), "not those of its records|evidence does not fit"),
+        (lambda page: page.pop("records"), "it has evidence without records"),
+        (lambda page: largest(page, 10**30), "its evidence does not fit"),
+        (lambda page: largest(page, inf), "its evidence does not fit"),
+        (lambda page: largest(page, -1), "its evidence does not fit"),
+        (lambda page: largest(page, 0), "its evidence does not fit"),
+        (lambda page: steps(page, [[1, inf]]), "its evidence does not fit"),
+        (lambda page: steps(page, [[1, float("nan")]]), "its evidence does not fit"),
+        (lambda page: steps(page, [[41, 0.1]]), "its evidence does not fit"),
+        (lambda page: steps(page, [[0, 0.1]]), "its evidence does not fit"),
+        (lambda page: steps(page, [[2, 0.1], [1, 0.2]]), "its evidence does not fit"),
+        (lambda page: steps(page, [[1, 0.2], [2, 0.1]]), "its evidence does not fit"),
+        (lambda page: steps(page, [[1, 10**400]]), "its evidence does not fit"),
+        (lambda page: page["factors"]["Z"].update(counts=[10**9 + 1, 0]), "Z was seen 1.0e.09"),
+        (lambda page: page.update(unused={"Z": {"X": 10**30}}), "unused has Z 1000"),
+        (lambda page: page["factors"]["X"].update(counts=[19, 21]), "not those of its records"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path, change, message):
     belief = Belief(CHAIN, evidence=True)
-    belief.update({}, {"X": 0, "Y": 1, "Z": 0})
+    belief.update_many({"X": [0, 1] * 20, "Z": [0, 1] * 20, "Y": [0, 1] * 20})
     page = json.loads(json.dumps(belief.as_dict()))
+    assert len(page["evidence"]["mixed"]["steps"]) > 1 and len(page["records"]) == 2
     change(page)
     (tmp_path / "belief.json").write_text(json.dumps(page))
-    with pytest.raises(DowiseError, match=message):
+    with pytest.raises(DowiseError, match=message) as error:
         Belief.load(tmp_path / "belief.json", CHAIN)
+    assert "the belief is damaged: " in str(error.value)
+
+
+def largest(page, number):
+    page["evidence"]["mixed"]["largest"] = dict.fromkeys(
+        page["evidence"]["mixed"]["largest"], number
+    )
+
+
+def steps(page, given):
+    page["evidence"]["mixed"]["steps"] = given
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_worked_out_from_counts_is_what_records_add_up_to(seed):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng)
+    records = random_records(problem, rng, 60, missing=0.1)
+    one = Monitor(problem)
+    for record in records * 5:
+        one.learn(record)
+    other = Monitor.of(one.records.copy())
+    for monitor in (one, other):
+        monitor.mark_recomputed()
+    for name in ("totals", "largest", "scored"):
+        np.testing.assert_array_equal(getattr(one._told, name), getattr(other._told, name))
+    assert one.steps == other.steps and other.arrived == 300
+    one.learn(records[0])
+    other.learn(records[0])
+    np.testing.assert_array_equal(one._told.totals, other._told.totals)
+
+
+def test_many_records_are_read_in_a_moment(tmp_path):
+    belief, half = Belief(CHAIN, evidence=True), 50_000
+    belief.update_many({"X": [0, 1] * half, "Z": [0, 1] * half, "Y": [0, 1] * half})
+    belief.save(tmp_path / "belief.json")
+    start = time.perf_counter()
+    again = Belief.load(tmp_path / "belief.json", CHAIN)
+    assert time.perf_counter() - start < 5
+    assert told(again) == told(belief)
+
+
+def test_a_posterior_that_has_learned_before_keeps_no_evidence():
+    trained = Belief(CHAIN)
+    trained.update({}, {"X": 0, "Y": 1, "Z": 0})
+    with pytest.raises(DowiseError, match="evidence=True needs all records"):
+        Belief(CHAIN, posterior=trained.posterior, evidence=True)
 
 
 @pytest.mark.parametrize("how", ["update", "update_many", "learn"])

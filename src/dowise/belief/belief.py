@@ -64,6 +64,11 @@ class Belief:
             )
         if posterior is not None and posterior.problem != problem:
             raise DowiseError(f"the posterior is about another problem, {posterior.problem!r}")
+        if evidence and isinstance(posterior, Dirichlet | Mixture) and posterior.counts.any():
+            raise DowiseError(
+                "evidence=True needs all records, and this posterior has learned some before: make "
+                "Belief(problem, evidence=True), and let it learn the records again"
+            )
         self.problem = problem
         self.posterior: Posterior = posterior or posterior_for(problem)(problem, prior)
         """What is known, by itself: counts, draws, means."""
@@ -289,7 +294,12 @@ class Belief:
         def read(text: str) -> Belief:
             page = as_page(text)
             belief = cls(problem, posterior=kind.from_dict(page, problem))
-            belief.monitor = Monitor.read(page, problem) if "records" in page else None
+            if "records" in page:
+                belief.monitor = Monitor.read(page, problem)
+                if isinstance(belief.posterior, Dirichlet | Mixture):
+                    belief.monitor.records.check_counted_by(belief.posterior)
+            elif "evidence" in page:
+                raise DowiseError("the belief is damaged: it has evidence without records")
             return belief
 
         return read_file(path, read)

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 __all__ = ["as_page", "as_text", "dirichlet_page", "mixture_page", "read_dirichlet", "read_mixture"]
 
 _FORMAT, _VERSION = "dowise-belief", 3
+_MAX_COUNT = 10**9  # more is damage, and would take for ever to weigh
 
 
 def as_text(page: dict[str, Any]) -> str:
@@ -72,6 +73,8 @@ def as_page(text: str) -> dict[str, Any]:
         page = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputSyntaxError(f"not valid JSON: {error}", error.lineno, error.colno) from None
+    except ValueError:  # Python reads no number of thousands of digits
+        raise InputSyntaxError("not valid JSON: a number is too long") from None
     except RecursionError:
         raise InputSyntaxError("not valid JSON: nested too deeply") from None
     if not isinstance(page, dict):
@@ -200,14 +203,18 @@ def _read_table(
             raise DowiseError(
                 f"the belief is damaged: the counts of {name} must be whole numbers from 0 on"
             )
+        if counts.max(initial=0) > _MAX_COUNT:
+            raise DowiseError(f"the belief is damaged: {name} was seen {counts.max():.1e} times")
         layout.table(posterior.counts, t)[...] = counts
 
 
 def _read_unused(posterior: Dirichlet | Mixture, page: dict[str, Any]) -> None:
     names = {name: v for v, name in enumerate(posterior.model.factors.variables)} | {"": -1}
     for name, other, times in _unused(page.get("unused", {})):
-        if name not in names or other not in names or type(times) is not int or times < 0:
+        if name not in names or other not in names or type(times) is not int:
             raise DowiseError(f"the belief is damaged: unused has {name}: {{{other!r}: {times!r}}}")
+        if not 0 <= times <= _MAX_COUNT:
+            raise DowiseError(f"the belief is damaged: unused has {name} {times!r:.30} times")
         posterior.unused[names[name], names[other]] = times
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from dowise.belief import Belief, Dirichlet, Mixture
+from dowise.belief.evidence import Monitor
+from dowise.belief.evidence.kept import KeptRecords
 from dowise.checks import share
 from dowise.errors import DowiseError
 from dowise.problem import Problem, Record
@@ -76,10 +78,8 @@ def as_record_of(problem: Problem, record: Record) -> Record:
 def _made_anew(belief: Belief, edges: tuple[str, ...]) -> Belief:
     assert isinstance(belief.posterior, Dirichlet | Mixture) and belief.monitor is not None
     problem = with_doubtful(belief.problem, edges)
-    wider = Belief(problem, float(belief.posterior.prior[0]), evidence=True)
-    assert wider.monitor is not None
-    records = belief.monitor.records.batch(problem)
-    wider.posterior.learn_many(records)
-    wider.monitor.learn_many(records)
-    wider.monitor.mark_recomputed()
+    wider = Belief(problem, float(belief.posterior.prior[0]))
+    records = belief.monitor.records
+    wider.monitor = Monitor.of(KeptRecords(problem, dict(records.counts)))
+    wider.posterior.learn_many(records.batch(problem))
     return wider

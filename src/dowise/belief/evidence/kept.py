@@ -18,6 +18,8 @@ from dowise.problem.values import MISSING
 __all__ = ["KeptRecords"]
 
 Integers = NDArray[np.int64]
+MAX_COUNT = 10**9
+"""So many records a file may have; it is surely damaged where it says that there are more."""
 
 
 @dataclass
@@ -71,20 +73,31 @@ class KeptRecords:
 
         That must have the same variables with the same values.
         """
-        size, count = len(self.problem.graph), len(self.counts)
-        codes, was_set = (
-            np.empty((count, size), dtype=np.int64),
-            np.zeros((count, size), dtype=bool),
-        )
-        for i, (cut, raw) in enumerate(self.counts):
-            codes[i] = np.frombuffer(raw, dtype=np.int64)
-            was_set[i, list(bits(cut))] = True
-        each = list(self.counts.values())
-        codes, was_set = np.repeat(codes, each, axis=0), np.repeat(was_set, each, axis=0)
+        codes, cuts, times = self.distinct()
+        return self._batch(problem or self.problem, codes, cuts, times)
+
+    def distinct(self) -> tuple[Integers, list[int], Integers]:
+        """(codes, cuts, times): codes[:, i] was seen times[i] where what cuts[i] says was set."""
+        codes = np.empty((len(self.problem.graph), len(self.counts)), dtype=np.int64)
+        for i, (_, raw) in enumerate(self.counts):
+            codes[:, i] = np.frombuffer(raw, dtype=np.int64)
+        times = np.array(list(self.counts.values()), dtype=np.int64)
+        return codes, [cut for cut, _ in self.counts], times
+
+    def by_bits(self) -> Iterator[tuple[int, RecordBatch]]:
+        """(times, batch): all records are each batch so many times, however many there are."""
+        codes, cuts, times = self.distinct()
+        for b in range(int(times.max(initial=0)).bit_length()):
+            yield 1 << b, self._batch(self.problem, codes, cuts, times >> b & 1)
+
+    def _batch(
+        self, problem: Problem, codes: Integers, cuts: list[int], times: Integers
+    ) -> RecordBatch:
+        was_set = np.zeros(codes.shape, dtype=bool)
+        for i, cut in enumerate(cuts):
+            was_set[list(bits(cut)), i] = True
         return RecordBatch(
-            problem or self.problem,
-            np.ascontiguousarray(codes.T),
-            np.ascontiguousarray(was_set.T),
+            problem, np.repeat(codes, times, axis=1), np.repeat(was_set, times, axis=1)
         )
 
     # -- for JSON ---------------------------------------------------------------------------------
@@ -114,8 +127,26 @@ class KeptRecords:
                 raise DowiseError(
                     f"the belief is damaged: {str(entry)[:80]} is no record"
                 ) from None
-            if type(count) is not int or count < 1:
-                raise DowiseError(f"the belief is damaged: a record was seen {count!r} times")
-            record = problem.record(arm, values)
+            if type(count) is not int or not 1 <= count <= MAX_COUNT:
+                raise DowiseError(f"the belief is damaged: a record was seen {count!r:.30} times")
+            try:
+                record = problem.record(arm, values)
+            except DowiseError as error:
+                raise DowiseError(
+                    f"the belief is damaged: a record does not fit: {error}"
+                ) from None
             kept.add(problem.graph.mask(names), record.codes, count)
+        if len(kept) > MAX_COUNT:
+            raise DowiseError(f"the belief is damaged: it has {len(kept):.1e} records")
         return kept
+
+    def check_counted_by(self, posterior: Any) -> None:
+        """Raise unless the counts of a posterior come from just these records."""
+        counts, unused = np.zeros_like(posterior.counts), np.zeros_like(posterior.unused)
+        for times, batch in self.by_bits():
+            fresh = type(posterior)(self.problem)
+            fresh.learn_many(batch)
+            counts += times * fresh.counts
+            unused += times * fresh.unused
+        if (counts != posterior.counts).any() or (unused != posterior.unused).any():
+            raise DowiseError("the belief is damaged: its counts are not those of its records")

@@ -14,7 +14,10 @@ from numba import int64, njit
 from dowise.belief.gamma import log64
 from dowise.compiling import kernel
 
-__all__ = ["NAT", "Tables", "Told", "watch_many", "watch_record"]
+__all__ = [
+    "NAT", "Tables", "Told", "count_times", "evidence_sums", "likeliest_sums", "mix", "watch_many",
+    "watch_record",
+]  # fmt: skip
 
 NAT = float(2**36)  # one nat
 LEVELS = (0.3, 1.0, 4.0, 16.0, 64.0)
@@ -126,8 +129,9 @@ def watch_record(told, tables, under, codes, step):
     """One record more (`step` 1) or less (−1), in every contrast that was seen whole.
 
     under[i] are the two tables of contrast i under the arm. The table with the edge needs all that
-    the one without it needs, so that both count the same records.
+    the one without it needs, so that both count the same records. Returns whether any did.
     """
+    is_told = False
     for i in range(len(under)):
         without, having = under[i]
         if without < 0:
@@ -143,6 +147,8 @@ def watch_record(told, tables, under, codes, step):
         told.totals[1, a] += mixed - null_mixed
         told.totals[2, a] += mixed - null_most
         told.scored[a] += step
+        is_told = True
+    return is_told
 
 
 @kernel()
@@ -150,16 +156,73 @@ def watch_many(told, tables, under, codes, place, path):
     """Many records more: record i has codes[:, i], and its tables are under[place[i]].
 
     path[kind, i] becomes the logarithm of the mean e-value over all alternatives after record i,
-    of the mixture and of the strict one.
+    of the mixture and of the strict one; −∞ where the record told nothing, so that it is the same.
     """
     one = codes.ndim - 1  # a literal would have everything compiled anew for it
     seen = np.empty(len(codes), dtype=np.int64)
     for i in range(len(place)):
         for v in range(len(seen)):
             seen[v] = codes[v, i]
-        watch_record(told, tables, under[place[i]], seen, one)
+        is_told = watch_record(told, tables, under[place[i]], seen, one)
         for kind in range(len(path)):
+            if not is_told:
+                path[kind, i] = -np.inf
+                continue
             largest, now = told.largest[kind], told.totals[kind + 1]
             for a in range(len(now)):
                 largest[a] = max(largest[a], now[a])
             path[kind, i] = _log_mean(now, NAT)
+
+
+# -- the same from counts, see `recount` --------------------------------------------------------
+
+
+@kernel()
+def count_times(told, tables, under, codes, place, times):
+    """Count record i times[i] times; only the counts, and how many values were compared."""
+    seen = np.empty(len(codes), dtype=np.int64)
+    for r in range(len(place)):
+        for v in range(len(seen)):
+            seen[v] = codes[v, r]
+        for i in range(len(tables.owners)):
+            without, having = under[place[r], i]
+            if without < 0:
+                continue
+            entry = _entry(tables, having, seen)
+            if entry >= 0:
+                told.counts[entry] += times[r]
+                told.counts[_entry(tables, without, seen)] += times[r]
+                told.scored[tables.owners[i]] += times[r]
+
+
+@kernel()
+def evidence_sums(points, alpha):
+    """For each n of these, which rise: log(alpha) + log(alpha + 1) + …, n of them."""
+    sums = np.empty(len(points), dtype=np.int64)
+    total, count = int64(0), int64(0)
+    for i in range(len(points)):
+        while count < points[i]:
+            total += _nats(log64(alpha + count))
+            count += 1
+        sums[i] = total
+    return sums
+
+
+@kernel()
+def likeliest_sums(points):
+    """For each n of these, which rise: n log n, as `watch_record` adds it up."""
+    sums = np.empty(len(points), dtype=np.int64)
+    total, count = int64(0), int64(0)
+    for i in range(len(points)):
+        while count < points[i]:
+            total += _likeliest(count)
+            count += 1
+        sums[i] = total
+    return sums
+
+
+@kernel()
+def mix(told):
+    """The logarithm of each table's mean evidence over all concentrations."""
+    for t in range(len(told.mixed)):
+        told.mixed[t] = _nats(_log_mean(told.levels[t], NAT))

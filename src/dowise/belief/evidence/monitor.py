@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from math import log
+from math import isfinite, log
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief.evidence.kept import KeptRecords
+from dowise.belief.evidence.recount import recount
 from dowise.belief.evidence.report import Evidence
 from dowise.checks import share, true_or_false
 from dowise.compiling import kernels_of
@@ -168,12 +169,14 @@ class Monitor:
         if new:
             largest = self._told.largest
             self._start_anew(_contrasts(self.problem, (*self._contrasts.sets, *new)))
-            batch = self.records.batch()
-            if len(batch):
-                own, place = batch.by_set()
-                places = np.array([self._contrasts.places[cut] for cut in own])
-                self._run(batch.codes, places[place], np.empty((len(KINDS), len(batch))))
+            self._recount()
             self._told.largest[...] = largest
+
+    def _recount(self) -> None:
+        """Work out what the kept records say; nothing may have been counted."""
+        codes, cuts, times = self.records.distinct()
+        place = np.array([self._contrasts.places[cut] for cut in cuts], dtype=np.int64)
+        recount(self._told, self._tables, self._contrasts, codes, place, times)
 
     def _run(self, codes: Integers, place: Integers, path: NDArray[np.float64]) -> None:
         _kernels.watch_many(self._told, self._tables, self._contrasts.tables, codes, place, path)
@@ -242,20 +245,51 @@ class Monitor:
         return {"records": self.records.page(), "evidence": {"recomputed": self.recomputed} | kinds}
 
     @classmethod
+    def of(cls, records: KeptRecords) -> Self:
+        """What there is after these records, whose order is not known."""
+        monitor = cls(records.problem)
+        monitor._know({cut for cut, _ in records.counts})
+        monitor.records, monitor.arrived = records, len(records)
+        monitor._recount()
+        monitor.mark_recomputed()
+        return monitor
+
+    @classmethod
     def read(cls, page: dict[str, Any], problem: Problem) -> Self:
         """The way back from `page`."""
-        monitor = cls(problem)
-        monitor.learn_many(KeptRecords.read(page["records"], problem).batch())
+        monitor = cls.of(KeptRecords.read(page["records"], problem))
         texts = [one.text for one in alternatives_of(problem)]
         try:
             kept = page["evidence"]
             monitor.recomputed = true_or_false("recomputed", kept["recomputed"])
             for i, kind in enumerate(KINDS):
-                monitor.steps[i][:] = [(int(n), float(top)) for n, top in kept[kind]["steps"]]
-                monitor._told.largest[i] = [int(kept[kind]["largest"][text]) for text in texts]
+                monitor.steps[i][:] = _checked_steps(kept[kind]["steps"], monitor.arrived)
+                largest, least = monitor._told.largest[i], monitor._told.totals[i + 1]
+                largest[:] = [_checked_log(kept[kind]["largest"][text]) for text in texts]
+                if (largest < np.maximum(least, 0)).any():
+                    raise ValueError("the largest is not the largest")
         except (TypeError, KeyError, ValueError, DowiseError):
             raise DowiseError("the belief is damaged: its evidence does not fit") from None
         return monitor
+
+
+def _checked_steps(given: Any, arrived: int) -> Steps:
+    """Steps that rise, at records that there have been."""
+    steps, number, height = [], 0, 0.0
+    for n, top in given:
+        if type(n) is not int or type(top) is not float or not isfinite(top):
+            raise ValueError("no step")
+        if not number < n <= arrived or not height < top:
+            raise ValueError("steps must rise")
+        steps.append((n, top))
+        number, height = n, top
+    return steps
+
+
+def _checked_log(given: Any) -> int:
+    if type(given) is not int or not 0 <= given < 2**62:
+        raise ValueError("no logarithm in 2⁻³⁶ nats")
+    return given
 
 
 def _log_mean(logs: NDArray[np.float64]) -> float:
