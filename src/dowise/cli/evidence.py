@@ -40,21 +40,25 @@ def check(
     values.
     """
     from dowise.belief import Belief
-    from dowise.problem.tables import read_table
+    from dowise.cli.show_evidence import favoured, risen, show_evidence, used
+    from dowise.problem.tables import naming_the_file, read_table
 
     belief = Belief(load(problem), evidence=True)
-    belief.update_many(read_table(data))
+    table = read_table(data, belief.problem)
+    with naming_the_file(data, table):
+        belief.update_many(table)
     evidence = belief.evidence(alpha, strict)
     if picture is not None:
         from dowise.picture import draw
         from dowise.picture import picture as picture_of
 
-        draw(picture_of(belief.problem, belief.edges(), evidence.suspected), picture)
+        suspected = (*evidence.suspected, *risen(belief))
+        draw(picture_of(belief.problem, belief.edges(), suspected), picture)
     if as_json:
-        print_json(evidence.as_dict() | {"edges": belief.edges(), "unused": belief.unused})
+        more = {"edges": belief.edges(), "favoured": favoured(belief), "used": used(belief)}
+        print_json(evidence.as_dict() | more | {"unused": belief.unused})
         return
-    from dowise.cli.show_evidence import show_evidence
-
-    show_evidence(belief, evidence)
+    columns = getattr(table, "column_names", table)
+    show_evidence(belief, evidence, {*columns})
     if picture is not None:
         click.echo(f"\nThe graph is drawn in {picture}")

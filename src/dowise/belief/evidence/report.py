@@ -17,7 +17,7 @@ from dowise.graph.edges import EdgeName
 from dowise.graph.names import as_text
 from dowise.problem import Problem
 
-__all__ = ["Evidence"]
+__all__ = ["Evidence", "in_words"]
 
 CLOSE = 20.0
 """An alternative within this factor of the best one is suspected with it."""
@@ -139,15 +139,16 @@ class Evidence:
     # -- in words ---------------------------------------------------------------------------------
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """For each edge: its text, what it would mean, its Bayes factor, what that says, and how
-        many values it was judged by.
+        """For each edge that some record tells of: its text, what it would mean, its Bayes factor,
+        what that says, and how many values it was judged by.
         """
         return [
             (
                 str(self.edges[a]), _meaning(self.edges[a]), self._factor(a), self._says(a),
-                f"{self.scored[a]:,}",
+                f"{self.scored[a]:,} value{'' if self.scored[a] == 1 else 's'}",
             )
             for a in self.ranking
+            if self.scored[a]
         ]  # fmt: skip
 
     def __str__(self) -> str:
@@ -160,10 +161,12 @@ class Evidence:
             yield "The graph lacks no edge that records could tell of."
             return
         if self.since is None:
-            best = self.ranking[0]
-            yield (
-                f"No alarm {level} in {records}. Of the {len(self.edges)} edges that the graph "
-                f"lacks, {self.edges[best]} has the largest Bayes factor, {self._factor(best)}."
+            told = [a for a in self.ranking if self.scored[a]]
+            yield f"No alarm {level} in {records}. " + (
+                f"Of the {len(told)} edges that the graph lacks and records tell of, "
+                f"{self.edges[told[0]]} has the largest Bayes factor, {self._factor(told[0])}."
+                if told
+                else f"No record tells of any of the {len(self.edges)} edges that the graph lacks."
             )
             return
         when = f"since record {self.since:,} of {self.records:,}"
@@ -178,9 +181,18 @@ class Evidence:
         for edge in map(EdgeName.parse, self.suspected):
             tie = EdgeName.of(edge.one, "<->", edge.other)
             if not edge.is_bidirected and str(tie) in self.suspected and self._are_close(edge, tie):
-                yield f"{edge} and {tie} look alike until somebody sets {as_text(edge.one)}."
+                yield f"{edge} and {tie} look alike{self._how_to_tell(edge.one)}."
         marked = "; ".join(_marked(EdgeName.parse(text)) for text in self.suspected)
         yield f"Draw them as doubtful and go on: {marked}. The records count again there."
+
+    def _how_to_tell(self, name: str) -> str:
+        """What tells an arrow from this variable from a hidden cause."""
+        problem, text = self.problem, as_text(name)
+        if name not in problem.manipulable:
+            return f", and {text} can't be set to tell them apart"
+        if any(name in names for names in problem.intervention_sets):
+            return f" until somebody sets {text}"
+        return f' until somebody sets {text}, which no arm does: arms = "all" has arms that do'
 
     def _are_close(self, *edges: EdgeName) -> bool:
         """Whether the records do not tell them apart."""
@@ -194,8 +206,12 @@ class Evidence:
         return f"10^{number / log(10):.0f}"
 
     def _says(self, a: int) -> str:
-        factor = float(_exp(self.log_bayes_factors[a]))
-        return next(words for size, words in _WORDS if factor >= size)
+        return in_words(float(_exp(self.log_bayes_factors[a])))
+
+
+def in_words(factor: float) -> str:
+    """What a Bayes factor says."""
+    return next(words for size, words in _WORDS if factor >= size)
 
 
 def _exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
