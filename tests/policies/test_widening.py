@@ -93,7 +93,48 @@ def test_what_is_certain_stays_certain_and_what_is_soft_stays_soft():
     assert with_doubtful(soft, []).possible.has_edges_of(soft.possible)
 
 
+def records_of_a_missing_arrow():
+    x1 = [0, 1] * 60
+    coins = np.random.default_rng(0).integers(2, size=(3, 120)).tolist()
+    columns = {"arm": [f"do(X1={x})" for x in x1], "Y": x1}
+    return columns | dict(zip(("C", "Z", "X2"), coins, strict=True))
+
+
+@pytest.mark.parametrize("name", ["ts", "ids"])
+def test_a_belief_that_is_alarmed_already_is_widened_at_once(name):
+    belief = Belief(TASK2, evidence=True)
+    belief.update_many(records_of_a_missing_arrow())
+    options = {"samples": 100} if name == "ids" else {}
+    policy = make_policy(name, TASK2, belief=belief, widen=True, **options)
+    assert "X1 -> Y" in policy.widening.alarms[0]
+    assert policy.belief.edges()["X1 -> Y"] > 0.99 and belief.problem is TASK2
+    later = make_policy(name, TASK2, widen=True, **options)
+    later.belief.update_many(records_of_a_missing_arrow())  # not through the policy
+    assert not later.widening.alarms
+    assert str(later.decide({"C": 0}, 0).arm) == "do(X1=1)"
+    assert later.widening.alarms == policy.widening.alarms
+
+
+def test_a_widened_policy_is_saved_and_goes_on(tmp_path):
+    policy = make_policy("ts", TASK2, widen=True)
+    policy.belief.update_many(records_of_a_missing_arrow())
+    policy.decide({"C": 0}, 0)
+    policy.belief.problem.save(tmp_path / "wide.toml")
+    policy.belief.save(tmp_path / "wide.json")
+    problem = load_problem(tmp_path / "wide.toml")
+    belief = Belief.load(tmp_path / "wide.json", problem)
+    again = make_policy("ts", problem, belief=belief, widen=True)
+    assert again.belief.edges() == policy.belief.edges()
+    assert [str(again.decide({"C": 0}, seed).arm) for seed in range(5)] == [
+        str(policy.decide({"C": 0}, seed).arm) for seed in range(5)
+    ]
+
+
 def test_bad_options():
+    for least in (1e-12, 1.9e-12):
+        with pytest.raises(DowiseError, match="is too small: 2e-12 is the least"):
+            make_policy("ts", TASK2, widen=least)
+    make_policy("ts", TASK2, widen=2e-12)
     with pytest.raises(DowiseError, match="widen=2 must be between 0 and 1"):
         make_policy("ts", TASK2, widen=2)
     with pytest.raises(DowiseError, match="keeps its records: evidence=True"):

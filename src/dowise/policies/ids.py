@@ -85,6 +85,7 @@ class InformationDirectedSampling(BayesianPolicy):
         """Balance regret against information, and play one of at most two arms."""
         problem, source = self.problem, generator(rng)
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        self._catch_up()
         return self._decide(codes, arms, source)
 
     def _decide(

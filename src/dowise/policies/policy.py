@@ -141,6 +141,7 @@ class BayesianPolicy(RecordPolicy):
         self._records, self._has_warned = 0, False
         if self.widening is not None:
             self.widening.check(self.belief)
+        self._catch_up()
 
     def _belief(self, prior: Prior, given: Belief | Posterior | None) -> Belief:
         if given is None:
@@ -154,6 +155,11 @@ class BayesianPolicy(RecordPolicy):
         if given.problem != self.problem:
             raise DowiseError(f"the belief is about another problem, {given.problem!r}")
         return given
+
+    def _catch_up(self) -> None:
+        """Widen where records alarmed the belief that it did not learn through the policy."""
+        if self.widening is not None and self.widening.is_behind(self.belief):
+            self.belief = self.widening.look(self.belief)
 
     def learn(self, record: Record) -> None:
         """Learn from all variables that were seen; the context must be among them."""

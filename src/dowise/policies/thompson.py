@@ -67,6 +67,7 @@ class ThompsonSampling(BayesianPolicy):
         """Play what one fresh draw from the posterior says is best."""
         problem, source = self.problem, generator(rng)
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        self._catch_up()
         chosen = int(arms[self._winners(codes, arms, 1, source)[0]])
         reason = "the best arm under one draw from the posterior"
         probabilities, figures = None, {}

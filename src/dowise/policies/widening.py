@@ -14,6 +14,7 @@ import numpy as np
 from dowise.belief import Belief, Dirichlet, Mixture
 from dowise.belief.evidence import Monitor
 from dowise.belief.evidence.kept import KeptRecords
+from dowise.belief.evidence.monitor import SMALLEST
 from dowise.checks import share
 from dowise.errors import DowiseError
 from dowise.problem import Problem, Record
@@ -30,13 +31,17 @@ class Widening:
         self.alarms: list[tuple[str, ...]] = []
         """The edges that were added at each alarm."""
         self._is_over = False  # nothing more fits
+        self._looked_at = 0  # so many records
 
     @classmethod
     def of(cls, widen: bool | float) -> Widening | None:
         """From the option of a policy: False, True for a level of .05, or a level."""
         if widen is False or widen is True:
             return cls(0.05) if widen else None
-        return cls(share("widen", widen))
+        alpha = share("widen", widen)
+        if alpha < 2 * SMALLEST:
+            raise DowiseError(f"widen={widen!r} is too small: {2 * SMALLEST:g} is the least")
+        return cls(alpha)
 
     def check(self, belief: Belief) -> None:
         """Refuse a belief that can't be made anew."""
@@ -52,9 +57,18 @@ class Widening:
     def learn(self, belief: Belief, record: Record) -> Belief:
         """The belief after one record more: the same, or a wider one."""
         belief.learn(as_record_of(belief.problem, record))
+        return self.look(belief)
+
+    def is_behind(self, belief: Belief) -> bool:
+        """Whether the belief has learned by itself since it was looked at."""
+        return belief.monitor is not None and belief.monitor.arrived != self._looked_at
+
+    def look(self, belief: Belief) -> Belief:
+        """The belief itself, or where it is alarmed a wider one."""
         assert belief.monitor is not None
+        self._looked_at = belief.monitor.arrived
         level = self.alpha / 2 ** (len(self.alarms) + 1)
-        if self._is_over or not belief.monitor.is_alarmed(level):
+        if self._is_over or level < SMALLEST or not belief.monitor.is_alarmed(level):
             return belief
         suspected = belief.evidence(level).suspected
         for edges in (suspected, suspected[:2]):

@@ -33,7 +33,7 @@ from dowise.model.alternatives import Contrasts, alternatives_of
 from dowise.problem import Intervention, Problem, Record
 from dowise.problem.frame import RecordBatch
 
-__all__ = ["Monitor"]
+__all__ = ["SMALLEST", "Monitor"]
 
 Integers = NDArray[np.int64]
 Steps = list[tuple[int, float]]
