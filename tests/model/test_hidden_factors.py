@@ -71,7 +71,7 @@ def test_rewards_from_true_factors_are_those_of_the_world(problem, seed):
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(problems(max_size=6, most_causes=3), st.integers(0, 99))
+@given(problems(most_causes=3), st.integers(0, 99))
 def test_every_factor_has_the_same_table_under_every_intervention(problem, seed):
     """P_x(v | what comes before v) is the factor of the key (v, T(v, X)), whatever X is."""
     world = make_environment(problem, seed)
