@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dowise.belief.dirichlet import Dirichlet
 from dowise.belief.evidence import Evidence, Monitor
+from dowise.belief.evidence.kept import KeptRecords
 from dowise.belief.mixture import Mixture, posterior_for
 from dowise.belief.posterior import Posterior
 from dowise.belief.prior import Prior
@@ -295,9 +296,10 @@ class Belief:
             page = as_page(text)
             belief = cls(problem, posterior=kind.from_dict(page, problem))
             if "records" in page:
-                belief.monitor = Monitor.read(page, problem)
+                records = KeptRecords.read(page["records"], problem)
                 if isinstance(belief.posterior, Dirichlet | Mixture):
-                    belief.monitor.records.check_counted_by(belief.posterior)
+                    records.check_counted_by(belief.posterior)
+                belief.monitor = Monitor.read(page, records)
             elif "evidence" in page:
                 raise DowiseError("the belief is damaged: it has evidence without records")
             return belief

@@ -18,8 +18,8 @@ from dowise.problem.values import MISSING
 __all__ = ["KeptRecords"]
 
 Integers = NDArray[np.int64]
-MAX_COUNT = 10**9
-"""So many records a file may have; it is surely damaged where it says that there are more."""
+MAX_COUNT = 10**8
+"""So many records a file may have; beyond them 64 bits are too few for what they say."""
 
 
 @dataclass

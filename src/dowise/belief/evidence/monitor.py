@@ -255,10 +255,10 @@ class Monitor:
         return monitor
 
     @classmethod
-    def read(cls, page: dict[str, Any], problem: Problem) -> Self:
-        """The way back from `page`."""
-        monitor = cls.of(KeptRecords.read(page["records"], problem))
-        texts = [one.text for one in alternatives_of(problem)]
+    def read(cls, page: dict[str, Any], records: KeptRecords) -> Self:
+        """The way back from `page`, once its records are read."""
+        monitor = cls.of(records)
+        texts = [one.text for one in alternatives_of(records.problem)]
         try:
             kept = page["evidence"]
             monitor.recomputed = true_or_false("recomputed", kept["recomputed"])
