@@ -3,11 +3,13 @@
     make bench
 
 Whole trials, compiled, the best of several, taken by turns. The aim: a `ts` round at most three
-times a plain one, an `ids` round with 1000 draws at most twice. No time is asserted.
+times a plain one, an `ids` round with 1000 draws at most twice. Then the soft graph, and what it
+takes to keep evidence. No time is asserted.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from bench_belief import best_times
 
@@ -42,15 +44,46 @@ def test_rounds_with_one_doubtful_edge(benchmark, case, name):
     benchmark.pedantic(lambda: trial(1), rounds=1)
 
 
-@pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare"])
-def test_draws_on_the_soft_graph(benchmark, name):
-    drawn = load_problem(name)
+SEVEN = Problem(
+    CausalGraph.parse("C -> A -> B -> M -> Y; C -> D -> M; Z -> B; Z -> Y"), "Y", "C", ("D", "Z")
+)
+
+
+def records_of(problem, count=100):
+    world, rng = make_environment(problem, seed=1), np.random.default_rng(0)
+    found = []
+    for _ in range(count):
+        context, arm = world.draw_context(rng), problem.arms[rng.integers(len(problem.arms))]
+        found.append(problem.record(arm, world.play(arm, context, rng)))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:there are .* sets of doubtful edges")
+@pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare", "seven variables"])
+def test_draws_and_records_on_the_soft_graph(benchmark, name):
+    drawn = SEVEN if name == "seven variables" else load_problem(name)
     soft = Problem(
         drawn.graph, drawn.reward, drawn.context, drawn.non_manipulable, drawn.domains, soft=0.1
     )
     plain, wide = Belief(drawn), Belief(soft)
-    codes = tuple(0 for _ in drawn.context)
-    calls = [lambda: plain.draw(codes, 1000, 0), lambda: wide.draw(codes, 1000, 0)]
-    one, other = best_times(calls)
-    print(f"\n{name}: 1000 draws {1e3 * one:.2f} ms, on the soft graph {1e3 * other:.2f} ms")
+    codes, records = tuple(0 for _ in drawn.context), records_of(soft)
+    one, other, learned = best_times(
+        [
+            lambda: plain.draw(codes, 1000, 0),
+            lambda: wide.draw(codes, 1000, 0),
+            lambda: [wide.learn(record) for record in records],
+        ]
+    )
+    print(f"\n{name}: 1000 draws {1e3 * one:.2f} ms, on the soft graph {1e3 * other:.2f} ms; "
+          f"one record there {1e6 * learned / len(records):.0f} µs")  # fmt: skip
     benchmark.pedantic(lambda: wide.draw(codes, 1000, 0), rounds=3)
+
+
+@pytest.mark.parametrize("name", ["task2", "task3", "asia", "alarm"])
+def test_a_record_that_is_kept_as_evidence(benchmark, name):
+    problem = load_problem(name)
+    belief, records = Belief(problem, evidence=True), records_of(problem)
+    (learned,) = best_times([lambda: [belief.learn(record) for record in records]])
+    print(f"\n{name}: {len(belief.evidence().edges)} alternatives, one record "
+          f"{1e6 * learned / len(records):.0f} µs")  # fmt: skip
+    benchmark.pedantic(lambda: belief.learn(records[0]), rounds=3)

@@ -189,43 +189,6 @@ def test_a_bad_table_is_explained_and_changes_nothing(frame, arm, message):
     np.testing.assert_array_equal(belief.parameters, before)
 
 
-def test_prior_of_many_kinds(tmp_path):
-    problem = load_problem("task1")
-    assert (Belief(problem, 2).parameters == 2).all()
-    belief = Belief(problem, {"X": [[1, 2], [3, 4]], "Z": [5, 6]})
-    assert view(belief, "X").tolist() == [[1, 2], [3, 4]]
-    assert view(belief, "Z").tolist() == [5, 6]
-    assert (view(belief, "Y") == 1).all()
-    (tmp_path / "prior.toml").write_text("X = [[1, 2], [3, 4]]\nZ = [5, 6]\n")
-    from_file = Belief(problem, tmp_path / "prior.toml")
-    np.testing.assert_array_equal(from_file.parameters, belief.parameters)
-
-
-@pytest.mark.parametrize(
-    ("prior", "message"),
-    [
-        (0, "prior=0 must be above 0"),
-        (1e300, "from 1e-06 to 1e+09"),
-        (1e-300, "from 1e-06 to 1e+09"),
-        (None, "prior=None must be numbers"),
-        (True, "must be numbers"),
-        ([1, 2], "give one number, or a mapping"),
-        ({"X": "2"}, "the prior of X must be numbers"),
-        ({"X": {"a": 1}}, "the prior of X must be numbers"),
-        ({"X": [[1, 2], [3]]}, "the prior of X must be numbers"),
-        (-1.0, "must be above 0"),
-        (float("nan"), "must be above 0"),
-        ({"XX": 1}, "the prior names 'XX', which is no variable (did you mean 'X'?)"),
-        ({"X": [1, 2, 3]}, "array of shape (2, 2) (axes Z, X)"),
-        ({"X": 0}, "the prior of X must be above 0"),
-        ("nowhere.toml", "nowhere.toml"),
-    ],
-)
-def test_a_bad_prior_is_explained(prior, message):
-    with pytest.raises(DowiseError, match=re.escape(message)):
-        Belief(load_problem("task1"), prior)
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_the_mean_of_the_rewards_is_the_reward_at_the_mean_cpts(name):
     """By brute force; and the draws agree within five standard errors."""
@@ -473,34 +436,3 @@ def test_copies_learn_on_their_own():
     twin = belief.copy()
     twin.update("do()", {"Z": 0, "X": 0, "Y": 1})
     assert twin.parameters.sum() == belief.parameters.sum() + 3
-
-
-# -- priors where a variable has several tables ----------------------------------------------------
-
-
-def test_priors_by_the_name_of_a_factor():
-    problem = Problem(CausalGraph.parse("Z -> X -> Y; X <-> Y!"), "Y", arms="all")
-    belief = Belief(problem, {"Y": [1, 3], "Y | X": 7.0})
-    means = belief.mean_cpts()
-    assert list(means) == ["X", "Y", "Y | X", "Z"]
-    assert means["Y"].shape == (2, 2) and means["Y | X"].shape == (2, 2, 2)
-    np.testing.assert_allclose(means["Y"], [[0.25, 0.75]] * 2)
-    np.testing.assert_allclose(means["Y | X"], 0.5)
-    belief.update("do(X=1)", {"Z": 0, "Y": 1})
-    np.testing.assert_allclose(belief.mean_cpts()["Y"], [[0.25, 0.75], [0.2, 0.8]])
-    np.testing.assert_allclose(belief.mean_cpts()["Y | X"], 0.5)
-    with pytest.raises(DowiseError, match=r"hidden causes give it several.*name 'Y', 'Y | X'"):
-        Belief(problem, {"Y": np.ones((2, 2, 2))})
-    with pytest.raises(DowiseError, match=r"'Y \| Z', which is no variable"):
-        Belief(problem, {"Y | Z": 1.0})
-
-
-def test_priors_by_variable_where_edges_are_doubtful():
-    problem = Problem(CausalGraph.parse("Z -> X -> Y; Z ?-> Y"), "Y", arms="all")
-    belief = Belief(problem, {"Y": [1, 3], "X": [[1, 1], [1, 3]]})
-    np.testing.assert_allclose(belief.mean_cpts()["Y"], [[[0.25, 0.75]] * 2] * 2)
-    np.testing.assert_allclose(belief.mean_cpts()["X"], [[0.5, 0.5], [0.25, 0.75]])
-    with pytest.raises(DowiseError, match=r"doubtful edges give it several: give a number or 2"):
-        Belief(problem, {"Y": np.ones((2, 2, 2))})
-    with pytest.raises(DowiseError, match="has no Dirichlet parameters of CPTs: mean_cpts has"):
-        _ = belief.parameters

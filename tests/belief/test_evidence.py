@@ -3,121 +3,15 @@
 import itertools
 import json
 import time
-from collections import Counter, defaultdict
-from math import inf, log
+from math import inf
 
 import numpy as np
 import pytest
-from scipy.special import gammaln, logsumexp, xlogy
+from evidence_twin import CHAIN, Twin, key_of, random_problem, random_records, table, told
 
-from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_environment
+from dowise import Belief, CausalGraph, DowiseError, Problem, make_environment
 from dowise.belief.evidence import Monitor
 from dowise.model.alternatives import alternatives_of
-
-LEVELS = (0.3, 1.0, 4.0, 16.0, 64.0)
-CHAIN = Problem(CausalGraph.parse("X -> Y; Z"), "Y", non_manipulable="Z")
-
-
-def random_problem(rng):
-    """Up to five variables, some edges hidden or doubtful, some variables of three values."""
-    names = [f"V{i}" for i in rng.permutation(int(rng.integers(3, 6)))]
-    pairs = list(itertools.combinations(names, 2))
-    arrows = [pair for pair in pairs if rng.random() < 0.5]
-    ties = [pair for pair in pairs if rng.random() < 0.2]
-    graph = CausalGraph(arrows, ties, names)
-    reward = names[-1]
-    context = graph.ancestors(names[0]) if rng.random() < 0.5 else ()
-    if reward in context:
-        context = ()
-    fixed = {n for n in names if n not in (*context, reward) and rng.random() < 0.3}
-    domains = {n: ["a", "b", "c"][: int(rng.integers(2, 4))] for n in names}
-    return Problem(graph, reward, context, fixed, domains)
-
-
-def random_records(problem, rng, count, missing=0.15):
-    """Fair dice under any interventions; the context may be missing as well."""
-    found = []
-    for number in range(count):
-        arm = {
-            n: str(rng.choice(problem.domains[n]))
-            for n in problem.manipulable
-            if rng.random() < 0.3
-        }
-        seen = {n: str(rng.choice(d)) for n, d in problem.domains.items() if n not in arm}
-        seen = {n: x for n, x in seen.items() if rng.random() >= missing}
-        found.append(problem.record(arm, seen, number))
-    return found
-
-
-class Twin:
-    """One alternative, from names, sets and gamma functions."""
-
-    def __init__(self, problem, alternative):
-        self.problem, edge = problem, alternative.edge
-        self.graphs = problem.possible, problem.possible.with_edges([str(edge)])
-        sizes = dict(zip(problem.graph.variables, alternative.before, strict=True))
-        self.order = sorted(sizes, key=lambda name: sizes[name].bit_count())
-        self.useful = self.graphs[1].ancestors([problem.reward, *problem.context])
-        ends = {edge.one, edge.other} if edge.is_bidirected else {edge.other}
-        self.judged = [
-            name
-            for name in self.order
-            if name in self.useful
-            and name not in problem.context
-            and ends <= self.component(1, name, set())
-        ]
-
-    def component(self, side, name, cut):
-        within = {*self.order[: self.order.index(name) + 1]} - cut
-        found, waiting = set(), [name]
-        while waiting:
-            here = waiting.pop()
-            found.add(here)
-            for pair in self.graphs[side].bidirected_edges:
-                if here in pair:
-                    waiting += {*pair} & within & self.useful - found
-        return frozenset(found)
-
-    def scope(self, side, component, name):
-        parents = {u for v in component for u in self.graphs[side].parents(v)}
-        return tuple(sorted((parents | component) - {name}))
-
-    def logs(self, records):
-        """The Bayes factor, the e-value, the strict one, and how many values were compared."""
-        tables = [defaultdict(lambda: defaultdict(Counter)) for _ in range(2)]
-        scored = 0
-        for record in records:
-            cut, seen = {*record.arm}, record.labels
-            for name in self.judged:
-                if name in cut:
-                    continue
-                sides = [self.component(side, name, cut) for side in range(2)]
-                scopes = [self.scope(side, t, name) for side, t in enumerate(sides)]
-                if not {*scopes[1], name} <= {*seen}:
-                    continue
-                scored += 1
-                for side in range(2):
-                    row = tuple(seen[u] for u in scopes[side])
-                    tables[side][name, sides[side]][row][seen[name]] += 1
-        plain, mixed, most = zip(*(self.evidence(tables[side]) for side in range(2)), strict=True)
-        return plain[1] - plain[0], mixed[1] - mixed[0], mixed[1] - most[0], scored
-
-    def evidence(self, tables):
-        plain = mixed = most = 0.0
-        for (name, _), rows in tables.items():
-            counts = np.array(
-                [[row[x] for x in self.problem.domains[name]] for row in rows.values()]
-            )
-            size, totals = counts.shape[1], counts.sum(axis=1)
-            logs = [
-                (gammaln(a + counts) - gammaln(a)).sum()
-                + (gammaln(size * a) - gammaln(size * a + totals)).sum()
-                for a in LEVELS
-            ]
-            plain += logs[1]
-            mixed += logsumexp(logs) - log(len(LEVELS))
-            most += xlogy(counts, counts).sum() - xlogy(totals, totals).sum()
-        return plain, mixed, most
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -155,9 +49,6 @@ def test_the_alternatives_are_all_edges_that_the_graph_lacks(seed):
         assert {*names[: len(problem.context)]} == {*problem.context}
         for cause, effect in graph.with_edges([one.text]).directed_edges:
             assert names.index(cause) < names.index(effect)
-
-
-# -- what the numbers mean ----------------------------------------------------------------------
 
 
 def test_the_strict_e_value_is_at_most_1_on_average_whatever_the_world_on_the_graph():
@@ -269,25 +160,6 @@ def test_u_to_v_and_a_hidden_cause_look_alike_until_somebody_sets_u():
     assert found["X <-> Y"] > found["X -> Y"] + 10
 
 
-# -- one by one, many at once, less, and on disk --------------------------------------------------
-
-
-def told(belief):
-    page = belief.as_dict()
-    return json.dumps([page["records"], page["evidence"]]), belief.evidence().as_dict()
-
-
-def key_of(belief, record):
-    return belief.problem.graph.mask(record.arm), record.codes.tobytes()
-
-
-def table(problem, records):
-    columns = {"arm": [str(record.arm) for record in records]}
-    return columns | {
-        name: [record.labels.get(name) for record in records] for name in problem.graph
-    }
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_many_at_once_is_the_same_as_one_by_one(seed):
     rng = np.random.default_rng(seed)
@@ -339,158 +211,6 @@ def test_an_alarm_after_a_retraction_says_that_it_was_worked_out_anew():
         except DowiseError:
             break
     assert belief.evidence().since is None
-
-
-@pytest.mark.parametrize("retracted", [False, True])
-def test_what_is_saved_is_read_back_to_the_last_bit(tmp_path, retracted):
-    problem, rng = load_problem("task2"), np.random.default_rng(5)
-    belief = Belief(problem, evidence=True)
-    records = random_records(problem, rng, 100)
-    for record in records:
-        belief.learn(record)
-    if retracted:
-        belief.retract(records[3])
-    belief.save(tmp_path / "belief.json")
-    again = Belief.load(tmp_path / "belief.json", problem)
-    assert told(again) == told(belief)
-    for record in records[:20]:
-        belief.learn(record)
-        again.learn(record)
-    assert told(again) == told(belief)
-    twin = again.copy()
-    twin.learn(records[0])
-    assert told(again) == told(belief) != told(twin)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda page: page["records"][0].update(count=0), "a record was seen 0 times"),
-        (lambda page: page["records"][0].pop("values"), "is no record"),
-        (lambda page: page.update(records=3), "is no record"),
-        (lambda page: page["records"][0]["values"].update(X="7"), "'7'"),
-        (lambda page: page.pop("evidence"), "its evidence does not fit"),
-        (lambda page: page["evidence"]["mixed"].update(largest={}), "its evidence does not fit"),
-        (lambda page: page["evidence"]["strict"].update(steps=[[1]]), "its evidence does not fit"),
-        (lambda page: page["records"][0].update(count=10**9 + 1), "seen 1000000001 times"),
-        (lambda page: page["records"][0].update(count=10**30), "seen 1000"),
-        (lambda page: [r.update(count=10**8) for r in page["records"]], "2.0e.08 records"),
-        (lambda page: page["records"][0].update(count=2), "not those of its records"),
-        (lambda page: page["records"].pop(), "not those of its records"),
-        (lambda page: page.update(records=[]), "not those of its records"),
-        (lambda page: page["records"][0].update(count=10**8 - 20), "not those of its records"),
-        (lambda page: page.pop("records"), "it has evidence without records"),
-        (lambda page: largest(page, 10**30), "its evidence does not fit"),
-        (lambda page: largest(page, inf), "its evidence does not fit"),
-        (lambda page: largest(page, -1), "its evidence does not fit"),
-        (lambda page: largest(page, 0), "its evidence does not fit"),
-        (lambda page: steps(page, [[1, inf]]), "its evidence does not fit"),
-        (lambda page: steps(page, [[1, float("nan")]]), "its evidence does not fit"),
-        (lambda page: steps(page, [[41, 0.1]]), "its evidence does not fit"),
-        (lambda page: steps(page, [[0, 0.1]]), "its evidence does not fit"),
-        (lambda page: steps(page, [[2, 0.1], [1, 0.2]]), "its evidence does not fit"),
-        (lambda page: steps(page, [[1, 0.2], [2, 0.1]]), "its evidence does not fit"),
-        (lambda page: steps(page, [[1, 10**400]]), "its evidence does not fit"),
-        (lambda page: page["factors"]["Z"].update(counts=[10**9 + 1, 0]), "Z was seen 1.0e.09"),
-        (lambda page: page.update(unused={"Z": {"X": 10**30}}), "unused has Z 1000"),
-        (lambda page: page["factors"]["X"].update(counts=[19, 21]), "not those of its records"),
-    ],
-)
-def test_a_damaged_file_is_refused(tmp_path, change, message):
-    belief = Belief(CHAIN, evidence=True)
-    belief.update_many({"X": [0, 1] * 20, "Z": [0, 1] * 20, "Y": [0, 1] * 20})
-    page = json.loads(json.dumps(belief.as_dict()))
-    assert len(page["evidence"]["mixed"]["steps"]) > 1 and len(page["records"]) == 2
-    change(page)
-    (tmp_path / "belief.json").write_text(json.dumps(page))
-    with pytest.raises(DowiseError, match=message) as error:
-        Belief.load(tmp_path / "belief.json", CHAIN)
-    assert "the belief is damaged: " in str(error.value)
-
-
-def largest(page, number):
-    page["evidence"]["mixed"]["largest"] = dict.fromkeys(
-        page["evidence"]["mixed"]["largest"], number
-    )
-
-
-def steps(page, given):
-    page["evidence"]["mixed"]["steps"] = given
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_what_is_worked_out_from_counts_is_what_records_add_up_to(seed):
-    rng = np.random.default_rng(seed)
-    problem = random_problem(rng)
-    records = random_records(problem, rng, 60, missing=0.1)
-    one = Monitor(problem)
-    for record in records * 5:
-        one.learn(record)
-    other = Monitor.of(one.records.copy())
-    for monitor in (one, other):
-        monitor.mark_recomputed()
-    for name in ("totals", "largest", "scored"):
-        np.testing.assert_array_equal(getattr(one._told, name), getattr(other._told, name))
-    assert one.steps == other.steps and other.arrived == 300
-    one.learn(records[0])
-    other.learn(records[0])
-    np.testing.assert_array_equal(one._told.totals, other._told.totals)
-
-
-def test_many_records_are_read_in_a_moment(tmp_path):
-    belief, half = Belief(CHAIN, evidence=True), 50_000
-    belief.update_many({"X": [0, 1] * half, "Z": [0, 1] * half, "Y": [0, 1] * half})
-    belief.save(tmp_path / "belief.json")
-    start = time.perf_counter()
-    again = Belief.load(tmp_path / "belief.json", CHAIN)
-    assert time.perf_counter() - start < 5
-    assert told(again) == told(belief)
-
-
-def test_a_posterior_that_has_learned_before_keeps_no_evidence():
-    trained = Belief(CHAIN)
-    trained.update({}, {"X": 0, "Y": 1, "Z": 0})
-    with pytest.raises(DowiseError, match="evidence=True needs all records"):
-        Belief(CHAIN, posterior=trained.posterior, evidence=True)
-
-
-@pytest.mark.parametrize("how", ["update", "update_many", "learn"])
-def test_what_there_is_no_room_for_changes_nothing(monkeypatch, how):
-    problem = Problem(CausalGraph.parse(f"A -> X -> Y; B{how} -> X"), "Y")
-    belief, seen = Belief(problem, evidence=True), {"X": 0, "Y": 1, f"B{how}": 0}
-    belief.update({}, {"A": 1} | seen)
-    before = json.dumps(belief.as_dict())
-    monkeypatch.setattr("dowise.model.alternatives.MAX_ENTRIES", 3)
-    columns = {"arm": ["do(A=0)"]} | {name: [x] for name, x in seen.items()}  # no arm sets A
-    given = {
-        "update": ({"A": 0}, seen),
-        "learn": (problem.record({"A": 0}, seen),),
-        "update_many": (columns,),
-    }[how]
-    with pytest.raises(DowiseError, match="entries"):
-        getattr(belief, how)(*given)
-    assert json.dumps(belief.as_dict()) == before
-    assert belief.evidence().records == 1
-
-
-def test_a_retraction_that_either_side_refuses_changes_neither():
-    belief, other = Belief(CHAIN, evidence=True), CHAIN.record({}, {"X": 1, "Y": 1, "Z": 0})
-    record = CHAIN.record({}, {"X": 0, "Y": 1, "Z": 0})
-    belief.learn(record)
-    belief.posterior.learn(other)  # of which the monitor knows nothing
-    belief.monitor.learn(other)
-    belief.monitor.learn(other)  # and here one that the posterior does not know
-    belief.retract(other)
-    before = json.dumps(belief.as_dict())
-    with pytest.raises(DowiseError, match="not learned"):
-        belief.retract(other)
-    assert json.dumps(belief.as_dict()) == before
-    belief.monitor.retract(other)
-    belief.posterior.learn(other)
-    before = json.dumps(belief.as_dict())
-    with pytest.raises(DowiseError, match="not learned"):
-        belief.retract(other)
-    assert json.dumps(belief.as_dict()) == before
 
 
 def test_bad_arguments_and_beliefs_that_keep_nothing():

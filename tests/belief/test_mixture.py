@@ -5,6 +5,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from hidden_twin import SlowMixture
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from dowise.belief import Dirichlet, Mixture
 from dowise.belief.means import MAX_LANES
 from dowise.model.structures import MAX_PATTERNS, Structures
 from dowise.model.subsets import fitted, likeliest_subsets
-from tests.hidden_twin import SlowMixture
 
 # A component of three with two doubtful hidden causes, doubtful arrows into it, and a context.
 JOINED = Problem(

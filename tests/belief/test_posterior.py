@@ -196,3 +196,12 @@ def test_rows_that_were_seen_often_need_no_care():
         assert posterior.draw((), 3, rng=0).whole is not None
         posterior.learn(X_TO_Y.record(f"do(X={x})", {"Y": y}, number))
     assert posterior.draw((), 3, rng=0).whole is None
+
+
+def test_an_empty_posterior_of_ones_own_is_not_taken_for_none():
+    class Empty(Certain):
+        def __len__(self):
+            return self.learned
+
+    posterior = Empty(load_problem("task1"), [0.2, 0.9, 0.5])
+    assert Belief(posterior.problem, posterior=posterior).posterior is posterior

@@ -13,7 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 import dowise
+from dowise.cli.group import _say
 from dowise.cli.main import main
+from dowise.errors import DowiseWarning
 
 
 @pytest.fixture
@@ -379,3 +381,21 @@ def test_a_folder_that_can_t_be_written_is_named(monkeypatch):
     result = CliRunner().invoke(main, ["simulate", "task1", "--policies", "ts"])
     assert result.exit_code == 2
     assert result.stderr == "Error: /races/first can't be written: Permission denied\n"
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_of_ours_are_one_line_and_others_are_not_swallowed(
+    run, tmp_path, capsys, monkeypatch
+):
+    path = tmp_path / "soft.toml"
+    path.write_text('graph = "A -> B -> C -> D -> Y"\nreward = "Y"\nsoft = 0.1\n')
+    found = run("simulate", str(path), "--policies", "ts", "--horizon", "2", "--trials", "1")
+    assert found.exit_code == 0
+    (line,) = (x for x in found.stderr.splitlines() if "sets of doubtful edges" in x)
+    assert line.startswith("Note: there are ") and "mixture.py" not in found.stderr
+    others = []
+    monkeypatch.setattr("dowise.cli.group._usual", lambda *given: others.append(given))
+    _say("odd", RuntimeWarning, "h.py", 7)
+    _say("known", DowiseWarning, "h.py", 8)
+    assert others == [("odd", RuntimeWarning, "h.py", 7)]
+    assert capsys.readouterr().err == "Note: known\n"

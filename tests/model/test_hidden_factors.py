@@ -4,13 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from brute_force import observed_distribution
+from hidden_twin import Graph, order_of, true_factor
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dowise import CausalGraph, DowiseError, Problem, make_environment
 from dowise.model import Factors, model_of
-from tests.brute_force import observed_distribution
-from tests.hidden_twin import Graph, order_of, true_factor
 
 
 @st.composite

@@ -28,6 +28,7 @@ from dowise.belief.evidence.kept import KeptRecords
 from dowise.belief.mixture import Mixture, posterior_for
 from dowise.belief.posterior import Posterior
 from dowise.belief.prior import Prior
+from dowise.belief.unused import lacking
 from dowise.checks import share, true_or_false
 from dowise.errors import DowiseError
 from dowise.files import read_file, write_text
@@ -71,7 +72,9 @@ class Belief:
                 "Belief(problem, evidence=True), and let it learn the records again"
             )
         self.problem = problem
-        self.posterior: Posterior = posterior or posterior_for(problem)(problem, prior)
+        if posterior is None:
+            posterior = posterior_for(problem)(problem, prior)
+        self.posterior: Posterior = posterior
         """What is known, by itself: counts, draws, means."""
         self.monitor = Monitor(problem) if true_or_false("evidence", evidence) else None
         """The records, and the evidence against the graph, where they are kept."""
@@ -133,27 +136,40 @@ class Belief:
         A record teaches about a variable where it was seen together with all that its factor is
         conditioned on.
         """
-        names = self.problem.graph.variables
-        reasons = [*(f"{name} was not seen" for name in names), "no arm needs what it tells"]
         return {
-            name: {reasons[u]: int(row[u]) for u in np.flatnonzero(row)}
-            for name, row in zip(names, getattr(self.posterior, "unused", ()), strict=False)
-            if row.any()
+            name: {
+                f"{other} was not seen" if other else "no arm needs what it tells": times
+                for other, times in others.items()
+            }
+            for name, others in self.lacking().items()
         }
+
+    def lacking(self) -> dict[str, dict[str, int]]:
+        """The same as `unused`, by the names of what was not seen; "" where no arm needs it."""
+        posterior = self.posterior
+        return lacking(posterior) if isinstance(posterior, Dirichlet | Mixture) else {}
+
+    def times_learned(self) -> dict[str, int]:
+        """How many records taught something about each variable."""
+        posterior = self.posterior
+        if not isinstance(posterior, Dirichlet | Mixture):
+            raise DowiseError(f"{posterior!r} does not say how many records it has learned")
+        return dict(
+            zip(self.problem.graph.variables, posterior.times_learned().tolist(), strict=True)
+        )
 
     def never_used(self) -> dict[str, tuple[str, ...]]:
         """The variables that rewards depend on and of which nothing was ever learned, though there
         were records: for each what was lacking in them."""
-        posterior, names = self.posterior, self.problem.graph.variables
+        posterior = self.posterior
         if not isinstance(posterior, Dirichlet | Mixture):
             return {}
-        learned, order = posterior.times_learned(), posterior.model.factors.order
+        learned, order = self.times_learned(), posterior.model.factors.order
+        needed = posterior.model.factors.graph.names(order.useful & ~order.context)
         return {
-            name: tuple(names[u] for u in np.flatnonzero(posterior.unused[v, :-1]))
-            for v, name in enumerate(names)
-            if order.useful & ~order.context & 1 << v
-            and not learned[v]
-            and posterior.unused[v, :-1].any()
+            name: tuple(filter(None, others))
+            for name, others in self.lacking().items()
+            if name in needed and not learned[name] and any(others)
         }
 
     def edges(self) -> dict[str, float]:

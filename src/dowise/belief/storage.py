@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise.belief.unused import lacking
 from dowise.errors import DowiseError, InputSyntaxError
 from dowise.model.layout import Layout
 from dowise.problem import Problem
@@ -89,7 +90,7 @@ def dirichlet_page(posterior: Dirichlet) -> dict[str, Any]:
     """The page of a Dirichlet posterior."""
     factors = posterior.model.factors
     tables = {name: _table_page(posterior, factors, f) for f, name in enumerate(factors.names)}
-    return {**_head(), "factors": tables, "unused": _unused_page(posterior)}
+    return {**_head(), "factors": tables, "unused": lacking(posterior)}
 
 
 def mixture_page(posterior: Mixture) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def mixture_page(posterior: Mixture) -> dict[str, Any]:
         for v, name in enumerate(variables)
     }
     edges = dict(posterior.problem.edge_priors)
-    return {**_head(), "edges": edges, "tables": tables, "unused": _unused_page(posterior)}
+    return {**_head(), "edges": edges, "tables": tables, "unused": lacking(posterior)}
 
 
 def _head() -> dict[str, Any]:
@@ -112,15 +113,6 @@ def _table_page(posterior: Dirichlet | Mixture, layout: Layout, t: int) -> dict[
         **_shape_of(posterior.problem, layout, t),
         "prior": layout.table(posterior.prior, t).tolist(),
         "counts": layout.table(posterior.counts, t).tolist(),
-    }
-
-
-def _unused_page(posterior: Dirichlet | Mixture) -> dict[str, dict[str, int]]:
-    names = posterior.model.factors.variables
-    return {
-        name: {(*names, "")[u]: int(row[u]) for u in np.flatnonzero(row)}
-        for name, row in zip(names, posterior.unused, strict=True)
-        if row.any()
     }
 
 

@@ -51,10 +51,15 @@ class _PlainSpeaking(click.Group):
         return context.exit(2)
 
 
-def _say(message: Warning | str, kind: type[Warning], *_where: Any) -> None:
+_usual = warnings.showwarning
+
+
+def _say(message: Warning | str, kind: type[Warning], *where: Any) -> None:
     """A warning of ours as one line on stderr, without the place in the code."""
     if issubclass(kind, DowiseWarning):
         click.echo(f"Note: {message}", err=True)
+    else:
+        _usual(message, kind, *where)
 
 
 def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:

@@ -19,7 +19,7 @@ LIKELY, GROWN = 0.25, 3.0
 
 def used(belief: Belief) -> int:
     """How many records taught something about the reward."""
-    return int(belief.posterior.times_learned()[belief.problem.reward_position])  # type: ignore[attr-defined]
+    return belief.times_learned()[belief.problem.reward]
 
 
 def favoured(belief: Belief) -> list[str]:
@@ -71,9 +71,7 @@ def show_evidence(belief: Belief, evidence: Evidence, columns: Container[str]) -
 def _why_none(belief: Belief, records: int, columns: Container[str]) -> str:
     if not records:
         return "There are no records: the table has no rows."
-    row = belief.posterior.unused[belief.problem.reward_position]  # type: ignore[attr-defined]
-    names = belief.problem.graph.variables
-    lacking = [name for name, times in zip(names, row, strict=False) if times]
+    lacking = filter(None, belief.lacking().get(belief.problem.reward, {}))
     why = [f"{x} was not seen" if x in columns else f"the table has no column {x}" for x in lacking]
     reasons = ", ".join(why) or "no arm needs what they tell"
     return (

@@ -12,11 +12,12 @@ already there, and their parents. That keeps tables small where there are hidden
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from dowise.graph.adjacency import Adjacency
 from dowise.graph.bits import bits, closure
 
-__all__ = ["factor_order", "with_parents"]
+__all__ = ["factor_order", "predecessors", "tied_within", "with_parents"]
 
 
 def factor_order(edges: Adjacency, pools: Iterable[int]) -> list[int]:
@@ -32,6 +33,23 @@ def factor_order(edges: Adjacency, pools: Iterable[int]) -> list[int]:
             placed |= 1 << v
             left &= ~(1 << v)
     return order
+
+
+def predecessors(order: Iterable[int], size: int) -> list[int]:
+    """Of each of so many variables: itself and all that come before it."""
+    before, placed = [0] * size, 0
+    for v in order:
+        placed |= 1 << v
+        before[v] = placed
+    return before
+
+
+def tied_within(edges: Adjacency, variables: int) -> Adjacency:
+    """The same edges, but hidden causes only of two of these variables."""
+    siblings = (
+        mask & variables if variables >> v & 1 else 0 for v, mask in enumerate(edges.siblings)
+    )
+    return replace(edges, siblings=tuple(siblings))
 
 
 def with_parents(edges: Adjacency, variables: int) -> int:

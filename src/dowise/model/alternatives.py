@@ -23,7 +23,7 @@ from dowise.errors import DowiseError
 from dowise.graph.adjacency import Adjacency
 from dowise.graph.bits import bits, closure
 from dowise.graph.edges import EdgeName
-from dowise.graph.ordering import factor_order, with_parents
+from dowise.graph.ordering import factor_order, predecessors, tied_within, with_parents
 from dowise.model.factors import NONE
 from dowise.model.layout import MAX_ENTRIES, Layout
 from dowise.problem import Problem
@@ -98,11 +98,9 @@ def _alternative(
 ) -> Alternative:
     wide = _with_edge(edge, u, v, edges)
     useful = closure(useful, wide.parents)
-    without, having = _among(edges, useful), _among(wide, useful)
-    before, placed = [0] * len(edges.parents), 0
-    for w in factor_order(having, (context, useful, (1 << len(before)) - 1)):
-        placed |= 1 << w
-        before[w] = placed
+    without, having = tied_within(edges, useful), tied_within(wide, useful)
+    size = len(edges.parents)
+    before = predecessors(factor_order(having, (context, useful, (1 << size) - 1)), size)
     ends = 1 << v | (1 << u if edge.is_bidirected else 0)
     changed = tuple(
         w
@@ -121,12 +119,6 @@ def _with_edge(edge: EdgeName, u: int, v: int, edges: Adjacency) -> Adjacency:
     return replace(
         edges, parents=joined(edges.parents, v, u), children=joined(edges.children, u, v)
     )
-
-
-def _among(edges: Adjacency, useful: int) -> Adjacency:
-    """Without the hidden causes of variables that no reward needs; see `Order`."""
-    siblings = tuple(m & useful if useful >> w & 1 else 0 for w, m in enumerate(edges.siblings))
-    return replace(edges, siblings=siblings)
 
 
 class Contrasts:

@@ -9,12 +9,10 @@ A hidden cause of variables that no reward needs joins nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dowise.graph import CausalGraph
 from dowise.graph.adjacency import Adjacency
 from dowise.graph.bits import closure
-from dowise.graph.ordering import factor_order, with_parents
+from dowise.graph.ordering import factor_order, predecessors, tied_within, with_parents
 from dowise.problem.problem import Problem
 
 __all__ = ["Key", "Order"]
@@ -34,20 +32,11 @@ class Order:
         self.context = self.graph.mask(problem.context)
         self.useful = closure(self.context | 1 << problem.reward_position, edges.parents)
         """The ancestors of reward and context."""
-        self.edges: Adjacency = replace(
-            edges,
-            siblings=tuple(
-                siblings & self.useful if self.useful >> v & 1 else 0
-                for v, siblings in enumerate(edges.siblings)
-            ),
-        )
+        self.edges: Adjacency = tied_within(edges, self.useful)
+        """A hidden cause of variables that no reward needs is left out."""
         self.variables = factor_order(self.edges, (self.context, self.useful, everything))
-        self.before = [0] * len(self.graph)
+        self.before = predecessors(self.variables, len(self.graph))
         """Of each variable: itself and all that come before it."""
-        placed = 0
-        for v in self.variables:
-            placed |= 1 << v
-            self.before[v] = placed
 
     def key(self, v: int, cut: int) -> Key:
         """Of the factor of v where the variables of `cut` are set."""
