@@ -1,0 +1,1 @@
+"""Live experiments: ask, do, tell, and a journal that loses nothing."""

@@ -1,0 +1,123 @@
+"""An event: a line of an experiment's journal, and the chain that holds the lines together.
+
+The hash of an event is H(previous hash, experiment, number, kind, time, actor, H(salt, body)): it
+changes with anything that is said in the event, and with every event before it. What is inside the
+body enters by a hash of its own, so that a body can be erased and the chain still be verified:
+then the body holds that inner hash, and the salt, without which nobody can try what the body was,
+is gone.
+
+>>> first = Event.after(None, "ward", "created", "2026-01-01T00:00:00Z", "ann", {"seed": "7"})
+>>> first.number, first.follows(None), first.erased().follows(None)
+(1, True, True)
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from dowise.errors import DowiseError
+
+__all__ = ["KINDS", "Event", "Head", "as_body"]
+
+KINDS = (
+    "created", "asked", "told", "amended", "withdrawn", "revised", "imported", "erased",
+)  # fmt: skip
+
+
+class Head(NamedTuple):
+    """The number and the hash of an event: kept elsewhere, they find a cut or rewritten journal."""
+
+    number: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.number}:{self.hash}"
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened, as it is stored; `body` is JSON text, `at` a time in UTC."""
+
+    experiment: str
+    number: int
+    kind: str
+    at: str
+    actor: str
+    salt: str
+    body: str
+    hash: str
+
+    @classmethod
+    def after(
+        cls,
+        previous: Event | Head | None,
+        experiment: str,
+        kind: str,
+        at: str,
+        actor: str,
+        body: Mapping[str, Any],
+    ) -> Event:
+        """The event that follows another one, or the first."""
+        number = 1 if previous is None else previous.number + 1
+        event = cls(experiment, number, kind, at, actor, secrets.token_hex(16), as_body(body), "")
+        return replace(event, hash=event.chained(previous))
+
+    @cached_property
+    def says(self) -> dict[str, Any]:
+        """The body, parsed: not to be changed."""
+        try:
+            page = json.loads(self.body)
+        except (ValueError, RecursionError):
+            page = None
+        if not isinstance(page, dict):
+            raise DowiseError(f"event {self.number} of {self.experiment} is damaged: run an audit")
+        return page
+
+    @property
+    def head(self) -> Head:
+        """Where the journal stands with this event."""
+        return Head(self.number, self.hash)
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether what it said was erased."""
+        return not self.salt
+
+    def erased(self) -> Event:
+        """The same event with what it said left out, its hash still verifiable."""
+        if self.is_erased:
+            return self
+        return replace(self, salt="", body=as_body({"erased": self._inner()}))
+
+    def chained(self, previous: Event | Head | None) -> str:
+        """The hash that this event must have behind another one."""
+        before = "" if previous is None else previous.hash
+        parts = (before, self.experiment, self.number, self.kind, self.at, self.actor)
+        return sha256(as_text([*parts, self._inner()]).encode()).hexdigest()
+
+    def follows(self, previous: Event | Head | None) -> bool:
+        """Whether number and hash are those of the event that comes after another one."""
+        number = 1 if previous is None else previous.number + 1
+        return self.number == number and self.hash == self.chained(previous)
+
+    def _inner(self) -> str:
+        """H(salt, body), or what the body says that it was."""
+        if self.is_erased:
+            return str(self.says.get("erased"))
+        return sha256(f"{self.salt}:{self.body}".encode()).hexdigest()
+
+
+def as_text(value: Any) -> str:
+    """JSON in its shortest form, the same for the same value."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def as_body(page: Mapping[str, Any]) -> str:
+    """The text of an event's body."""
+    return as_text(dict(page))
