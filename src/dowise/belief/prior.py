@@ -15,7 +15,7 @@ from dowise.files import read_file
 from dowise.model import Factors
 from dowise.model.layout import Layout
 
-__all__ = ["Prior", "prior_counts"]
+__all__ = ["Prior", "parse_prior", "prior_counts"]
 
 # Beyond these a single-precision draw is a point anyway.
 SMALLEST, LARGEST = 1e-6, 1e9
@@ -33,7 +33,7 @@ def prior_counts(tables: Layout, factors: Factors, prior: Prior) -> NDArray[np.f
     not name get 1. A path is a TOML file with such a mapping.
     """
     if isinstance(prior, str | Path):
-        return read_file(prior, lambda text: prior_counts(tables, factors, _parse(text)))
+        return read_file(prior, lambda text: prior_counts(tables, factors, parse_prior(text)))
     if not isinstance(prior, Mapping):
         alpha = _checked(prior, f"prior={prior!r}")
         if alpha.ndim:
@@ -86,7 +86,8 @@ def _misfit(tables: Layout, factors: Factors, name: str, t: int) -> str:
     return f"{several}doubtful edges give it several: give a number or {size} numbers"
 
 
-def _parse(text: str) -> Mapping[str, Any]:
+def parse_prior(text: str) -> Mapping[str, Any]:
+    """The mapping of a TOML file."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:

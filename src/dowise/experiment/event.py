@@ -23,11 +23,15 @@ from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError
 
-__all__ = ["KINDS", "Event", "Head", "as_body"]
+__all__ = ["KINDS", "DamagedEventError", "Event", "Head", "as_body", "as_text"]
 
 KINDS = (
     "created", "asked", "told", "amended", "withdrawn", "revised", "imported", "erased",
 )  # fmt: skip
+
+
+class DamagedEventError(DowiseError):
+    """An event whose body can't be read."""
 
 
 class Head(NamedTuple):
@@ -76,7 +80,9 @@ class Event:
         except (ValueError, RecursionError):
             page = None
         if not isinstance(page, dict):
-            raise DowiseError(f"event {self.number} of {self.experiment} is damaged: run an audit")
+            raise DamagedEventError(
+                f"event {self.number} of {self.experiment} can't be read: run an audit"
+            )
         return page
 
     @property

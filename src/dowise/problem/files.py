@@ -72,8 +72,8 @@ def load_problem(source: str | Path) -> Problem:
     return read_file(path, lambda text: parse_problem(text, path.parent))
 
 
-def parse_problem(text: str, folder: Path = Path()) -> Problem:
-    """Read the text of a problem file; `graph_file` is looked up in `folder`."""
+def parse_problem(text: str, folder: Path | None = None) -> Problem:
+    """Read the text of a problem file; `graph_file` is looked up in `folder`, refused without."""
     try:
         page = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also numbers of 5,000 digits
@@ -117,7 +117,7 @@ def problem_text(problem: Problem) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _build(page: dict[str, Any], folder: Path) -> Problem:
+def _build(page: dict[str, Any], folder: Path | None) -> Problem:
     for key, value in page.items():
         if key not in _KINDS:
             raise DowiseError(
@@ -132,6 +132,10 @@ def _build(page: dict[str, Any], folder: Path) -> Problem:
     options = {key: page[key] for key in page if key not in ("graph", "graph_file")}
     if "graph" in page:
         graph = CausalGraph.parse(page["graph"])
+    elif folder is None:
+        raise DowiseError(
+            'graph_file is not read here: put the graph into the text, graph = "X -> Y"'
+        )
     else:
         graph = _read_graph_file(folder / page["graph_file"], options)
     if "reward" not in options:

@@ -1,0 +1,225 @@
+"""The audit: whether the journal is whole, and every decision follows from what was known then.
+
+The chain of hashes finds any event that was changed, removed or moved. Then every decision is made
+again, from what was known and its own random stream, and compared to the last bit. Bits can differ
+where another version of a library or another processor made a decision; that is said, and is no
+finding. What was counted is compared exactly in any case. A tail that was cut off leaves a shorter
+journal that is whole: only a head that was kept elsewhere finds that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dowise.errors import DowiseError
+from dowise.experiment.asking import Question, decide
+from dowise.experiment.event import DamagedEventError, Event, Head
+from dowise.experiment.facts import Facts
+from dowise.experiment.learner import Learner
+from dowise.experiment.maker import maker
+from dowise.experiment.storage.contract import Storage
+
+__all__ = ["Audit", "Finding", "audit", "head_of"]
+
+_CHUNK = 1000  # events read at a time
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The first event that does not follow, and why."""
+
+    event: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"event {self.event}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found."""
+
+    events: int
+    """How many events there are."""
+    head: Head | None
+    """The last event's number and hash, to be kept elsewhere."""
+    finding: Finding | None = None
+    made_elsewhere: tuple[int, ...] = ()
+    """Decisions that came out otherwise here: another version or processor made them."""
+    not_derivable: tuple[int, ...] = ()
+    """Decisions that rested on something that was erased since."""
+    knows_the_end: bool = False
+    """Whether a head was given, so that a cut tail would have been found."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return self.finding is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        finding = self.finding
+        return {
+            "ok": self.ok,
+            "events": self.events,
+            "finding": None if finding is None else {"event": finding.event, "why": finding.why},
+            "head": None if self.head is None else str(self.head),
+            "made_elsewhere": list(self.made_elsewhere),
+            "not_derivable": list(self.not_derivable),
+            "notes": self.notes(),
+        }
+
+    def notes(self) -> list[str]:
+        """What there is to say besides a finding."""
+        notes = []
+        if self.made_elsewhere:
+            notes.append(
+                f"{len(self.made_elsewhere)} decisions came out otherwise here, because another "
+                "version or processor made them; what they had counted is the same"
+            )
+        if self.not_derivable:
+            notes.append(
+                f"{len(self.not_derivable)} decisions rested on something that was erased since, "
+                "so they can't be derived again"
+            )
+        if not self.knows_the_end:
+            notes.append(
+                "whether events were cut off at the end can't be told without a head that was kept "
+                "elsewhere (audit --head N:HASH)"
+            )
+        return notes
+
+
+class _Found(Exception):  # noqa: N818 (it is no error)
+    pass
+
+
+def head_of(given: object) -> Head | None:
+    """A head as a user gives it: "412:9f…", or a pair."""
+    if given is None or isinstance(given, Head):
+        return given
+    parts = given.split(":") if isinstance(given, str) else given
+    try:
+        number, digest = parts  # type: ignore[misc]
+        return Head(int(number), str(digest).lower())
+    except (TypeError, ValueError):
+        raise DowiseError(f"head={given!r} must read NUMBER:HASH, as audit prints it") from None
+
+
+class _Auditor:
+    """Goes through a journal from its start."""
+
+    def __init__(self, name: str, erasures: dict[int, int], read_import: Callable[[int], Any]):
+        self.facts = Facts(name)
+        self.learner: Learner | None = None
+        self.made_elsewhere: list[int] = []
+        self.not_derivable: list[int] = []
+        self._erasures = erasures  # of each event that was erased, by which one
+        self._read_import = read_import
+        self._blank_until = 0  # until this event something erased was known
+
+    @property
+    def next_number(self) -> int:
+        """That of the next event, if the journal is whole."""
+        return 1 if self.facts.head is None else self.facts.head.number + 1
+
+    def check(self, event: Event) -> None:
+        """One event more."""
+        facts = self.facts
+        if not event.follows(facts.head):
+            if event.number != self.next_number:
+                raise _Found("it is missing or out of place")
+            raise _Found("its hash does not follow from what it says and from the event before")
+        if event.at < facts.at:
+            raise _Found(f"it is of {event.at}, before the event before it")
+        if event.is_erased:
+            by = self._erasures.get(event.number)
+            if by is None:
+                raise _Found("what it says is gone, and no later event says that it was erased")
+            self._blank_until = max(self._blank_until, by)
+        elif event.kind == "asked":
+            self._check_decision(event)
+        facts.apply(event)
+
+    def _check_decision(self, event: Event) -> None:
+        facts, says = self.facts, event.says
+        problem = facts.plan.problem
+        if self.learner is None or self.learner.plan is not facts.plan:
+            self.learner = Learner(facts.plan, facts.plan.make(), self._read_import)
+        self.learner.follow(facts)
+        allowed = None if says["allowed"] is None else [problem.arms[i] for i in says["allowed"]]
+        try:
+            derived = decide(facts, self.learner, Question(problem, says["context"], allowed))
+        except DowiseError as error:
+            raise _Found(f"it can't be decided again: {error}") from error
+        known, then = derived.pop("known"), says["known"]
+        is_blank = event.number < self._blank_until
+        if is_blank and known["counts"] != then["counts"]:
+            self.not_derivable.append(says["decision"])
+            return
+        for part in ("event", "counts") if is_blank else known:
+            if known[part] != then[part]:
+                raise _Found("what it says was known is not what the events before it amount to")
+        for name, value in derived.items():
+            if says.get(name) == value:
+                continue
+            if says.get("maker", facts.maker) != maker():
+                self.made_elsewhere.append(says["decision"])
+                return
+            raise _Found(f"decision {says['decision']} does not follow: its {name} is another")
+
+
+def audit(
+    storage: Storage,
+    name: str,
+    head: Head | None = None,
+    track: Callable[[Iterable[Event], int], Iterable[Event]] | None = None,
+) -> Audit:
+    """Go through a journal from its start."""
+    last = storage.last(name)
+    count = 0 if last is None else last.number
+    auditor = _Auditor(name, _erasures(storage, name), lambda n: _columns(storage, name, n))
+    events, finding, seen = _events(storage, name, count), None, 0
+    for event in events if track is None else track(events, count):
+        seen = event.number
+        try:
+            auditor.check(event)
+            if head is not None and event.number == head.number and event.hash != head.hash:
+                raise _Found("its hash is not that of the head that was kept: it was rewritten")
+        except (_Found, DamagedEventError, KeyError, TypeError, IndexError, ValueError) as error:
+            finding = Finding(auditor.next_number, _why(error))
+            break
+    if finding is None and head is not None and head.number > seen:
+        finding = Finding(seen + 1, f"it is missing: the journal once had {head.number} events")
+    return Audit(
+        count, None if last is None else last.head, finding, tuple(auditor.made_elsewhere),
+        tuple(auditor.not_derivable), head is not None,
+    )  # fmt: skip
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, _Found) else f"it can't be read: {error!r:.200}"
+
+
+def _events(storage: Storage, name: str, upto: int) -> Iterator[Event]:
+    after = 0
+    while after < upto:
+        chunk = storage.read(name, after=after, upto=after + _CHUNK)
+        yield from chunk
+        after += _CHUNK
+
+
+def _erasures(storage: Storage, name: str) -> dict[int, int]:
+    return {
+        number: event.number
+        for event in storage.read(name, kinds=("erased",))
+        for number in event.says.get("events", ())
+    }
+
+
+def _columns(storage: Storage, name: str, number: int) -> dict[str, Any]:
+    (event,) = storage.read(name, after=number - 1, upto=number)
+    columns: dict[str, Any] = event.says["columns"]
+    return columns

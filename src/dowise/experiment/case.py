@@ -1,0 +1,212 @@
+"""A case: a decision that was asked for, and what was told of it so far.
+
+Told values are labels; None says that a value is missing for good. What a case may still be told is
+decided here, by what it was told before: the journal only keeps what passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from dowise.errors import DowiseError, suggestion
+from dowise.experiment.event import as_text
+from dowise.problem import Intervention, Problem
+from dowise.problem.roles import refuse_hidden
+from dowise.problem.values import as_mapping, label_of
+
+__all__ = ["Case", "Labels", "Status", "labels_of"]
+
+Labels = dict[str, str | None]
+Status = Literal["pending", "done", "withdrawn", "erased"]
+
+
+@dataclass(slots=True)
+class Case:
+    """One decision: pending until its reward is told, or known to be missing, or withdrawn."""
+
+    id: int
+    event: int
+    """The number of the event by which it was asked for."""
+    asked_at: str
+    context: dict[str, str]
+    asked: Intervention
+    """The arm that was decided on."""
+    is_restricted: bool = False
+    """Whether some arms were not allowed."""
+    request_id: str | None = None
+    values: Labels = field(default_factory=dict)
+    """What was told, by name; None where a value is missing for good."""
+    before: dict[str, list[str | None]] = field(default_factory=dict)
+    """What was told once and corrected since."""
+    played: Intervention | None = None
+    """What was done instead, if anything."""
+    is_unrelated: bool = False
+    """Whether it was said that what was done instead had nothing to do with the unit."""
+    status: Status = "pending"
+    last_event: int = 0
+    """The number of the last event that changed it."""
+
+    @property
+    def arm(self) -> Intervention:
+        """What was done: the arm that was decided on, unless something else was told."""
+        return self.asked if self.played is None else self.played
+
+    @property
+    def known(self) -> Labels:
+        """All that is known of it: the context, what was set, what was told."""
+        return {**self.context, **self.values, **self.arm}
+
+    def open(self, problem: Problem) -> tuple[str, ...]:
+        """The variables that have not been told."""
+        known = self.known
+        return tuple(name for name in problem.graph.variables if name not in known)
+
+    def copy(self) -> Case:
+        """A case of its own, for handing out."""
+        return replace(self, context={**self.context}, values={**self.values}, before={})
+
+    # -- what it may be told ------------------------------------------------------------------
+
+    def check_is_open(self, verb: str) -> None:
+        """Raise unless something can still be said of it."""
+        if self.status == "erased":
+            raise DowiseError(f"decision {self.id} was erased: there is nothing left to {verb}")
+        if self.status == "withdrawn" and verb != "erase":
+            raise DowiseError(
+                f"decision {self.id} was withdrawn, so it can't be {verb}: bring what was seen in "
+                "as a record of its own (import)"
+            )
+
+    def news(self, labels: Labels, played: Intervention | None) -> Labels:
+        """What of this is new; what contradicts what was told is an error that names both."""
+        arm = self.arm if played is None else played
+        self._check_set(labels, arm)
+        fresh, old = {}, False
+        for name, label in labels.items():
+            known = self.context.get(name) if name in self.context else self.values.get(name)
+            if name in arm or (name in (*self.context, *self.values) and known == label):
+                continue
+            if name in self.context:
+                raise DowiseError(self._conflict(name, known, label, "asked with"))
+            if name not in self.values:
+                fresh[name] = label
+            elif label in self.before.get(name, ()):
+                old = True
+            else:
+                raise DowiseError(self._conflict(name, known, label, "told"))
+        if old and fresh:  # no mere repetition of an earlier tell
+            name = next(x for x in labels if labels[x] in self.before.get(x, ()))
+            raise DowiseError(self._conflict(name, self.values[name], labels[name], "amended to"))
+        return fresh
+
+    def corrections(self, labels: Labels, arm: Intervention) -> Labels:
+        """What an amendment changes, where `arm` was done."""
+        self._check_set({**self.values, **labels}, arm)
+        for name, label in labels.items():
+            if name in self.context and label is None:
+                raise DowiseError(f"{name} is context, which is always seen: give its value")
+            if name not in (*self.context, *self.values, *self.arm, *arm):
+                raise DowiseError(
+                    f"{name} of decision {self.id} has not been told: tell it, amend corrects"
+                )
+        known = {**self.context, **self.values, **arm}
+        return {
+            name: label
+            for name, label in labels.items()
+            if name not in arm and (name not in known or known[name] != label)
+        }
+
+    def check_played(self, played: Intervention, is_unrelated: bool) -> bool:
+        """Whether it is news that this was done instead; a contradiction is an error."""
+        if self.played is None and played == self.asked:
+            return False
+        if self.played == played and self.is_unrelated == is_unrelated:
+            return False
+        if self.played is not None:
+            raise DowiseError(
+                f"decision {self.id}: it was told that {self.played} was played"
+                f"{' for an unrelated reason' if self.is_unrelated else ''}, and now {played}"
+                f"{' for an unrelated reason' if is_unrelated else ''}: amend corrects it"
+            )
+        self._check_set(self.values, played)
+        return True
+
+    def _check_set(self, labels: Labels, arm: Intervention) -> None:
+        for name, label in labels.items():
+            if name in arm and label not in (None, arm[name]):
+                raise DowiseError(
+                    f"decision {self.id}: {arm} set {name}={arm[name]}, but {name}={label} was "
+                    "told; if something else was done, say what (played)"
+                )
+
+    def _conflict(self, name: str, known: str | None, label: str | None, how: str) -> str:
+        return (
+            f"decision {self.id}: {name} was {how} {_shown(known)}, and now {_shown(label)}: "
+            "amend corrects it"
+        )
+
+    # -- keeping it ---------------------------------------------------------------------------
+
+    def row(self) -> str:
+        """The case as a line of a snapshot: the same text for the same case."""
+        if self.status == "erased":
+            return as_text([self.id, self.event, "erased", self.last_event])
+        return as_text(
+            [
+                self.id, self.event, self.status, self.last_event, self.asked_at, self.context,
+                dict(self.asked), self.is_restricted, self.request_id, self.values, self.before,
+                None if self.played is None else dict(self.played), self.is_unrelated,
+            ]
+        )  # fmt: skip
+
+    @classmethod
+    def of_row(cls, row: list[Any]) -> Case:
+        """The way back from `row`."""
+        number, event, status, last, *rest = row
+        if status == "erased":
+            return cls(number, event, "", {}, Intervention(), status="erased", last_event=last)
+        at, context, arm, restricted, request, values, before, played, unrelated = rest
+        return cls(
+            number, event, at, context, Intervention(arm), restricted, request, values, before,
+            None if played is None else Intervention(played), unrelated, status, last,
+        )  # fmt: skip
+
+    def as_dict(self, problem: Problem) -> dict[str, Any]:
+        """For JSON."""
+        if self.status == "erased":
+            return {"id": self.id, "status": "erased"}
+        return {
+            "id": self.id,
+            "status": self.status,
+            "asked_at": self.asked_at,
+            "context": self.context,
+            "arm": dict(self.arm),
+            "text": str(self.arm),
+            "played": None if self.played is None else str(self.played),
+            "values": self.values,
+            "open": list(self.open(problem)),
+        }
+
+    def __str__(self) -> str:
+        seen = ", ".join(f"{name}={_shown(label)}" for name, label in self.values.items())
+        return f"decision {self.id}, {self.arm}, {self.status}{': ' if seen else ''}{seen}"
+
+
+def _shown(label: str | None) -> str:
+    return "missing" if label is None else label
+
+
+def labels_of(problem: Problem, values: Mapping[str, object] | None, what: str) -> Labels:
+    """What a user gives, as labels of the problem's variables."""
+    labels: Labels = {}
+    for name, value in as_mapping(values, what).items():
+        if name not in problem.domains:
+            refuse_hidden(name, problem.hidden, f"{what} has a value for a hidden variable: ")
+            raise DowiseError(
+                f"{what} names {name!r}, which is no variable of the problem"
+                f"{suggestion(str(name), problem.graph.variables)}"
+            )
+        labels[name] = label_of(name, value, problem.domains[name])
+    return labels

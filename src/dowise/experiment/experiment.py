@@ -1,0 +1,327 @@
+"""A live experiment: ask which arm to play, do it, tell what was seen.
+
+Everything that is said goes into a journal, event by event, and what is known is the fold of that
+journal. So nothing is lost when the program stops, and every past decision can be explained and
+derived again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dowise.checks import whole_number
+from dowise.errors import DowiseError, suggestion
+from dowise.experiment import telling
+from dowise.experiment.asking import Asked, Question, as_asked, decide
+from dowise.experiment.case import Case
+from dowise.experiment.event import Event
+from dowise.experiment.facts import FORMAT, Facts
+from dowise.experiment.importing import checked_import, refuse_twice
+from dowise.experiment.journal import Journal
+from dowise.experiment.maker import maker
+from dowise.experiment.plan import DEFAULT_POLICY, Plan
+from dowise.experiment.revising import check_readable
+from dowise.experiment.snapshots import draft_of
+from dowise.experiment.storage import open_storage
+from dowise.experiment.storage.contract import Storage
+from dowise.experiment.views import Views
+from dowise.problem import Problem
+from dowise.problem.problem import ArmLike, Context
+
+__all__ = ["Experiment"]
+
+Store = str | Path | Storage
+
+
+class Experiment(Views):
+    """An experiment in a store; make one with `create`, go on with `open`.
+
+    `store` is a file name, a URL (`sqlite:///ward.db`, `postgresql://…`) or a `Storage`. Safe for
+    threads, and any number of processes may have the same experiment open: each call first takes in
+    what others have written. What a call has said is durable when it returns.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(journal)
+        self._is_warm = False
+
+    # -- making and opening -------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        store: Store,
+        name: str,
+        problem: Problem | str | Path,
+        policy: str = DEFAULT_POLICY,
+        options: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        *,
+        learn_restricted: bool = True,
+        actor: str | None = None,
+    ) -> Experiment:
+        """A new experiment; the store is made if it is not there.
+
+        `options` are the policy's, with the prior among them. The seed is 128 bits of the system's
+        where none is given, so that nobody can foresee an arm; it is kept in the journal. With
+        `learn_restricted=False` nothing is learned from decisions among fewer than all arms.
+        """
+        plan = Plan.of(problem, policy, options, learn_restricted)
+        chosen = secrets.randbits(128) if seed is None else whole_number("seed", seed, 0)
+        checked = _checked_name(name)
+        journal = Journal(open_storage(store, create=True), checked, actor)
+        page = {"format": FORMAT, "seed": str(chosen), "maker": maker(), **plan.page()}
+        with journal.writing(is_new=True) as step:
+            step.write("created", page)
+        return cls(journal)
+
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        name: str | None = None,
+        *,
+        actor: str | None = None,
+        accept_clock: bool = False,
+    ) -> Experiment:
+        """Go on with an experiment; the name may be left out where the store has only one.
+
+        `accept_clock` goes on although this machine's clock is behind the last event.
+        """
+        storage = open_storage(store)
+        names = storage.experiments()
+        if not names:
+            raise DowiseError(f"{storage} holds no experiment: make one with `dowise new`")
+        if name is None and len(names) > 1:
+            raise DowiseError(f"{storage} holds {', '.join(names)}: say which (--name)")
+        if name is not None and name not in names:
+            raise DowiseError(
+                f"{storage} has no experiment {name!r}{suggestion(str(name), names)}: it holds "
+                f"{', '.join(names)}"
+            )
+        journal = Journal(storage, names[0] if name is None else name, actor, accept_clock)
+        journal.facts()
+        return cls(journal)
+
+    def close(self) -> None:
+        """Let go of files and connections; whatever is asked afterwards opens them anew."""
+        self._journal.storage.close()
+
+    def __enter__(self) -> Experiment:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    # -- asking -------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        context: Context = None,
+        request_id: str | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+        forbid: Iterable[ArmLike] | None = None,
+    ) -> Asked:
+        """Which arm to play for this context. The decision is pending from then on.
+
+        `allowed` lists the arms to choose from; `forbid` lists what must not be set, "do(X=1)",
+        and rules out every arm that sets it. With a `request_id` the same call may be made again,
+        after a broken connection say, and gives the same decision. Where what restricts the choice
+        also affects the outcome and is not in the context, learning from such decisions is biased.
+        """
+        return self.ask_many([context], request_id, allowed, forbid)[0]
+
+    def ask_many(
+        self,
+        contexts: Sequence[Context],
+        request_id: str | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+        forbid: Iterable[ArmLike] | None = None,
+    ) -> list[Asked]:
+        """A decision for each of these contexts, all in one step."""
+        request = _checked_request(request_id)
+        may, never = _listed("allowed", allowed), _listed("forbid", forbid)
+        if isinstance(contexts, str | Mapping) or not contexts:
+            raise DowiseError("ask_many takes a list of contexts, one for each decision")
+        journal = self._journal
+        with journal.lock:
+            self._warm_up()
+            with journal.writing() as step:
+                facts, draft = step.facts, None
+                events = self._answered(facts, request, contexts, may, never)
+                if not events:
+                    draft, problem = draft_of(facts), facts.plan.problem
+                    for question in [Question(problem, c, may, never) for c in contexts]:
+                        page = decide(facts, journal.learner(), question)
+                        events.append(step.write("asked", as_asked(page, facts, question, request)))
+            journal.keep(draft)
+            return [Asked(event, facts.plan_at(event.number).problem) for event in events]
+
+    def _answered(
+        self, facts: Facts, request: str | None, contexts: Sequence[Context], *restriction: Any
+    ) -> list[Event]:
+        """The decisions that a request had before, if it had any."""
+        ids = [] if request is None else facts.requests.get(request, [])
+        if not ids:
+            return []
+        events = [self._journal.event(facts.cases[i].event) for i in ids]
+        problem = facts.plan_at(events[0].number).problem
+        asked = [Question(problem, context, *restriction) for context in contexts]
+        if len(ids) != len(asked) or not all(
+            one.is_that_of(event.says) for one, event in zip(asked, events, strict=True)
+        ):
+            raise DowiseError(
+                f"the request {request!r} was made before, as decision "
+                f"{', '.join(map(str, ids))}, with another context or restriction: use another "
+                "request_id for another question"
+            )
+        return events
+
+    def _warm_up(self) -> None:
+        """Compile and load what a decision needs before anybody has to wait for it."""
+        if not self._is_warm:
+            problem = self._journal.facts().plan.problem
+            first = {name: problem.domains[name][0] for name in problem.context}
+            self._journal.learner().policy.decide(first, 0)
+            self._is_warm = True
+
+    # -- telling ------------------------------------------------------------------------------
+
+    def tell(
+        self,
+        id: int,  # noqa: A002 (what decisions call it)
+        values: Mapping[str, object] | None = None,
+        *,
+        played: ArmLike | None = None,
+        unrelated: bool = False,
+    ) -> Case:
+        """What was seen after a decision: in pieces, at any time, in any order.
+
+        The context and what the arm set are known, and may be told again if they agree. None says
+        that a value is missing for good. Telling the same again changes nothing; other values for
+        the same variable are an error: `amend` corrects. `played` says what was done instead of the
+        arm that was decided on. Such a decision has no propensity, and is learned from only with
+        `unrelated=True`: what made you deviate had nothing to do with the unit.
+        """
+        return self._say(
+            "told", id, lambda case, p: telling.told(case, p, values, played, unrelated)
+        )
+
+    def amend(
+        self,
+        id: int,  # noqa: A002
+        values: Mapping[str, object] | None = None,
+        reason: str = "",
+        *,
+        played: ArmLike | None = None,
+        unrelated: bool = False,
+    ) -> Case:
+        """Correct what was told, or the context; the journal keeps what was said before."""
+        return self._say(
+            "amended",
+            id,
+            lambda case, p: telling.amended(case, p, values, reason, played, unrelated),
+        )
+
+    def withdraw(self, id: int, reason: str = "") -> Case:  # noqa: A002
+        """End a pending decision of which nothing more will be told."""
+        return self._say("withdrawn", id, lambda case, _: telling.withdrawn(case, reason))
+
+    def _say(
+        self, kind: str, number: int, body: Callable[[Case, Problem], dict[str, Any] | None]
+    ) -> Case:
+        with self._journal.writing() as step:
+            facts = step.facts
+            case = facts.case(number)
+            page = body(case, facts.plan.problem)
+            if page is not None:
+                step.write(kind, page)
+        return case.copy()
+
+    # -- changing the experiment itself -------------------------------------------------------
+
+    def revise(
+        self,
+        problem: Problem | str | Path | None = None,
+        policy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        reason: str = "",
+        *,
+        learn_restricted: bool | None = None,
+    ) -> None:
+        """A new graph, roles, prior or policy from here on.
+
+        Past records count again under it, read by label: new variables are missing in them, dropped
+        ones ignored. A label that is lost is an error that names the records. Options are kept
+        unless given, all of them new with a new policy.
+        """
+        why = telling.checked_reason(reason, "revise")
+        with self._journal.writing() as step:
+            facts = step.facts
+            plan = facts.plan.changed(
+                problem=problem, policy=policy, options=options, learn_restricted=learn_restricted
+            )
+            if plan.page() == facts.plan.page():
+                return
+            check_readable(facts, plan.problem, self._journal.columns)
+            step.write("revised", {**plan.page(), "reason": why})
+        self._is_warm = False
+
+    def import_records(
+        self,
+        frame: Any,
+        arm: ArmLike | None = None,
+        *,
+        source: str | None = None,
+        skip_bad: bool = False,
+        again: bool = False,
+    ) -> int:
+        """Past records, as `Belief.update_many` takes them; the number that was brought in.
+
+        A bad row is an error that lists the bad ones, and nothing is imported, unless `skip_bad`.
+        The same table twice is an error too, unless `again`.
+        """
+        plan = self._journal.facts().plan
+        page = checked_import(plan.problem, frame, arm, source, skip_bad)
+        if page is None:
+            return 0
+        with self._journal.writing() as step:
+            if step.facts.plan is not plan:
+                raise DowiseError("the experiment was revised meanwhile: import the records again")
+            refuse_twice(step.facts, page, again)
+            step.write("imported", page)
+        return int(page["records"])
+
+    def erase(self, id: int, reason: str = "") -> None:  # noqa: A002
+        """Blank all that was said of a decision, for good: a person's right.
+
+        An event says that this was done, and the chain of hashes still holds. What rested on it can
+        no longer be derived. Backups and exports are yours to look after.
+        """
+        why = telling.checked_reason(reason, "erase")
+        with self._journal.writing() as step:
+            if step.facts.case(id).status != "erased":
+                step.erase(id, why)
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 200:
+        raise DowiseError(f"{name!r:.80} is no name for an experiment: use a short text")
+    return name.strip()
+
+
+def _checked_request(request: object) -> str | None:
+    if request is not None and (not isinstance(request, str) or not request.strip()):
+        raise DowiseError(f"request_id={request!r:.80} must be a text")
+    return request
+
+
+def _listed(what: str, arms: Iterable[ArmLike] | None) -> list[ArmLike] | None:
+    if arms is None:
+        return None
+    if isinstance(arms, str | Mapping) or not isinstance(arms, Iterable):
+        raise DowiseError(f"{what}={arms!r}: give a list of arms, such as ['do(X=1)']")
+    return list(arms)

@@ -1,0 +1,209 @@
+"""The fold of a journal, what its events amount to: the plan, the cases, the imports.
+
+Folding parses no code and learns nothing: what policies make of the cases is the learner's part
+(`dowise.experiment.learner`), which follows `log`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from typing import Any
+
+from dowise.errors import DowiseError
+from dowise.experiment.case import Case
+from dowise.experiment.event import DamagedEventError, Event, Head
+from dowise.experiment.plan import Plan
+from dowise.problem import Intervention
+
+__all__ = ["FORMAT", "Facts"]
+
+FORMAT = 1
+"""The version of what events say; a journal with a newer one is refused."""
+_MARKS = 2**128
+
+
+class Facts:
+    """The state of an experiment after its first so many events."""
+
+    seed: int
+    maker: dict[str, str]
+    """The versions and the processor that the last decision was made by."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.head: Head | None = None
+        self.at = ""
+        """The time of the last event."""
+        self.cases: dict[int, Case] = {}
+        self.requests: dict[str, list[int]] = {}
+        """The decisions of each request."""
+        self.imports: list[int] = []
+        """The numbers of the events that brought records in."""
+        self.import_digests: dict[str, int] = {}
+        self.imported = 0
+        """How many records these were."""
+        self.plans: list[tuple[int, Plan]] = []
+        """What held from which event on."""
+        self.log: list[int] = []
+        """The cases that were changed, in order; learners follow it."""
+        self.marks = 0
+        """The sum of a hash of every case: equal marks, equal cases."""
+        self.rows: dict[int, str] = {}
+        """Every case as a line of a snapshot."""
+        self.last_asked = 0
+        """The number of the event of the last decision."""
+
+    @property
+    def plan(self) -> Plan:
+        """What holds for the next decision."""
+        return self.plans[-1][1]
+
+    def plan_at(self, number: int) -> Plan:
+        """What held when an event was written."""
+        return next(plan for since, plan in reversed(self.plans) if since <= number)
+
+    @property
+    def next_id(self) -> int:
+        """The number of the next decision."""
+        return len(self.cases) + 1
+
+    def case(self, number: object) -> Case:
+        """A decision by its number."""
+        found = self.cases.get(number) if type(number) is int else None
+        if found is None:
+            there = f"there are 1 to {len(self.cases)}" if self.cases else "nothing was asked yet"
+            raise DowiseError(f"there is no decision {number!r} in {self.name}: {there}")
+        return found
+
+    def apply_all(self, events: Iterable[Event]) -> None:
+        """Take in the events that follow, each of which must follow from the one before."""
+        for event in events:
+            if not event.follows(self.head):
+                raise DowiseError(
+                    f"event {event.number} of {self.name} does not follow from what is before it: "
+                    "the journal was changed; `dowise audit` says where"
+                )
+            self.apply(event)
+
+    def apply(self, event: Event) -> None:
+        """Take in one event that follows."""
+        handle = _HANDLERS.get(event.kind)
+        if handle is None:
+            raise DowiseError(
+                f"event {event.number} of {self.name} is {event.kind!r}, which this dowise does "
+                "not know: update dowise"
+            )
+        try:
+            if not event.is_erased:
+                handle(self, event, event.says)
+            elif event.kind == "asked":
+                self._add(Case(self.next_id, event.number, "", {}, Intervention(), status="erased"))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DamagedEventError(
+                f"event {event.number} of {self.name} can't be read ({error!r:.80}): run an audit"
+            ) from error
+        self.head, self.at = event.head, event.at
+
+    def restore(self, cases: Iterable[Case]) -> None:
+        """Take over the cases of a snapshot."""
+        for case in cases:
+            self._add(case)
+
+    # -- one handler a kind -------------------------------------------------------------------
+
+    def _created(self, event: Event, says: dict[str, Any]) -> None:
+        if says["format"] > FORMAT:
+            raise DowiseError(
+                f"{self.name} was made by a newer dowise (format {says['format']}): update dowise"
+            )
+        self.plans.append((event.number, Plan.read(says)))
+        self.seed, self.maker = int(says["seed"]), says["maker"]
+
+    def _revised(self, event: Event, says: dict[str, Any]) -> None:
+        self.plans.append((event.number, Plan.read(says)))
+
+    def _imported(self, event: Event, says: dict[str, Any]) -> None:
+        self.imports.append(event.number)
+        self.import_digests[says["digest"]] = event.number
+        self.imported += says["records"]
+
+    def _asked(self, event: Event, says: dict[str, Any]) -> None:
+        self.maker = says.get("maker", self.maker)
+        if says["decision"] != self.next_id:
+            raise ValueError(f"decision {says['decision']} where {self.next_id} is next")
+        case = Case(
+            self.next_id, event.number, event.at, says["context"], Intervention(says["arm"]),
+            says["allowed"] is not None, says["request_id"], last_event=event.number,
+        )  # fmt: skip
+        self._add(case)
+
+    def _told(self, event: Event, says: dict[str, Any]) -> None:
+        case = self.cases[says["decision"]]
+        case.values.update(says["values"])
+        self._took_place(case, says)
+        self._update(case, event)
+
+    def _amended(self, event: Event, says: dict[str, Any]) -> None:
+        case = self.cases[says["decision"]]
+        for name, label in says["values"].items():
+            if name in case.context:
+                case.context[name] = label
+                continue
+            if name in case.values:
+                case.before.setdefault(name, []).append(case.values[name])
+            case.values[name] = label
+        self._took_place(case, says)
+        self._update(case, event)
+
+    def _withdrawn(self, event: Event, says: dict[str, Any]) -> None:
+        case = self.cases[says["decision"]]
+        case.status = "withdrawn"
+        self._update(case, event)
+
+    def _erased(self, event: Event, says: dict[str, Any]) -> None:
+        case = self.cases[says["decision"]]
+        if case.request_id in self.requests:
+            self.requests[case.request_id].remove(case.id)
+        case.status, case.context, case.asked_at, case.request_id = "erased", {}, "", None
+        case.values, case.before, case.asked, case.played = {}, {}, Intervention(), None
+        self._update(case, event)
+
+    def _took_place(self, case: Case, says: dict[str, Any]) -> None:
+        if "played" in says:
+            case.played = None if says["played"] is None else Intervention(says["played"])
+            case.is_unrelated = bool(says.get("unrelated", False))
+
+    def _add(self, case: Case) -> None:
+        self.cases[case.id], self.last_asked = case, case.event
+        if case.request_id is not None:
+            self.requests.setdefault(case.request_id, []).append(case.id)
+        self._mark(case)
+
+    def _update(self, case: Case, event: Event) -> None:
+        case.last_event = event.number
+        if case.status == "pending" and self.plan.problem.reward in case.values:
+            case.status = "done"
+        self._mark(case)
+
+    def _mark(self, case: Case) -> None:
+        self.log.append(case.id)
+        row = case.row()
+        self.marks = (self.marks + _mark(row) - _mark(self.rows.get(case.id))) % _MARKS
+        self.rows[case.id] = row
+
+
+def _mark(row: str | None) -> int:
+    return 0 if row is None else int.from_bytes(sha256(row.encode()).digest()[:16])
+
+
+_HANDLERS: dict[str, Callable[[Facts, Event, dict[str, Any]], None]] = {
+    "created": Facts._created,
+    "asked": Facts._asked,
+    "told": Facts._told,
+    "amended": Facts._amended,
+    "withdrawn": Facts._withdrawn,
+    "revised": Facts._revised,
+    "imported": Facts._imported,
+    "erased": Facts._erased,
+}

@@ -1,0 +1,143 @@
+"""A journal that is held open: what it amounts to so far, and writing to it in single steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+from dowise.errors import DowiseError
+from dowise.experiment.event import Event
+from dowise.experiment.facts import Facts
+from dowise.experiment.learner import Learner
+from dowise.experiment.maker import actor_of, time_after
+from dowise.experiment.snapshots import Draft, facts_of_snapshot
+from dowise.experiment.storage.contract import Storage, Writing
+from dowise.policies.policy import Policy
+
+__all__ = ["Journal", "Step"]
+
+
+class Step:
+    """An experiment while nobody else can write to it: what is known, and what appends to it."""
+
+    def __init__(self, journal: Journal, facts: Facts, writing: Writing) -> None:
+        self.facts, self.has_written = facts, False
+        self._journal, self._writing = journal, writing
+
+    def write(self, kind: str, page: Mapping[str, Any]) -> Event:
+        """Append an event: its kind, and what it says."""
+        facts, journal = self.facts, self._journal
+        at = time_after(facts.at, journal.accept_clock)
+        event = Event.after(facts.head, facts.name, kind, at, journal.actor, page)
+        self.has_written = True
+        self._writing.append([event])
+        facts.apply(event)
+        return event
+
+    def erase(self, id: int, reason: str) -> None:  # noqa: A002 (what decisions call it)
+        """Blank all events of a decision, and say so."""
+        events = self._writing.read()
+        own = [e for e in events if not e.is_erased and e.says.get("decision") == id]
+        numbers = [event.number for event in own if event.kind != "erased"]
+        self._writing.erase(numbers)
+        self.write("erased", {"decision": id, "reason": reason, "events": numbers})
+
+
+class Journal:
+    """The events of one experiment, folded, and the policy that follows them.
+
+    Every use first takes in what others have written since. A step that fails leaves no trace: what
+    was folded of it is forgotten and read again.
+    """
+
+    def __init__(
+        self, storage: Storage, name: str, actor: str | None = None, accept_clock: bool = False
+    ) -> None:
+        self.storage, self.name = storage, name
+        self.actor = actor_of(actor)
+        self.lock = RLock()
+        """Held by whoever reads or changes what is folded."""
+        self.accept_clock = accept_clock
+        self._facts: Facts | None = None
+        self._is_shared = False  # whether others wrote before the last step
+        self._learner: Learner | None = None
+
+    def facts(self) -> Facts:
+        """What the journal amounts to as of now."""
+        with self.lock:
+            if self._facts is None:
+                self._facts = facts_of_snapshot(self.storage, self.name) or Facts(self.name)
+            self._take_in(self.storage.read(self.name, _number(self._facts)))
+            return self._facts
+
+    @contextmanager
+    def writing(self, is_new: bool = False) -> Iterator[Step]:
+        """Hold the experiment for one step."""
+        with self.lock:
+            step, facts = None, Facts(self.name) if is_new else self._recent()
+            self._facts = facts
+            try:
+                with self.storage.writing(self.name) as writing:
+                    events = writing.read(_number(facts))
+                    if is_new and events:
+                        raise DowiseError(
+                            f"there is an experiment {self.name!r} in {self.storage} already: "
+                            "choose another name, or go on with it"
+                        )
+                    self._take_in(events)
+                    self._is_shared = bool(events)
+                    step = Step(self, facts, writing)
+                    yield step
+            except BaseException:
+                if is_new or (step is not None and step.has_written):
+                    self._forget()
+                raise
+
+    def _recent(self) -> Facts:
+        """What is known without holding the experiment: where others write too, all there is."""
+        return self.facts() if self._facts is None or self._is_shared else self._facts
+
+    def learner(self) -> Learner:
+        """The policy, once it has learned all that was folded so far."""
+        assert self._facts is not None
+        if self._learner is None or self._learner.plan is not self._facts.plan:
+            self._learner = self.follower(self._facts.plan.make())
+        self._learner.follow(self._facts)
+        return self._learner
+
+    def follower(self, policy: Policy) -> Learner:
+        """Another policy, which is to follow the same journal."""
+        assert self._facts is not None
+        return Learner(self._facts.plan, policy, self.columns)
+
+    def columns(self, number: int) -> dict[str, Any]:
+        """The records that an event brought in."""
+        columns: dict[str, Any] = self.event(number).says["columns"]
+        return columns
+
+    def event(self, number: int) -> Event:
+        """One event by its number."""
+        (event,) = self.storage.read(self.name, after=number - 1, upto=number)
+        return event
+
+    def keep(self, draft: Draft | None) -> None:
+        """Keep a snapshot, outside of any step."""
+        if draft is not None:
+            self.storage.keep_snapshot(draft.snapshot())
+
+    def _take_in(self, events: list[Event]) -> None:
+        assert self._facts is not None
+        try:
+            self._facts.apply_all(events)
+        except BaseException:
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        self._facts = self._learner = None
+
+
+def _number(facts: Facts) -> int:
+    return 0 if facts.head is None else facts.head.number

@@ -1,0 +1,159 @@
+"""A policy that follows an experiment: it learns what the cases and imports have to teach.
+
+What is told of a case replaces what was known of it before: the earlier record is retracted, the
+later one learned. So a factor counts when its last variable arrives, once, whatever came first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dowise.experiment.case import Case
+from dowise.experiment.columns import unpack
+from dowise.experiment.facts import Facts
+from dowise.experiment.observing import Observing
+from dowise.experiment.plan import Plan
+from dowise.policies.policy import Policy, RecordPolicy
+from dowise.problem import Intervention, Record
+from dowise.problem.frame import RecordBatch
+from dowise.problem.record import past_record
+
+__all__ = ["Learner", "record_of"]
+
+_MANY = 64  # from so many changed cases on they are learned together
+
+RESTRICTED = "some arms were not allowed, and learn_restricted is False"
+INSTEAD = "another arm was played, and it was not said that this had nothing to do with the unit"
+
+
+class Learner:
+    """A policy, and what it has learned of which case."""
+
+    def __init__(
+        self, plan: Plan, policy: Policy, read_import: Callable[[int], dict[str, Any]]
+    ) -> None:
+        self.plan = plan
+        self.policy = policy if isinstance(policy, RecordPolicy) else Observing(plan.make)
+        self._read_import = read_import
+        self._learned: dict[int, Record] = {}
+        self._expected: dict[int, tuple[Intervention, dict[str, str]]] = {}
+        self._left_out: dict[int, str] = {}
+        self._imports_left_out: Counter[str] = Counter()
+        self._cases_read, self._imports_read = 0, 0
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many records it could not learn from, by the reason; none of these is pending."""
+        return dict(Counter(self._left_out.values()) + self._imports_left_out)
+
+    @property
+    def records(self) -> int:
+        """How many cases it has learned something of."""
+        return len(self._learned)
+
+    def follow(self, facts: Facts) -> None:
+        """Learn what was changed since the last call."""
+        imports = facts.imports[self._imports_read :]
+        changed = [facts.cases[i] for i in dict.fromkeys(facts.log[self._cases_read :])]
+        self._imports_read, self._cases_read = len(facts.imports), len(facts.log)
+        if len(changed) > _MANY and not isinstance(self.policy, Observing):
+            for number in imports:
+                self._learn_import(number)
+            self._learn_many(changed)
+            return
+        steps = [(case.last_event, case) for case in changed]
+        steps += [(number, None) for number in imports]
+        for number, case in sorted(steps, key=lambda step: step[0]):
+            if case is None:
+                self._learn_import(number)
+            else:
+                self._learn(case)
+
+    def _learn(self, case: Case) -> None:
+        before, now = self._learned.get(case.id), self._usable(case)
+        if before is None or now is None or not _are_equal(before, now):
+            if before is not None:
+                self.policy.retract(self._learned.pop(case.id))
+                if now is None:  # what it lacked may have been the same record's doing
+                    now = self._usable(case)
+            if now is not None:
+                self.policy.learn(now)
+                self._learned[case.id] = now
+        self._expect(case)
+
+    def _learn_many(self, cases: list[Case]) -> None:
+        """The same, all that is new of them at once."""
+        fresh: list[Record] = []
+        for case in cases:
+            if case.id in self._learned:
+                self._learn(case)
+                continue
+            record = self._usable(case)
+            if record is not None:
+                fresh.append(record)
+                self._learned[case.id] = record
+            self._expect(case)
+        if fresh:
+            codes = np.stack([record.codes for record in fresh], axis=1)
+            fixed = np.stack([record.fixed for record in fresh], axis=1)
+            batch = RecordBatch(self.plan.problem, codes, fixed >= 0)
+            self.policy.learn_many(batch, np.array([record.number for record in fresh]))
+
+    def _usable(self, case: Case) -> Record | None:
+        """What the policy can learn of a case; why it can't is noted where nothing is to come."""
+        self._left_out.pop(case.id, None)
+        if not case.values:
+            return None
+        found = record_of(case, self.plan)
+        if isinstance(found, Record):
+            why = self.policy.lacks(found)
+            if why is None:
+                return found
+            found = why
+        if case.status != "pending":
+            self._left_out[case.id] = found
+        return None
+
+    def _expect(self, case: Case) -> None:
+        """Index policies count plays that are under way."""
+        if case.id in self._expected:
+            self.policy.expect(*self._expected.pop(case.id), -1)
+        if case.status != "pending" or case.id in self._learned:
+            return
+        problem = self.plan.problem
+        if case.arm in problem.arms and {*case.context} == {*problem.context}:
+            self._expected[case.id] = case.arm, {**case.context}
+            self.policy.expect(case.arm, case.context, 1)
+
+    def _learn_import(self, number: int) -> None:
+        batch, notes = unpack(self._read_import(number), self.plan.problem)
+        self._imports_left_out.update(notes)
+        usable, reasons = self.policy.usable(batch)
+        self._imports_left_out.update(reasons)
+        rows = np.flatnonzero(usable)
+        if len(rows) < len(batch):
+            batch = RecordBatch(batch.problem, batch.codes[:, rows], batch.was_set[:, rows])
+        self.policy.learn_many(batch, (number << 32) + rows)
+
+
+def record_of(case: Case, plan: Plan) -> Record | str:
+    """A case as a record of the plan's problem, by label, or why it can't be one."""
+    problem = plan.problem
+    if case.is_restricted and not plan.learn_restricted:
+        return RESTRICTED
+    if case.played is not None and not case.is_unrelated:
+        return INSTEAD
+    for name in case.arm:
+        if name == problem.reward or name not in problem.domains:
+            what = "is the reward now" if name == problem.reward else "is no longer recorded"
+            return f"{case.arm} set {name}, which {what}"
+    seen = {name: label for name, label in case.known.items() if name in problem.domains}
+    return past_record(problem, case.arm, seen, case.id)
+
+
+def _are_equal(one: Record, other: Record) -> bool:
+    return one.arm == other.arm and np.array_equal(one.codes, other.codes)

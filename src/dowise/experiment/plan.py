@@ -1,0 +1,138 @@
+"""What holds for the decisions of an experiment: the problem, and the policy with its options.
+
+A plan is written into the journal whole, so that nothing else is needed to read it: the graph and
+the prior inline, and every option, those that were not given with the values that they had then.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dowise.belief.prior import parse_prior
+from dowise.checks import true_or_false
+from dowise.errors import DowiseError
+from dowise.files import read_file
+from dowise.plain import plain
+from dowise.policies.policy import Policy
+from dowise.policies.registry import make_policy, policy_factory
+from dowise.problem import Problem, load_problem
+from dowise.problem.files import parse_problem, problem_text
+
+__all__ = ["DEFAULT_POLICY", "Plan"]
+
+DEFAULT_POLICY = "ids"
+PROPENSITY_SAMPLES = 1000  # draws of which one decides: their shares are the probabilities
+
+_NO_OPTIONS = {
+    "belief": "an experiment makes its own from the journal: import past records instead",
+    "widen": "what a widened graph knows depends on the order of records: status tells of alarms, "
+    "and revise takes a problem with more doubtful edges",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A problem, the name of a policy, its options as JSON has them, and what is learned from."""
+
+    problem: Problem
+    policy: str
+    options: Mapping[str, Any]
+    learn_restricted: bool = True
+    """Whether decisions among fewer than all arms are learned from."""
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem | str | Path,
+        policy: str = DEFAULT_POLICY,
+        options: Mapping[str, Any] | None = None,
+        learn_restricted: bool = True,
+    ) -> Plan:
+        """From what the user gave; everything is tried once."""
+        if isinstance(problem, str | Path):
+            problem = load_problem(problem)
+        if options is not None and not isinstance(options, Mapping):
+            raise DowiseError(f"options={options!r} must map names to values, {{'samples': 1000}}")
+        if not isinstance(policy, str):
+            raise DowiseError(
+                f"policy={policy!r}: give the name of a policy; one of your own is made known by "
+                "@register_policy(name)"
+            )
+        chosen = _journaled(policy, dict(options or {}))
+        restricted = true_or_false("learn_restricted", learn_restricted)
+        plan = cls(problem, policy, chosen, restricted)
+        plan.make()
+        return plan
+
+    def changed(self, **changes: Any) -> Plan:
+        """This plan with some of its parts changed, as the user gave them; None leaves a part."""
+        given = {name: value for name, value in changes.items() if value is not None}
+        if "policy" not in given and "options" in given:
+            given["options"] = {**self.options, **given["options"]}
+        elif "policy" not in given:
+            given["options"] = self.options
+        kept = {"problem": self.problem, "learn_restricted": self.learn_restricted}
+        return Plan.of(**{"policy": self.policy, **kept, **given})
+
+    def make(self) -> Policy:
+        """A fresh policy."""
+        return make_policy(self.policy, self.problem, **self.options)
+
+    def without_policy(self) -> Plan:
+        """The same problem, whoever decides."""
+        return replace(self, policy="", options={})
+
+    def page(self) -> dict[str, Any]:
+        """For the journal."""
+        return {
+            "problem": problem_text(self.problem),
+            "policy": self.policy,
+            "options": dict(self.options),
+            "learn_restricted": self.learn_restricted,
+        }
+
+    @classmethod
+    def read(cls, page: Mapping[str, Any]) -> Plan:
+        """The way back from `page`: it imports no code and opens no file."""
+        try:
+            text, policy = str(page["problem"]), str(page["policy"])
+            options, restricted = dict(page["options"]), bool(page["learn_restricted"])
+        except (KeyError, TypeError, ValueError):
+            raise DowiseError("what the journal says of the problem is damaged") from None
+        return cls(parse_problem(text), policy, options, restricted)
+
+
+def _journaled(policy: str, given: dict[str, Any]) -> dict[str, Any]:
+    """All options as JSON has them, the defaults of the policy among them."""
+    for name, why in _NO_OPTIONS.items():
+        if given.get(name) not in (None, False):
+            raise DowiseError(f"{name} is no option of a live experiment: {why}")
+    if isinstance(prior := given.get("prior"), str | Path):
+        given["prior"] = read_file(prior, parse_prior)
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(policy_factory(policy)).parameters.items()
+        if parameter.default is not parameter.empty
+        and parameter.default is not None
+        and name not in _NO_OPTIONS
+    }
+    if "propensity_samples" in defaults:
+        defaults["propensity_samples"] = PROPENSITY_SAMPLES
+        if given.get("propensity_samples", 1) == 0:
+            raise DowiseError(
+                "propensity_samples=0 leaves the probabilities of decisions unknown: leave it out, "
+                "or give 1 or more"
+            )
+    options = {**defaults, **{name: value for name, value in given.items() if value is not None}}
+    return {name: _as_json(name, value) for name, value in options.items() if name != "widen"}
+
+
+def _as_json(name: str, value: Any) -> Any:
+    page = plain(value)
+    if isinstance(page, str) and not isinstance(value, str):
+        raise DowiseError(f"the option {name}={value!r} can't be kept: use numbers, texts or lists")
+    return page
