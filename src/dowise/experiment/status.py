@@ -1,4 +1,4 @@
-"""Where an experiment stands: what each arm is expected to bring, how sure that is, what is lacking.
+"""Where an experiment stands: what each arm is expected to bring, how sure that is, what is open.
 
 Everything follows from the posterior as of now. The expected regret of stopping is what always
 playing the arm that looks best would cost a round, E[max_a μ_a − μ_â], in the user's units: what

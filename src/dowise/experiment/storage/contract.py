@@ -30,9 +30,13 @@ from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
+from dowise.errors import DowiseError
 from dowise.experiment.event import Event
 
-__all__ = ["Snapshot", "Storage", "Writing"]
+__all__ = ["PATIENCE", "Snapshot", "Storage", "Writing", "check_next"]
+
+PATIENCE = 60
+"""For so many seconds a writer waits for others."""
 
 
 class Snapshot(NamedTuple):
@@ -90,3 +94,9 @@ class Storage(Protocol):
 
     def __str__(self) -> str:
         """Where the store is, without a password."""
+
+
+def check_next(event: Event, last: int) -> None:
+    """Raise unless an event is the next one behind that with the number `last`."""
+    if event.number != last + 1:
+        raise DowiseError(f"event {event.number} of {event.experiment} can't follow event {last}")
