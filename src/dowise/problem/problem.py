@@ -21,8 +21,9 @@ from dowise.checks import share, whole_number
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.problem.arms import all_sets, arms_of, canonical_order, possibly_optimal_sets
+from dowise.problem.checked import CheckedRecords, check_rows, parse_frame
 from dowise.problem.edges import checked_prior, seen_edges
-from dowise.problem.frame import RecordBatch, parse_frame
+from dowise.problem.frame import RecordBatch
 from dowise.problem.intervention import Intervention
 from dowise.problem.payoff import Payoff
 from dowise.problem.positions import Context, Positions
@@ -195,6 +196,10 @@ class Problem(Positions):
     def records(self, frame: Any, arm: ArmLike | None = None) -> RecordBatch:
         """A table of past records; see `Belief.update_many`."""
         return parse_frame(self, frame, None if arm is None else self.intervention(arm))
+
+    def checked_records(self, frame: Any, arm: ArmLike | None = None) -> CheckedRecords:
+        """The good rows of a table of past records, and what is wrong with the bad ones."""
+        return check_rows(self, frame, None if arm is None else self.intervention(arm))
 
     def save(self, path: str | Path) -> None:
         """Write the problem file (TOML) that `load_problem` reads back."""

@@ -15,7 +15,7 @@ from numbers import Integral, Real
 
 from dowise.errors import DowiseError, suggestion
 
-__all__ = ["MISSING", "as_mapping", "check_domain", "label_of", "text_of"]
+__all__ = ["MISSING", "as_mapping", "check_domain", "find_label", "label_of", "text_of"]
 
 MISSING = -1  # the position of a value that was not seen
 
@@ -62,17 +62,22 @@ def label_of(variable: str, value: object, domain: tuple[str, ...]) -> str | Non
         label = text_of(value)
     except DowiseError as error:
         raise DowiseError(f"{variable}: {error}") from None
-    if label is None or label in domain:
-        return label
-    # An Intervention made from a bool knows no domain and has 1 or 0 as well.
-    truth = {"1": "true", "0": "false"}.get(label)
-    for own in domain:
-        if own.lower() == truth:
-            return own
+    own = None if label is None else find_label(label, domain)
+    if label is None or own is not None:
+        return own
     raise DowiseError(
         f"{variable} has no value {label!r}{suggestion(label, domain)}: "
         f"its values are {', '.join(domain)}"
     )
+
+
+def find_label(text: str, domain: tuple[str, ...]) -> str | None:
+    """The label of `domain` that a text stands for, or None where there is none."""
+    if text in domain:
+        return text
+    # An Intervention made from a bool knows no domain and has 1 or 0 as well.
+    truth = {"1": "true", "0": "false"}.get(text)
+    return next((own for own in domain if own.lower() == truth), None)
 
 
 def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:

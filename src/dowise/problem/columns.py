@@ -1,0 +1,73 @@
+"""The columns of tables: which one holds which variable, and the names that an export adds.
+
+An export has a row for each decision. Its own columns come first; a variable that is called like
+one of them has "_" behind its name there, and so has a variable that is called like that, so that
+no two columns have one name. Read back, the export's own columns are skipped, but for the arm.
+
+>>> [export_name(name) for name in ("Dose", "status", "status_")]
+['Dose', 'status_', 'status__']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from dowise.errors import DowiseError, suggestion
+from dowise.problem.roles import refuse_hidden
+
+if TYPE_CHECKING:
+    from dowise.problem.problem import Problem
+
+__all__ = ["EXPORT_COLUMNS", "Sources", "export_name", "sources_of"]
+
+EXPORT_COLUMNS = ("id", "asked_at", "status", "arm", "probability", "probabilities", "allowed")
+_MARKS = {"asked_at", "probabilities"}  # a table with both is an export
+
+
+class Sources(NamedTuple):
+    """Where a table has what."""
+
+    variables: dict[str, str]
+    """The column of each variable that has one."""
+    arm: str | None
+    """The column of the arms, if there is one."""
+
+
+def export_name(variable: str) -> str:
+    """What the column of a variable is called in an export."""
+    return f"{variable}_" if variable.rstrip("_") in EXPORT_COLUMNS else variable
+
+
+def sources_of(problem: Problem, names: Iterable[str]) -> Sources:
+    """Which column is what; a column that is nothing is an error.
+
+    In an export a variable may also stand under its own name, where there is no column with "_".
+    """
+    names = list(names)
+    there = set(names)
+    is_export = there >= _MARKS
+    variables: dict[str, str] = {}
+    if is_export:
+        exported = {name: export_name(name) for name in problem.graph.variables}
+        variables = {name: column for name, column in exported.items() if column in there}
+    taken = set(variables.values())
+    arm = None
+    for name in names:
+        if name in taken:
+            continue
+        if name in problem.graph and name not in variables:
+            variables[name] = name
+        elif name == "arm":
+            arm = name
+        elif not (is_export and name in EXPORT_COLUMNS):
+            _refuse(problem, name)
+    return Sources(variables, arm)
+
+
+def _refuse(problem: Problem, name: str) -> None:
+    refuse_hidden(name, problem.hidden, "the table has a column of a hidden variable: ")
+    raise DowiseError(
+        f"the table has a column {name!r}, which is no variable of the problem"
+        f"{suggestion(name, (*problem.graph.variables, 'arm'))}: rename or drop it"
+    )
