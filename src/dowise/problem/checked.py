@@ -21,7 +21,7 @@ from dowise.problem.distinct import CodedColumn, coded, columns_of, is_missing
 from dowise.problem.frame import RecordBatch
 from dowise.problem.intervention import Intervention
 from dowise.problem.record import refuse_contradiction
-from dowise.problem.values import MISSING, find_label, label_of, text_of
+from dowise.problem.values import MISSING, label_of, text_of
 
 if TYPE_CHECKING:
     from dowise.problem.problem import Problem
@@ -121,8 +121,8 @@ class _Check:
 
     def read_values(self, name: str, column: CodedColumn) -> None:
         """Put what a column says to the codes of its variable."""
-        domain = self.problem.domains[name]
-        table = np.array([*(_code(x, domain) for x in column.values), MISSING], dtype=np.int64)
+        read = [_code(self.problem, name, value) for value in column.values]
+        table = np.array([*read, MISSING], dtype=np.int64)
         codes = self.codes[self.problem.positions[name]]
         np.take(table, column.kinds, out=codes, mode="wrap")  # −1 is the last one
         if (table == _UNREADABLE).any():
@@ -190,16 +190,14 @@ class _Check:
         raise AssertionError("a bad row has a reason")
 
 
-def _code(value: object, domain: tuple[str, ...]) -> int:
-    """The position of a value in the domain, MISSING, or _UNREADABLE."""
+def _code(problem: Problem, name: str, value: object) -> int:
+    """The position of a value in the variable's domain, MISSING, or _UNREADABLE."""
     try:
         text = text_of(value)
     except DowiseError:
         return _UNREADABLE
-    label = None if text is None else find_label(text, domain)
-    if label is None:
-        return MISSING if text is None else _UNREADABLE
-    return domain.index(label)
+    code = MISSING if text is None else problem.find_code(name, text)
+    return _UNREADABLE if code is None else code
 
 
 def _checked_size(columns: Mapping[str, Any]) -> int:

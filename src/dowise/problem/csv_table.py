@@ -126,7 +126,9 @@ class _Reading:
         for name in self.header:
             table[name] = unread
             if name in self.texts:
-                domain = problem.domains[self.labels[name]] if name in self.labels else None
+                domain = (
+                    frozenset(problem.domains[self.labels[name]]) if name in self.labels else None
+                )
                 values = [_value(text, domain) for text in self.texts[name]]
                 # −1 wherever a text stands for nothing
                 known = [MISSING if value is None else i for i, value in enumerate(values)]
@@ -155,7 +157,7 @@ def _header(rows: Iterator[list[str]], problem: Problem) -> list[str]:
     return header
 
 
-def _value(text: str, domain: tuple[str, ...] | None) -> str | None:
+def _value(text: str, domain: frozenset[str] | None) -> str | None:
     """What a cell means: None where it is missing; `domain` is None where it is an arm."""
     text = text.strip()
     if not text or domain is None or text in domain:

@@ -12,7 +12,7 @@ from dowise.errors import DowiseError, suggestion
 from dowise.frozen import Frozen
 from dowise.graph import CausalGraph
 from dowise.problem.roles import known_variable
-from dowise.problem.values import MISSING, as_mapping, label_of
+from dowise.problem.values import MISSING, as_mapping, find_label, label_of
 
 __all__ = ["Context", "Positions"]
 
@@ -50,9 +50,20 @@ class Positions(Frozen):
         """For each variable the positions of its labels, and of the ints that they are texts of."""
         codes: dict[str, dict[str | int, int]] = {}
         for name, domain in self.domains.items():
-            codes[name] = {label: i for i, label in enumerate(domain)}
-            codes[name] |= {i: codes[name][str(i)] for i in range(len(domain)) if str(i) in domain}
+            by_text: dict[str | int, int] = {label: i for i, label in enumerate(domain)}
+            numbers: dict[str | int, int] = {
+                i: by_text[str(i)] for i in range(len(domain)) if str(i) in by_text
+            }
+            codes[name] = by_text | numbers
         return codes
+
+    def find_code(self, name: str, text: str) -> int | None:
+        """The position of the label that a text stands for, or None where there is none."""
+        code = self.label_codes[name].get(text)
+        if code is not None:
+            return code
+        label = find_label(text, self.domains[name])
+        return None if label is None else self.label_codes[name][label]
 
     def code(self, name: str, value: object) -> int:
         """The position of a value in the variable's domain, or MISSING (−1) where it is missing."""

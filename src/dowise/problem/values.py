@@ -87,7 +87,7 @@ def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:
             f"the domain of {variable} must be a list of labels in order, such as "
             f'["low", "high"], not {labels!r}'
         )
-    domain: list[str] = []
+    domain: dict[str, None] = {}  # in order
     for given in labels:
         try:
             is_bool = isinstance(given, bool) or type(given).__name__ == "bool"
@@ -100,10 +100,10 @@ def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:
             raise DowiseError(f"the domain of {variable} has an empty label: name every value")
         if label in domain:
             raise DowiseError(f"the domain of {variable} has the label {label!r} twice")
-        domain.append(label)
+        domain[label] = None
     if len(domain) < 2:
         raise DowiseError(
-            f"the domain of {variable} is {domain}: a variable needs at least two values; "
+            f"the domain of {variable} is {list(domain)}: a variable needs at least two values; "
             f"take {variable} out of the graph if it can't vary"
         )
     return tuple(domain)
