@@ -4,6 +4,7 @@ import csv
 import io
 from unittest.mock import patch
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import example, given, settings
@@ -165,3 +166,31 @@ def test_whoever_waits_is_told_how_far_it_is(tmp_path):
     assert len(said) >= 2 and {what for what, _, _ in said} == {"reading"}
     done = [done for _, done, _ in said]
     assert done == sorted(done) and done[-1] == said[0][2] == path.stat().st_size
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_rows_are_judged_as_one_by_one(tmp_path):
+    rng = np.random.default_rng(0)
+    size = 100_000
+    cells = {
+        "arm": rng.choice(["do()", "do(X=0)", "do(X=1)", "do(Z=c)", ""], size,
+                          p=[0.4, 0.3, 0.28, 0.01, 0.01]),
+        "X": rng.choice(["0", "1", "", "2"], size, p=[0.3, 0.3, 0.39, 0.01]),
+        "Y": rng.choice(["0", "1.0", "NA", "yes"], size, p=[0.3, 0.3, 0.395, 0.005]),
+    }  # fmt: skip
+    path = tmp_path / "records.csv"
+    pd.DataFrame(cells).to_csv(path, index=False)
+    good, bad = [], []
+    for row in range(size):
+        arm, x, y = (cells[name][row] for name in ("arm", "X", "Y"))
+        values = {"X": x or None, "Y": {"1.0": "1", "NA": None}.get(y, y)}
+        try:
+            if not arm:
+                raise DowiseError("has no arm: write do() where nothing was set")
+            good.append(PROBLEM.record(str(arm), values).codes)
+        except DowiseError as error:
+            bad.append((row, str(error), row + 2))
+    checked = read_records(path, PROBLEM)
+    assert 15_000 < len(bad) == checked.bad_count and list(checked.bad) == bad[:1000]
+    assert checked.rows.tolist() == sorted({*range(size)} - {row for row, _, _ in bad})
+    np.testing.assert_array_equal(checked.batch.codes, np.array(good).T)

@@ -12,7 +12,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -99,23 +99,22 @@ class _Reading:
 
     def read(self, rows: Any) -> bool:
         """Read some rows more; False at the end."""
-        whole: list[list[str]] = []
+        cells: list[str] = []
         lines: list[int] = []
         width, before = len(self.header), rows.line_num
         for row in islice(rows, _CHUNK):
             if len(row) == width:
-                whole.append(row)
+                cells.extend(row)  # rows that are kept would keep the garbage collector busy
                 lines.append(rows.line_num)
             elif row:  # an empty line is nothing
                 self.wrong.append(WrongLine(rows.line_num, len(row), width))
                 if not self.keep_going:
                     raise DowiseError(f"line {rows.line_num} {self.wrong[-1].why}")
         self.lines.append(np.array(lines, dtype=np.int64))
-        cells = list(chain.from_iterable(whole))
         for i, name in enumerate(self.header):
             if name in self.texts:
                 kinds = map(self.texts[name].__getitem__, cells[i::width])
-                self.kinds[name].append(np.fromiter(kinds, np.int32, len(whole)))
+                self.kinds[name].append(np.fromiter(kinds, np.int32, len(lines)))
         return bool(rows.line_num > before)
 
     def table(self, problem: Problem) -> CsvTable:
