@@ -1,0 +1,239 @@
+"""What another policy would have earned: the numbers, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dowise.belief import Belief
+from dowise.checks import share
+from dowise.errors import DowiseError, import_extra
+from dowise.experiment.evaluation.estimates import (
+    Estimated,
+    doubly_robust,
+    inverse_propensity,
+    self_normalised,
+    weights,
+)
+from dowise.experiment.evaluation.log import Step
+from dowise.experiment.evaluation.replay import Replay, replay
+from dowise.experiment.evaluation.targets import TargetLike, as_target
+from dowise.plain import plain
+from dowise.problem import Problem
+
+__all__ = ["Evaluation", "evaluate"]
+
+_FEW = 30.0  # with fewer effective decisions the normal approximation means little
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a policy, the target, would have earned on the decisions that were made.
+
+    The question: θ = (1/T) Σ_t Σ_a π_t(a) μ_t(a), an average over the T decisions that count, for
+    the contexts that came and among the arms that were allowed. π_t(a) is the probability with
+    which the target would have played an arm, given what the experiment knew by then: it learns
+    from what was played, not from what its own choices would have taught, so a policy that explores
+    more wisely gets no credit for that. μ_t(a) is the mean reward of the arm at decision t, given
+    all that came before; the world may change, and the graph may be wrong.
+
+    `low` and `high` of an estimate hold in finite samples, however the policy that decided learned
+    from its outcomes, and for all lengths of the log at once, so one may look after every decision
+    and stop when one likes. They need three things: the recorded probabilities are those that were
+    played with; a decision's outcome does not depend on other decisions; and whether a decision
+    counts, or is still pending or left out, depends neither on its arm nor on its outcome. Where
+    outcomes come in another order than the decisions were made, they hold at any one look.
+    `normal` is narrower, and holds only approximately: for many decisions with moderate weights.
+
+    All numbers are in the user's units and a decision's worth, also where smaller is better.
+    """
+
+    problem: Problem
+    target: str
+    level: float
+    dr: Estimated
+    """The doubly robust estimate of θ."""
+    ips: Estimated | None
+    """By inverse propensity; None where some of the target's choices had probability 0."""
+    self_normalised: float | None
+    """Inverse propensity divided by the mean weight, as a figure; None where `ips` is."""
+    logged: Estimated
+    """Of the policy that decided, (1/T) Σ_t Σ_a e_t(a) μ_t(a), doubly robust."""
+    difference: Estimated
+    """The target's less that of the policy that decided, from the same decisions."""
+    earned: float
+    """The mean of the rewards that were seen."""
+    unsupported: float
+    """The share of the target's choices that had probability 0."""
+    largest_weight: float
+    """The largest π_t(A_t)/e_t(A_t)."""
+    effective_decisions: float
+    """(Σw)² / Σw²: so many decisions with equal weights would tell as much."""
+    not_allowed: int
+    """At so many decisions the target's arm was not allowed: there it does what was done."""
+    unused: int
+    """From so many records the target could learn nothing, because something was not seen."""
+    replay: Replay
+    """The rows that all of this was worked out from."""
+
+    @property
+    def decisions(self) -> int:
+        """How many count."""
+        return len(self.replay)
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "not clear"]:
+        """Whether the interval of the difference is on one side of 0."""
+        low, high = sorted(map(self.problem.payoff.turned, self.difference.interval))
+        return "better" if low > 0 else "worse" if high < 0 else "not clear"
+
+    @property
+    def refusal(self) -> str | None:
+        """Why there is no estimate by inverse propensity; None where there is."""
+        if not self.unsupported:
+            return None
+        return (
+            f"{_percent(self.unsupported)} of its choices had probability 0 when the decisions "
+            "were made, so no decision tells what they would have brought"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, without the rows."""
+        page = {
+            name: part for name, part in vars(self).items() if name not in ("problem", "replay")
+        }
+        page |= {"decisions": self.decisions, "verdict": self.verdict, "refusal": self.refusal}
+        found: dict[str, Any] = plain(page | {"words": self.in_words()})
+        return found
+
+    def frame(self) -> Any:
+        """A pandas table: estimate, value, low, high, normal_low, normal_high; NaN where none."""
+        pandas = import_extra("pandas", "simulate", "a table of the evaluation")
+        rows = []
+        for name, found in self._named():
+            ends = (None, None) if found is None or found.normal is None else found.normal
+            numbers = (None,) * 3 if found is None else (found.value, *found.interval)
+            rows.append((name, *numbers, *ends))
+        columns = ["estimate", "value", "low", "high", "normal_low", "normal_high"]
+        table = pandas.DataFrame(rows, columns=columns)
+        return table.astype(dict.fromkeys(columns[1:], float))
+
+    def _named(self) -> Iterator[tuple[str, Estimated | None]]:
+        yield "doubly robust", self.dr
+        yield "inverse propensity", self.ips
+        yield "policy that decided", self.logged
+        yield "difference", self.difference
+
+    # -- in words ---------------------------------------------------------------------------------
+
+    def in_words(self) -> str:
+        """Some sentences, one a line."""
+        return "\n".join(self._sentences())
+
+    __str__ = in_words
+
+    def _sentences(self) -> Iterator[str]:
+        smaller = " (smaller is better)" if self.problem.minimise else ""
+        count = "counts" if self.decisions == 1 else "count"
+        yield (
+            f"On the {_counted(self.decisions, 'decision')} that {count} {self.target} would have "
+            f"earned {_shown(self.dr)} a decision by the doubly robust estimate; the policy that "
+            f"decided earned {_shown(self.logged)}{smaller}. "
+            f"In brackets: {100 * self.level:g} % intervals."
+        )
+        clear = "not clear which is better" if self.verdict == "not clear" else self.verdict
+        yield f"The difference is {_shown(self.difference)}: {clear}."
+        if self.ips is None:
+            yield (
+                f"Inverse propensity is refused: {self.refusal}. For this share the doubly robust "
+                "estimate rests on the model alone, and the intervals reckon with the worst and "
+                "the best reward."
+            )
+        else:
+            yield f"By inverse propensity it is {_shown(self.ips)}."
+        yield from self._cautions()
+
+    def _cautions(self) -> Iterator[str]:
+        if not self.dr.low <= self.dr.value <= self.dr.high:
+            yield (
+                f"A few decisions with weights of up to {self.largest_weight:.3g} drive the "
+                "estimate out of its interval: rely on the interval."
+            )
+        if self.dr.normal is not None and self.effective_decisions >= _FEW:
+            low, high = self.dr.normal
+            yield (
+                f"By the normal approximation, which holds for many decisions with moderate "
+                f"weights only, the doubly robust interval is {low:.3g} to {high:.3g}."
+            )
+        elif self.effective_decisions < _FEW:
+            yield (
+                f"Few decisions tell of it: as much as {self.effective_decisions:.2g} that it had "
+                "made itself."
+            )
+        if self.not_allowed:
+            yield (
+                f"At {_counted(self.not_allowed, 'decision')} its arm was not allowed: there it is "
+                "taken to do what was done."
+            )
+        if self.unused:
+            yield (
+                f"It could learn nothing from {_counted(self.unused, 'record')}, in which "
+                "something that it needs was not seen."
+            )
+
+
+def evaluate(
+    problem: Problem,
+    steps: Iterable[Step],
+    target: TargetLike,
+    options: Mapping[str, Any] | None = None,
+    level: float = 0.9,
+    belief: Belief | None = None,
+    seed: int = 0,
+) -> Evaluation:
+    """What the target would have earned on the decisions among the steps; see `Evaluation`.
+
+    `target` is a policy's name, with its `options`; a fresh policy; an arm, "do(X=1)"; or a mapping
+    from contexts (tuples of labels in the order of `problem.context`) to arms. `belief` is the
+    model of the doubly robust estimate, by default one from the prior; it learns the steps'
+    records. `seed` is that of the target's own draws.
+    """
+    level = share("level", level, 0.9)
+    if belief is not None and belief.problem != problem:
+        raise DowiseError(f"the belief is about another problem, {belief.problem!r}")
+    chosen = as_target(target, problem, options, seed)
+    found = replay(problem, steps, chosen, belief if belief is not None else Belief(problem))
+    payoff, weight = problem.payoff, weights(found)
+    missing, squares = found.unsupported, float(weight @ weight)
+    steady = None if missing else self_normalised(found)
+    versus = doubly_robust(found, found.target - found.logged, level)
+    return Evaluation(
+        problem=problem,
+        target=chosen.name,
+        level=level,
+        dr=doubly_robust(found, found.target, level).turned(payoff.in_units),
+        ips=None if missing else inverse_propensity(found, level).turned(payoff.in_units),
+        self_normalised=None if steady is None else payoff.in_units(steady),
+        logged=doubly_robust(found, found.logged, level).turned(payoff.in_units),
+        difference=versus.turned(lambda scaled: payoff.turned(payoff.span * scaled)),
+        earned=payoff.in_units(float(found.rewards.mean())),
+        unsupported=missing,
+        largest_weight=float(weight.max()),
+        effective_decisions=float(weight.sum()) ** 2 / squares if squares > 0 else 0.0,
+        not_allowed=chosen.not_allowed,
+        unused=chosen.unused,
+        replay=found,
+    )
+
+
+def _shown(found: Estimated) -> str:
+    return f"{found.value:.3g} [{found.low:.3g} to {found.high:.3g}]"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.1f} %" if part >= 0.001 else "less than 0.1 %"

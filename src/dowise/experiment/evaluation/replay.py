@@ -1,0 +1,118 @@
+"""The steps of an experiment once more, with another policy looking on.
+
+At every decision three things are noted before its outcome counts: with which probabilities the log
+played, with which the target would have played, and what a model, a belief that has learned what
+was known by then, expects of every arm. None of them depends on the arm that was then drawn or on
+what came of it. All that the estimates claim rests on this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief import Belief
+from dowise.errors import DowiseError
+from dowise.experiment.evaluation.log import (
+    NEVER,
+    Decide,
+    Learn,
+    Logged,
+    Retract,
+    Step,
+    check_logged,
+)
+from dowise.experiment.evaluation.targets import Target
+from dowise.problem import Problem
+
+__all__ = ["Replay", "replay"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Arrays with a row for every decision: over arms, or of what was played.
+
+    Rewards and predictions are scaled: the worst value is 0 and the best 1.
+    """
+
+    numbers: NDArray[np.int64]
+    target: Floats
+    """π_t(a): with which probability the target would have played each arm."""
+    logged: Floats
+    """e_t(a): with which it was played; exactly 0 where it could not be."""
+    predictions: Floats
+    """m_t(a): what the model expected of each arm."""
+    arms: NDArray[np.int64]
+    rewards: Floats
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def unsupported(self) -> float:
+        """(1/T) Σ_t Σ_a π_t(a) 1[e_t(a) = 0]: the share of its choices that had probability 0."""
+        return float(self.target[self.logged == 0].sum()) / len(self)
+
+
+def replay(problem: Problem, steps: Iterable[Step], target: Target, belief: Belief) -> Replay:
+    """Go through the steps; `belief` is the model and learns from them, as the target does."""
+    model, rows, found, predicted = _Model(belief), list[Logged](), [], []
+    for step in steps:
+        if isinstance(step, Learn):
+            target.learn(step.record)
+            belief.learn(step.record)
+            model.forget()
+        elif isinstance(step, Retract):
+            target.retract(step.record)
+            belief.retract(step.record)
+            model.forget()
+        elif isinstance(step, Decide):
+            check_logged(step.row, problem)
+            rows.append(step.row)
+            found.append(target.probabilities(step.row))
+            predicted.append(model.expects(step.row))
+        else:
+            raise DowiseError(f"{step!r} is no step: give Decide, Learn or Retract")
+    if not rows:
+        raise DowiseError(
+            "there is no decision to evaluate: none has its outcome and its probabilities yet"
+        )
+    return Replay(
+        np.array([row.number for row in rows]),
+        _without_dust(found),
+        _without_dust([row.probabilities for row in rows]),
+        np.array(predicted),
+        np.array([problem.arm_index(row.arm) for row in rows]),
+        problem.payoff.scaled[[row.record.reward for row in rows]],
+    )
+
+
+def _without_dust(probabilities: list[Floats]) -> Floats:
+    """What rounding left above 0 is 0."""
+    found = np.array(probabilities, dtype=np.float64)
+    found[found <= NEVER] = 0.0
+    return found
+
+
+class _Model:
+    """What a belief expects of every arm; worked out once a context until it learns."""
+
+    def __init__(self, belief: Belief) -> None:
+        self._belief = belief
+        self._known: dict[tuple[int, ...], Floats] = {}
+
+    def expects(self, row: Logged) -> Floats:
+        problem = self._belief.problem
+        codes = problem.context_codes(row.context)
+        if codes not in self._known:
+            means = self._belief.mean_distributions(row.context) @ problem.payoff.scaled
+            self._known[codes] = np.clip(means, 0, 1)
+        return self._known[codes]
+
+    def forget(self) -> None:
+        self._known.clear()
