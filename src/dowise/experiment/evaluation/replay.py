@@ -62,8 +62,10 @@ class Replay:
 def replay(problem: Problem, steps: Iterable[Step], target: Target, belief: Belief) -> Replay:
     """Go through the steps; `belief` is the model and learns from them, as the target does."""
     model, rows, found, predicted = _Model(belief), list[Logged](), [], []
+    told: set[int | None] = set()  # whose decisions or outcomes were among the steps
     for step in steps:
         if isinstance(step, Learn):
+            told.add(step.record.number)
             target.learn(step.record)
             belief.learn(step.record)
             model.forget()
@@ -73,6 +75,7 @@ def replay(problem: Problem, steps: Iterable[Step], target: Target, belief: Beli
             model.forget()
         elif isinstance(step, Decide):
             check_logged(step.row, problem)
+            _refuse_what_was_told(step.row.number, told)
             rows.append(step.row)
             found.append(target.probabilities(step.row))
             predicted.append(model.expects(step.row))
@@ -90,6 +93,16 @@ def replay(problem: Problem, steps: Iterable[Step], target: Target, belief: Beli
         np.array([problem.arm_index(row.arm) for row in rows]),
         problem.payoff.scaled[[row.record.reward for row in rows]],
     )
+
+
+def _refuse_what_was_told(number: int, told: set[int | None]) -> None:
+    """A decision that somebody learned from before it was made would bias everything."""
+    if number in told:
+        raise DowiseError(
+            f"decision {number} comes twice, or its outcome before it: give each decision once, "
+            "and the steps in the order in which they happened"
+        )
+    told.add(number)
 
 
 def _without_dust(probabilities: list[Floats]) -> Floats:

@@ -1,0 +1,229 @@
+"""Do the intervals of `evaluate` hold what another policy would have earned?
+
+    python evidence/evaluation.py [--quick] [--trials 100]
+
+Worlds come from the prior of `make_environment`. Somebody plays 1000 rounds and learns from them on
+the way; the target is one arm throughout, which arm going round with the world, or `ucb`. In a
+simulated world the mean reward of every arm is known, and so is what the target would have earned
+at the probabilities that it had: the interval holds it, or not. The claim is that at least 90 % do,
+whoever played, and at all of 20 looks; the normal approximation promises neither.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise import Belief, Environment, Problem, load_problem, make_environment
+from dowise.experiment.evaluation import Decide, Learn, Logged, Replay, Step, evaluate
+from dowise.experiment.evaluation.estimates import Estimated, doubly_robust
+from dowise.files import write_text
+from dowise.problem import Record
+
+HERE = Path(__file__).parent
+LEVEL, ROUNDS, LOOKS = 0.9, 1000, 20
+Floats = NDArray[np.float64]
+
+
+class Situation(NamedTuple):
+    """What whoever plays may look at."""
+
+    belief: Belief
+    context: dict[str, str]
+    number: int
+    last: Record | None
+    """The last outcome that became known."""
+    rng: np.random.Generator
+
+    @property
+    def arms(self) -> int:
+        return len(self.belief.problem.arms)
+
+
+Player = Callable[[Situation], Floats]
+
+
+def even(now: Situation) -> Floats:
+    """Every arm alike."""
+    return np.full(now.arms, 1 / now.arms)
+
+
+def thompson(now: Situation) -> Floats:
+    """The shares of 200 posterior draws in which an arm is best: many are 0."""
+    return now.belief.probability_best(now.context, 200, now.rng)
+
+
+def floored(now: Situation) -> Floats:
+    """The same, but a tenth of the time every arm alike."""
+    return 0.9 * thompson(now) + 0.1 * even(now)
+
+
+def vanishing(now: Situation) -> Floats:
+    """The same, but every arm alike for a share 1/√t of the time."""
+    share = now.number**-0.5
+    return (1 - share) * thompson(now) + share * even(now)
+
+
+def win_stay(now: Situation) -> Floats:
+    """What won last, nearly always; a tenth of the time every arm alike."""
+    if now.last is None or not now.belief.problem.payoff.scaled[now.last.reward] > 0.5:
+        return even(now)
+    found = 0.1 * even(now)
+    found[now.belief.problem.arm_index(now.last.arm)] += 0.9
+    return found
+
+
+PLAYERS = {
+    "random": even, "`ts` with a floor of .1": floored, "`ts` with a floor of 1/√t": vanishing,
+    "`ts`, 200 draws": thompson, "win, stay": win_stay,
+}  # fmt: skip
+SETTINGS = [
+    *((name, who, target, 0) for name in ("task1", "task2") for who in PLAYERS
+      for target in ("one arm", "ucb")),
+    ("task2", "`ts` with a floor of .1", "one arm", 20),
+    ("task2", "win, stay", "one arm", 20),
+]  # fmt: skip
+
+
+def played(
+    world: Environment, player: Player, rounds: int, rng: np.random.Generator, delay: int = 0
+) -> tuple[list[Step], Floats]:
+    """The steps of so many rounds, and the true mean of every arm at each.
+
+    With a `delay` outcomes come so many rounds later on average, in any order.
+    """
+    problem, belief, last = world.problem, Belief(world.problem), None
+    steps, means, due = list[Step](), [], defaultdict[int, list[Record]](list)
+    for number in range(1, rounds + 1):
+        for record in due.pop(number, ()):
+            steps.append(Learn(record))
+            belief.learn(record)
+            last = record
+        context = world.draw_context(rng)
+        chances = player(Situation(belief, context, number, last, rng))
+        arm = problem.arms[rng.choice(len(chances), p=chances)]
+        record = problem.record(arm, world.play(arm, context, rng), number)
+        steps.append(Decide(Logged(number, context, chances, np.full(len(chances), True), record)))
+        due[number + int(rng.geometric(1 / (1 + delay)))].append(record)
+        means.append(world.means(context))
+    return steps, np.array(means)
+
+
+def beginning(found: Replay, rounds: int) -> Replay:
+    """The first decisions."""
+    return replace(found, **{name: part[:rounds] for name, part in vars(found).items()})
+
+
+class Held(NamedTuple):
+    """Of one world: whether intervals hold the truth, and how wide they are."""
+
+    at_the_end: bool
+    at_all_looks: bool
+    difference: bool
+    width: float
+    normal: float
+    """Whether the normal approximation holds it; NaN where there is none."""
+    normal_width: float
+    unsupported: float
+
+
+def holds(found: Estimated, truth: float) -> bool:
+    """Up to rounding."""
+    return bool(found.low - 1e-9 <= truth <= found.high + 1e-9)
+
+
+def measured(found: Replay, means: Floats) -> Held:
+    """For rewards 0 and 1: what the target would have earned, against the truth."""
+    rounds, values = len(found), (found.target * means).sum(axis=1)
+    versus = found.target - found.logged
+    looks = [
+        holds(doubly_robust(beginning(found, n), found.target[:n], LEVEL), values[:n].mean())
+        for n in np.linspace(rounds / LOOKS, rounds, LOOKS).astype(int)
+        if n
+    ]
+    now = doubly_robust(found, found.target, LEVEL)
+    low, high = now.normal or (np.nan, np.nan)
+    return Held(
+        looks[-1],
+        all(looks),
+        holds(doubly_robust(found, versus, LEVEL), (versus * means).sum() / rounds),
+        now.high - now.low,
+        np.nan if now.normal is None else float(low <= values.mean() <= high),
+        high - low,
+        found.unsupported,
+    )
+
+
+def trial(
+    problem: Problem, player: Player, target: str, seed: int, rounds: int, delay: int = 0
+) -> tuple[Held, Held]:
+    """One world, measured after a fifth of the rounds and after all of them."""
+    rng = np.random.default_rng([12, seed])
+    world = make_environment(problem, rng)
+    steps, means = played(world, player, rounds, rng, delay)
+    arm = problem.arms[seed % len(problem.arms)] if target == "one arm" else target
+    found, few = evaluate(problem, steps, arm, level=LEVEL).replay, rounds // 5
+    return measured(beginning(found, few), means[:few]), measured(found, means)
+
+
+def table(worlds: int, rounds: int) -> str:
+    """A Markdown table of all settings."""
+    head = (
+        "problem", "who plays", "target", "rounds", "holds", "at all looks", "difference", "width",
+        "never played", "normal: worlds", "holds", "width",
+    )  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for name, who, target, delay in SETTINGS:
+        trials = [
+            trial(load_problem(name), PLAYERS[who], target, seed, rounds, delay)
+            for seed in range(worlds)
+        ]
+        late = f", outcomes {delay} rounds late" if delay else ""
+        for some, length in zip(zip(*trials, strict=True), (rounds // 5, rounds), strict=True):
+            cells = (name, who + late, target, length, *summary(np.array(some, dtype=float)))
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+            print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
+def summary(found: Floats) -> list[str]:
+    """Shares in per cent, mean widths; the normal approximation where there is one."""
+    normal = found[~np.isnan(found[:, 4])]
+    shares = [f"{100 * share:.0f}" for share in found[:, :3].mean(axis=0)]
+    shown = [*shares, f"{found[:, 3].mean():.2f}", f"{100 * found[:, 6].mean():.0f}"]
+    if not len(normal):
+        return [*shown, "0", "", ""]
+    held, width = normal[:, 4:6].mean(axis=0)
+    return [*shown, str(len(normal)), f"{100 * held:.0f}", f"{width:.2f}"]
+
+
+def main() -> None:
+    """Run it, and write the table down."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="few worlds, nothing written")
+    parser.add_argument("--trials", type=int, default=100)
+    given = parser.parse_args()
+    if given.quick:
+        table(5, 200)
+        return
+    text = (
+        "# What another policy would have earned: coverage of 90 % intervals\n\n"
+        f"{given.trials} worlds each; doubly robust estimates; shares in per cent, with a standard "
+        f"error of {30 / given.trials**0.5:.1f} where they are 90. At all looks: at "
+        f"all of {LOOKS}, evenly spaced. Never played: the mean share of the target's choices that "
+        "had probability 0; where a world has any, there is no normal approximation.\n\n"
+        f"    python evidence/evaluation.py --trials {given.trials}\n\n"
+        f"{table(given.trials, ROUNDS)}\n"
+    )
+    write_text(HERE / "results" / "evaluation.md", text)
+
+
+if __name__ == "__main__":
+    main()
