@@ -136,7 +136,7 @@ class Learner:
         self._imports_left_out.update(reasons)
         rows = np.flatnonzero(usable)
         if len(rows) < len(batch):
-            batch = RecordBatch(batch.problem, batch.codes[:, rows], batch.was_set[:, rows])
+            batch = batch.take(rows)
         self.policy.learn_many(batch, (number << 32) + rows)
 
 
