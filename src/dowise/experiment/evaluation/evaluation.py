@@ -137,7 +137,7 @@ class Evaluation:
         smaller = " (smaller is better)" if self.problem.minimise else ""
         count = "counts" if self.decisions == 1 else "count"
         yield (
-            f"On the {_counted(self.decisions, 'decision')} that {count} {self.target} would have "
+            f"On the {_counted(self.decisions, 'decision')} that {count}, {self.target} would have "
             f"earned {_shown(self.dr)} a decision by the doubly robust estimate; the policy that "
             f"decided earned {_shown(self.logged)}{smaller}. "
             f"In brackets: {100 * self.level:g} % intervals."
