@@ -166,7 +166,7 @@ def test_an_arm_is_played_as_often_as_its_beta_is_largest():
     decision = policy.decide(None, 3)
     np.testing.assert_allclose(decision.probabilities, [best, 1 - best], atol=0.008)
     np.testing.assert_allclose(decision.figures["means"], [2 / 5, 5 / 8])
-    assert "estimated from 100,000 draws" in str(decision)
+    assert "among the winners of 100,000 draws" in str(decision)
     policy.propensity_samples, rng = 0, np.random.default_rng(0)
     assert policy.decide(None, rng).probabilities is None
     played = sum(str(policy.decide(None, rng).arm) == "do(X=0)" for _ in range(4000))

@@ -24,7 +24,7 @@ from dowise.policies.policy import (
     Loop,
     allowed_arms,
     checked_propensity_samples,
-    estimated_probabilities,
+    pick_winner,
 )
 from dowise.policies.tabular import TabularPolicy, count_reward, first_largest
 from dowise.problem import Payoff, Problem, Record
@@ -57,9 +57,10 @@ class BernoulliThompsonSampling(TabularPolicy):
     repeated, and what was learned does not depend on the order in which outcomes come in; runs that
     are to be independent of each other need different seeds. Rewards of two values need no coin.
 
-    As for `ts`, `decision.probabilities` are estimated from `propensity_samples` draws, and None
-    with 0. Figures: `counts` (plays), `means` (posterior means), `index` (the means that were
-    drawn), on the [0, 1] scale.
+    As for `ts`, with `propensity_samples` the winner of one of so many draws is played, and
+    `decision.probabilities` are the shares of the winners; with 0 they are None. Figures: `counts`
+    (plays), `means` (posterior means), `index` (the means of the draw that decided), on the [0, 1]
+    scale.
     """
 
     def __init__(
@@ -82,30 +83,32 @@ class BernoulliThompsonSampling(TabularPolicy):
         rng: Random | None = None,
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
-        """Play what one draw from the posterior of every arm says is best."""
+        """Play what a draw from the posterior of every arm says is best."""
         problem, source = self.problem, generator(rng)
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         tally = self.tally(codes)
-        draws = self._draw(tally.seen, 1, source)
-        chosen = int(arms[draws.among(arms).winners(_SUCCESS)[0][0]])
-        plays, drawn = tally.plays.copy(), draws.others[:, 0, 0]
+        draws = self._draw(tally.seen, self.propensity_samples or 1, source)
+        winners, _ = draws.among(arms).winners(_SUCCESS)
+        draw, chosen, probabilities = 0, int(arms[winners[0]]), None
+        how = "the best arm under one draw from the posterior of each arm's mean reward"
+        figures: dict[str, object] = {}
+        if self.propensity_samples:
+            picked = pick_winner(problem, arms, winners, source)
+            draw, chosen, probabilities = picked
+            figures = {"best": probabilities, "samples": self.propensity_samples}
+            how = (
+                f"picked at random among the winners of {self.propensity_samples:,} draws from the "
+                f"posteriors of the arms' mean rewards, {picked.in_words}"
+            )
+        plays = tally.plays.copy()
         won = self.prior[0] + tally.totals
         means = won / (won + self.prior[1] + plays - tally.totals)
-        figures: dict[str, object] = {"counts": plays, "means": means, "index": drawn}
+        index = draws.others[:, 0, draw].copy()
+        figures = {"counts": plays, "means": means, "index": index} | figures
         reason = (
-            "the best arm under one draw from the posterior of each arm's mean reward; its own is "
-            f"{problem.payoff.in_units(means[chosen]):.3g} on average after {plays[chosen]:,} plays"
+            f"{how}; its own is {problem.payoff.in_units(means[chosen]):.3g} on average after "
+            f"{plays[chosen]:,} plays"
         )
-        probabilities = None
-        if self.propensity_samples:
-            again = self._draw(tally.seen, self.propensity_samples, source)
-            best, _ = again.among(arms).winners(_SUCCESS)
-            probabilities = estimated_probabilities(problem, arms, best, chosen)
-            figures |= {"best": probabilities, "samples": self.propensity_samples}
-            reason += (
-                f"; it is picked with probability {probabilities[chosen]:.2f} "
-                f"(estimated from {self.propensity_samples:,} draws)"
-            )
         known = problem.context_labels(codes)
         return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), known)
 

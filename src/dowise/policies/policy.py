@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,13 @@ __all__ = [
     "Edges",
     "EdgesThen",
     "Loop",
+    "Picked",
     "Policy",
     "RecordPolicy",
     "allowed_arms",
     "certainly",
     "checked_propensity_samples",
-    "estimated_probabilities",
+    "pick_winner",
 ]
 
 _POSTERIOR = ("problem", "learn", "retract", "draw", "mean_distributions")
@@ -227,19 +228,41 @@ def certainly(problem: Problem, chosen: int) -> NDArray[np.float64]:
     return probabilities
 
 
-def estimated_probabilities(
-    problem: Problem, arms: NDArray[np.int64], winners: NDArray[np.int64], chosen: int
-) -> NDArray[np.float64]:
-    """How often each arm wins among draws: `winners` are places in `arms`, those allowed.
+class Picked(NamedTuple):
+    """The arm that won one of several draws, picked at random."""
 
-    The draw that chose an arm is counted too, so what was played never has probability 0.
+    draw: int
+    """Which of the draws was picked."""
+    arm: int
+    """The position of its winner among the problem's arms."""
+    probabilities: NDArray[np.float64]
+    """Of every arm: its share of the winners, which given the draws is exact."""
+
+    @property
+    def in_words(self) -> str:
+        """How likely this arm was, as a part of a sentence."""
+        share = 100 * self.probabilities[self.arm]
+        return f"of which it won {share:.3g} %"
+
+
+def pick_winner(
+    problem: Problem,
+    arms: NDArray[np.int64],
+    winners: NDArray[np.int64],
+    source: np.random.Generator,
+) -> Picked:
+    """Pick one of the draws, all alike, and play its winner; `winners` are places in `arms`.
+
+    Given the draws each arm has the probability of its share of the winners, no more and no less;
+    what is played has won at least one of them. Over the draws, that is the probability with which
+    a single draw would have chosen it.
     """
-    counts = np.zeros(len(problem.arms))
-    counts[arms] = np.bincount(winners, minlength=len(arms))
-    counts[chosen] += 1
-    return counts / (len(winners) + 1)
+    draw = int(source.integers(len(winners)))
+    shares = np.zeros(len(problem.arms))
+    shares[arms] = np.bincount(winners, minlength=len(arms)) / len(winners)
+    return Picked(draw, int(arms[winners[draw]]), shares)
 
 
 def checked_propensity_samples(number: int) -> int:
-    """How many draws estimate the probabilities of a policy that has no formula for them."""
+    """How many draws a policy picks a winner from; with 0 it makes one and knows no shares."""
     return whole_number("propensity_samples", number, 0)

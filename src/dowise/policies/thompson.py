@@ -25,7 +25,7 @@ from dowise.policies.policy import (
     Loop,
     allowed_arms,
     checked_propensity_samples,
-    estimated_probabilities,
+    pick_winner,
 )
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
@@ -38,9 +38,11 @@ class ThompsonSampling(BayesianPolicy):
     """Draw CPTs θ from the posterior, play argmax_a E[Y_a | θ, c].
 
     So each arm is played with the probability that it is the best. That probability has no closed
-    form: `propensity_samples` draws, and the one that decided, estimate it for
-    `decision.probabilities`, to be logged with its size; with 0, the default, they are None.
-    Bayesian regret is at most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2) (Corollary 1).
+    form, and with `propensity_samples` = 0, the default, `decision.probabilities` are None. With N
+    of them the policy makes N draws and plays the winner of one that it picks at random: the arms
+    are as likely as before, and the shares of the winners are their exact probabilities given the
+    draws, to be logged. Bayesian regret is at most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2)
+    (Corollary 1).
 
     Applies to every graph, with hidden common causes and doubtful edges too (docs/hidden.md), as
     long as its factors fit into memory. A variable teaches where it was seen with its factor's
@@ -64,21 +66,22 @@ class ThompsonSampling(BayesianPolicy):
         rng: Random | None = None,
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
-        """Play what one fresh draw from the posterior says is best."""
+        """Play what a fresh draw from the posterior says is best."""
         problem, source = self.problem, generator(rng)
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         self._catch_up()
-        chosen = int(arms[self._winners(codes, arms, 1, source)[0]])
-        reason = "the best arm under one draw from the posterior"
-        probabilities, figures = None, {}
+        winners = self._winners(codes, arms, self.propensity_samples or 1, source)
         if self.propensity_samples:
-            winners = self._winners(codes, arms, self.propensity_samples, source)
-            probabilities = estimated_probabilities(problem, arms, winners, chosen)
+            picked = pick_winner(problem, arms, winners, source)
+            chosen, probabilities = picked.arm, picked.probabilities
             figures = {"best": probabilities, "samples": self.propensity_samples}
-            reason += (
-                f", which picks it with probability {probabilities[chosen]:.2f} "
-                f"(estimated from {self.propensity_samples:,} draws)"
+            reason = (
+                f"picked at random among the winners of {self.propensity_samples:,} draws from the "
+                f"posterior, {picked.in_words}"
             )
+        else:
+            chosen, probabilities, figures = int(arms[winners[0]]), None, {}
+            reason = "the best arm under one draw from the posterior"
         edges, seen = self._edges(), problem.context_labels(codes)
         known = Figures(figures, None if edges is None else EdgesThen(edges))
         return Decision(problem.arms[chosen], probabilities, reason, known, seen)

@@ -31,7 +31,7 @@ from dowise.policies.policy import (
     allowed_arms,
     certainly,
     checked_propensity_samples,
-    estimated_probabilities,
+    pick_winner,
 )
 from dowise.problem import Problem, Record
 from dowise.problem.problem import ArmLike, Context
@@ -176,9 +176,9 @@ class Z2ThompsonSampling(_Z2Policy):
     of bootstrap samples, `seed` theirs. With `refresh` = 0.05 an arm's data are resampled, and
     weights computed anew, only when they have grown by 5 %.
 
-    As for `ts`, `decision.probabilities` are estimated from `propensity_samples` draws, and None
-    with 0. Applies to graphs with bidirected edges too. Needs every variable that the estimators
-    use.
+    As for `ts`, with `propensity_samples` the winner of one of so many draws is played, and
+    `decision.probabilities` are the shares of the winners; with 0 they are None. Applies to graphs
+    with bidirected edges too. Needs every variable that the estimators use.
     """
 
     def __init__(
@@ -203,20 +203,22 @@ class Z2ThompsonSampling(_Z2Policy):
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         pooled = self._pooled(codes)
         alpha, beta = self._betas(pooled, self._data_of(codes))
-        drawn = source.beta(alpha, beta)
-        chosen = int(arms[drawn[arms].argmax()])
-        figures: dict[str, object] = {
-            "means": pooled.means,
-            "variances": pooled.variances,
-            "index": drawn,
-        }
-        reason = "the best arm by one draw from what all arms' data say of each"
-        probabilities = None
+        figures: dict[str, object] = {"means": pooled.means, "variances": pooled.variances}
         if self.propensity_samples:
-            size = (self.propensity_samples, len(arms))
-            winners = source.beta(alpha[arms], beta[arms], size).argmax(axis=1)
-            probabilities = estimated_probabilities(problem, arms, winners, chosen)
+            many = source.beta(alpha, beta, (self.propensity_samples, len(alpha)))
+            picked = pick_winner(problem, arms, many[:, arms].argmax(axis=1), source)
+            chosen, probabilities = picked.arm, picked.probabilities
+            figures |= {"index": many[picked.draw].copy()}
             figures |= {"best": probabilities, "samples": self.propensity_samples}
+            reason = (
+                f"picked at random among the winners of {self.propensity_samples:,} draws from "
+                f"what all arms' data say of each, {picked.in_words}"
+            )
+        else:
+            drawn = source.beta(alpha, beta)
+            chosen, probabilities = int(arms[drawn[arms].argmax()]), None
+            figures |= {"index": drawn}
+            reason = "the best arm by one draw from what all arms' data say of each"
         seen = problem.context_labels(codes)
         return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), seen)
 
