@@ -35,8 +35,9 @@ from dowise.files import read_file, write_text
 from dowise.model import Codes
 from dowise.model.draws import Draws
 from dowise.problem import Problem, Record
+from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.record import check_record
+from dowise.problem.record import check_record, check_same_problem
 from dowise.randomness import Random
 
 __all__ = ["Belief"]
@@ -103,11 +104,16 @@ class Belief:
         table is an error and changes nothing.
         """
         records = self.problem.records(frame, arm)
+        self.learn_many(records)
+        return len(records)
+
+    def learn_many(self, records: RecordBatch) -> None:
+        """Learn from many records (`problem.records`), the same as one by one."""
+        check_same_problem(records, self.problem)
         ready = None if self.monitor is None else self.monitor.get_ready(records)
         self.posterior.learn_many(records)
         if self.monitor is not None:
             self.monitor.learn_many(records, ready)
-        return len(records)
 
     def learn(self, record: Record) -> None:
         """Learn from a record (`problem.record`), the same as `update`."""

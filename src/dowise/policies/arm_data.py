@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from functools import lru_cache
+from hashlib import sha256
 from math import ceil
 
 import numpy as np
@@ -46,6 +47,7 @@ class ArmData:
         self._refresh = refresh
         self._kinds: dict[bytes, list[int]] = {}  # of each kind of record the numbers, rising
         self._numbers: list[int] = []  # of all records, rising
+        self._sum = 0
         self.rewards = rewards
         """How often each value of the reward was seen; this array is kept up to date."""
         self.is_new = False
@@ -61,33 +63,30 @@ class ArmData:
         """The number of records."""
         return len(self._numbers)
 
-    def add(self, record: Record) -> None:
-        """One record more; its number must be new."""
-        number = record.number
-        if number is None:
-            raise DowiseError(
-                f"{record!r} has no number, and this policy tells its records apart by those of "
-                "their decisions: problem.record(arm, outcome, number)"
-            )
+    def has(self, number: int) -> bool:
+        """Whether there is a record of this number."""
         place = bisect_left(self._numbers, number)
-        if place < len(self._numbers) and self._numbers[place] == number:
-            raise DowiseError(f"a record number {number} of {record.arm} was learned already")
-        self._numbers.insert(place, number)
-        insort(self._kinds.setdefault(self._kind(record), []), number)
-        self.rewards[record.reward] += 1
-        self._mark(number)
+        return place < len(self._numbers) and self._numbers[place] == number
+
+    def add(self, record: Record) -> None:
+        """One record more; it must have a number, a new one."""
+        assert record.number is not None
+        number, kind = record.number, self._kind(record)
+        insort(self._numbers, number)
+        insort(self._kinds.setdefault(kind, []), number)
+        self._change(record, kind, number, 1)
 
     def remove(self, record: Record) -> None:
         """One record less."""
-        number, numbers = record.number, self._kinds.get(self._kind(record), [])
+        number, kind = record.number, self._kind(record)
+        numbers = self._kinds.get(kind, [])
         if number is None or number not in numbers:
             raise DowiseError(f"{record!r} can't be retracted: it was not learned")
         numbers.remove(number)
         if not numbers:
-            del self._kinds[self._kind(record)]
+            del self._kinds[kind]
         self._numbers.remove(number)
-        self.rewards[record.reward] -= 1
-        self._mark(number)
+        self._change(record, kind, number, -1)
 
     def settle(self) -> bool:
         """Take the records that estimates are due from; whether these have changed."""
@@ -127,14 +126,22 @@ class ArmData:
             for kind, numbers in self._kinds.items()
             if numbers[0] <= last
         )
-        rows = np.frombuffer(b"".join(kind for _, kind, _ in kinds), dtype=np.int64)
+        rows = np.frombuffer(b"".join(kind for _, kind, _ in kinds), dtype="<i8")
+        rows = rows.astype(np.int64, copy=False)
         counts = np.array([count for _, _, count in kinds], dtype=np.int64)
         return rows.reshape(len(kinds), -1), counts
 
-    def _mark(self, number: int) -> None:
+    def digest(self) -> bytes:
+        """Of all records: the sum of the hashes of each, so it is kept up to date one by one."""
+        return self._sum.to_bytes(32, "little")
+
+    def _change(self, record: Record, kind: bytes, number: int, step: int) -> None:
         """Something has changed; of what is settled, if it is no newer than that."""
+        self.rewards[record.reward] += step
+        one = sha256(kind + f"{record.reward} {number}".encode()).digest()
+        self._sum = (self._sum + step * int.from_bytes(one, "little")) % 2**256
         self.is_new = True
         self._is_older |= number <= self._last
 
     def _kind(self, record: Record) -> bytes:
-        return record.codes[self._variables].tobytes()
+        return record.codes[self._variables].astype("<i8").tobytes()

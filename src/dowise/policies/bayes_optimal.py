@@ -17,7 +17,9 @@ from dowise.model import model_of
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.planning import Plan
 from dowise.policies.policy import BayesianPolicy, allowed_arms, certainly
+from dowise.policies.usable import Numbers, Usable, check_batch
 from dowise.problem import Problem, Record
+from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import check_record
 from dowise.randomness import Random, generator
@@ -65,6 +67,10 @@ class BayesOptimal(BayesianPolicy):
         states = whole_number("max_states", max_states, 1)
         self._plan = _plan(problem, parameters, self.horizon, states)
         self._needed = [problem.positions[name] for name in self._plan.outcomes.variables]
+        self._needs = (
+            "this policy plans with complete outcomes, so give all of "
+            f"{', '.join(self._plan.outcomes.variables)}"
+        )
         starts = posterior.model.factors.starts
         self._reward = slice(*starts[problem.reward_position : problem.reward_position + 2])
 
@@ -125,19 +131,28 @@ class BayesOptimal(BayesianPolicy):
         sure, known = certainly(problem, chosen), problem.context_labels(codes)
         return Decision(problem.arms[chosen], sure, reason, figures, known)
 
-    def learn(self, record: Record) -> None:
-        """Learn from all variables that matter; none of them may be missing."""
+    def lacks(self, record: Record) -> str | None:
+        """Whether it is of no arm, a variable that matters is missing, or no round is left."""
         check_record(record, self.problem)
-        self.problem.arm_index(record.arm)
-        record.need(
-            self._needed,
-            "this policy plans with complete outcomes, so give all of "
-            f"{', '.join(self._plan.outcomes.variables)}",
-        )
+        if record.arm not in self.problem.arm_positions:
+            return self.problem.not_an_arm(record.arm)
+        why = record.lacking(self._needed, self._needs) or super().lacks(record)
+        return why if why is not None or self._rounds_left() else self._is_over()
+
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+        """Those that the plan can follow, and no more of them than there are rounds left."""
+        check_batch(self.problem, records, numbers)
+        found = Usable.all_of(len(records))
+        found.need_arms(records)
+        found.need(records, self._needed, self._needs)
+        found.need_context(records)
+        too_late = np.cumsum(found.mask) > self._rounds_left()
+        found.leave_out(too_late, self._is_over())
+        return found
+
+    def _rounds_left(self) -> int:
         seen = self._learned.counts[self._reward] - self._known[self._reward]
-        if seen.sum() >= self.horizon:
-            raise DowiseError(self._is_over())
-        super().learn(record)
+        return max(self.horizon - int(seen.sum()), 0)
 
     def _is_over(self) -> str:
         return (

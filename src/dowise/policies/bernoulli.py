@@ -27,12 +27,18 @@ from dowise.policies.policy import (
     pick_winner,
 )
 from dowise.policies.tabular import TabularPolicy, count_reward, first_largest
+from dowise.policies.usable import Numbers, Usable
 from dowise.problem import Payoff, Problem, Record
+from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import Random, generator, key_of, keys_of
 
 __all__ = ["BernoulliThompsonSampling", "coin"]
 
+_NEEDS_NUMBER = (
+    "the record has no number, and the coin of this policy is thrown by that of the decision: "
+    "problem.record(arm, outcome, number)"
+)
 _SUCCESS = Payoff(np.array([0.0, 1.0]))  # what a failure and a success are worth
 
 
@@ -133,13 +139,40 @@ class BernoulliThompsonSampling(TabularPolicy):
 
     def _column(self, record: Record) -> int:
         """A success or a failure."""
-        chance = float(self.problem.payoff.scaled[record.reward])
-        if record.number is None and 0 < chance < 1:
-            raise DowiseError(
-                f"{record!r} has no number, and the coin of this policy is thrown by that of the "
-                "decision: problem.record(arm, outcome, number)"
-            )
-        return int(coin(chance, self.seed, record.number or 0))
+        return self._throw(record.reward, record.number)
+
+    def _columns(self, records: RecordBatch, numbers: Numbers) -> NDArray[np.int64]:
+        """Coins are thrown one by one, for rewards between the worst and the best."""
+        rewards = super()._columns(records, numbers)
+        columns: NDArray[np.int64] = (self.problem.payoff.scaled == 1).astype(np.int64)[rewards]
+        for i in np.flatnonzero(self._is_between[rewards]).tolist():
+            columns[i] = self._throw(int(rewards[i]), None if numbers is None else int(numbers[i]))
+        return columns
+
+    def _throw(self, reward: int, number: int | None) -> int:
+        return int(coin(float(self.problem.payoff.scaled[reward]), self.seed, number or 0))
+
+    @property
+    def _is_between(self) -> NDArray[np.bool_]:
+        """Which rewards a coin is thrown for."""
+        scaled = self.problem.payoff.scaled
+        between: NDArray[np.bool_] = (scaled > 0) & (scaled < 1)
+        return between
+
+    def lacks(self, record: Record) -> str | None:
+        """As all that learn from rewards; and where a coin is thrown, whether it has no number."""
+        why = super().lacks(record)
+        if why is None and record.number is None and self._is_between[record.reward]:
+            return _NEEDS_NUMBER
+        return why
+
+    def _sorted_out(
+        self, records: RecordBatch, numbers: Numbers
+    ) -> tuple[Usable, NDArray[np.int64]]:
+        found, arms = super()._sorted_out(records, numbers)
+        if numbers is None:
+            found.leave_out(self._is_between[super()._columns(records, None)], _NEEDS_NUMBER)
+        return found, arms
 
     def compiled_loop(self) -> Loop | None:
         """For rewards of two values, without propensities."""

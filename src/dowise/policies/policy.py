@@ -10,14 +10,16 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief import Belief, Posterior
+from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.prior import Prior
 from dowise.checks import whole_number
 from dowise.errors import DowiseError, DowiseWarning
-from dowise.model.sampling import Script
 from dowise.policies.decision import Decision
+from dowise.policies.record_policy import Loop, RecordPolicy, digest_of
+from dowise.policies.usable import NEEDS_CONTEXT, Numbers, Usable, check_batch
 from dowise.policies.widening import Widening, as_record_of
 from dowise.problem import Problem, Record
+from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import check_record
 from dowise.randomness import Random
@@ -40,8 +42,6 @@ _POSTERIOR = ("problem", "learn", "retract", "draw", "mean_distributions")
 Edges = Callable[[], dict[str, float]]
 """What tells how likely each doubtful edge is."""
 _LOOKS = (10, 100, 1000)  # after so many records a policy looks whether they teach it anything
-Loop = Callable[[Script, np.random.Generator], NDArray[np.int64]]
-"""A whole trial, compiled: the arm of every round, by its position."""
 
 
 class EdgesThen:
@@ -78,46 +78,6 @@ class Policy(Protocol):
     def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
         """Learn what was seen after the arm was played, the context included."""
         ...
-
-
-class RecordPolicy:
-    """A policy that learns from records, and can forget one.
-
-    Its state is a function of the records that it has learned and not retracted, not of their
-    order. `observe` numbers what it is given from 0 on.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.next_number = 0
-        """That of the next outcome that `observe` is given."""
-
-    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
-        """Learn what was seen after the arm was played, the context included."""
-        self.learn(self.problem.record(arm, outcome, self.next_number))
-        self.next_number += 1
-
-    def learn(self, record: Record) -> None:
-        """One record more; one that lacks what the policy learns from is refused."""
-        raise NotImplementedError
-
-    def retract(self, record: Record) -> None:
-        """One record less: as if it had never been learned."""
-        raise NotImplementedError
-
-    def state(self) -> Mapping[str, object]:
-        """All that was learned, as numbers."""
-        raise NotImplementedError
-
-    def compiled_loop(self) -> Loop | None:
-        """What plays a whole trial as `decide` and `observe` would, or None where nothing does.
-
-        The loop leaves the policy's state as stepping would.
-        """
-        return None
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self.problem!r}>"
 
 
 class BayesianPolicy(RecordPolicy):
@@ -164,7 +124,9 @@ class BayesianPolicy(RecordPolicy):
 
     def learn(self, record: Record) -> None:
         """Learn from all variables that were seen; the context must be among them."""
-        self._need_context(record)
+        why = self.lacks(record)
+        if why is not None:
+            raise DowiseError(why)
         if self.widening is None:
             self.belief.learn(record)
         else:
@@ -175,7 +137,8 @@ class BayesianPolicy(RecordPolicy):
 
     def retract(self, record: Record) -> None:
         """One record less."""
-        self._need_context(record)
+        check_record(record, self.problem)
+        record.need(self.problem.context_positions, NEEDS_CONTEXT)
         self.belief.retract(as_record_of(self.belief.problem, record))
         self._records -= 1
 
@@ -195,10 +158,38 @@ class BayesianPolicy(RecordPolicy):
             stacklevel=4,
         )
 
-    def _need_context(self, record: Record) -> None:
+    def lacks(self, record: Record) -> str | None:
+        """Whether the context was not seen; one that was set is known as well."""
         if getattr(record, "problem", None) is not self.problem:
             check_record(record, self.problem)
-        record.need(self.problem.context_positions, "put the context in it as well")
+        return record.lacking(self.problem.context_positions, NEEDS_CONTEXT)
+
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+        """Those whose context is known."""
+        check_batch(self.problem, records, numbers)
+        found = Usable.all_of(len(records))
+        found.need_context(records)
+        return found
+
+    def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
+        """Many records more; one by one where the policy may widen its graph in between."""
+        self.usable(records, numbers).check_all()
+        own = type(self).learn is not BayesianPolicy.learn
+        if own or self.widening is not None or not hasattr(self.belief.posterior, "learn_many"):
+            super().learn_many(records, numbers)
+            return
+        self.belief.learn_many(records)
+        before, self._records = self._records, self._records + len(records)
+        if any(before < look <= self._records for look in _LOOKS):
+            self._say_what_is_never_used()
+
+    def fingerprint(self) -> bytes:
+        """Of the counts; a posterior that has none is told by its page."""
+        posterior = self.belief.posterior
+        is_own = type(self).state is not BayesianPolicy.state
+        if is_own or not isinstance(posterior, Dirichlet | Mixture):
+            return super().fingerprint()
+        return digest_of(posterior.counts)
 
     def _edges(self) -> Edges | None:
         """What tells later how likely doubtful edges are now; None where there are none."""

@@ -8,7 +8,9 @@ import numpy as np
 
 from dowise.policies.decision import Decision
 from dowise.policies.policy import RecordPolicy, allowed_arms
+from dowise.policies.usable import Numbers, Usable, check_batch
 from dowise.problem import Record
+from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import check_record
 from dowise.randomness import Random, generator
@@ -41,6 +43,20 @@ class RandomChoice(RecordPolicy):
     def retract(self, record: Record) -> None:
         """Nothing was learned."""
         check_record(record, self.problem)
+
+    def lacks(self, record: Record) -> str | None:
+        """Nothing is needed."""
+        check_record(record, self.problem)
+        return None
+
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+        """All of them."""
+        check_batch(self.problem, records, numbers)
+        return Usable.all_of(len(records))
+
+    def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
+        """Nothing is learned."""
+        check_batch(self.problem, records, numbers)
 
     def state(self) -> Mapping[str, object]:
         """Nothing."""

@@ -16,8 +16,12 @@ from dowise.compiling import kernel
 from dowise.errors import DowiseError
 from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import RecordPolicy, allowed_arms, certainly
+from dowise.policies.pending import UNKNOWN_MEAN, Pending
+from dowise.policies.policy import allowed_arms, certainly
+from dowise.policies.record_policy import RecordPolicy, digest_of
+from dowise.policies.usable import Numbers, Usable, check_batch
 from dowise.problem import Problem, Record
+from dowise.problem.frame import RecordBatch, equal_columns
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import check_record
 from dowise.randomness import Random, generator
@@ -34,6 +38,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+_NEEDS = "this policy learns from the reward in its context and can't do without"
 
 
 class Tally:
@@ -110,13 +116,24 @@ class TabularPolicy(RecordPolicy):
         self.tallies: dict[tuple[int, ...], Tally] = {}
         """Keyed by the positions of the context's values, in the order of names."""
         self._worth = problem.payoff.scaled
+        self._needed = (problem.reward_position, *problem.context_positions.tolist())
 
     def learn(self, record: Record) -> None:
         """Learn from the reward alone; the outcome must hold it, and the context."""
         arm, context, reward = self._place(record)
-        if context not in self.tallies:
-            self.tallies[context] = self._empty()
-        self.tallies[context].add(arm, reward, 1)
+        self._add(context, arm, reward, 1)
+
+    def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
+        """Many records more: equal ones are added at once."""
+        found, arms = self._sorted_out(records, numbers)
+        found.check_all()
+        if type(self).learn is not TabularPolicy.learn:
+            super().learn_many(records, numbers)
+            return
+        rewards, contexts = self._columns(records, numbers), records.codes[self._needed[1:], :]
+        first, which = equal_columns([arms, rewards, *contexts])
+        for i, times in zip(first.tolist(), np.bincount(which).tolist(), strict=True):
+            self._add(tuple(contexts[:, i].tolist()), int(arms[i]), int(rewards[i]), times)
 
     def retract(self, record: Record) -> None:
         """One record less."""
@@ -138,17 +155,53 @@ class TabularPolicy(RecordPolicy):
         """What is known in a context, given by positions; empty where it was never seen."""
         return self.tallies.get(codes) or self._empty()
 
-    def _place(self, record: Record) -> tuple[int, tuple[int, ...], int]:
-        """Arm, context and reward of a record, as positions."""
+    def lacks(self, record: Record) -> str | None:
+        """Whether reward or context were not seen, or it is of no arm."""
         problem = self.problem
         check_record(record, problem)
-        why = "this policy learns from the reward in its context and can't do without"
-        record.need((problem.reward_position, *problem.context_positions), why)
-        return problem.arm_index(record.arm), record.context, self._column(record)
+        why = record.lacking(self._needed, _NEEDS)
+        if why is None and record.arm not in problem.arm_positions:
+            return problem.not_an_arm(record.arm)
+        return why
+
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+        """Those with reward and context, of an arm."""
+        return self._sorted_out(records, numbers)[0]
+
+    def fingerprint(self) -> bytes:
+        """Of the tally of every context that was seen."""
+        if type(self).state is not TabularPolicy.state:
+            return super().fingerprint()
+        told = sorted((codes, tally.seen) for codes, tally in self.tallies.items())
+        return digest_of(*(part for one in told if one[1].any() for part in one))
+
+    def _sorted_out(self, records: RecordBatch, numbers: Numbers) -> tuple[Usable, Integers]:
+        """Which records can be used, and where the arm of each stands."""
+        check_batch(self.problem, records, numbers)
+        found = Usable.all_of(len(records))
+        found.need(records, self._needed, _NEEDS)
+        return found, found.need_arms(records)
+
+    def _add(self, context: tuple[int, ...], arm: int, reward: int, times: int) -> None:
+        if context not in self.tallies:
+            self.tallies[context] = self._empty()
+        self.tallies[context].add(arm, reward, times)
+
+    def _place(self, record: Record) -> tuple[int, tuple[int, ...], int]:
+        """Arm, context and reward of a record, as positions."""
+        why = self.lacks(record)
+        if why is not None:
+            raise DowiseError(why)
+        return self.problem.arm_positions[record.arm], record.context, self._column(record)
 
     def _column(self, record: Record) -> int:
         """Which of the rewards a tally tells apart this one is."""
         return record.reward
+
+    def _columns(self, records: RecordBatch, _numbers: Numbers) -> Integers:
+        """The same for many."""
+        rewards: Integers = records.codes[self.problem.reward_position]
+        return rewards
 
     def _empty(self) -> Tally:
         shape = len(self.problem.arms), len(self._worth)
@@ -176,8 +229,21 @@ class IndexPolicy(TabularPolicy):
 
     Nothing here is random, so the chosen arm has probability 1. An arm that was not played in this
     context has an infinite index; ties go to the first arm. So each is played once, in order.
-    Figures: `counts` (plays), `means` (NaN before the first play) and `index`, on the [0, 1] scale.
+    Plays that are under way (`expect`) count as if each had brought the arm's mean so far, so that
+    the same arm is not asked for until something is learned (`dowise.policies.pending`).
+
+    Figures: `counts` (finished plays), `pending` (those under way), `means` (NaN before the first
+    play is finished) and `index`, on the [0, 1] scale.
     """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.pending = Pending(problem)
+        """The plays that are under way."""
+
+    def expect(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:
+        """Count so many more plays of an arm as under way, or fewer."""
+        self.pending.add(arm, context, times)
 
     def index(self, plays: Integers, totals: Floats) -> Floats:
         """The index of each arm, infinite for one that was never played."""
@@ -193,20 +259,32 @@ class IndexPolicy(TabularPolicy):
         generator(rng)  # nothing is drawn, but every policy wants one
         problem, payoff = self.problem, self.problem.payoff
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        tally = self.tally(codes)
+        tally, pending = self.tally(codes), self.pending.of(codes)
         counts, totals = tally.plays.copy(), tally.totals
-        index = self.index(counts, totals)
+        index = self.index(*_with_pending(counts, totals, pending))
         chosen = int(arms[index[arms].argmax()])
-        plays = int(counts[chosen])
+        plays, more = int(counts[chosen]), int(pending[chosen])
         means = np.where(counts > 0, means_of(counts, totals), np.nan)
+        where = " in this context" if context else ""
+        under_way = f" with {more:,} more under way" if more else ""
+        bound = f"may be as good as {payoff.in_units(index[chosen]):.3g}, the best of these bounds"
         if plays:
             reason = (
                 f"its mean reward, {payoff.in_units(means[chosen]):.3g} in {plays:,} "
-                f"{'play' if plays == 1 else 'plays'}, may be as good as "
-                f"{payoff.in_units(index[chosen]):.3g}, the best of these bounds"
+                f"{'play' if plays == 1 else 'plays'}{under_way}, {bound}"
             )
+        elif more:
+            reason = f"no play{where} is finished, and {more:,} under way: its mean reward {bound}"
         else:
-            reason = "not played before in this context" if context else "not played before"
-        figures = Figures({"counts": counts, "means": means, "index": index})
+            reason = f"not played before{where}"
+        figures = Figures({"counts": counts, "pending": pending, "means": means, "index": index})
         sure, seen = certainly(problem, chosen), problem.context_labels(codes)
         return Decision(problem.arms[chosen], sure, reason, figures, seen)
+
+
+def _with_pending(plays: Integers, totals: Floats, pending: Integers) -> tuple[Integers, Floats]:
+    """Plays and totals if each play under way brought its arm's mean so far."""
+    if not pending.any():
+        return plays, totals
+    means = np.where(plays > 0, means_of(plays, totals), UNKNOWN_MEAN)
+    return plays + pending, np.where(pending > 0, (plays + pending) * means, totals)

@@ -38,8 +38,8 @@ class UCB(IndexPolicy):
         return index
 
     def compiled_loop(self) -> Loop | None:
-        """For this class; one made from it may do anything."""
-        return self._play if type(self) is UCB else None
+        """For this class, nothing under way; one made from it may do anything."""
+        return self._play if type(self) is UCB and not self.pending else None
 
     def _play(self, script: Script, _rng: np.random.Generator) -> NDArray[np.int64]:
         tallies, chosen = self._tallies(script), np.empty(len(script.contexts), dtype=np.int64)

@@ -13,162 +13,30 @@ count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.checks import real_number, whole_number
-from dowise.compiling import kernels_of
-from dowise.identification.circuit import compile_estimators
-from dowise.model import Codes
-from dowise.policies.arm_data import ArmData
+from dowise.checks import real_number
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.kl_ucb import bernoulli_upper_bound, exploration_level
+from dowise.policies.pending import UNKNOWN_MEAN, Pending
 from dowise.policies.policy import (
-    RecordPolicy,
     allowed_arms,
     certainly,
     checked_propensity_samples,
     pick_winner,
 )
-from dowise.problem import Problem, Record
+from dowise.policies.pooled import ContextData, Floats, Pooled, PooledPolicy
+from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.record import check_record
-from dowise.randomness import Random, generator, stream
+from dowise.randomness import Random, generator
 
 __all__ = ["Z2KLUCB", "Z2ThompsonSampling"]
 
-Floats = NDArray[np.float64]
 
-_kernels = kernels_of("dowise.model.kernels")
-_pooling = kernels_of("dowise.identification.pooling")
-
-
-@dataclass(eq=False)
-class Pooled:
-    """θ̂ and s² of every arm in one context; NaN where no estimator is defined."""
-
-    means: Floats
-    variances: Floats
-    weights: Floats
-    """Of every estimator, in the order of the circuit's results."""
-
-
-@dataclass(eq=False)
-class _ContextData:
-    """Of one context: each arm's records with their resamples, and what follows from them."""
-
-    seen: NDArray[np.int64]
-    """How often each arm brought each value of the reward: (arms, values)."""
-    arms: list[ArmData]
-    weights: list[Floats]
-    pooled: Pooled | None = field(default=None)
-
-    def plays(self) -> Floats:
-        plays: Floats = self.seen.sum(axis=1).astype(np.float64)
-        return plays
-
-    def rewards(self, scaled: Floats) -> Floats:
-        totals: Floats = self.seen @ scaled
-        return totals
-
-
-class _Z2Policy(RecordPolicy):
-    """What both policies share: data, estimators, weights."""
-
-    def __init__(
-        self, problem: Problem, resamples: int = 100, refresh: float = 0.0, seed: int = 0
-    ) -> None:
-        super().__init__(problem)
-        self.resamples = whole_number("resamples", resamples, 2, 100_000)
-        self.seed = whole_number("seed", seed, 0)
-        self.refresh = real_number("refresh", refresh, 0)
-        self.estimates = compile_estimators(problem)
-        self._undefined = np.repeat([0.0, 1.0], 1 + self.resamples)
-        self._needed = sorted({*problem.context_positions, *self.estimates.variables})
-        self._data: dict[Codes, _ContextData] = {}
-
-    def learn(self, record: Record) -> None:
-        """Learn from the whole record: every variable that an estimator looks at must be seen."""
-        arm = self._arm(record)
-        self._data_of(record.context).arms[arm].add(record)
-
-    def retract(self, record: Record) -> None:
-        """One record less."""
-        arm = self._arm(record)
-        data = self._data_of(record.context)
-        data.arms[arm].remove(record)
-        if not data.plays().any():
-            del self._data[record.context]
-
-    def _arm(self, record: Record) -> int:
-        why = "the z² policies need the context and every variable that their estimators use"
-        check_record(record, self.problem)
-        record.need(self._needed, why)
-        return self.problem.arm_index(record.arm)
-
-    def state(self) -> Mapping[str, object]:
-        """The records of every context and arm."""
-        return {
-            str(context): [arm.state() for arm in data.arms]
-            for context, data in sorted(self._data.items())
-            if data.plays().any()
-        }
-
-    def pooled(self, context: Context = None) -> Pooled:
-        """θ̂ and s² of every arm in this context, from all the data of the context."""
-        return self._pooled(self.problem.context_codes(context))
-
-    def _data_of(self, context: Codes) -> _ContextData:
-        if context not in self._data:
-            arms, values = len(self.problem.arms), len(self.problem.payoff.values)
-            seen = np.zeros((arms, values), dtype=np.int64)
-            data = [ArmData(row, self.estimates.variables, self.refresh) for row in seen]
-            weights = [np.empty((0, 1 + self.resamples))] * arms
-            self._data[context] = _ContextData(seen, data, weights)
-        return self._data[context]
-
-    def _pooled(self, context: Codes) -> Pooled:
-        data = self._data_of(context)
-        changed = data.pooled is None
-        for i, arm in enumerate(data.arms):
-            if arm.is_new and arm.settle():
-                rng = self._rng(context, i, int(arm.counts.sum()))
-                data.weights[i] = arm.weights(self.resamples, rng)
-                changed = True
-        if changed or data.pooled is None:
-            data.pooled = self._combined(data)
-        return data.pooled
-
-    def _rng(self, context: Codes, arm: int, records: int) -> np.random.Generator:
-        """The resamples of an arm's data depend on nothing but the seed and which data they are."""
-        place = 0
-        for name, code in zip(self.problem.context, context, strict=True):
-            place = place * len(self.problem.domains[name]) + code
-        return stream(self.seed, place, arm, records)
-
-    def _combined(self, data: _ContextData) -> Pooled:
-        circuit = self.estimates.circuit
-        values = np.empty((circuit.slots, len(self._undefined)))
-        values[: len(circuit.constants)] = circuit.constants[:, None]
-        for tables, arm, drawn in zip(
-            self.estimates.marginals, data.arms, data.weights, strict=True
-        ):
-            rows = arm.rows.reshape(len(arm.counts), len(self.estimates.variables))
-            _pooling.fill_marginals(values, tables, rows, drawn)
-        _kernels.run_circuit(values, values.shape[1], circuit.operations, self._undefined)
-        means, variances = np.empty(len(data.arms)), np.empty(len(data.arms))
-        weights = np.empty(len(circuit.results))
-        _pooling.pool_estimates(
-            values, 1 + self.resamples, circuit.results, self.estimates.offsets, means, variances,
-            weights,
-        )  # fmt: skip
-        return Pooled(means, variances, weights)
-
-
-class Z2ThompsonSampling(_Z2Policy):
+class Z2ThompsonSampling(PooledPolicy):
     """z²-TS: one draw from Beta(κθ̂, κ(1 − θ̂)), κ = θ̂(1 − θ̂)/s² − 1, for each arm; the best wins.
 
     Where θ̂ or s² is degenerate (nothing seen yet, or always the same) the draw is from
@@ -222,7 +90,7 @@ class Z2ThompsonSampling(_Z2Policy):
         seen = problem.context_labels(codes)
         return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), seen)
 
-    def _betas(self, pooled: Pooled, data: _ContextData) -> tuple[Floats, Floats]:
+    def _betas(self, pooled: Pooled, data: ContextData) -> tuple[Floats, Floats]:
         won, played = data.rewards(self.problem.payoff.scaled), data.plays()
         alpha, beta = 1 + won, 1 + played - won
         spread = pooled.means * (1 - pooled.means)
@@ -233,12 +101,15 @@ class Z2ThompsonSampling(_Z2Policy):
         return alpha, beta
 
 
-class Z2KLUCB(_Z2Policy):
+class Z2KLUCB(PooledPolicy):
     """z²-kl-UCB: kl-UCB with the effective number of plays θ̂(1 − θ̂)/s² in place of the number.
 
     Each arm is played once first. t is the sum of the effective numbers, and the index the largest
     μ with kl(θ̂, μ) ≤ f(t)/n, f(t) = ln t + c ln ln t. Where θ̂ or s² is degenerate, the arm's own
     mean and number stand in. Other options as for z²-TS.
+
+    Plays that are under way (`expect`) are added to an arm's effective number, its mean staying
+    what it is (`dowise.policies.pending`): the figure `counts` is without them, `pending` has them.
     """
 
     def __init__(
@@ -251,6 +122,12 @@ class Z2KLUCB(_Z2Policy):
     ) -> None:
         super().__init__(problem, resamples, refresh, seed)
         self.c = real_number("c", c, 0)
+        self.pending = Pending(problem)
+        """The plays that are under way."""
+
+    def expect(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:
+        """Count so many more plays of an arm as under way, or fewer."""
+        self.pending.add(arm, context, times)
 
     def decide(
         self,
@@ -262,26 +139,36 @@ class Z2KLUCB(_Z2Policy):
         generator(rng)  # nothing is drawn, but every policy wants one
         problem = self.problem
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        data = self._data_of(codes)
-        new = arms[data.plays()[arms] == 0]
+        data, pending = self._data_of(codes), self.pending.of(codes)
+        new = arms[(data.plays() + pending)[arms] == 0]
         if len(new):
-            chosen, figures = int(new[0]), Figures({})
+            chosen, figures = int(new[0]), Figures({"pending": pending})
             reason = "not played in this context yet"
         else:
             means, counts = self._effective(self._pooled(codes), data)
-            level, known = exploration_level(counts.sum(), self.c), counts > 0
-            index = np.full(len(counts), np.inf)
-            index[known] = bernoulli_upper_bound(means[known], level / counts[known])
+            index = self._index(means, counts, pending)
             chosen = int(arms[index[arms].argmax()])
-            figures = Figures({"means": means, "counts": counts, "index": index})
+            more = f" and {pending[chosen]:,} under way" if pending[chosen] else ""
+            figures = Figures(
+                {"means": means, "counts": counts, "pending": pending, "index": index}
+            )
             reason = (
-                f"by {counts[chosen]:.0f} effective plays its mean reward may be as good as "
+                f"by {counts[chosen]:.0f} effective plays{more} its mean reward may be as good as "
                 f"{problem.payoff.in_units(index[chosen]):.3g}, the best of these bounds"
             )
         sure, seen = certainly(problem, chosen), problem.context_labels(codes)
         return Decision(problem.arms[chosen], sure, reason, figures, seen)
 
-    def _effective(self, pooled: Pooled, data: _ContextData) -> tuple[Floats, Floats]:
+    def _index(self, means: Floats, counts: Floats, pending: NDArray[np.int64]) -> Floats:
+        if pending.any():
+            means = np.where(counts > 0, means, UNKNOWN_MEAN)
+            counts = counts + pending
+        level, known = exploration_level(counts.sum(), self.c), counts > 0
+        index = np.full(len(counts), np.inf)
+        index[known] = bernoulli_upper_bound(means[known], level / counts[known])
+        return index
+
+    def _effective(self, pooled: Pooled, data: ContextData) -> tuple[Floats, Floats]:
         counts = data.plays()
         means = data.rewards(self.problem.payoff.scaled) / np.maximum(counts, 1)
         spread = pooled.means * (1 - pooled.means)

@@ -132,7 +132,7 @@ class Problem(Positions):
 
     def intervention(self, arm: ArmLike) -> Intervention:
         """An intervention on manipulable variables, checked: an arm, a mapping or `do(X=1)`."""
-        if isinstance(arm, Intervention) and arm in self._arm_positions:
+        if isinstance(arm, Intervention) and arm in self.arm_positions:
             return arm
         return self._checked_intervention(arm)
 
@@ -158,13 +158,16 @@ class Problem(Positions):
     def arm_index(self, arm: ArmLike) -> int:
         """Where an arm stands in `arms`."""
         checked = self.intervention(arm)
-        try:
-            return self._arm_positions[checked]
-        except KeyError:
-            raise DowiseError(
-                f"{checked} is not one of the {len(self.arms)} arms of this problem; "
-                "`dowise arms` lists them"
-            ) from None
+        if checked not in self.arm_positions:
+            raise DowiseError(self.not_an_arm(checked))
+        return self.arm_positions[checked]
+
+    def not_an_arm(self, arm: Intervention) -> str:
+        """That an intervention is none of the arms, in words."""
+        return (
+            f"{arm} is not one of the {len(self.arms)} arms of this problem; "
+            "`dowise arms` lists them"
+        )
 
     def fixed(self, arm: Intervention) -> NDArray[np.int64]:
         """For each variable the position of the value that the arm sets, MISSING where none.
@@ -246,7 +249,8 @@ class Problem(Positions):
         )
 
     @cached_property
-    def _arm_positions(self) -> dict[Intervention, int]:
+    def arm_positions(self) -> Mapping[Intervention, int]:
+        """Where each arm stands in `arms`; other interventions are not among them."""
         return {arm: i for i, arm in enumerate(self.arms)}
 
     def _key(self) -> tuple[Any, ...]:

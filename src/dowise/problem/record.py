@@ -20,14 +20,15 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError, suggestion
 from dowise.problem.intervention import Intervention
 from dowise.problem.roles import refuse_hidden
-from dowise.problem.values import MISSING, as_mapping
+from dowise.problem.values import MISSING, as_mapping, label_of
 
 if TYPE_CHECKING:
     from dowise.problem.frame import RecordBatch
     from dowise.problem.problem import Problem
 
 __all__ = [
-    "Record", "check_record", "check_same_problem", "parse_outcome", "refuse_contradiction",
+    "Record", "check_record", "check_same_problem", "parse_outcome", "past_record",
+    "refuse_contradiction", "without_value",
 ]  # fmt: skip
 
 Integers = NDArray[np.int64]
@@ -79,12 +80,21 @@ class Record:
             if code == MISSING
         )
 
-    def need(self, positions: Iterable[int], why: str) -> None:
-        """Raise unless these variables, given by their positions, were seen."""
+    def lacking(self, positions: Iterable[int], why: str) -> str | None:
+        """That one of these variables, given by their positions, was not seen; None if all were.
+
+        `why` is the end of the sentence: what it is needed for.
+        """
         for v in positions:
             if self.codes[v] == MISSING:
-                name = self.problem.graph.variables[v]
-                raise DowiseError(f"the outcome has no value for {name}: {why}")
+                return without_value(self.problem, v, why)
+        return None
+
+    def need(self, positions: Iterable[int], why: str) -> None:
+        """Raise unless these variables, given by their positions, were seen."""
+        text = self.lacking(positions, why)
+        if text is not None:
+            raise DowiseError(text)
 
     def as_dict(self) -> dict[str, object]:
         """For JSON: the arm, and the label of everything that was seen or set."""
@@ -108,6 +118,43 @@ def check_same_problem(records: Record | RecordBatch, problem: Problem) -> None:
             f"{records!r} is of another problem, {records.problem!r}: make it with problem.record "
             "or problem.records of its own"
         )
+
+
+def without_value(problem: Problem, position: int, why: str) -> str:
+    """That a variable which was needed was not seen, in words."""
+    return f"the outcome has no value for {problem.graph.variables[position]}: {why}"
+
+
+def past_record(
+    problem: Problem,
+    settings: Mapping[str, object],
+    labels: Mapping[str, object],
+    number: int | None = None,
+) -> Record:
+    """What was seen after something was set that may be no arm, or can't be set any more.
+
+    So a record that was made under another version of the problem counts in this one. `settings`
+    has what was set, any variables but the reward, context variables among them; `labels` what was
+    seen. What a context variable was set to is known like one that was seen, and each factor
+    counts if it is that of some arm too: not where a hidden cause ties it to what was set.
+
+    >>> from dowise.problem import load_problem
+    >>> past_record(load_problem("task1"), {"Z": 1}, {"X": 0, "Y": 1})
+    <Record of do(Z=1): {'X': '0', 'Y': '1', 'Z': '1'}>
+    """
+    known: dict[str, object] = {}
+    for name, value in settings.items():
+        if name == problem.reward:
+            raise DowiseError(f"{name} is the reward and can't have been set: leave the record out")
+        if name not in problem.positions:
+            refuse_hidden(name, problem.hidden, "a hidden variable can't have been set: ")
+            close = suggestion(str(name), problem.graph.variables)
+            raise DowiseError(f"{name!r} was set, which is no variable of the problem{close}")
+        known[name] = label_of(name, value, problem.domains[name])
+    arm = Intervention(known)
+    fixed = np.array([problem.code(name, arm.get(name)) for name in problem.graph.variables])
+    fixed.setflags(write=False)
+    return Record(problem, arm, parse_outcome(problem, arm, fixed, labels), fixed, number)
 
 
 def parse_outcome(

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError
 from dowise.graph.bits import bits
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch
+from dowise.problem.frame import RecordBatch, equal_columns
+from dowise.problem.record import past_record
 from dowise.problem.values import MISSING
 
 __all__ = ["KeptRecords"]
@@ -36,14 +37,8 @@ class KeptRecords:
 
     def add_many(self, batch: RecordBatch, sets: list[int], place: Integers) -> None:
         """All records of a batch, `batch.by_set()` being sets and place."""
-        kinds, room = place, len(sets)
-        for codes in batch.codes:  # one number for all values, as long as it fits
-            size = int(codes.max()) + 2
-            if room * size > 2**62:
-                distinct, kinds = np.unique(kinds, return_inverse=True)
-                room = len(distinct)
-            kinds, room = kinds * size + codes + 1, room * size
-        _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+        first, which = equal_columns([place, *batch.codes])
+        counts = np.bincount(which)
         for i in np.argsort(first):
             self.add(sets[place[first[i]]], batch.codes[:, first[i]], int(counts[i]))
 
@@ -130,7 +125,7 @@ class KeptRecords:
             if type(count) is not int or not 1 <= count <= MAX_COUNT:
                 raise DowiseError(f"the belief is damaged: a record was seen {count!r:.30} times")
             try:
-                record = problem.record(arm, values)
+                record = past_record(problem, arm, values)
             except DowiseError as error:
                 raise DowiseError(
                     f"the belief is damaged: a record does not fit: {error}"
