@@ -1,7 +1,7 @@
-"""Where journals live: SQLite, PostgreSQL, or memory."""
+"""Where journals live."""
 
 from dowise.experiment.storage.contract import Snapshot, Storage, Writing
-from dowise.experiment.storage.location import open_storage
 from dowise.experiment.storage.memory import MemoryStorage
+from dowise.experiment.storage.opening import open_storage
 
 __all__ = ["MemoryStorage", "Snapshot", "Storage", "Writing", "open_storage"]

@@ -1,74 +1,103 @@
-"""Where a store is: a file name, or a URL. Nothing here shows a password."""
+"""Where a store is, as the user says it, and the same without what nobody else may see."""
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
 
 from dowise.errors import DowiseError, import_extra
-from dowise.experiment.storage.contract import Storage
 
-__all__ = ["Location", "location_of", "open_storage"]
+if TYPE_CHECKING:
+    from sqlalchemy import URL
 
-_SCHEMES = ("sqlite", "postgresql", "postgres", "postgresql+psycopg")
+__all__ = ["Location", "locate"]
 
-
-class Location(NamedTuple):
-    """A file of SQLite's, or the URL of a PostgreSQL database."""
-
-    path: Path | None
-    url: Any
-    """SQLAlchemy's, None for a file."""
-
-    @property
-    def password(self) -> str | None:
-        """What must never be shown."""
-        return None if self.url is None else self.url.password
-
-    def __str__(self) -> str:
-        if self.url is None:
-            return str(self.path)
-        plain = self.url.set(drivername="postgresql", query={})
-        return str(plain.render_as_string(hide_password=True))
+_HARMLESS = {"host", "hostaddr", "port", "dbname", "user", "sslmode", "connect_timeout"}
+_SQLITE = {"sqlite", "sqlite+pysqlite"}
+_POSTGRES = {"postgresql", "postgres", "postgresql+psycopg"}
 
 
-def open_storage(store: str | os.PathLike[str] | Storage, create: bool = False) -> Storage:
-    """The store of this name; it is made only with `create`."""
-    if not isinstance(store, str | os.PathLike):
-        if all(hasattr(store, name) for name in ("writing", "read", "keep_snapshot")):
-            return store
-        raise DowiseError(f"{store!r:.80} is no store: give a file name or a URL")
-    location = location_of(os.fspath(store))
-    from dowise.experiment.storage.sql import SqlStorage
+@dataclass(frozen=True)
+class Location:
+    """A file, or a database of a PostgreSQL server; `shown` is fit for anyone's eyes."""
 
-    return SqlStorage(location, create)
+    shown: str
+    path: Path | None = None
+    url: URL | None = field(default=None, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def is_discreet(self, text: str) -> bool:
+        """Whether a text holds no secret of the URL."""
+        return not any(secret in text for secret in self.secrets)
 
 
-def location_of(store: str) -> Location:
-    """Read a file name, sqlite:///file or postgresql://…"""
-    scheme, mark, rest = store.partition("://")
-    if not store.strip() or "\\0" in store:
-        raise DowiseError("give the store, a file name such as ward.db, or a URL")
-    if not mark:
-        return Location(Path(store), None)
-    if scheme not in _SCHEMES:
+def locate(store: str | Path) -> Location:
+    """Read a file name or a URL.
+
+    >>> locate("ward.db").shown, locate("sqlite:///ward.db").shown
+    ('ward.db', 'ward.db')
+    >>> locate("postgresql://ann:secret@db.example/trials?sslpassword=x").shown
+    'postgresql://ann@db.example/trials'
+    """
+    if isinstance(store, str) and "://" in store:
+        return _from_url(store)
+    if not isinstance(store, str | Path):
         raise DowiseError(
-            f"a store can't be at {scheme}://…: give a file name, sqlite:///ward.db or "
-            "postgresql://user@host/base"
+            f"a {type(store).__name__} is no store: give a file name such as ward.db, a URL that "
+            "begins with sqlite:/// or postgresql://, or a Storage"
         )
-    if scheme == "sqlite":
-        path = rest.removeprefix("/")
-        if not path or path == ":memory:" or rest == path:
-            raise DowiseError("write sqlite:///ward.db for a file here, sqlite:////data/ward.db")
-        return Location(Path(path), None)
-    engine = import_extra("sqlalchemy.engine", "live", "a store")
-    import_extra("psycopg", "postgres", "a PostgreSQL store")
-    try:
-        url = engine.make_url(f"postgresql+psycopg://{rest}")
-    except Exception:  # whatever it is, it may hold the password
+    if not str(store) or "\0" in str(store) or str(store) == ":memory:":
+        raise DowiseError(f"{str(store)!r} can't name a store: give a file name such as ward.db")
+    return Location(str(store), Path(store))
+
+
+def _from_url(text: str) -> Location:
+    scheme = text.partition("://")[0].lower()
+    if scheme not in _SQLITE | _POSTGRES:
         raise DowiseError(
-            "this URL can't be read: write postgresql://user:password@host/base, and %40 for an @ "
-            "in the password"
+            f"a store can't be opened by {scheme}://: give a file name such as ward.db, or a URL "
+            "that begins with sqlite:/// or postgresql://"
+        )
+    import_extra("sqlalchemy", "live", "a store of experiments")
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = make_url(scheme + text[len(scheme) :])
+    except (ArgumentError, ValueError):  # their words hold the password
+        raise DowiseError(
+            f"this {scheme}:// URL can't be read: write {scheme}://user:password@host:5432/database"
+            ", with %-codes for signs such as @ and / in the password"
+            if scheme in _POSTGRES
+            else "this sqlite:// URL can't be read: write sqlite:///ward.db"
         ) from None
-    return Location(None, url)
+    return _file(url) if scheme in _SQLITE else _server(url)
+
+
+def _file(url: URL) -> Location:
+    if not url.database or url.database == ":memory:" or url.host or url.query:
+        raise DowiseError(
+            "a sqlite:// URL names a file and nothing else: write sqlite:///ward.db, or "
+            "sqlite:////data/ward.db for a full path"
+        )
+    return locate(Path(url.database))
+
+
+def _server(url: URL) -> Location:
+    user = f"{quote(url.username)}@" if url.username else ""
+    port = f":{url.port}" if url.port else ""
+    host = f"[{url.host}]" if url.host and ":" in url.host else url.host or ""
+    shown = f"postgresql://{user}{host}{port}/{url.database or ''}"
+    return Location(shown, None, url.set(drivername="postgresql+psycopg"), _secrets(url))
+
+
+def _secrets(url: URL) -> tuple[str, ...]:
+    """The password and what stands in the query, but for what is known to be no secret."""
+    found = [str(url.password)] if url.password else []
+    for key, value in url.query.items():
+        if key not in _HARMLESS:
+            found += [value] if isinstance(value, str) else value
+    spellings = {form(text) for text in found for form in (str, quote, quote_plus)}
+    return tuple(sorted(spelling for spelling in spellings if spelling))

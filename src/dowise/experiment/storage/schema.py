@@ -1,11 +1,15 @@
-"""The tables of a store, their version, and how older ones are brought up to date."""
+"""The tables of a store, their version, and the way from one version to the next.
+
+`MIGRATIONS[v]` turns the tables of version v into those of version v + 1. All steps that a store
+lacks run in one transaction, under the lock that keeps other writers out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     Connection,
     Integer,
@@ -21,66 +25,77 @@ from sqlalchemy import (
 
 from dowise.errors import DowiseError
 
-__all__ = ["VERSION", "events", "make_tables", "snapshots", "version_of"]
+__all__ = ["MIGRATIONS", "VERSION", "events", "find_version", "make_tables", "migrate", "snapshots"]
+
+Step = Callable[[Connection], None]
 
 VERSION = 1
-"""Of the tables; what events say has a version of its own."""
+MIGRATIONS: Mapping[int, Step] = {}
 
-_tables = MetaData()
-_schema = Table("dowise_schema", _tables, Column("version", Integer, nullable=False))
+_METADATA = MetaData()
+
+
+def _text(name: str) -> Column[str]:
+    return Column(name, Text, nullable=False)
+
+
 events = Table(
     "events",
-    _tables,
+    _METADATA,
     Column("experiment", Text, primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("kind", Text, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("actor", Text, nullable=False),
-    Column("salt", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("hash", Text, nullable=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    *map(_text, ("kind", "at", "actor", "salt", "body", "hash")),
 )
 snapshots = Table(
     "snapshots",
-    _tables,
+    _METADATA,
     Column("experiment", Text, primary_key=True),
-    Column("number", Integer, nullable=False),
-    Column("hash", Text, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    _text("hash"),
     Column("body", LargeBinary, nullable=False),
 )
-
-Step = Callable[[Connection], None]
-STEPS: dict[int, Step] = {}
-"""What brings tables of a version to the next one."""
+schema = Table("dowise_schema", _METADATA, Column("version", Integer, nullable=False))
 
 
-def version_of(connection: Connection) -> int | None:
-    """The version of the tables, None where there are none; foreign tables are an error."""
-    there = {*inspect(connection).get_table_names()}
-    if not there:
-        return None
-    if _schema.name not in there:
-        if there & {*_tables.tables} or connection.dialect.name == "sqlite":
-            raise DowiseError("it is a database of something else, and was left as it is")
-        return None  # others may have tables in the same database
-    found: Any = connection.execute(select(_schema.c.version)).scalar()
-    if type(found) is not int or found < 1:
-        raise DowiseError("it is damaged: the version of its tables can't be read")
-    if found > VERSION:
+def find_version(connection: Connection, shown: str) -> int | None:
+    """The version of the store's tables; None where there are none, an error for foreign ones."""
+    there = set(inspect(connection).get_table_names())
+    if schema.name in there:
+        found = connection.execute(select(schema.c.version)).scalars().all()
+        if len(found) == 1:
+            return int(found[0])
         raise DowiseError(
-            f"its tables have version {found}, and this dowise knows versions 1 to {VERSION}: "
-            "update dowise"
+            f"{shown} is damaged: it does not say of which version it is; restore it from a copy"
         )
-    return found
+    foreign = there if connection.dialect.name == "sqlite" else there & set(_METADATA.tables)
+    if foreign:
+        raise DowiseError(
+            f"{shown} is no store of dowise: it holds tables of something else "
+            f"({', '.join(sorted(foreign)[:3])}); name another place, and make it with dowise new"
+        )
+    return None
 
 
 def make_tables(connection: Connection) -> None:
-    """Make the tables where there are none, and bring older ones up to date."""
-    found = version_of(connection)
-    if found is None:
-        _tables.create_all(connection)
-        connection.execute(insert(_schema).values(version=VERSION))
-        return
-    for version in range(found, VERSION):
-        STEPS[version](connection)
-        connection.execute(update(_schema).values(version=version + 1))
+    """The tables of today's version, inside the caller's transaction."""
+    _METADATA.create_all(connection, checkfirst=False)
+    connection.execute(insert(schema).values(version=VERSION))
+
+
+def check_version(found: int, shown: str, newest: int | None = None) -> None:
+    """Refuse tables that only a newer dowise can read."""
+    newest = VERSION if newest is None else newest
+    if found > newest:
+        raise DowiseError(
+            f"{shown} was written by a newer dowise (schema {found}; this one knows {newest}): "
+            "pip install --upgrade dowise"
+        )
+
+
+def migrate(
+    connection: Connection, found: int, steps: Mapping[int, Step] | None = None, to: int = VERSION
+) -> None:
+    """Bring tables of an older version up to date, inside the caller's transaction."""
+    for version in range(found, to):
+        (MIGRATIONS if steps is None else steps)[version](connection)
+    connection.execute(update(schema).values(version=to))

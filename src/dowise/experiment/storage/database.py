@@ -1,0 +1,43 @@
+"""What a kind of database has of its own: how it is opened, locked, and cleaned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+from dowise.experiment.storage.location import Location
+
+__all__ = ["Database"]
+
+Result = TypeVar("Result")
+
+
+class Database(Protocol):
+    """A place for tables. Connections commit by themselves, but between `begin` and `commit`."""
+
+    location: Location
+    one_writer: bool
+    """Whether it lets only one writer in, whatever the experiment."""
+
+    def prepare(self, create: bool) -> None:
+        """See that the tables are there and up to date; make them where that is asked for."""
+
+    def connect(self) -> Connection:
+        """A connection to tables that are there."""
+
+    def identity(self) -> Hashable:
+        """What tells this place from another one of the same name."""
+
+    def patiently(self, call: Callable[[], Result]) -> Result:
+        """Call, again and again where the database is busy with something short."""
+
+    def begin(self, connection: Connection, experiment: str, deadline: float) -> None:
+        """Begin a transaction that no other writer of the experiment is in; TimeoutError if late.
+
+        `deadline` is by `time.monotonic`.
+        """
+
+    def clean(self, connection: Connection, deadline: float) -> None:
+        """After an erasure was committed: let go of old copies of what was erased."""

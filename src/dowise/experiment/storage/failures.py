@@ -1,0 +1,91 @@
+"""What a database says when it can't, in plain English and without a password."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from dowise.errors import DowiseError
+from dowise.experiment.storage.location import Location
+
+__all__ = ["is_busy", "plainly", "too_long"]
+
+_REPLACED = "restore it from a copy, or name another file"
+_SQLITE = {
+    "SQLITE_NOTADB": f"it is not a SQLite file, so no store of dowise: {_REPLACED}",
+    "SQLITE_CORRUPT": f"it is damaged or cut short: {_REPLACED}",
+    "SQLITE_FULL": "the disk is full: make room, then do it again",
+    "SQLITE_READONLY": "it can't be written, the file or its folder being read-only: let this "
+    "user write to both",
+    "SQLITE_CANTOPEN": "it can't be opened: both the file and its folder must let this user read "
+    "and write",
+    "SQLITE_PERM": "this user may not open it",
+    "SQLITE_IOERR": "the system could not read or write it: see that the disk is well and has room",
+    "SQLITE_TOOBIG": "what it should hold is too large for SQLite",
+}
+_POSTGRES = {
+    "28P01": "the server refuses this user and password: correct them in the URL",
+    "28000": "the server refuses this user: correct the URL, or let the server accept it",
+    "3D000": "the server has no such database: make it with createdb, or correct the URL",
+    "42501": "this user lacks a right there: let the server's keeper grant it",
+    "25006": "the server takes no writes now, being read-only or a standby: name the primary one",
+    "53100": "the server's disk is full: make room, then do it again",
+    "53300": "the server has no connection left: try again later, or raise max_connections",
+    "54000": "what it should hold is too large for PostgreSQL",
+}
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether SQLite would do it if one came back a moment later."""
+    name = str(getattr(_root(error), "sqlite_errorname", ""))
+    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"))
+
+
+@contextmanager
+def plainly(location: Location, doing: str) -> Iterator[None]:
+    """Let nothing out but a `DowiseError` that says what could not be done, and TimeoutError.
+
+    What the driver raised is not kept with it: it may hold the URL.
+    """
+    try:
+        yield
+    except TimeoutError:
+        raise
+    except (SQLAlchemyError, sqlite3.Error, OSError, UnicodeError, OverflowError) as error:
+        raise DowiseError(f"{location.shown}: can't {doing}: {_why(error, location)}") from None
+
+
+def _why(error: Exception, location: Location) -> str:
+    root = _root(error)
+    known = _in_sqlite(root) or _POSTGRES.get(str(getattr(root, "sqlstate", "")))
+    if known is None and getattr(error, "connection_invalidated", False):
+        known = (
+            "the connection was lost: look whether the server runs, then do it again; what was "
+            "being written is there whole or not at all, which reading it will show"
+        )
+    if known is None:
+        said = " ".join(str(root).split())
+        known = said if said and location.is_discreet(said) else type(root).__name__
+    return known
+
+
+def too_long(location: Location, experiment: str, patience: float) -> DowiseError:
+    """Somebody else held the experiment for all the time that we wait."""
+    return DowiseError(
+        f"{location.shown}: {experiment!r} can't be written: another program or thread has held it "
+        f"for {patience:g} seconds; end that one, or try again later"
+    )
+
+
+def _root(error: BaseException) -> BaseException:
+    """What the driver said, inside of what SQLAlchemy made of it."""
+    root = getattr(error, "orig", None)
+    return root if isinstance(root, BaseException) else error
+
+
+def _in_sqlite(root: BaseException) -> str | None:
+    name = str(getattr(root, "sqlite_errorname", ""))
+    return next((words for key, words in _SQLITE.items() if name.startswith(key)), None)

@@ -1,0 +1,115 @@
+"""Connections that are kept open between calls, safe for threads and for fork.
+
+A connection is in one thread's hands at a time. A forked child leaves those of its parent alone,
+not even closing them: closing a SQLite file there could take away what the parent relies on.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+__all__ = ["Lines", "Loan"]
+
+MOST_KEPT = 8  # idle connections; a server has room for about a hundred from all programs together
+
+
+class Loan(NamedTuple):
+    """A connection in somebody's hands, and what held when it was taken."""
+
+    connection: Connection
+    identity: Hashable
+    generation: object
+    process: object
+
+
+class Lines:
+    """Idle connections to one place, and whose turn it is to write in this process.
+
+    `identity` tells the place from another one of the same name, such as a file that was put in
+    its stead: connections to what it was are closed.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], identity: Callable[[], Hashable]) -> None:
+        self._connect = connect
+        self._identity = identity
+        self._start()
+        _ALL.add(self)
+
+    def _start(self) -> None:
+        self.process = object()
+        self.turn = threading.Lock()
+        self.holders: set[tuple[int, str]] = set()
+        self._generation = object()
+        self._guard = threading.Lock()
+        self._idle: list[tuple[Connection, Hashable]] = []
+
+    def abandon(self) -> None:
+        """In a forked child: leave the parent's connections open, unused, and start over."""
+        _ABANDONED.append(self._idle)
+        self._start()
+
+    def take(self, new: bool = False) -> Loan:
+        """A connection, an idle one unless `new` is said."""
+        process, generation, identity = self.process, self._generation, self._identity()
+        connection = None if new else self._take(identity)
+        if connection is None:
+            connection = self._connect()
+        return Loan(connection, identity, generation, process)
+
+    def give_back(self, loan: Loan, well: bool) -> None:
+        """Keep the connection for the next one if it is well, and still of use."""
+        if loan.process is not self.process:
+            _ABANDONED.append(loan)
+        elif not (well and self._keep(loan)):
+            _close(loan.connection)
+
+    def close(self) -> None:
+        """Close what is idle now, and what is in use when it comes back."""
+        with self._guard:
+            idle, self._idle = self._idle, []
+            self._generation = object()
+        for connection, _ in idle:
+            _close(connection)
+
+    def _take(self, identity: Hashable) -> Connection | None:
+        while True:
+            with self._guard:
+                if not self._idle:
+                    return None
+                connection, made_for = self._idle.pop()
+            if made_for == identity:
+                return connection
+            _close(connection)
+
+    def _keep(self, loan: Loan) -> bool:
+        with self._guard:
+            if loan.generation is not self._generation or len(self._idle) >= MOST_KEPT:
+                return False
+            self._idle.append((loan.connection, loan.identity))
+            return True
+
+
+_ABANDONED: list[object] = []  # what a forked child must neither use nor close
+_ALL: weakref.WeakSet[Lines] = weakref.WeakSet()
+
+
+def _close(connection: Connection) -> None:
+    with suppress(SQLAlchemyError):
+        connection.close()
+
+
+def _abandon_all() -> None:
+    for lines in list(_ALL):
+        lines.abandon()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,108 @@
+"""Journals in a PostgreSQL database, with a lock for each experiment.
+
+The lock is an advisory one of the server's, keyed by 64 bits of the experiment's name and held
+until the transaction ends: it needs no row to exist, and is gone with the connection of whoever
+held it. Two names that share a key would only wait for one another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from hashlib import sha256
+from typing import TypeVar
+
+from sqlalchemy import Connection, create_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from dowise.errors import DowiseError, import_extra
+from dowise.experiment.storage import schema
+from dowise.experiment.storage.location import Location
+
+__all__ = ["PostgresDatabase"]
+
+Result = TypeVar("Result")
+
+_LOCK_TIMEOUT = "55P03"
+_SECONDS_TO_CONNECT = 10
+
+
+class PostgresDatabase:
+    """A database of a PostgreSQL server."""
+
+    one_writer = False
+
+    def __init__(self, location: Location) -> None:
+        assert location.url is not None
+        import_extra("psycopg", "postgres", "a store in PostgreSQL")
+        self.location = location
+        settings = {"connect_timeout": _SECONDS_TO_CONNECT} | dict(location.url.query)
+        self._engine = create_engine(
+            location.url,
+            connect_args={"connect_timeout": settings["connect_timeout"]},
+            poolclass=NullPool,
+            isolation_level="AUTOCOMMIT",
+            hide_parameters=True,
+        )
+
+    def prepare(self, create: bool) -> None:
+        """See that the tables are there; make them where that is asked for."""
+        shown = self.location.shown
+        with self._engine.connect() as connection:
+            found = schema.find_version(connection, shown)
+            if found is None and not create:
+                raise DowiseError(f"there is no store in {shown}: make it with dowise new")
+            if found == schema.VERSION:
+                return
+            self.begin(connection, "", time.monotonic() + 60)
+            found = schema.find_version(connection, shown)
+            if found is None:
+                schema.make_tables(connection)
+            else:
+                schema.check_version(found, shown)
+                schema.migrate(connection, found)
+            connection.exec_driver_sql("COMMIT")
+
+    def connect(self) -> Connection:
+        """A connection to tables that are there."""
+        connection = self._engine.connect()
+        try:
+            version = schema.find_version(connection, self.location.shown)
+            if version is None:
+                raise DowiseError(f"the tables of {self.location.shown} are gone: restore them")
+            schema.check_version(version, self.location.shown)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def identity(self) -> Hashable:
+        """A server is itself."""
+        return None
+
+    def patiently(self, call: Callable[[], Result]) -> Result:
+        """Call: a server itself waits where it must."""
+        return call()
+
+    def begin(self, connection: Connection, experiment: str, deadline: float) -> None:
+        """Begin to write, alone in the experiment; one journey to the server."""
+        patience = max(int(1000 * (deadline - time.monotonic())), 1)
+        digest = sha256(f"dowise:{experiment}".encode()).digest()
+        key = int.from_bytes(digest[:8], "big", signed=True)
+        try:
+            connection.exec_driver_sql(
+                "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
+                f"SET LOCAL lock_timeout = {patience}; SET LOCAL synchronous_commit = on; "
+                f"SELECT pg_advisory_xact_lock({key})"
+            )
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) == _LOCK_TIMEOUT:
+                raise TimeoutError from None
+            raise
+
+    def clean(self, connection: Connection, deadline: float) -> None:  # noqa: ARG002
+        """Let the server make the old rows' room free; when it is used again is its own affair."""
+        with suppress(DBAPIError):  # not the tables' owner; autovacuum does it some time later
+            connection.exec_driver_sql("VACUUM events, snapshots")

@@ -1,0 +1,189 @@
+"""Journals in a SQLite file: WAL, full sync, and a lock that 16 programs share without losing time.
+
+SQLite lets one writer in at a time. Its own way of waiting sleeps longer and longer, so that one
+writer may be shut out while another one takes turn after turn; here the wait is a short random one
+(`PAUSES`), which keeps the file as busy as one writer alone would, and shuts nobody out.
+No file but SQLite's own is ever opened by other means: closing it would drop SQLite's locks.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from dowise.errors import DowiseError
+from dowise.experiment.storage import schema
+from dowise.experiment.storage.failures import is_busy
+from dowise.experiment.storage.location import Location
+
+__all__ = ["SqliteDatabase"]
+
+Result = TypeVar("Result")
+
+# Seconds, the first and the longest. Measured with 16 writers on two cores: longer ones leave the
+# file idle, shorter ones take the time of who writes.
+PAUSES = (0.001, 0.008)
+PATIENCE_TO_OPEN = 60.0
+
+
+class SqliteDatabase:
+    """A file of SQLite."""
+
+    one_writer = True
+
+    def __init__(self, location: Location) -> None:
+        assert location.path is not None
+        self.location = location
+        self._path = location.path.resolve()
+
+    def prepare(self, create: bool) -> None:
+        """See that the file is a store; make it where that is asked for.
+
+        A foreign file is looked at by a connection that can't write.
+        """
+        shown = self.location.shown
+        version = self._look(create)
+        if version is None and not create:
+            raise DowiseError(f"{shown} is empty: make a store of it with dowise new {shown}")
+        if version is None:
+            self._make()
+        elif version < schema.VERSION:
+            self._change(self._catch_up)
+
+    def _look(self, create: bool) -> int | None:
+        shown = self.location.shown
+        if self._path.is_dir():
+            raise DowiseError(f"{shown} is a folder: give the name of a file in it")
+        if not self._path.exists():
+            if not create:
+                raise DowiseError(f"there is no store {shown}: make it with dowise new {shown}")
+            if not self._path.parent.is_dir():
+                raise DowiseError(f"{shown} can't be made: there is no folder {self._path.parent}")
+            return None
+        with self._engine("ro").connect() as connection:
+            version = _patiently(lambda: schema.find_version(connection, shown))
+        if version is not None:
+            schema.check_version(version, shown)
+        return version
+
+    def _make(self) -> None:
+        def make(connection: Connection) -> None:
+            if schema.find_version(connection, self.location.shown) is None:
+                schema.make_tables(connection)
+
+        self._change(make)
+
+    def _catch_up(self, connection: Connection) -> None:
+        found = schema.find_version(connection, self.location.shown)
+        if found is not None and found < schema.VERSION:
+            schema.migrate(connection, found)
+
+    def _change(self, change: Callable[[Connection], None]) -> None:
+        with self._engine("rwc").connect() as connection:
+            _patiently(lambda: connection.exec_driver_sql("PRAGMA journal_mode=WAL"))
+            _set_up(connection)
+            self.begin(connection, "", time.monotonic() + PATIENCE_TO_OPEN)
+            change(connection)
+            connection.exec_driver_sql("COMMIT")
+
+    def connect(self) -> Connection:
+        """A connection to a store that is there."""
+        if not self._path.exists():
+            shown = self.location.shown
+            raise DowiseError(f"there is no store {shown}: make it with dowise new {shown}")
+        connection = self._engine("rw").connect()
+        try:
+            version = _patiently(lambda: schema.find_version(connection, self.location.shown))
+            if version is None:
+                raise DowiseError(f"{self.location.shown} was emptied: restore it from a copy")
+            schema.check_version(version, self.location.shown)
+            _patiently(lambda: _set_up(connection))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def identity(self) -> Hashable:
+        """Which file has the name now: another one may have been put in its place."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def patiently(self, call: Callable[[], Result]) -> Result:
+        """Call, again where a reader met another one's recovery of the file after a crash."""
+        return _patiently(call)
+
+    def begin(self, connection: Connection, experiment: str, deadline: float) -> None:  # noqa: ARG002
+        """Begin to write, alone in the file."""
+        execute = _driver(connection).execute
+        _patiently(lambda: execute("BEGIN IMMEDIATE"), deadline)
+
+    def clean(self, connection: Connection, deadline: float) -> None:
+        """Rewrite the file without what was erased, then empty the WAL.
+
+        SQLite overwrites what is deleted (secure_delete), but not what it left behind in a page
+        when it moved rows to another one: hence VACUUM.
+        """
+        execute = _driver(connection).execute
+        _patiently(lambda: execute("VACUUM"), deadline)
+
+        def empty_the_wal() -> None:
+            busy, _, _ = execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise _BusyError
+
+        _patiently(empty_the_wal, deadline)
+
+    def _engine(self, mode: str) -> Engine:
+        name = f"file:{quote(str(self._path))}?mode={mode}"
+        return create_engine(
+            "sqlite://",
+            creator=lambda: sqlite3.connect(
+                name, uri=True, timeout=0, check_same_thread=False, isolation_level=None
+            ),
+            poolclass=NullPool,
+            isolation_level="AUTOCOMMIT",
+        )
+
+
+class _BusyError(Exception):
+    """A checkpoint could not be completed for the readers there are."""
+
+
+def _set_up(connection: Connection) -> None:
+    for setting in ("synchronous=FULL", "secure_delete=ON"):
+        connection.exec_driver_sql(f"PRAGMA {setting}")
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    """The driver's own: a busy file is met too often for SQLAlchemy to wrap each time."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
+def _patiently(call: Callable[[], Result], deadline: float | None = None) -> Result:
+    """Call until the file is not busy; TimeoutError after the deadline."""
+    if deadline is None:
+        deadline = time.monotonic() + PATIENCE_TO_OPEN
+    pause, longest = PAUSES
+    while True:
+        try:
+            return call()
+        except (sqlite3.OperationalError, DBAPIError, _BusyError) as error:
+            if not (isinstance(error, _BusyError) or is_busy(error)):
+                raise
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(pause * random.uniform(0.5, 1.5))
+        pause = min(1.5 * pause, longest)
