@@ -100,9 +100,9 @@ def head_of(given: object) -> Head | None:
     """A head as a user gives it: "412:9f…", or a pair."""
     if given is None or isinstance(given, Head):
         return given
-    parts = given.split(":") if isinstance(given, str) else given
+    parts: Any = given.split(":") if isinstance(given, str) else given
     try:
-        number, digest = parts  # type: ignore[misc]
+        number, digest = parts
         return Head(int(number), str(digest).lower())
     except (TypeError, ValueError):
         raise DowiseError(f"head={given!r} must read NUMBER:HASH, as audit prints it") from None

@@ -65,7 +65,7 @@ class Learner:
                 self._learn_import(number)
             self._learn_many(changed)
             return
-        steps = [(case.last_event, case) for case in changed]
+        steps: list[tuple[int, Case | None]] = [(case.last_event, case) for case in changed]
         steps += [(number, None) for number in imports]
         for number, case in sorted(steps, key=lambda step: step[0]):
             if case is None:

@@ -175,7 +175,6 @@ class Views:
 
 def _prior_of(plan: Plan) -> Any:
     """The prior of the tables, where the policy has one; other priors are of other things."""
-    is_bayesian = isinstance(policy_factory(plan.policy), type) and issubclass(
-        policy_factory(plan.policy), BayesianPolicy
-    )
+    factory: Any = policy_factory(plan.policy)
+    is_bayesian = isinstance(factory, type) and issubclass(factory, BayesianPolicy)
     return plan.options.get("prior", 1.0) if is_bayesian else 1.0

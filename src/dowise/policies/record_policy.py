@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 
 import numpy as np
@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError
 from dowise.model.sampling import Script
 from dowise.plain import plain
+from dowise.policies.decision import Decision
 from dowise.policies.usable import Numbers, Usable, check_batch
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import check_record
+from dowise.randomness import Random
 
 __all__ = ["Loop", "RecordPolicy", "digest_of"]
 
@@ -38,6 +40,15 @@ class RecordPolicy:
         self.problem = problem
         self.next_number = 0
         """That of the next outcome that `observe` is given."""
+
+    def decide(
+        self,
+        context: Context = None,
+        rng: Random | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> Decision:
+        """Choose an arm for this context, among the allowed ones if any are named."""
+        raise NotImplementedError(f"{type(self).__name__} has no decide(context, rng, allowed)")
 
     def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
         """Learn what was seen after the arm was played, the context included."""
