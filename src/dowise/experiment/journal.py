@@ -8,6 +8,7 @@ from threading import RLock
 from typing import Any
 
 from dowise.errors import DowiseError
+from dowise.experiment.case import Case
 from dowise.experiment.event import Event
 from dowise.experiment.facts import Facts
 from dowise.experiment.learner import Learner
@@ -36,13 +37,16 @@ class Step:
         facts.apply(event)
         return event
 
-    def erase(self, id: int, reason: str) -> None:  # noqa: A002 (what decisions call it)
-        """Blank all events of a decision, and say so."""
-        events = self._writing.read()
-        own = [e for e in events if not e.is_erased and e.says.get("decision") == id]
-        numbers = [event.number for event in own if event.kind != "erased"]
+    def erase(self, case: Case, reason: str) -> None:
+        """Blank all events of a decision, and say so; once more, only clean up what is left."""
+        numbers = [] if case.status == "erased" else [
+            event.number
+            for event in self._writing.read()
+            if not event.is_erased and event.says.get("decision") == case.id
+        ]  # fmt: skip
         self._writing.erase(numbers)
-        self.write("erased", {"decision": id, "reason": reason, "events": numbers})
+        if numbers:
+            self.write("erased", {"decision": case.id, "reason": reason, "events": numbers})
 
 
 class Journal:

@@ -17,7 +17,7 @@ from dowise.experiment.columns import unpack
 from dowise.experiment.facts import Facts
 from dowise.experiment.observing import Observing
 from dowise.experiment.plan import Plan
-from dowise.policies.policy import Policy, RecordPolicy
+from dowise.policies.policy import BayesianPolicy, Policy, RecordPolicy
 from dowise.problem import Intervention, Record
 from dowise.problem.frame import RecordBatch
 from dowise.problem.record import past_record
@@ -38,6 +38,8 @@ class Learner:
     ) -> None:
         self.plan = plan
         self.policy = policy if isinstance(policy, RecordPolicy) else Observing(plan.make)
+        if isinstance(self.policy, BayesianPolicy):
+            self.policy.is_quiet = True  # the status of the experiment says it
         self._read_import = read_import
         self._learned: dict[int, Record] = {}
         self._expected: dict[int, tuple[Intervention, dict[str, str]]] = {}

@@ -89,6 +89,9 @@ class BayesianPolicy(RecordPolicy):
     what it knows depends on the order of its records, and `belief.problem` is the wider problem.
     """
 
+    is_quiet = False
+    """Whether it is left to others to say what is never learned from (`belief.never_used`)."""
+
     def __init__(
         self,
         problem: Problem,
@@ -145,7 +148,7 @@ class BayesianPolicy(RecordPolicy):
     def _say_what_is_never_used(self) -> None:
         """Once: of which variables nothing is ever learned, because something else is not seen."""
         idle = self.belief.never_used()
-        if not idle or self._has_warned:
+        if not idle or self._has_warned or self.is_quiet:
             return
         self._has_warned = True
         absent = sorted({name for lacking in idle.values() for name in lacking})
