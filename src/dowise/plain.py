@@ -7,6 +7,8 @@ from dataclasses import fields, is_dataclass
 from math import isinf, isnan
 from typing import Any
 
+import numpy as np
+
 __all__ = ["plain"]
 
 
@@ -21,7 +23,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if not isinf(value) and not isnan(value) else _odd(value)
     if hasattr(value, "tolist"):  # NumPy's arrays and numbers
-        return plain(value.tolist())
+        listed = value.tolist()
+        is_simple = value.dtype.kind in "iub" or (value.dtype.kind == "f" and _is_finite(value))
+        return listed if is_simple else plain(listed)
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if is_dataclass(value):
@@ -29,6 +33,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, Iterable):
         return [plain(part) for part in value]
     return str(value)
+
+
+def _is_finite(array: Any) -> bool:
+    return bool(np.isfinite(array).all())
 
 
 def _odd(value: float) -> str | None:

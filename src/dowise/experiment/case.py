@@ -7,7 +7,7 @@ decided here, by what it was told before: the journal only keeps what passed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dowise.errors import DowiseError, suggestion
@@ -65,7 +65,11 @@ class Case:
 
     def copy(self) -> Case:
         """A case of its own, for handing out."""
-        return replace(self, context={**self.context}, values={**self.values}, before={})
+        return Case(
+            self.id, self.event, self.asked_at, {**self.context}, self.asked, self.is_restricted,
+            self.request_id, {**self.values}, {}, self.played, self.is_unrelated, self.status,
+            self.last_event,
+        )  # fmt: skip
 
     # -- what it may be told ------------------------------------------------------------------
 
@@ -162,14 +166,16 @@ class Case:
         )  # fmt: skip
 
     @classmethod
-    def of_row(cls, row: list[Any]) -> Case:
-        """The way back from `row`."""
+    def of_row(cls, row: list[Any], arms: dict[Any, Intervention]) -> Case:
+        """The way back from `row`; `arms` keeps the interventions that were met before."""
         number, event, status, last, *rest = row
         if status == "erased":
             return cls(number, event, "", {}, Intervention(), status="erased", last_event=last)
-        at, context, arm, restricted, request, values, before, played, unrelated = rest
+        at, context, asked, restricted, request, values, before, played, unrelated = rest
+        key = tuple(asked.items())
+        arm = arms[key] if key in arms else arms.setdefault(key, Intervention(asked))
         return cls(
-            number, event, at, context, Intervention(arm), restricted, request, values, before,
+            number, event, at, context, arm, restricted, request, values, before,
             None if played is None else Intervention(played), unrelated, status, last,
         )  # fmt: skip
 

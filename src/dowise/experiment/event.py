@@ -69,8 +69,9 @@ class Event:
     ) -> Event:
         """The event that follows another one, or the first."""
         number = 1 if previous is None else previous.number + 1
-        event = cls(experiment, number, kind, at, actor, secrets.token_hex(16), as_body(body), "")
-        return replace(event, hash=event.chained(previous))
+        salt, text = secrets.token_hex(16), as_body(body)
+        digest = _chained(previous, experiment, number, kind, at, actor, _sealed(salt, text))
+        return cls(experiment, number, kind, at, actor, salt, text, digest)
 
     @cached_property
     def says(self) -> dict[str, Any]:
@@ -103,9 +104,8 @@ class Event:
 
     def chained(self, previous: Event | Head | None) -> str:
         """The hash that this event must have behind another one."""
-        before = "" if previous is None else previous.hash
-        parts = (before, self.experiment, self.number, self.kind, self.at, self.actor)
-        return sha256(as_text([*parts, self._inner()]).encode()).hexdigest()
+        parts = self.experiment, self.number, self.kind, self.at, self.actor
+        return _chained(previous, *parts, self._inner())
 
     def follows(self, previous: Event | Head | None) -> bool:
         """Whether number and hash are those of the event that comes after another one."""
@@ -116,14 +116,32 @@ class Event:
         """H(salt, body), or what the body says that it was."""
         if self.is_erased:
             return str(self.says.get("erased"))
-        return sha256(f"{self.salt}:{self.body}".encode()).hexdigest()
+        return _sealed(self.salt, self.body)
+
+
+def _sealed(salt: str, body: str) -> str:
+    return sha256(f"{salt}:{body}".encode()).hexdigest()
+
+
+def _chained(previous: Event | Head | None, *parts: str | int) -> str:
+    before = "" if previous is None else previous.hash
+    return sha256(as_text([before, *parts]).encode()).hexdigest()
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def as_text(value: Any) -> str:
     """JSON in its shortest form, the same for the same value."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def as_body(page: Mapping[str, Any]) -> str:
     """The text of an event's body."""
-    return as_text(dict(page))
+    try:
+        text = as_text(dict(page))
+        text.encode()
+    except UnicodeEncodeError as error:
+        odd = error.object[error.start : error.end]
+        raise DowiseError(f"{odd!r} can't be written down: use other characters") from None
+    return text

@@ -6,6 +6,7 @@ Folding parses no code and learns nothing: what policies make of the cases is th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Any
@@ -105,10 +106,11 @@ class Facts:
             ) from error
         self.head, self.at = event.head, event.at
 
-    def restore(self, cases: Iterable[Case]) -> None:
+    def restore(self, rows: list[str]) -> None:
         """Take over the cases of a snapshot."""
-        for case in cases:
-            self._add(case)
+        arms: dict[tuple[tuple[str, str], ...], Intervention] = {}
+        for row, page in zip(rows, json.loads(f"[{','.join(rows)}]"), strict=True):
+            self._add(Case.of_row(page, arms), row)
 
     # -- one handler a kind -------------------------------------------------------------------
 
@@ -174,11 +176,11 @@ class Facts:
             case.played = None if says["played"] is None else Intervention(says["played"])
             case.is_unrelated = bool(says.get("unrelated", False))
 
-    def _add(self, case: Case) -> None:
+    def _add(self, case: Case, row: str | None = None) -> None:
         self.cases[case.id], self.last_asked = case, case.event
         if case.request_id is not None:
             self.requests.setdefault(case.request_id, []).append(case.id)
-        self._mark(case)
+        self._mark(case, row)
 
     def _update(self, case: Case, event: Event) -> None:
         case.last_event = event.number
@@ -186,9 +188,9 @@ class Facts:
             case.status = "done"
         self._mark(case)
 
-    def _mark(self, case: Case) -> None:
+    def _mark(self, case: Case, row: str | None = None) -> None:
         self.log.append(case.id)
-        row = case.row()
+        row = case.row() if row is None else row
         self.marks = (self.marks + _mark(row) - _mark(self.rows.get(case.id))) % _MARKS
         self.rows[case.id] = row
 

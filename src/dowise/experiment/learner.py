@@ -21,6 +21,7 @@ from dowise.policies.policy import BayesianPolicy, Policy, RecordPolicy
 from dowise.problem import Intervention, Record
 from dowise.problem.frame import RecordBatch
 from dowise.problem.record import past_record
+from dowise.problem.values import MISSING
 
 __all__ = ["Learner", "record_of"]
 
@@ -76,49 +77,71 @@ class Learner:
                 self._learn(case)
 
     def _learn(self, case: Case) -> None:
-        before, now = self._learned.get(case.id), self._usable(case)
-        if before is None or now is None or not _are_equal(before, now):
-            if before is not None:
-                self.policy.retract(self._learned.pop(case.id))
-                if now is None:  # what it lacked may have been the same record's doing
-                    now = self._usable(case)
-            if now is not None:
-                self.policy.learn(now)
-                self._learned[case.id] = now
+        before, now = self._learned.get(case.id), self._record(case)
+        if before is not None and now is not None and _are_equal(before, now):
+            return
+        if before is not None:
+            self.policy.retract(self._learned.pop(case.id))
+        why = None if now is None else self.policy.lacks(now)
+        if now is not None and why is None:
+            self.policy.learn(now)
+            self._learned[case.id] = now
+        elif why is not None:
+            self._leave_out(case, why)
         self._expect(case)
 
     def _learn_many(self, cases: list[Case]) -> None:
-        """The same, all that is new of them at once."""
-        fresh: list[Record] = []
+        """The same, all that is new of them at once; cases that are alike are read once."""
+        alike: dict[str, Record | str] = {}
+        fresh: list[tuple[Case, Record]] = []
         for case in cases:
             if case.id in self._learned:
                 self._learn(case)
                 continue
-            record = self._usable(case)
-            if record is not None:
-                fresh.append(record)
-                self._learned[case.id] = record
-            self._expect(case)
+            same = case.context, case.values, case.is_restricted, case.is_unrelated
+            key = f"{id(case.arm)}{same}"
+            record = self._record(case, alike.get(key))
+            if record is None:
+                self._expect(case)
+            else:
+                alike[key] = record
+                fresh.append((case, record))
         if fresh:
-            codes = np.stack([record.codes for record in fresh], axis=1)
-            fixed = np.stack([record.fixed for record in fresh], axis=1)
-            batch = RecordBatch(self.plan.problem, codes, fixed >= 0)
-            self.policy.learn_many(batch, np.array([record.number for record in fresh]))
+            self._learn_batch(fresh)
 
-    def _usable(self, case: Case) -> Record | None:
-        """What the policy can learn of a case; why it can't is noted where nothing is to come."""
+    def _learn_batch(self, fresh: list[tuple[Case, Record]]) -> None:
+        codes = np.stack([record.codes for _, record in fresh], axis=1)
+        fixed = np.stack([record.fixed for _, record in fresh], axis=1)
+        numbers = np.array([case.id for case, _ in fresh])
+        batch = RecordBatch(self.plan.problem, codes, fixed != MISSING)
+        usable, _ = self.policy.usable(batch, numbers)
+        rows = np.flatnonzero(usable)
+        self.policy.learn_many(batch.take(rows), numbers[rows])
+        for (case, record), is_usable in zip(fresh, usable.tolist(), strict=True):
+            if is_usable:
+                self._learned[case.id] = record
+            else:
+                self._leave_out(case, self.policy.lacks(record) or "it could not be learned")
+            self._expect(case)
+
+    def _record(self, case: Case, alike: Record | None = None) -> Record | None:
+        """What a case has to teach, if anything; `alike` is the record of one that says the same.
+
+        Why it can't be used is noted.
+        """
         self._left_out.pop(case.id, None)
         if not case.values:
             return None
-        found = record_of(case, self.plan)
-        if isinstance(found, Record):
-            why = self.policy.lacks(found)
-            if why is None:
-                return found
-            found = why
+        found = alike or record_of(case, self.plan)
+        if isinstance(found, str):
+            self._leave_out(case, found)
+            return None
+        return Record(found.problem, found.arm, found.codes, found.fixed, case.id)
+
+    def _leave_out(self, case: Case, why: str) -> None:
+        """Note why a case can't be used, unless something is still to come."""
         if case.status != "pending":
-            self._left_out[case.id] = found
-        return None
+            self._left_out[case.id] = why
 
     def _expect(self, case: Case) -> None:
         """Index policies count plays that are under way."""
@@ -134,12 +157,12 @@ class Learner:
     def _learn_import(self, number: int) -> None:
         batch, notes = unpack(self._read_import(number), self.plan.problem)
         self._imports_left_out.update(notes)
-        usable, reasons = self.policy.usable(batch)
+        numbers = (number << 32) + np.arange(len(batch))
+        usable, reasons = self.policy.usable(batch, numbers)
         self._imports_left_out.update(reasons)
-        rows = np.flatnonzero(usable)
-        if len(rows) < len(batch):
-            batch = batch.take(rows)
-        self.policy.learn_many(batch, (number << 32) + rows)
+        if not usable.all():
+            batch, numbers = batch.take(np.flatnonzero(usable)), numbers[usable]
+        self.policy.learn_many(batch, numbers)
 
 
 def record_of(case: Case, plan: Plan) -> Record | str:

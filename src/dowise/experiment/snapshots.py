@@ -8,20 +8,18 @@ cases. The plan, the seed and the imports are read from their own events.
 
 from __future__ import annotations
 
-import json
 import zlib
 from math import log
 from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError
-from dowise.experiment.case import Case
 from dowise.experiment.event import Event
 from dowise.experiment.facts import Facts
 from dowise.experiment.storage.contract import Snapshot, Storage
 
 __all__ = ["Draft", "draft_of", "facts_of_snapshot"]
 
-_FIRST, _GROWTH = 256, 1.125  # events at the first snapshot, and how many times as many at the next
+_FIRST, _GROWTH = 256, 1.0625  # events at the first snapshot; how many times more at the next
 _LARGEST = 2**31  # bytes of a snapshot, unpacked
 
 
@@ -80,7 +78,7 @@ def _facts(
             return None
         facts.apply(event)
     text = _unpacked(snapshot.body)
-    facts.restore(Case.of_row(row) for row in json.loads(f"[{text.replace(chr(10), ',')}]"))
+    facts.restore(text.split("\n") if text else [])
     if known["event"] != snapshot.number or known["cases"] != f"{facts.marks:032x}":
         return None
     facts.head, facts.at = last.head, last.at
