@@ -69,6 +69,8 @@ def _why(error: Exception, location: Location) -> str:
     if known is None:
         said = " ".join(str(root).split())
         known = said if said and location.is_discreet(said) else type(root).__name__
+        if "connect" in said and location.url is not None:
+            known += " (see that the server runs, and that host, user and password are right)"
     return known
 
 

@@ -1,0 +1,232 @@
+"""check_storage: right stores pass, and each broken promise is named."""
+
+import re
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from dowise import DowiseError
+from dowise.experiment.storage import MemoryStorage, check_storage, open_storage
+from dowise.experiment.storage.memory import MemoryWriting
+from dowise.experiment.storage.rules import check_alone
+
+
+def test_a_store_in_memory_passes():
+    storage = MemoryStorage()
+    check_storage(lambda: storage)
+
+
+def test_stores_in_tables_pass(place):
+    open_storage(place, create=True).close()
+    check_storage(lambda: open_storage(place))
+
+
+class Broken(MemoryStorage):
+    """A store to break; `Block` is what its writing blocks are."""
+
+    Block = MemoryWriting
+
+    @contextmanager
+    def writing(self, experiment):
+        with super().writing(experiment) as block:
+            block.__class__ = self.Block
+            yield block
+
+
+def breaking(name, **methods):
+    """A store with these methods in place of the right ones."""
+    return type(name, (Broken,), methods)
+
+
+def breaking_block(name, **methods):
+    """A store whose writing blocks have these methods in place of the right ones."""
+    return breaking(name, Block=type("Block", (MemoryWriting,), methods))
+
+
+@contextmanager
+def without_turns(self, experiment):
+    me = threading.get_ident()
+    check_alone(experiment, me in self._holders)
+    self._holders.add(me)
+    block = MemoryWriting(experiment, list(self._journals.get(experiment, [])))
+    try:
+        yield block
+        self._commit(block)
+    finally:
+        block.ended = True
+        self._holders.discard(me)
+
+
+@contextmanager
+def without_rollback(self, experiment):
+    error = None
+    with MemoryStorage.writing(self, experiment) as block:
+        try:
+            yield block
+        except Exception as raised:
+            error = raised
+    if error:
+        raise error
+
+
+@contextmanager
+def without_errors(self, experiment):
+    try:
+        with MemoryStorage.writing(self, experiment) as block:
+            yield block
+    except KeyError:
+        pass
+
+
+@contextmanager
+def seen_at_once(self, experiment):
+    class Seen(MemoryWriting):
+        def append(block, events):  # noqa: N805
+            MemoryWriting.append(block, events)
+            journal = self._journals.setdefault(experiment, [])
+            self._journals[experiment] = journal + block.added
+            block.committed, block.added = self._journals[experiment], []
+
+    with MemoryStorage.writing(self, experiment) as block:
+        block.__class__ = Seen
+        yield block
+
+
+@contextmanager
+def readers_wait(self, experiment):
+    with MemoryStorage.writing(self, experiment) as block:
+        self.busy = True
+        try:
+            yield block
+        finally:
+            self.busy = False
+
+
+def wait_and_read(self, *arguments, **options):
+    while getattr(self, "busy", False):
+        time.sleep(0.01)
+    return MemoryStorage.read(self, *arguments, **options)
+
+
+@contextmanager
+def waits_for_itself(self, experiment):
+    while experiment in getattr(self, "held", ()):
+        time.sleep(0.01)
+    self.held = {experiment}
+    self._holders.clear()
+    try:
+        with MemoryStorage.writing(self, experiment) as block:
+            yield block
+    finally:
+        self.held = set()
+
+
+def partial_append(self, events):
+    for event in events:
+        MemoryWriting.append(self, [event])
+
+
+def unchecked_append(self, events):
+    self.added += events
+
+
+def append_after_the_end(self, events):
+    self.ended, ended = False, self.ended
+    MemoryWriting.append(self, events)
+    self.ended = ended
+
+
+def foreign_append(self, events):
+    MemoryWriting.append(self, [event for event in events if event.experiment == self.experiment])
+
+
+def erase_nothing(self, numbers):
+    MemoryWriting.erase(self, numbers)
+    self.blanked = {}
+
+
+def keep_snapshots_of_the_erased(self, numbers):
+    MemoryWriting.erase(self, numbers)
+    self.erases = False
+
+
+def erase_what_is_not_there(self, numbers):
+    MemoryWriting.erase(self, [number for number in numbers if number <= len(self.read())])
+
+
+def keep_any(self, snapshot):
+    self._snapshots[snapshot.experiment] = snapshot
+
+
+def keep_old(self, snapshot):
+    journal = self._journals[snapshot.experiment]
+    if len(journal) >= snapshot.number and journal[snapshot.number - 1].hash == snapshot.hash:
+        self._snapshots[snapshot.experiment] = snapshot
+
+
+def skip_one(self, *arguments, **options):
+    found = MemoryStorage.read(self, *arguments, **options)
+    return found[:5] + found[6:] if len(found) > 6 else found
+
+
+def forget(self):
+    self._journals = {}
+
+
+def drop_all_snapshots(self, block):
+    MemoryStorage._commit(self, block)
+    if block.erases:
+        self._snapshots.clear()
+
+
+def ignore_kinds(self, experiment, after=0, upto=None, kinds=None):  # noqa: ARG001
+    return MemoryStorage.read(self, experiment, after, upto)
+
+
+def exclude_upto(self, experiment, after=0, upto=None, kinds=None):
+    return MemoryStorage.read(self, experiment, after, upto and upto - 1, kinds)
+
+
+def fail(self, experiment):  # noqa: ARG001
+    raise RuntimeError("out of order")
+
+
+@pytest.mark.parametrize(
+    ("broken", "promise"),
+    [
+        (breaking("Unsorted", experiments=lambda self: tuple(self._journals) * 2), "once, sorted"),
+        (breaking("NoKinds", read=ignore_kinds), "only events of these kinds"),
+        (breaking("NoUpto", read=exclude_upto), "above `after` and up to `upto`"),
+        (breaking("First", last=lambda self, name: (self.read(name) or [None])[0]), "last gives"),
+        (breaking("Fails", last=fail), "it raises RuntimeError: out of order"),
+        (breaking_block("Unchecked", append=unchecked_append), "not the next one is refused"),
+        (breaking_block("Foreign", append=foreign_append), "of another experiment is refused"),
+        (breaking_block("Partial", append=partial_append), "not the next one is refused|refused"),
+        (breaking_block("Blind", read=lambda self, after=0: self.committed[after:]), "inside a"),
+        (breaking("NoRollback", writing=without_rollback), "ends with an error adds none"),
+        (breaking("Swallows", writing=without_errors), "passes through the block"),
+        (breaking_block("Late", append=append_after_the_end), "has ended takes no more"),
+        (breaking("Forgets", close=forget), "after close opens it anew"),
+        (breaking("Nameless", __str__=lambda _: ""), "str says where"),
+        (breaking("SelfWaits", writing=waits_for_itself), "refused at once"),
+        (breaking_block("ErasesNot", erase=erase_nothing), "read gives erased events as erased"),
+        (breaking_block("ErasesMore", erase=erase_what_is_not_there), "not there can't be erased"),
+        (breaking_block("OldCopies", erase=keep_snapshots_of_the_erased), "drops the experiment's"),
+        (breaking("DropsAll", _commit=drop_all_snapshots), "other experiments' snapshots alone"),
+        (breaking("KeepsOld", keep_snapshot=keep_old), "before an erasure is not kept"),
+        (breaking("KeepsAny", keep_snapshot=keep_any), "before an erasure is not kept"),
+        (breaking("Dirty", writing=seen_at_once), "error adds none|only what is committed"),
+        (breaking("Waits", writing=readers_wait, read=wait_and_read), "never wait for writers"),
+        (breaking("NoTurns", writing=without_turns), "at most one writing block"),
+        (breaking("Gaps", read=skip_one), "without a gap"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_each_broken_promise_is_found(broken, promise, monkeypatch):
+    monkeypatch.setattr("dowise.experiment.storage.check_tools.SECONDS", 0.3)
+    storage = broken()
+    with pytest.raises(DowiseError, match="breaks the contract") as error:
+        check_storage(lambda: storage)
+    assert re.search(promise, str(error.value))
