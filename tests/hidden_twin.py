@@ -92,6 +92,12 @@ class SlowMixture:
             for s in self.subsets
         }
         self.counts = {s: {} for s in self.subsets}
+        self.needed = {
+            (v, self.full.component(v, cut))
+            for cut in ((), *problem.arms)
+            for v in self.order
+            if v not in cut
+        }
 
     def _row(self, s, v, cut, values):
         component = self.graphs[s].component(v, cut)
@@ -104,8 +110,9 @@ class SlowMixture:
         labels, cut = record.labels, set(record.arm)
         codes = {v: self.problem.domains[v].index(x) for v, x in labels.items()}
         for v in self.full.useful - cut:
-            scope = self.full.scope(v, self.full.component(v, cut))
-            if not {*scope, v} <= {*codes}:
+            component = self.full.component(v, cut)
+            scope = self.full.scope(v, component)
+            if (v, component) not in self.needed or not {*scope, v} <= {*codes}:
                 continue
             for s in self.subsets:
                 row = self._row(s, v, cut, codes)

@@ -14,6 +14,9 @@ from dowise.belief import Dirichlet, Mixture
 from dowise.belief.means import MAX_LANES
 from dowise.model.structures import MAX_PATTERNS, Structures
 from dowise.model.subsets import fitted, likeliest_subsets
+from dowise.problem.frame import RecordBatch
+from dowise.problem.record import past_record
+from dowise.problem.values import MISSING
 
 # A component of three with two doubtful hidden causes, doubtful arrows into it, and a context.
 JOINED = Problem(
@@ -217,6 +220,35 @@ def test_a_record_of_an_intervention_that_is_no_arm():
     belief.update("do(Z=1)", {"X": 1, "Y": 0})
     assert belief.unused == {"Y": {"no arm needs what it tells": 1}}
     assert belief.mean_cpts()["X"][1].tolist() == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
+
+
+def odd_records_of(problem, count, seed):
+    """After something was set that need not be an arm, nor on variables that can be set."""
+    rng, found = np.random.default_rng(seed), []
+    for record in records_of(problem, count, seed, missing=0.1):
+        names = [name for name in problem.graph if name != problem.reward and rng.random() < 0.4]
+        settings = {name: str(rng.choice(problem.domains[name])) for name in names}
+        found.append(past_record(problem, settings, record.labels | settings))
+    return found
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(doubtful_problems(), st.integers(0, 99))
+def test_what_was_set_may_be_anything_but_the_reward(problem, seed):
+    """Each factor counts under what was set, if some arm leaves it the same component."""
+    records = odd_records_of(problem, 25, seed)
+    assert_same_as_twin(problem, records, 1.0)
+    one, many = Mixture(problem), Mixture(problem)
+    codes = np.array([record.codes for record in records]).T.copy()
+    was_set = np.array([record.fixed for record in records]).T != MISSING
+    many.learn_many(RecordBatch(problem, codes, was_set))
+    for record in records:
+        one.learn(record)
+    for name in ("counts", "evidence", "unused"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
+    for record in records:
+        one.retract(record)
+    assert not one.counts.any() and not one.evidence.any() and not one.unused.any()
 
 
 def test_edges_that_make_no_difference_keep_their_prior():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dowise import CausalGraph, DowiseError, Problem, make_environment
 from dowise.model import Factors, model_of
+from dowise.model.factors import NONE
 
 
 @st.composite
@@ -74,13 +75,29 @@ def test_rewards_from_true_factors_are_those_of_the_world(problem, seed):
 @given(problems(most_causes=3), st.integers(0, 99))
 def test_every_factor_has_the_same_table_under_every_intervention(problem, seed):
     """P_x(v | what comes before v) is the factor of the key (v, T(v, X)), whatever X is."""
+    check_factors_under(problem, seed, problem.arms)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(problems(max_size=6, most_causes=3), st.integers(0, 99))
+def test_so_it_does_where_something_was_set_that_can_t_be_set(problem, seed):
+    """Context and non-manipulable variables too, as in a record of an earlier version."""
+    rng, arms = np.random.default_rng(seed), []
+    others = [name for name in problem.graph if name != problem.reward]
+    for size in range(1, len(others) + 1):
+        names = rng.choice(others, size, replace=False)
+        arms.append({name: str(rng.choice(problem.domains[name])) for name in names})
+    check_factors_under(problem, seed, arms)
+
+
+def check_factors_under(problem, seed, arms):
     world = make_environment(problem, seed)
     factors = Factors(problem)
     entries = true_entries(world, factors)
     order = order_of(problem)
     useful = Graph(problem, order).useful
     names = list(problem.graph)
-    for arm in problem.arms:
+    for arm in arms:
         _, joint = observed_distribution(problem, world.graph, world.cpts, arm, {})
         under = factors.under(problem.graph.mask(arm))
         for v in useful - {*arm}:
@@ -88,6 +105,9 @@ def test_every_factor_has_the_same_table_under_every_intervention(problem, seed)
             marginal = joint.sum(axis=tuple(names.index(u) for u in after), keepdims=True)
             seen = marginal.sum(axis=names.index(v), keepdims=True)
             f = under[names.index(v)]
+            if f == NONE:
+                assert arm not in problem.arms
+                continue
             table = factors.table(entries, f)
             axes = factors.families[f]
             spread = np.moveaxis(table, range(table.ndim), np.argsort(np.argsort(axes)))

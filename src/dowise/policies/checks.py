@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from itertools import product
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dowise.errors import DowiseError
 from dowise.policies.decision import Decision
-from dowise.policies.policy import Policy, RecordPolicy
+from dowise.policies.policy import Policy
+from dowise.policies.record_checks import check_records, demand
 from dowise.policies.registry import make_policy
 from dowise.problem import Intervention, Problem, load_problem
 
@@ -28,9 +29,11 @@ def check_policy(
 
     Same seed, same decisions; probabilities sum to 1 where they are known; never an arm outside the
     allowed ones; `decide` changes no state; `rounds` rounds without a warning; a bad context gets a
-    `DowiseError`; a policy with `learn` and `retract` decides alike whatever the order of its
-    records, and as if those that it retracted had never been. `policy` is a registered name, or
-    what makes one from a problem and the options. A policy that only fits smaller problems or fewer
+    `DowiseError`. A `RecordPolicy` decides alike whatever the order of its records, and as if those
+    that it retracted had never been; `lacks` says just what `learn` refuses, `learn_many` learns as
+    one by one, `fingerprint` is that of what was learned, and plays that were expected and taken
+    back leave no trace. `policy` is a registered name, or what makes one from a problem and the
+    options. A policy that only fits smaller problems or fewer
     rounds says so by `problems` and `rounds`; it must be able to decide once more after the last
     round.
     """
@@ -50,7 +53,7 @@ def check_policy(
                 _check_repeatable(make(problem), make(problem), min(rounds, 30))
                 _check_allowed(make(problem))
                 _check_bad_context(make(problem))
-                _check_records(make(problem), make(problem))
+                check_records(partial(make, problem))
                 _play(make(problem), rounds, seed=0)
         except Warning as warning:
             raise DowiseError(f"this policy breaks the contract: it warns, {warning}") from warning
@@ -62,11 +65,6 @@ def check_policy(
             ) from error
 
 
-def _demand(kept: bool, promise: str) -> None:
-    if not kept:
-        raise DowiseError(f"this policy breaks the contract: {promise}")
-
-
 def _play(policy: Policy, rounds: int, seed: int) -> list[str]:
     """Outcomes are fair coins: whether a policy learns well is not the question here."""
     rng = np.random.default_rng(seed)
@@ -74,20 +72,20 @@ def _play(policy: Policy, rounds: int, seed: int) -> list[str]:
     for t in range(rounds):
         context = {name: str(rng.choice(problem.domains[name])) for name in problem.context}
         decision = policy.decide(dict(context), np.random.default_rng([seed, t]))
-        _demand(isinstance(decision, Decision), f"decide must return a Decision, not {decision!r}")
-        _demand(
+        demand(isinstance(decision, Decision), f"decide must return a Decision, not {decision!r}")
+        demand(
             isinstance(decision.arm, Intervention) and decision.arm in problem.arms,
             f"it played {decision.arm!r}, which is none of the problem's arms",
         )
         known = decision.probabilities
         if known is not None:
-            _demand(
+            demand(
                 known.shape == (len(problem.arms),)
                 and bool((known >= 0).all())
                 and abs(float(known.sum()) - 1) < 1e-9,
                 "probabilities must be one for each arm and sum to 1",
             )
-            _demand(
+            demand(
                 known[problem.arm_index(decision.arm)] > 0,
                 f"it played {decision.arm} with probability 0",
             )
@@ -103,7 +101,7 @@ def _play(policy: Policy, rounds: int, seed: int) -> list[str]:
 
 def _check_repeatable(one: Policy, other: Policy, rounds: int) -> None:
     same_arms = _play(one, rounds, seed=1) == _play(other, rounds, seed=1)
-    _demand(same_arms, "same seed, same decisions")
+    demand(same_arms, "same seed, same decisions")
     context = {name: one.problem.domains[name][0] for name in one.problem.context}
     first = one.decide(context, 7)
     for seed in range(5):
@@ -113,7 +111,7 @@ def _check_repeatable(one: Policy, other: Policy, rounds: int) -> None:
         [] if first.probabilities is None else first.probabilities,
         [] if again.probabilities is None else again.probabilities,
     )
-    _demand(same, "decide must not change its state")
+    demand(same, "decide must not change its state")
 
 
 def _check_allowed(policy: Policy) -> None:
@@ -121,43 +119,17 @@ def _check_allowed(policy: Policy) -> None:
     context = {name: problem.domains[name][0] for name in problem.context}
     for arm in problem.arms:
         decision = policy.decide(context, 0, allowed=[arm])
-        _demand(decision.arm == arm, f"only {arm} was allowed, but it chose {decision.arm}")
+        demand(decision.arm == arm, f"only {arm} was allowed, but it chose {decision.arm}")
     pair = problem.arms[-2:]
     for seed in range(20):
         if seed == 10:  # with something seen of one arm only
             outcome = {name: problem.domains[name][0] for name in problem.graph} | dict(pair[-1])
             policy.observe(pair[-1], outcome)
         decision = policy.decide(context, seed, allowed=pair)
-        _demand(decision.arm in pair, f"{decision.arm} was not allowed")
+        demand(decision.arm in pair, f"{decision.arm} was not allowed")
         if decision.probabilities is not None:
             outside = float(decision.probabilities[:-2].sum())
-            _demand(outside == 0, "arms that are not allowed must have probability 0")
-
-
-def _check_records(one: Policy, other: Policy) -> None:
-    """Six records in order, beside eight in another order of which two are retracted."""
-    if not isinstance(one, RecordPolicy) or not isinstance(other, RecordPolicy):
-        return
-    problem, rng, records = one.problem, np.random.default_rng(5), []
-    for number in range(8):
-        arm = problem.arms[number % len(problem.arms)]
-        seen = {name: str(rng.choice(problem.domains[name])) for name in problem.graph}
-        records.append(problem.record(arm, seen | dict(arm), number))
-    for record in records[:6]:
-        one.learn(record)
-    for record in reversed(records):
-        other.learn(record)
-    for record in records[6:]:
-        other.retract(record)
-    for labels in product(*(problem.domains[name] for name in problem.context)):
-        context = dict(zip(problem.context, labels, strict=True))
-        decisions = [policy.decide(context, 3) for policy in (one, other)]
-        first, second = (decision.as_dict() for decision in decisions)
-        _demand(
-            first == second,
-            "what it knows must be a function of its records, not of their order, and a record "
-            f"that is retracted must leave no trace: {first} is not {second}",
-        )
+            demand(outside == 0, "arms that are not allowed must have probability 0")
 
 
 def _check_bad_context(policy: Policy) -> None:
@@ -170,8 +142,8 @@ def _check_bad_context(policy: Policy) -> None:
         except DowiseError:
             continue
         except Exception as error:
-            _demand(False, f"the context {context} must be a DowiseError, not {error!r}")
-        _demand(
+            demand(False, f"the context {context} must be a DowiseError, not {error!r}")
+        demand(
             False,
             f"the context {context} must be a DowiseError; problem.context_codes checks contexts",
         )

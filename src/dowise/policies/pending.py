@@ -3,8 +3,9 @@
 A policy whose choice is a function of what it has learned asks for the same arm until it learns
 something. Where decisions are made before the outcomes of earlier ones are known, it counts these
 plays as if each had brought the arm's mean so far: the mean stays, the bonus for what is not known
-shrinks, and the next arm has its turn. An arm of which no play is finished counts as bringing one
-half.
+shrinks, and the next arm has its turn. (kl-UCB leaves no such bonus to an arm that has brought the
+best value every time: that one it asks for as long as nothing else is known.) An arm of which no
+play is finished counts as bringing one half.
 """
 
 from __future__ import annotations
