@@ -1,7 +1,7 @@
 """What another policy would have earned on the decisions of an experiment.
 
 It knows nothing of storage: it is given the steps of an experiment in order (`Decide`, `Learn`,
-`Retract`), replays them, and estimates.
+`LearnMany`, `Retract`), replays them, and estimates.
 
 >>> import numpy as np
 >>> from dowise.problem import load_problem
@@ -17,9 +17,10 @@ It knows nothing of storage: it is given the steps of an experiment in order (`D
 
 from dowise.experiment.evaluation.estimates import Estimated
 from dowise.experiment.evaluation.evaluation import Evaluation, evaluate
-from dowise.experiment.evaluation.log import Decide, Learn, Logged, Retract, Step
+from dowise.experiment.evaluation.log import Decide, Learn, LearnMany, Logged, Retract, Step
 from dowise.experiment.evaluation.replay import Replay
 
 __all__ = [
-    "Decide", "Estimated", "Evaluation", "Learn", "Logged", "Replay", "Retract", "Step", "evaluate",
+    "Decide", "Estimated", "Evaluation", "Learn", "LearnMany", "Logged", "Replay", "Retract",
+    "Step", "evaluate",
 ]  # fmt: skip

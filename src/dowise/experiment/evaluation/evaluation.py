@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dowise.belief import Belief
@@ -76,6 +76,8 @@ class Evaluation:
     """From so many records the target could learn nothing, because something was not seen."""
     replay: Replay
     """The rows that all of this was worked out from."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many decisions do not count, by the reason, where somebody has noted that."""
 
     @property
     def decisions(self) -> int:
@@ -153,6 +155,10 @@ class Evaluation:
         else:
             yield f"By inverse propensity it is {_shown(self.ips)}."
         yield from self._cautions()
+        if self.left_out:
+            each = "; ".join(f"{times:,}: {why}" for why, times in self.left_out.items())
+            total = sum(self.left_out.values())
+            yield f"{_counted(total, 'decision')} left out ({each})."
 
     def _cautions(self) -> Iterator[str]:
         if not self.dr.low <= self.dr.value <= self.dr.high:

@@ -1,6 +1,7 @@
 """What an evaluation reads: the steps of an experiment, in the order in which they happened.
 
-A step is a decision to evaluate, an outcome that became known, or one that turned out to be wrong.
+A step is a decision to evaluate, an outcome that became known, many at once that were brought in
+from elsewhere, or one that turned out to be wrong.
 Outcomes come late and in any order, so what was known at a decision is what the steps before it
 taught. Decisions that do not count (pending, withdrawn, another arm played, no propensity, erased)
 are no step; what was learned from them is.
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
 from dowise.problem import Intervention, Problem, Record
+from dowise.problem.frame import RecordBatch
 from dowise.problem.record import check_record
 from dowise.problem.values import MISSING
 
-__all__ = ["NEVER", "Decide", "Learn", "Logged", "Retract", "Step", "check_logged"]
+__all__ = ["NEVER", "Decide", "Learn", "LearnMany", "Logged", "Retract", "Step", "check_logged"]
 
 NEVER = 1e-12
 """A probability up to this is 0: it is what rounding leaves of it."""
@@ -62,13 +64,20 @@ class Learn:
 
 
 @dataclass(frozen=True, eq=False)
+class LearnMany:
+    """Many records became known here, past ones that follow no decision."""
+
+    records: RecordBatch
+
+
+@dataclass(frozen=True, eq=False)
 class Retract:
     """A record that was learned before no longer counts from here on."""
 
     record: Record
 
 
-Step = Decide | Learn | Retract
+Step = Decide | Learn | LearnMany | Retract
 
 
 def check_logged(row: Logged, problem: Problem) -> None:

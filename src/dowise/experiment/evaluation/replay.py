@@ -20,6 +20,7 @@ from dowise.experiment.evaluation.log import (
     NEVER,
     Decide,
     Learn,
+    LearnMany,
     Logged,
     Retract,
     Step,
@@ -69,6 +70,10 @@ def replay(problem: Problem, steps: Iterable[Step], target: Target, belief: Beli
             target.learn(step.record)
             belief.learn(step.record)
             model.forget()
+        elif isinstance(step, LearnMany):
+            target.learn_many(step.records)
+            belief.posterior.learn_many(step.records)
+            model.forget()
         elif isinstance(step, Retract):
             target.retract(step.record)
             belief.retract(step.record)
@@ -80,7 +85,7 @@ def replay(problem: Problem, steps: Iterable[Step], target: Target, belief: Beli
             found.append(target.probabilities(step.row))
             predicted.append(model.expects(step.row))
         else:
-            raise DowiseError(f"{step!r} is no step: give Decide, Learn or Retract")
+            raise DowiseError(f"{step!r} is no step: give Decide, Learn, LearnMany or Retract")
     if not rows:
         raise DowiseError(
             "there is no decision to evaluate: none has its outcome and its probabilities yet"

@@ -16,6 +16,7 @@ from dowise.policies import Policy, make_policy
 from dowise.policies.policy import RecordPolicy, certainly
 from dowise.policies.registry import policy_factory
 from dowise.problem import Problem, Record
+from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike
 from dowise.problem.values import MISSING
 from dowise.randomness import stream
@@ -45,6 +46,9 @@ class Target(Protocol):
 
     def learn(self, record: Record) -> None:
         """One record more."""
+
+    def learn_many(self, records: RecordBatch) -> None:
+        """Many records more."""
 
     def retract(self, record: Record) -> None:
         """One record less."""
@@ -119,6 +123,9 @@ class Rule:
     def learn(self, record: Record) -> None:
         """It learns nothing."""
 
+    def learn_many(self, records: RecordBatch) -> None:
+        """Nothing from many either."""
+
     def retract(self, record: Record) -> None:
         """It learned nothing."""
 
@@ -135,11 +142,12 @@ class Learner:
         self.name, self.not_allowed = name, 0
         self._policy, self._seed = policy, seed
         self._refused: Counter[tuple[Any, ...]] = Counter()
+        self._without = 0  # records among many that lacked what it learns from
 
     @property
     def unused(self) -> int:
         """Of how many records of today it could learn nothing."""
-        return self._refused.total()
+        return self._refused.total() + self._without
 
     def probabilities(self, row: Logged) -> Floats:
         """What it would have played, among the arms that were allowed."""
@@ -165,6 +173,16 @@ class Learner:
         except DowiseError:
             pass
         self._refused[_key(record)] += 1
+
+    def learn_many(self, records: RecordBatch) -> None:
+        """Those that have what the policy learns from."""
+        if not isinstance(self._policy, RecordPolicy):
+            for record in records.each(None):
+                self.learn(record)
+            return
+        usable = self._policy.usable(records).mask
+        self._without += int(np.count_nonzero(~usable))
+        self._policy.learn_many(records.take(np.flatnonzero(usable)))
 
     def retract(self, record: Record) -> None:
         """If it was learned."""
