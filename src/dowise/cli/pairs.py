@@ -1,0 +1,77 @@
+"""NAME=VALUE on the command line: what was seen, the context, options."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from typing import Any
+
+from dowise.errors import DowiseError
+from dowise.graph.names import bare_text, quoted
+
+__all__ = ["options_of", "typed_pair", "values_of"]
+
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_PAIR = re.compile(rf"\s*({_QUOTED}|[^=\"]+?)\s*=\s*({_QUOTED}|.*?)\s*", re.DOTALL)
+
+
+def values_of(pairs: Iterable[str], example: str = "Y=1") -> dict[str, str | None]:
+    """The values by name; a name without one, `Z=`, has None: missing for good.
+
+    >>> values_of(["Z=", "Y=1", '"a = b"="c d"'])
+    {'Z': None, 'Y': '1', 'a = b': 'c d'}
+    """
+    values: dict[str, str | None] = {}
+    for text in pairs:
+        name, value = _split(text, example)
+        if name in values:
+            raise DowiseError(f"{text!r}: {name} is given twice")
+        values[name] = _unquoted(value) or None
+    return values
+
+
+def options_of(pairs: Iterable[str]) -> dict[str, Any]:
+    """Options by name: numbers, true, false and lists as TOML has them, else texts.
+
+    >>> options_of(["samples=1000", "interval=optimistic"])
+    {'samples': 1000, 'interval': 'optimistic'}
+    """
+    options: dict[str, Any] = {}
+    for text in pairs:
+        name, value = _split(text, "samples=1000")
+        if name in options:
+            raise DowiseError(f"{text!r}: the option {name} is given twice")
+        if not value:
+            raise DowiseError(f"{text!r}: say what {name} is, such as samples=1000")
+        options[name] = _toml_value(value)
+    return options
+
+
+def typed_pair(name: str, value: str) -> str:
+    """The text that `values_of` reads back, not yet quoted for a shell."""
+    plain = '"' not in name and "=" not in name and name == name.strip()
+    return f"{name if plain else quoted(name)}={value}"
+
+
+def _split(text: str, example: str) -> tuple[str, str]:
+    found = _PAIR.fullmatch(text)
+    if found is None:
+        raise DowiseError(
+            f"{text!r} is not NAME=VALUE, such as {example}; a name with = in it goes in double "
+            "quotes"
+        )
+    return bare_text(found[1]), found[2]
+
+
+def _unquoted(value: str) -> str:
+    return bare_text(value) if re.fullmatch(_QUOTED, value, re.DOTALL) else value
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        page = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    is_plain = [*page] == ["value"] and isinstance(page["value"], str | int | float | list | dict)
+    return page["value"] if is_plain else text

@@ -1,0 +1,146 @@
+"""What commands on a store share: where it is, who acts, and how it is opened."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from dowise.cli.group import json_option
+from dowise.errors import DowiseError
+
+if TYPE_CHECKING:
+    from dowise.experiment.experiment import Experiment
+
+__all__ = ["Where", "confirm", "decision_number", "on_store", "reason_option"]
+
+Command = Callable[..., None]
+
+_WHICH = "Which experiment, where the store has several."
+_WHO = ("actor", "accept_clock")
+
+reason_option = click.option(
+    "--reason", default="", metavar="TEXT",
+    help="Why; it is kept in the journal, so name no person.",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Where:
+    """A store as it was named on the command line, and who acts."""
+
+    store: str
+    name: str | None
+    actor: str | None = None
+    accept_clock: bool = False
+
+    def open(self) -> Experiment:
+        """The experiment; a store that is not there is an error, never made."""
+        from dowise.experiment.experiment import Experiment
+
+        return Experiment.open(
+            self.store, self.name, actor=self.actor, accept_clock=self.accept_clock
+        )
+
+    def command(self, experiment: Experiment, verb: str, *rest: str) -> str:
+        """A command on the same experiment, as one would type it; it shows no password."""
+        store = experiment.store if "://" in self.store else self.store
+        named = [] if self.name is None else ["--name", self.name]
+        return " ".join(map(_as_typed, ["dowise", verb, store, *rest, *named]))
+
+
+def _as_typed(word: str) -> str:
+    """A word as a shell wants it; … stands for what is to be filled in."""
+    rest = word.replace("…", "")
+    return word if shlex.quote(rest) == rest else shlex.quote(word)
+
+
+def on_store(
+    acts: bool = True, policies: bool = False, name: str = _WHICH
+) -> Callable[[Command], Command]:
+    """Gives a command the argument STORE and its options, as `where`, and --json, as `as_json`.
+
+    `acts` says that it writes, so that somebody acts; `policies` that it needs to know them; `name`
+    is the help of --name.
+    """
+
+    def decorate(function: Command) -> Command:
+        @functools.wraps(function)
+        def called(store: str, name: str | None, **rest: Any) -> None:
+            where = Where(store, name, **{part: rest.pop(part) for part in _WHO if part in rest})
+            for module in rest.pop("policy_module", ()):
+                _import_policies(module)
+            function(where=where, **rest)
+
+        with_options: Command = called
+        for option in reversed(_options(acts, policies, name)):
+            with_options = option(with_options)
+        return with_options
+
+    return decorate
+
+
+def _options(acts: bool, policies: bool, name: str) -> list[Callable[[Command], Command]]:
+    found = [click.argument("store"), click.option("--name", metavar="N", help=name)]
+    if policies:
+        found.append(click.option(
+            "--policy-module", multiple=True, metavar="MODULE",
+            help="Import a Python module that registers policies of your own.",
+        ))  # fmt: skip
+    if acts:
+        found += [
+            click.option("--actor", metavar="WHO", show_default="the system's user",
+                         help="Who does this; it is kept in the journal."),
+            click.option("--accept-clock", is_flag=True,
+                         help="Go on although this clock is behind the last event's time."),
+        ]  # fmt: skip
+    return [*found, json_option]
+
+
+def decision_number(text: str) -> int:
+    """The number of a decision, as `ask` printed it."""
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise DowiseError(
+            f"{text!r:.80} is no decision: give the number that `dowise ask` printed, such as 1"
+        )
+    return int(text)
+
+
+def confirm(question: str) -> None:
+    """Ask on a terminal whether something is meant; elsewhere nobody could answer."""
+    if not sys.stdin.isatty():
+        return
+    try:
+        is_meant = click.confirm(question, err=True)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    if not is_meant:
+        raise DowiseError("nothing was changed")
+
+
+def _import_policies(module: str) -> None:
+    """Import a module by name, from the current folder or wherever Python looks."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name == module.partition(".")[0] or error.name == module:
+            _refuse(module, "there is no such module; give its name, my_policies, as import does")
+        _refuse(module, str(error))
+    except DowiseError:
+        raise
+    except Exception as error:
+        _refuse(module, f"{type(error).__name__}: {error}")
+
+
+def _refuse(module: str, why: str) -> NoReturn:
+    raise DowiseError(f"--policy-module {module} can't be imported: {why}")
