@@ -9,7 +9,7 @@ journal that is whole: only a head that was kept elsewhere finds that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from dowise.experiment.facts import Facts
 from dowise.experiment.learner import Learner
 from dowise.experiment.maker import maker
 from dowise.experiment.storage.contract import Storage
+from dowise.experiment.tracking import Track, tracked
 
 __all__ = ["Audit", "Finding", "audit", "head_of"]
 
@@ -175,14 +176,14 @@ def audit(
     storage: Storage,
     name: str,
     head: Head | None = None,
-    track: Callable[[Iterable[Event], int], Iterable[Event]] | None = None,
+    track: Track | None = None,
 ) -> Audit:
     """Go through a journal from its start."""
     last = storage.last(name)
     count = 0 if last is None else last.number
     auditor = _Auditor(name, _erasures(storage, name), lambda n: _columns(storage, name, n))
     events, finding, seen = _events(storage, name, count), None, 0
-    for event in events if track is None else track(events, count):
+    for event in tracked(events, count, track):
         seen = event.number
         try:
             auditor.check(event)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dowise.experiment.asking import Asked
 from dowise.experiment.case import Case
-from dowise.experiment.status import ArmsStatus
+from dowise.experiment.arms import ArmsStatus
 from dowise.plain import plain
 
 __all__ = ["Explanation"]

@@ -7,15 +7,17 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
+from dowise.belief import Belief
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.event import Event
 from dowise.experiment.facts import Facts
 from dowise.experiment.learner import Learner
+from dowise.experiment.looking import looker
 from dowise.experiment.maker import actor_of, time_after
 from dowise.experiment.snapshots import Draft, facts_of_snapshot
 from dowise.experiment.storage.contract import Storage, Writing
-from dowise.policies.policy import Policy
+from dowise.policies.policy import BayesianPolicy, Policy
 
 __all__ = ["Journal", "Step"]
 
@@ -67,6 +69,7 @@ class Journal:
         self._facts: Facts | None = None
         self._is_shared = False  # whether others wrote before the last step
         self._learner: Learner | None = None
+        self._lookers: dict[bool, Learner] = {}  # without and with evidence
 
     def facts(self) -> Facts:
         """What the journal amounts to as of now."""
@@ -111,6 +114,19 @@ class Journal:
         self._learner.follow(self._facts)
         return self._learner
 
+    def belief(self, evidence: bool = False) -> Belief:
+        """What is known of all that was folded so far, whoever decides: not to be changed."""
+        own = self.learner()
+        if isinstance(own.policy, BayesianPolicy) and not evidence:
+            return own.policy.belief
+        assert self._facts is not None
+        kept = self._lookers.get(evidence)
+        if kept is None or kept.plan is not self._facts.plan:
+            kept = self._lookers[evidence] = self.follower(looker(self._facts.plan, evidence))
+        kept.follow(self._facts)
+        assert isinstance(kept.policy, BayesianPolicy)
+        return kept.policy.belief
+
     def follower(self, policy: Policy) -> Learner:
         """Another policy, which is to follow the same journal."""
         assert self._facts is not None
@@ -141,6 +157,7 @@ class Journal:
 
     def _forget(self) -> None:
         self._facts = self._learner = None
+        self._lookers.clear()
 
 
 def _number(facts: Facts) -> int:

@@ -1,8 +1,6 @@
 """Where an experiment stands: what each arm is expected to bring, how sure that is, what is open.
 
-Everything follows from the posterior as of now. The expected regret of stopping is what always
-playing the arm that looks best would cost a round, E[max_a μ_a − μ_â], in the user's units: what
-further rounds could gain at most.
+Everything follows from the posterior as of now (`dowise.experiment.arms`).
 """
 
 from __future__ import annotations
@@ -11,123 +9,50 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice, product
 from math import prod
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dowise.belief import Belief
+from dowise.belief.evidence import Evidence
 from dowise.checks import real_number
 from dowise.errors import import_extra
+from dowise.experiment.arms import ArmsStatus, Came, arms_status, contexts_of, draws_for
+from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.case import Case
 from dowise.experiment.maker import now
 from dowise.plain import plain
-from dowise.problem import Intervention, Problem
+from dowise.problem import Problem
 from dowise.problem.problem import Context
 
-__all__ = ["LEVEL", "ArmsStatus", "Status", "arms_status", "contexts_of"]
-
-LEVEL = 0.9  # of the intervals
-DRAWS = 10_000
-MOST_CONTEXTS = 64
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class ArmsStatus:
-    """The arms in one context."""
-
-    context: dict[str, str]
-    arms: tuple[Intervention, ...]
-    mean: Floats
-    """The posterior mean reward of each arm, exact, in the user's units."""
-    low: Floats
-    """The ends of the central 90 % credible interval of each arm's mean reward."""
-    high: Floats
-    best: Floats
-    """How likely each arm is to be the best."""
-    regret: Floats
-    """What each arm is expected to cost a round, against the best."""
-    plays: NDArray[np.int64]
-    """How many decisions with an outcome played it in this context."""
-    leader: int
-    """The position of the arm with the best posterior mean."""
-    weight: float = 1.0
-    """The share of decisions in this context."""
-
-    @property
-    def stopping(self) -> float:
-        """What stopping now with the best-looking arm is expected to cost a round."""
-        return float(self.regret[self.leader])
-
-
-def arms_status(belief: Belief, context: Context, cases: Iterable[Case] = ()) -> ArmsStatus:
-    """The arms in one context; what is random about it has a fixed seed."""
-    problem = belief.problem
-    codes = problem.context_codes(context)
-    labels = problem.context_labels(codes)
-    drawn = belief.draw(codes, DRAWS, 0)
-    rewards = drawn.rewards(problem.payoff).astype(np.float64)
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(rewards, [tail, 1 - tail], axis=1)
-    best, _ = drawn.winners(problem.payoff)
-    mean = belief.mean_rewards(labels)
-    plays = np.zeros(len(problem.arms), dtype=np.int64)
-    index = {arm: i for i, arm in enumerate(problem.arms)}
-    for case in cases:
-        if case.status == "done" and case.arm in index and case.context == labels:
-            plays[index[case.arm]] += 1
-    return ArmsStatus(
-        labels,
-        problem.arms,
-        mean,
-        low,
-        high,
-        np.bincount(best, minlength=len(plays)) / DRAWS,
-        problem.payoff.regrets(rewards.T).mean(axis=0),
-        plays,
-        problem.payoff.best_of(mean),
-    )
-
-
-def contexts_of(problem: Problem, cases: Iterable[Case]) -> list[dict[str, str]]:
-    """All contexts where these are few, else those that came most often."""
-    names = problem.context
-    if prod(len(problem.domains[name]) for name in names) <= MOST_CONTEXTS:
-        values = product(*(problem.domains[name] for name in names))
-        return [dict(zip(names, labels, strict=True)) for labels in values]
-    came = Counter(
-        tuple(case.context[name] for name in names) for case in cases if {*case.context} == {*names}
-    )
-    return [dict(zip(names, labels, strict=True)) for labels, _ in came.most_common(MOST_CONTEXTS)]
+__all__ = ["Status", "looked_at", "summary", "waiting"]
 
 
 @dataclass(frozen=True, eq=False)
 class Status:
-    """Where an experiment stands."""
+    """Where an experiment stands; `str(status)` says it in words."""
 
     name: str
     problem: Problem
     policy: str
     contexts: tuple[ArmsStatus, ...]
     is_one_context: bool
-    """Whether it was asked for one context only."""
+    """Whether it was asked for one context only, or there is only one."""
     counts: dict[str, int]
     """How many decisions are pending, done, withdrawn, erased; restricted; played otherwise."""
     pending: tuple[Case, ...]
+    """The decisions whose reward was not told yet, oldest first."""
     edges: dict[str, float]
     """How likely each doubtful edge is to be there."""
-    alarms: tuple[str, ...] | None
-    """Edges that the graph seems to lack; None where the evidence was not looked at."""
+    evidence: Evidence | None
+    """What the records say against the graph; None where that was not looked at."""
     imported: int
     """How many records were brought in."""
     unused: dict[str, dict[str, int]] = field(default_factory=dict)
     """What was seen and could not be used, by variable and reason: how often."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Records that were left out as a whole, by the reason."""
+    """Records that the policy left out as a whole, by the reason."""
+    notes: tuple[str, ...] = ()
+    """What to know about these numbers."""
 
     @property
     def stopping(self) -> float:
@@ -139,23 +64,33 @@ class Status:
         """The same as `stopping`."""
         return self.stopping
 
-    def advice(self, tolerance: float) -> str:
-        """Whether to stop, if a loss of `tolerance` a round does not matter."""
-        limit = real_number("tolerance", tolerance, 0)
-        cost = f"{self.stopping:.3g} a round"
-        if self.stopping <= limit:
-            return (
-                f"You can stop: playing what looks best from now on is expected to cost {cost}, "
-                f"which is within your tolerance of {limit:g}."
-            )
-        return (
-            f"Go on: stopping now is expected to cost {cost}, which is above your tolerance of "
-            f"{limit:g}."
-        )
+    @property
+    def alarms(self) -> tuple[str, ...] | None:
+        """Edges that the graph seems to lack; None where the evidence was not looked at."""
+        return None if self.evidence is None else self.evidence.alarms
 
     def should_stop(self, tolerance: float) -> bool:
         """Whether the advice is to stop."""
         return self.stopping <= real_number("tolerance", tolerance, 0)
+
+    def advice(self, tolerance: float) -> str:
+        """Whether to stop, if a loss of `tolerance` a round does not matter."""
+        cost, limit = f"{self.stopping:.3g} a round", f"your tolerance of {tolerance:g}"
+        if self.should_stop(tolerance):
+            return (
+                "You can stop: playing what looks best from now on is expected to cost "
+                f"{cost}, which is within {limit}."
+            )
+        return f"Go on: stopping now is expected to cost {cost}, which is above {limit}."
+
+    def in_words(self, tolerance: float | None = None) -> str:
+        """All of it in sentences."""
+        from dowise.experiment.status_words import status_in_words
+
+        return status_in_words(self, tolerance)
+
+    def __str__(self) -> str:
+        return self.in_words()
 
     def frame(self) -> Any:
         """A pandas table: arm, mean, low, high, best, plays; the context first, where several."""
@@ -164,15 +99,12 @@ class Status:
 
     def rows(self) -> list[dict[str, Any]]:
         """The same rows as mappings."""
+        names = ("mean", "low", "high", "best", "plays")
         return [
             {
                 **({} if self.is_one_context else one.context),
                 "arm": str(arm),
-                "mean": float(one.mean[i]),
-                "low": float(one.low[i]),
-                "high": float(one.high[i]),
-                "best": float(one.best[i]),
-                "plays": int(one.plays[i]),
+                **{name: getattr(one, name)[i].item() for name in names},
             }
             for one in self.contexts
             for i, arm in enumerate(one.arms)
@@ -184,6 +116,7 @@ class Status:
             "tolerance": tolerance, "stop": self.should_stop(tolerance),
             "advice": self.advice(tolerance),
         }  # fmt: skip
+        evidence = self.evidence
         page: dict[str, Any] = plain(
             {
                 "name": self.name,
@@ -192,7 +125,7 @@ class Status:
                 "imported": self.imported,
                 "expected_regret_of_stopping": self.stopping,
                 **advice,
-                "contexts": [self._context_page(one) for one in self.contexts],
+                "contexts": [_context_page(one) for one in self.contexts],
                 "pending": [
                     {"id": case.id, "arm": str(case.arm), "asked_at": case.asked_at,
                      "waiting_seconds": waiting(case), "open": case.open(self.problem)}
@@ -200,25 +133,58 @@ class Status:
                 ],
                 "edges": self.edges,
                 "alarms": self.alarms,
+                "suspected": None if evidence is None else evidence.suspected,
                 "unused": self.unused,
                 "left_out": self.left_out,
+                "notes": self.notes,
             }
         )  # fmt: skip
         return page
 
-    def _context_page(self, one: ArmsStatus) -> dict[str, Any]:
-        names = ("mean", "low", "high", "best", "regret", "plays")
-        arms = [
-            {"arm": str(arm), **{name: getattr(one, name)[i] for name in names}}
-            for i, arm in enumerate(one.arms)
-        ]
-        return {
-            "context": one.context,
-            "share": one.weight,
-            "leader": str(one.arms[one.leader]),
-            "expected_regret_of_stopping": one.stopping,
-            "arms": arms,
-        }
+
+def _context_page(one: ArmsStatus) -> dict[str, Any]:
+    names = ("mean", "low", "high", "best", "regret", "plays")
+    arms = [
+        {"arm": str(arm), **{name: getattr(one, name)[i] for name in names}}
+        for i, arm in enumerate(one.arms)
+    ]
+    return {
+        "context": one.context,
+        "share": one.weight,
+        "leader": str(one.arms[one.leader]),
+        "expected_regret_of_stopping": one.stopping,
+        "arms": arms,
+    }
+
+
+def looked_at(
+    belief: Belief, context: Context, cases: Iterable[Case]
+) -> tuple[tuple[ArmsStatus, ...], list[str]]:
+    """The arms in this context, or in each of them, and what to know about the numbers."""
+    problem = belief.problem
+    came, notes = Came(problem, cases), []
+    if context is None and problem.context:
+        contexts = contexts_of(problem, came)
+        there = prod(len(problem.domains[name]) for name in problem.context)
+        if len(contexts) < there:
+            which = "that came most often" if came.times else "that come first"
+            notes.append(
+                f"There are {there:,} contexts: these are the {len(contexts)} {which}. Ask for any "
+                "other by name."
+            )
+    else:
+        contexts = [problem.context_labels(problem.context_codes(context))]
+    if isinstance(belief.posterior, ArmByArm):
+        notes.append(
+            "The graph is too large for a posterior, so each arm is judged by its own rewards in "
+            f"each context, whatever else was seen: {belief.posterior.why}"
+        )
+    draws = draws_for(belief, len(contexts))
+    found = tuple(
+        arms_status(belief, one, came.plays(one), draws, share)
+        for one, share in zip(contexts, came.shares(contexts), strict=True)
+    )
+    return found, notes
 
 
 def waiting(case: Case) -> float:
@@ -226,25 +192,13 @@ def waiting(case: Case) -> float:
     return max((now() - datetime.fromisoformat(case.asked_at)).total_seconds(), 0.0)
 
 
-def shares(contexts: list[dict[str, str]], cases: Iterable[Case]) -> list[float]:
-    """How often each context came, as a share; all alike where none came yet."""
-    came = Counter(tuple(sorted(case.context.items())) for case in cases)
-    counts = [came[tuple(sorted(context.items()))] for context in contexts]
-    total = sum(counts)
-    return [count / total if total else 1 / len(counts) for count in counts]
-
-
 def summary(cases: Mapping[int, Case]) -> dict[str, int]:
     """How many decisions there are of each kind."""
     kinds = Counter(case.status for case in cases.values())
+    there = [case for case in cases.values() if case.status != "erased"]
     return {
         "asked": len(cases),
         **{kind: kinds[kind] for kind in ("pending", "done", "withdrawn", "erased")},
-        "restricted": sum(case.is_restricted for case in cases.values()),
-        "played_otherwise": sum(case.played is not None for case in cases.values()),
+        "restricted": sum(case.is_restricted for case in there),
+        "played_otherwise": sum(case.played is not None for case in there),
     }
-
-
-def first(cases: Iterable[Case], most: int) -> list[Case]:
-    """The first few."""
-    return list(islice(cases, most))

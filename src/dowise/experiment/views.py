@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dowise.belief import Belief
+from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, import_extra
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
 from dowise.experiment.case import Case
 from dowise.experiment.evaluation import Evaluation, evaluate
+from dowise.experiment.evaluation.targets import TargetLike
 from dowise.experiment.event import Event, Head
 from dowise.experiment.explain import Explanation
 from dowise.experiment.export import columns_of, export
@@ -19,14 +22,15 @@ from dowise.experiment.facts import Facts
 from dowise.experiment.journal import Journal
 from dowise.experiment.learner import Learner
 from dowise.experiment.logged import Log
-from dowise.experiment.plan import Plan
-from dowise.experiment.status import Status, arms_status, contexts_of, shares, summary
-from dowise.policies.policy import BayesianPolicy
-from dowise.policies.registry import policy_factory
+from dowise.experiment.looking import evidence_seconds, looker
+from dowise.experiment.status import Status, looked_at, summary
+from dowise.experiment.tracking import Track, tracked
 from dowise.problem import Problem
 from dowise.problem.problem import Context
 
 __all__ = ["Views"]
+
+_PATIENCE = 1.0  # seconds that a look may take for evidence nobody asked for
 
 
 class Views:
@@ -69,17 +73,8 @@ class Views:
     def belief(self) -> Belief:
         """What is known as of now, whatever the policy makes of it: a copy, yours to play with."""
         with self._journal.lock:
-            return self._belief().copy()
-
-    def _belief(self, evidence: bool = False) -> Belief:
-        """The policy's own belief, or one made for the look where it has none."""
-        facts, own = self._journal.facts(), self._journal.learner().policy
-        if isinstance(own, BayesianPolicy) and not evidence:
-            return own.belief
-        belief = Belief(facts.plan.problem, _prior_of(facts.plan), evidence=evidence)
-        looker = BayesianPolicy(facts.plan.problem, belief=belief)
-        self._journal.follower(looker).follow(facts)
-        return belief
+            self._journal.facts()
+            return self._journal.belief().copy()
 
     # -- looking ------------------------------------------------------------------------------
 
@@ -96,28 +91,40 @@ class Views:
         """The journal itself: what happened, event by event."""
         return self._journal.storage.read(self.name, after, upto)
 
-    def status(self, context: Context = None, evidence: bool = True) -> Status:
+    def status(self, context: Context = None, evidence: bool | None = None) -> Status:
         """What each arm is expected to bring in a context, or in each of them, and what is lacking.
 
-        `evidence` also looks at what the records say against the graph.
+        `evidence` also looks at what the records say against the graph; where that would take more
+        than about a second it is left out, with a note, unless you say True.
         """
         with self._journal.lock:
-            facts = self._journal.facts()
+            facts, learner = self._journal.facts(), self._journal.learner()
             cases = {number: case.copy() for number, case in facts.cases.items()}
-            belief, left_out = self._belief().copy(), self._journal.learner().left_out
-            alarms = self._belief(evidence=True).evidence().alarms if evidence else None
+            belief, left_out = self._journal.belief().copy(), learner.left_out
+            found, note = self._evidence(evidence, facts)
+        arms, notes = looked_at(belief, context, cases.values())
         problem = facts.plan.problem
-        is_one = context is not None or not problem.context
-        contexts = [context] if is_one else contexts_of(problem, cases.values())
-        found = [arms_status(belief, one, cases.values()) for one in contexts]
-        if not is_one:
-            weights = shares([one.context for one in found], cases.values())
-            found = [replace(one, weight=w) for one, w in zip(found, weights, strict=True)]
         return Status(
-            self.name, problem, facts.plan.policy, tuple(found), is_one, summary(cases),
-            tuple(case for case in cases.values() if case.status == "pending"),
-            belief.edges(), alarms, facts.imported, belief.unused, left_out,
+            self.name, problem, facts.plan.policy, arms, context is not None or not problem.context,
+            summary(cases), tuple(case for case in cases.values() if case.status == "pending"),
+            belief.edges(), found, facts.imported, belief.unused, left_out, (*notes, *note),
         )  # fmt: skip
+
+    def _evidence(self, wanted: bool | None, facts: Facts) -> tuple[Evidence | None, list[str]]:
+        """What the records say against the graph, or why that was not looked at."""
+        if wanted is False:
+            return None, []
+        records = facts.imported + len(facts.cases)
+        if wanted is None and evidence_seconds(facts.plan.problem, records) > _PATIENCE:
+            why = "with so many records it takes a while (evidence=True, --evidence)"
+        else:
+            try:
+                return self._journal.belief(evidence=True).evidence(), []
+            except DowiseError as error:
+                if wanted:
+                    raise
+                why = str(error)
+        return None, [f"What the records say against the graph was not looked at: {why}"]
 
     def explain(self, id: int) -> Explanation:  # noqa: A002 (what decisions call it)
         """What was known when a decision was made, and why it came out as it did."""
@@ -129,7 +136,7 @@ class Views:
             event, plan = self._journal.event(case.event), facts.plan_at(case.event)
         then = Facts(self.name)
         then.apply_all(self.events(upto=event.number - 1))
-        policy = BayesianPolicy(plan.problem, _prior_of(plan))
+        policy = looker(plan)
         learner = Learner(plan, policy, self._journal.columns)
         learner.follow(then)
         cases = then.cases.values()
@@ -140,16 +147,29 @@ class Views:
             sum(one.status == "done" for one in cases),
             sum(one.status == "pending" for one in cases),
             then.imported,
-            arms_status(policy.belief, event.says["context"], cases),
+            looked_at(policy.belief, event.says["context"], cases)[0][0],
             event.says["known"]["cases"] == f"{then.marks:032x}",
         )
 
-    def evaluate(self, policy: Any, level: float = 0.9, **options: Any) -> Evaluation:
-        """What another policy, or always the same arm, would have earned on the same decisions."""
+    def evaluate(
+        self,
+        policy: TargetLike,
+        options: Mapping[str, Any] | None = None,
+        level: float = 0.9,
+        track: Track | None = None,
+    ) -> Evaluation:
+        """What another policy, or always the same arm, would have earned on the same decisions.
+
+        `options` are those of a policy that is given by its name.
+        """
         with self._journal.lock:
             facts = self._journal.facts()
-        log = Log(facts, self.events(), self._journal.columns)
-        return evaluate(facts.plan.problem, log.steps(), policy, level=level, **options)
+        assert facts.head is not None
+        events: Iterable[Event] = self.events(upto=facts.head.number)
+        log = Log(facts, tracked(events, facts.head.number, track), self._journal.columns)
+        model = looker(facts.plan).belief
+        found = evaluate(facts.plan.problem, log.steps(), policy, options, level, model)
+        return replace(found, left_out=dict(log.left_out))
 
     def export(self, path: str | Path) -> int:
         """Write all decisions to a .csv or .parquet file; the number of rows."""
@@ -165,16 +185,9 @@ class Views:
     def _asked(self) -> list[Event]:
         return self._journal.storage.read(self.name, kinds=("asked",))
 
-    def audit(self, head: object = None, track: Any = None) -> Audit:
+    def audit(self, head: object = None, track: Track | None = None) -> Audit:
         """Whether the journal is whole, and every decision follows from what was known then.
 
         `head` is one that was kept elsewhere, `experiment.head` or its text.
         """
         return audit(self._journal.storage, self.name, head_of(head), track)
-
-
-def _prior_of(plan: Plan) -> Any:
-    """The prior of the tables, where the policy has one; other priors are of other things."""
-    factory: Any = policy_factory(plan.policy)
-    is_bayesian = isinstance(factory, type) and issubclass(factory, BayesianPolicy)
-    return plan.options.get("prior", 1.0) if is_bayesian else 1.0

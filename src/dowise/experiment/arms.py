@@ -1,0 +1,151 @@
+"""The arms in a context, by a posterior: what each brings, how sure that is, what it costs.
+
+The expected regret of stopping is what always playing the arm that looks best would cost a round,
+E[max_a μ_a − μ_â], in the user's units: what further rounds could gain at most.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice, product
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief import Belief
+from dowise.experiment.case import Case
+from dowise.problem import Intervention, Problem
+from dowise.problem.problem import Context
+
+__all__ = ["LEVEL", "ArmsStatus", "Came", "arms_status", "contexts_of", "draws_for"]
+
+LEVEL = 0.9  # of the intervals
+DRAWS, FEWEST_DRAWS = 10_000, 1000
+MOST_CONTEXTS = 64
+_WORK = 1.5e9  # multiplications that are done in about a second
+_WORK_OF_AN_ARM = 150  # in multiplications, for one draw: quantiles, who wins
+
+Floats = NDArray[np.float64]
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ArmsStatus:
+    """The arms in one context."""
+
+    context: dict[str, str]
+    arms: tuple[Intervention, ...]
+    mean: Floats
+    """The posterior mean reward of each arm, exact, in the user's units."""
+    low: Floats
+    """The ends of the central 90 % credible interval of each arm's mean reward."""
+    high: Floats
+    best: Floats
+    """How likely each arm is to be the best."""
+    regret: Floats
+    """What each arm is expected to cost a round, against the best."""
+    plays: NDArray[np.int64]
+    """How many decisions with an outcome played it in this context."""
+    leader: int
+    """The position of the arm with the best posterior mean."""
+    draws: int
+    """How many draws all but the means rest on."""
+    weight: float = 1.0
+    """The share of decisions in this context."""
+
+    @property
+    def stopping(self) -> float:
+        """What stopping now with the best-looking arm is expected to cost a round."""
+        return float(self.regret[self.leader])
+
+
+def arms_status(
+    belief: Belief,
+    context: Context,
+    plays: NDArray[np.int64] | None = None,
+    draws: int = DRAWS,
+    weight: float = 1.0,
+) -> ArmsStatus:
+    """The arms in one context; what is random about it has a fixed seed."""
+    problem, payoff = belief.problem, belief.problem.payoff
+    codes = problem.context_codes(context)
+    drawn = belief.draw(codes, draws, 0)
+    rewards = drawn.rewards(payoff).astype(np.float64)
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(rewards, [tail, 1 - tail], axis=1)
+    winners, _ = drawn.winners(payoff)
+    labels = problem.context_labels(codes)
+    mean, many = belief.mean_rewards(labels), len(problem.arms)
+    return ArmsStatus(
+        labels,
+        problem.arms,
+        mean,
+        low,
+        high,
+        np.bincount(winners, minlength=many) / draws,
+        payoff.regrets(rewards.T).mean(axis=0),
+        np.zeros(many, dtype=np.int64) if plays is None else plays,
+        payoff.best_of(mean),
+        draws,
+        weight,
+    )
+
+
+def draws_for(belief: Belief, contexts: int) -> int:
+    """How many draws in each of so many contexts take about a second in all; at least 1000."""
+    circuit = getattr(getattr(belief.posterior, "model", None), "circuit", None)
+    work = _WORK_OF_AN_ARM * len(belief.problem.arms)
+    if circuit is not None:
+        work += sum(part.size for part in circuit.operations)
+    return int(np.clip(_WORK / (max(contexts, 1) * work), FEWEST_DRAWS, DRAWS))
+
+
+class Came:
+    """How often each context came, and how often each arm was played in it."""
+
+    def __init__(self, problem: Problem, cases: Iterable[Case]) -> None:
+        self._problem = problem
+        self.times: Counter[Labels] = Counter()
+        self._played: Counter[tuple[Labels, Intervention]] = Counter()
+        for case in cases:
+            labels = self.context(case)
+            if labels is not None:
+                self.times[labels] += 1
+                if case.status == "done":
+                    self._played[labels, case.arm] += 1
+
+    def context(self, case: Case) -> Labels | None:
+        """That of a decision under the problem as it is now; None where it is not known."""
+        if case.status == "erased":
+            return None
+        known = case.known
+        labels = [known.get(name) for name in self._problem.context]
+        return None if None in labels else tuple(map(str, labels))
+
+    def plays(self, context: Mapping[str, str]) -> NDArray[np.int64]:
+        """How many decisions with an outcome played each arm in a context."""
+        labels = self._labels(context)
+        return np.array([self._played[labels, arm] for arm in self._problem.arms])
+
+    def shares(self, contexts: list[dict[str, str]]) -> list[float]:
+        """How often each of these contexts came, as a share; all alike where none came yet."""
+        counts = [self.times[self._labels(context)] for context in contexts]
+        total = sum(counts)
+        return [count / total if total else 1 / len(counts) for count in counts]
+
+    def _labels(self, context: Mapping[str, str]) -> Labels:
+        return tuple(context[name] for name in self._problem.context)
+
+
+def contexts_of(problem: Problem, came: Came, most: int = MOST_CONTEXTS) -> list[dict[str, str]]:
+    """All contexts where these are few, else those that came most often."""
+    names = problem.context
+    every = product(*(problem.domains[name] for name in names))
+    if prod(len(problem.domains[name]) for name in names) <= most or not came.times:
+        chosen = list(islice(every, most))
+    else:
+        chosen = [labels for labels, _ in came.times.most_common(most)]
+    return [dict(zip(names, labels, strict=True)) for labels in chosen]

@@ -1,0 +1,137 @@
+"""Where an experiment stands, in words: the sentences, one matter at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dowise.experiment.arms import ArmsStatus
+from dowise.experiment.case import Case
+from dowise.experiment.status import Status, waiting
+
+__all__ = [
+    "counted",
+    "duration",
+    "graph_in_words",
+    "lacking_in_words",
+    "leader_in_words",
+    "pending_in_words",
+    "status_in_words",
+]  # fmt: skip
+
+_SHOWN = 10  # pending decisions
+_UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60))
+
+
+def status_in_words(status: Status, tolerance: float | None = None) -> str:
+    """All that there is to say, a sentence or two a line."""
+    lines = [f"{status.name}: {decisions_in_words(status)}."]
+    for one in status.contexts:
+        where = "" if not one.context else f"{context_text(one)}: "
+        lines.append(f"{where}{leader_in_words(status, one)}")
+    lines.append(stopping_in_words(status))
+    if tolerance is not None:
+        lines.append(status.advice(tolerance))
+    lines += pending_in_words(status)
+    lines += lacking_in_words(status)
+    lines += graph_in_words(status)
+    return "\n".join([*lines, *status.notes])
+
+
+def context_text(one: ArmsStatus) -> str:
+    """ "C=1, D=low"."""
+    return ", ".join(f"{name}={label}" for name, label in one.context.items())
+
+
+def decisions_in_words(status: Status) -> str:
+    """How many decisions there are, and of which kind."""
+    counts = status.counts
+    parts = [f"{counts['done']:,} with an outcome", f"{counts['pending']:,} pending"]
+    parts += [f"{counts[kind]:,} {kind}" for kind in ("withdrawn", "erased") if counts[kind]]
+    text = f"{counted(counts['asked'], 'decision')} ({', '.join(parts)})"
+    if status.imported:
+        text += f", {counted(status.imported, 'imported record')}"
+    return f"{text}; the policy is {status.policy}"
+
+
+def leader_in_words(status: Status, one: ArmsStatus) -> str:
+    """Which arm looks best in a context, and how sure that is."""
+    i = one.leader
+    order = " (smaller is better)" if status.problem.minimise else ""
+    return (
+        f"{one.arms[i]} looks best, with a mean reward of {one.mean[i]:.3g}{order}; it is the best "
+        f"with probability {one.best[i]:.2g}, and always playing it is expected to cost "
+        f"{one.stopping:.3g} a round."
+    )
+
+
+def stopping_in_words(status: Status) -> str:
+    """What stopping now is expected to cost."""
+    over = "" if len(status.contexts) == 1 else ", over the contexts as they came"
+    return (
+        f"Expected regret of stopping now: {status.stopping:.3g} a round{over}. No further "
+        "experiment can gain more than that."
+    )
+
+
+def pending_in_words(status: Status) -> Iterator[str]:
+    """What has not been told yet, and for how long: the oldest first."""
+    if not status.pending:
+        return
+    yield f"{counted(len(status.pending), 'decision')} pending, the oldest first:"
+    for case in status.pending[:_SHOWN]:
+        yield f"  {pending_line(status, case)}"
+    if len(status.pending) > _SHOWN:
+        yield f"  … and {len(status.pending) - _SHOWN:,} more"
+
+
+def pending_line(status: Status, case: Case) -> str:
+    """One pending decision."""
+    return (
+        f"decision {case.id}, {case.arm}: for {duration(waiting(case))}; not told: "
+        f"{', '.join(case.open(status.problem))}"
+    )
+
+
+def lacking_in_words(status: Status) -> Iterator[str]:
+    """What does not count, or not as it should, and why."""
+    restricted, instead = status.counts["restricted"], status.counts["played_otherwise"]
+    if restricted:
+        yield (
+            f"{counted(restricted, 'decision')} made among fewer than all arms. Where what "
+            "restricts the choice also affects the outcome and is not in the context, learning "
+            "from them is biased."
+        )
+    if instead:
+        yield (
+            f"{counted(instead, 'decision')} where another arm was played: such have no "
+            "propensity, and are learned from only if that had nothing to do with the unit."
+        )
+    for why, times in status.left_out.items():
+        yield f"{counted(times, 'record')} left out: {why}."
+    for name, reasons in status.unused.items():
+        for why, times in reasons.items():
+            yield f"{name} was not used in {counted(times, 'record')}: {why}."
+
+
+def graph_in_words(status: Status) -> Iterator[str]:
+    """How likely doubtful edges are, and what the records say against the graph."""
+    if status.edges:
+        each = ", ".join(f"{edge} ({chance:.2f})" for edge, chance in status.edges.items())
+        yield f"How likely doubtful edges are to be there: {each}."
+    if status.evidence is not None:
+        yield from str(status.evidence).splitlines()
+        if status.evidence.alarms:
+            yield "`dowise revise` takes a problem with these edges; docs/evidence.md tells more."
+
+
+def duration(seconds: float) -> str:
+    """ "3 days", "1 hour", "20 seconds"."""
+    for unit, size in _UNITS:
+        if seconds >= size:
+            return counted(int(seconds // size), unit)
+    return counted(int(seconds), "second")
+
+
+def counted(number: int, thing: str) -> str:
+    """ "1 arm", "2 arms"."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
