@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import log
 from typing import Any
 
+from dowise.experiment.arms import ArmsStatus
 from dowise.experiment.asking import Asked
 from dowise.experiment.case import Case
-from dowise.experiment.arms import ArmsStatus
 from dowise.plain import plain
 
 __all__ = ["Explanation"]

@@ -92,7 +92,7 @@ class Learner:
 
     def _learn_many(self, cases: list[Case]) -> None:
         """The same, all that is new of them at once; cases that are alike are read once."""
-        alike: dict[str, Record | str] = {}
+        alike: dict[str, Record] = {}
         fresh: list[tuple[Case, Record]] = []
         for case in cases:
             if case.id in self._learned:

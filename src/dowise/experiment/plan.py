@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from dowise.errors import DowiseError
 from dowise.files import read_file
 from dowise.plain import plain
 from dowise.policies.policy import Policy
-from dowise.policies.registry import make_policy, policy_factory
+from dowise.policies.registry import make_policy, policy_factory, policy_names
 from dowise.problem import Problem, load_problem
 from dowise.problem.files import parse_problem, problem_text
 
@@ -80,11 +80,14 @@ class Plan:
 
     def make(self) -> Policy:
         """A fresh policy."""
+        if self.policy not in policy_names():
+            raise DowiseError(
+                f"the policy {self.policy!r} is not known here: where it is one of your own, import "
+                "the module that registers it first (--policy-module MODULE)"
+            )
+        if isinstance(self.options.get("prior"), str):  # nothing that a journal names is opened
+            raise DowiseError("what the journal says of the prior is damaged")
         return make_policy(self.policy, self.problem, **self.options)
-
-    def without_policy(self) -> Plan:
-        """The same problem, whoever decides."""
-        return replace(self, policy="", options={})
 
     def page(self) -> dict[str, Any]:
         """For the journal."""
