@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dowise.checks import whole_number
-from dowise.errors import DowiseError, suggestion
+from dowise.errors import DowiseError
 from dowise.experiment import telling
 from dowise.experiment.asking import Asked, Question, as_asked, decide
 from dowise.experiment.case import Case
@@ -21,19 +21,16 @@ from dowise.experiment.event import Event
 from dowise.experiment.facts import FORMAT, Facts
 from dowise.experiment.importing import checked_import, refuse_twice
 from dowise.experiment.journal import Journal
-from dowise.experiment.maker import maker
+from dowise.experiment.maker import actor_of, maker
+from dowise.experiment.opening import Store, checked_name, name_in, opened
 from dowise.experiment.plan import DEFAULT_POLICY, Plan
 from dowise.experiment.revising import check_readable
 from dowise.experiment.snapshots import draft_of
-from dowise.experiment.storage import open_storage
-from dowise.experiment.storage.contract import Storage
 from dowise.experiment.views import Views
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
 
 __all__ = ["Experiment"]
-
-Store = str | Path | Storage
 
 
 class Experiment(Views):
@@ -61,22 +58,34 @@ class Experiment(Views):
         seed: int | None = None,
         *,
         learn_restricted: bool = True,
+        records: Any = None,
+        source: str | None = None,
+        skip_bad: bool = False,
         actor: str | None = None,
+        accept_clock: bool = False,
     ) -> Experiment:
         """A new experiment; the store is made if it is not there.
 
         `options` are the policy's, with the prior among them. The seed is 128 bits of the system's
         where none is given, so that nobody can foresee an arm; it is kept in the journal. With
         `learn_restricted=False` nothing is learned from decisions among fewer than all arms.
+        `records` are past ones to begin with, as `import_records` takes them: where they are
+        refused nothing is made.
         """
         plan = Plan.of(problem, policy, options, learn_restricted)
         chosen = secrets.randbits(128) if seed is None else whole_number("seed", seed, 0)
-        checked = _checked_name(name)
-        journal = Journal(open_storage(store, create=True), checked, actor)
+        checked, who = checked_name(name), actor_of(actor)
+        past = None
+        if records is not None:
+            past = checked_import(plan.problem, records, None, source, skip_bad)
         page = {"format": FORMAT, "seed": str(chosen), "maker": maker(), **plan.page()}
-        with journal.writing(is_new=True) as step:
-            step.write("created", page)
-        return cls(journal)
+        with opened(store, create=True) as storage:
+            journal = Journal(storage, checked, who, accept_clock)
+            with journal.writing(is_new=True) as step:
+                step.write("created", page)
+                if past is not None:
+                    step.write("imported", past)
+            return cls(journal)
 
     @classmethod
     def open(
@@ -91,20 +100,11 @@ class Experiment(Views):
 
         `accept_clock` goes on although this machine's clock is behind the last event.
         """
-        storage = open_storage(store)
-        names = storage.experiments()
-        if not names:
-            raise DowiseError(f"{storage} holds no experiment: make one with `dowise new`")
-        if name is None and len(names) > 1:
-            raise DowiseError(f"{storage} holds {', '.join(names)}: say which (--name)")
-        if name is not None and name not in names:
-            raise DowiseError(
-                f"{storage} has no experiment {name!r}{suggestion(str(name), names)}: it holds "
-                f"{', '.join(names)}"
-            )
-        journal = Journal(storage, names[0] if name is None else name, actor, accept_clock)
-        journal.facts()
-        return cls(journal)
+        with opened(store) as storage:
+            chosen = name_in(storage, name)
+            journal = Journal(storage, chosen, actor, accept_clock)
+            journal.facts()
+            return cls(journal)
 
     def close(self) -> None:
         """Let go of files and connections; whatever is asked afterwards opens them anew."""
@@ -282,7 +282,9 @@ class Experiment(Views):
         """Past records, as `Belief.update_many` takes them; the number that was brought in.
 
         A bad row is an error that lists the bad ones, and nothing is imported, unless `skip_bad`.
-        The same table twice is an error too, unless `again`.
+        The same table twice is an error too, unless `again`. What `problem.checked_records` or
+        `dowise.problem.tables.read_records` found is taken as well. `source` says where they are
+        from, in the journal.
         """
         plan = self._journal.facts().plan
         page = checked_import(plan.problem, frame, arm, source, skip_bad)
@@ -304,12 +306,6 @@ class Experiment(Views):
         why = telling.checked_reason(reason, "erase")
         with self._journal.writing() as step:
             step.erase(step.facts.case(id), why)
-
-
-def _checked_name(name: object) -> str:
-    if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 200:
-        raise DowiseError(f"{name!r:.80} is no name for an experiment: use a short text")
-    return name.strip()
 
 
 def _checked_request(request: object) -> str | None:

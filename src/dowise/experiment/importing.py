@@ -9,35 +9,65 @@ from dowise.errors import DowiseError
 from dowise.experiment.columns import digest, pack
 from dowise.experiment.facts import Facts
 from dowise.problem import Problem
+from dowise.problem.checked import CheckedRecords
 from dowise.problem.problem import ArmLike
+from dowise.problem.record import check_same_problem
 
-__all__ = ["checked_import", "refuse_twice"]
+__all__ = ["BadRowsError", "checked_import", "refuse_twice"]
 
 _SHOWN = 5  # bad rows in an error
+
+
+class BadRowsError(DowiseError):
+    """Some rows of a table are no records; `found` has all that is known of them."""
+
+    def __init__(self, found: CheckedRecords) -> None:
+        self.found = found
+        shown = "; ".join(str(bad) for bad in found.bad[:_SHOWN])
+        more = f"; and {found.bad_count - _SHOWN:,} more" if found.bad_count > _SHOWN else ""
+        super().__init__(
+            f"{self.summary}: {shown}{more}. Mend them, or leave them out with skip_bad "
+            "(--skip-bad)"
+        )
+
+    @property
+    def summary(self) -> str:
+        """How many of how many rows, and what became of it."""
+        return (
+            f"{self.found.bad_count:,} of {self.found.size:,} rows can't be read, so nothing was "
+            "imported"
+        )
 
 
 def checked_import(
     problem: Problem, frame: Any, arm: ArmLike | None, source: str | None, skip_bad: bool
 ) -> dict[str, Any] | None:
-    """What an `imported` event says of a table, or None where there is nothing in it."""
-    found = problem.checked_records(frame, arm)
-    if found.bad and not true_or_false("skip_bad", skip_bad):
-        shown = "; ".join(str(bad) for bad in found.bad[:_SHOWN])
-        more = f"; and {len(found.bad) - _SHOWN} more" if len(found.bad) > _SHOWN else ""
-        raise DowiseError(
-            f"{len(found.bad)} of the table's rows can't be read, so nothing was imported: {shown}"
-            f"{more}. Mend them, or leave them out with skip_bad (--skip-bad)"
-        )
+    """What an `imported` event says of a table, or None where there is nothing in it.
+
+    `frame` may be what `Problem.checked_records` made of a table.
+    """
+    found = _checked(problem, frame, arm)
+    if found.bad_count and not true_or_false("skip_bad", skip_bad):
+        raise BadRowsError(found)
     if not len(found.batch):
         return None
     columns = pack(found.batch)
     return {
         "records": len(found.batch),
-        "skipped": len(found.bad),
+        "skipped": found.bad_count,
         "source": source,
         "digest": digest(columns),
         "columns": columns,
     }
+
+
+def _checked(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRecords:
+    if not isinstance(frame, CheckedRecords):
+        return problem.checked_records(frame, arm)
+    if arm is not None:
+        raise DowiseError("these records were read with their arms: leave the argument arm out")
+    check_same_problem(frame.batch, problem)
+    return frame
 
 
 def refuse_twice(facts: Facts, page: dict[str, Any], again: bool) -> None:

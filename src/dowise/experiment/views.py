@@ -50,6 +50,16 @@ class Views:
         return self._journal.name
 
     @property
+    def store(self) -> str:
+        """Where the experiment is kept, without a password."""
+        return str(self._journal.storage)
+
+    @property
+    def is_one_of_many(self) -> bool:
+        """Whether the store holds other experiments too, so that a name must be given."""
+        return len(self._journal.storage.experiments()) > 1
+
+    @property
     def problem(self) -> Problem:
         """What is decided, as of now."""
         return self._journal.facts().plan.problem
@@ -58,6 +68,11 @@ class Views:
     def policy(self) -> str:
         """The name of the policy that decides, as of now."""
         return self._journal.facts().plan.policy
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those of the policy, the prior among them, as of now."""
+        return dict(self._journal.facts().plan.options)
 
     @property
     def head(self) -> Head:
@@ -86,6 +101,11 @@ class Views:
         """All decisions, with what was told of them."""
         with self._journal.lock:
             return tuple(case.copy() for case in self._journal.facts().cases.values())
+
+    def case(self, id: int) -> Case:  # noqa: A002 (what decisions call it)
+        """One decision, with what was told of it."""
+        with self._journal.lock:
+            return self._journal.facts().case(id).copy()
 
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
         """The journal itself: what happened, event by event."""
