@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from dowise.environments import check_environment as check_environment
     from dowise.environments import make_environment as make_environment
     from dowise.errors import DowiseError as DowiseError
+    from dowise.experiment import Experiment as Experiment
+    from dowise.experiment import check_storage as check_storage
     from dowise.graph import CausalGraph as CausalGraph
     from dowise.policies import Decision as Decision
     from dowise.policies import check_policy as check_policy
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from dowise.problem import Intervention as Intervention
     from dowise.problem import Problem as Problem
     from dowise.problem import load_problem as load_problem
-    from dowise.simulation import simulate as simulate
+    from dowise.simulation.simulate import simulate as simulate
 
 _HOME = {
     "Belief": "dowise.belief",
@@ -30,10 +32,12 @@ _HOME = {
     "Decision": "dowise.policies",
     "DowiseError": "dowise.errors",
     "Environment": "dowise.environments",
+    "Experiment": "dowise.experiment",
     "Intervention": "dowise.problem",
     "Problem": "dowise.problem",
     "check_environment": "dowise.environments",
     "check_policy": "dowise.policies",
+    "check_storage": "dowise.experiment",
     "load_problem": "dowise.problem",
     "make_environment": "dowise.environments",
     "make_policy": "dowise.policies",
