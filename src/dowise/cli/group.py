@@ -107,10 +107,15 @@ class _WithPolicies(click.Command):
             )
 
 
-def command(epilog: str, policies: bool = False) -> Callable[[Callable[..., None]], click.Command]:
-    """Makes a function a command with examples, and perhaps the policies, in its help."""
+def command(
+    epilog: str, policies: bool = False, name: str | None = None
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Makes a function a command with examples, and perhaps the policies, in its help.
+
+    `name` is that of the command, where it can't be that of a function.
+    """
     kind = _WithPolicies if policies else click.Command
-    return main.command(cls=kind, epilog="\b\nExamples:\n" + epilog)
+    return main.command(name, cls=kind, epilog="\b\nExamples:\n" + epilog)
 
 
 def load(source: str) -> Problem:

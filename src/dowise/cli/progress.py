@@ -17,7 +17,7 @@ from rich.progress import (
     track,
 )
 
-__all__ = ["shown_progress", "tracked"]
+__all__ = ["bar", "shown_progress", "tracked"]
 
 _PAUSE = 20.0  # seconds between two lines of a plain log
 
@@ -40,6 +40,20 @@ def shown_progress() -> Iterator[Callable[[str, int, int], None]]:
             bars.update(tasks[what], completed=done)
 
         yield show
+
+
+@contextmanager
+def bar() -> Iterator[Callable[[str, int, int], None] | None]:
+    """A function (what, done, total) that shows one bar while it lasts; None off a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with Progress(console=console, transient=True) as bars:
+        task = bars.add_task("", total=None)
+        yield lambda what, done, total: bars.update(
+            task, description=what, completed=done, total=total
+        )
 
 
 def tracked(items: Iterable[Any], what: str) -> Iterable[Any]:

@@ -1,0 +1,191 @@
+"""What the commands that act on a live experiment print, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dowise.cli.pairs import typed_pair
+from dowise.cli.records import bad_rows, shown_bad_rows
+from dowise.cli.store import Where
+from dowise.cli.tables import count, plain_console, print_table
+from dowise.experiment.advice import SoftAdvice
+from dowise.experiment.asking import Asked
+from dowise.experiment.case import Case
+from dowise.experiment.experiment import Experiment
+from dowise.experiment.learner import INSTEAD
+from dowise.problem import Problem
+from dowise.problem.checked import CheckedRecords
+
+__all__ = [
+    "case_page", "erased_page", "new_page", "revised_page", "show_asked", "show_case",
+    "show_erased", "show_imported", "show_new", "show_revised",
+]  # fmt: skip
+
+_MANY = 8  # arms or variables that are named on one line
+
+
+def new_page(
+    experiment: Experiment, found: CheckedRecords | None, advice: SoftAdvice | None
+) -> dict[str, Any]:
+    """An experiment that was just made, for JSON."""
+    return {
+        **_plan_page(experiment),
+        "imported": 0 if found is None else len(found.batch),
+        **({} if found is None else bad_rows(found)),
+        "advice": None if advice is None else advice.as_dict(),
+    }
+
+
+def show_new(
+    experiment: Experiment, where: Where, found: CheckedRecords | None, advice: SoftAdvice | None
+) -> None:
+    """Where it is, what it is about, and what to type next."""
+    click.secho(f"{experiment.name} is in {experiment.store}", bold=True)
+    _show_plan(experiment)
+    if found is not None:
+        _line("records", f"{len(found.batch):,} to begin with")
+        _show_bad(found)
+    _line("head", str(experiment.head))
+    click.echo("  Keep the head elsewhere: `dowise audit --head` then finds a rewritten journal.")
+    named = replace(where, name=experiment.name if experiment.is_one_of_many else None)
+    seen = [part for name in experiment.problem.context for part in ("-c", typed_pair(name, "…"))]
+    click.echo(f"\nNext:\n  {named.command(experiment, 'ask', *seen)}")
+    if advice is not None:
+        click.echo(f"\n{advice}")
+
+
+def show_asked(experiment: Experiment, where: Where, asked: Sequence[Asked]) -> None:
+    """What to do, why, and how to tell what came of it."""
+    first = asked[0]
+    if len(asked) == 1:
+        click.secho(f"Decision {first.id}: {first.arm.in_words()}", bold=True)
+        click.echo(f"  {_why(first)}")
+    else:
+        rows = [(str(one.id), str(one.arm), one.arm.in_words(), _chance(one)) for one in asked]
+        columns = ("decision", "arm", "in words", "probability")
+        print_table(plain_console(), columns, rows, right=("decision", "probability"))
+        if len({one.reason for one in asked}) == 1:
+            click.echo(f"  {first.reason}")
+    told = experiment.case(first.id).open(first.problem)
+    click.echo("\nWhen something is seen, in pieces if you like:")
+    click.echo(f"  {_tell(experiment, where, first.id, told, first.problem)}")
+
+
+def case_page(experiment: Experiment, case: Case, is_news: bool) -> dict[str, Any]:
+    """A decision after something was said of it, for JSON."""
+    page = case.as_dict(experiment.problem)
+    return {**page, "changed": is_news, "head": str(experiment.head)}
+
+
+def show_case(experiment: Experiment, where: Where, case: Case, is_news: bool) -> None:
+    """Where a decision stands, and what is lacking of it."""
+    words = str(case)
+    if is_news:
+        click.secho(words[0].upper() + words[1:], bold=True)
+    else:
+        click.echo(f"Nothing new: {words}")
+    if case.played is not None and not case.is_unrelated:
+        click.echo(f"  Nothing is learned from it: {INSTEAD} (--unrelated).")
+    lacking = case.open(experiment.problem)
+    if case.status in ("pending", "done") and lacking:
+        click.echo("\nStill to be told:")
+        click.echo(f"  {_tell(experiment, where, case.id, lacking, experiment.problem)}")
+
+
+def revised_page(experiment: Experiment, is_news: bool) -> dict[str, Any]:
+    """What holds from here on, for JSON."""
+    return {**_plan_page(experiment), "changed": is_news}
+
+
+def show_revised(experiment: Experiment, is_news: bool) -> None:
+    """What holds from here on."""
+    if not is_news:
+        click.echo(f"Nothing changes: this is what holds in {experiment.name} already.")
+        return
+    click.secho(f"{experiment.name}, from here on", bold=True)
+    _show_plan(experiment)
+    click.echo("  Past records count again under it; `dowise status` says which could not be used.")
+
+
+def erased_page(experiment: Experiment, decision: int, is_news: bool) -> dict[str, Any]:
+    """A decision that was erased, for JSON."""
+    page = {"id": decision, "status": "erased", "changed": is_news}
+    return {**page, "head": str(experiment.head)}
+
+
+def show_erased(experiment: Experiment, decision: int, is_news: bool) -> None:
+    """What is gone, and what is not."""
+    if not is_news:
+        click.echo(f"Nothing new: decision {decision} was erased before.")
+        return
+    click.secho(f"Decision {decision} of {experiment.name} was erased", bold=True)
+    click.echo("  Its number stays, and the journal says when it was erased, by whom and why.")
+    click.echo("  Exports and backups are yours to erase.")
+
+
+def show_imported(file: Path, imported: int, found: CheckedRecords) -> None:
+    """How many records came in, and which rows did not."""
+    if imported:
+        click.secho(f"{count(imported, 'record')} imported from {file}", bold=True)
+    else:
+        click.echo(f"Nothing to import: {file} has no good rows")
+    _show_bad(found)
+
+
+def _show_bad(found: CheckedRecords) -> None:
+    if found.bad_count:
+        click.echo(f"  {count(found.bad_count, 'bad row')} left out:")
+        click.echo("\n".join(f"  {line}" for line in shown_bad_rows(found)))
+
+
+def _plan_page(experiment: Experiment) -> dict[str, Any]:
+    problem = experiment.problem
+    return {
+        "store": experiment.store,
+        "name": experiment.name,
+        "policy": experiment.policy,
+        "options": experiment.options,
+        "arms": [dict(arm) for arm in problem.arms],
+        "head": str(experiment.head),
+    }
+
+
+def _show_plan(experiment: Experiment) -> None:
+    problem = experiment.problem
+    wanted = "minimise" if problem.minimise else "maximise"
+    _line(wanted, problem.reward)
+    if problem.context:
+        _line("context", ", ".join(problem.context))
+    few = problem.arms[:_MANY]
+    more = f", and {len(problem.arms) - _MANY:,} more" if len(problem.arms) > _MANY else ""
+    _line("arms", f"{', '.join(map(str, few))}{more}")
+    _line("policy", experiment.policy)
+
+
+def _line(what: str, said: str) -> None:
+    click.echo(f"  {what:<10}{said}")
+
+
+def _why(asked: Asked) -> str:
+    chance = f"{asked.arm}, with probability {_chance(asked)}"
+    return f"{chance}: {asked.reason}" if asked.reason else chance
+
+
+def _chance(asked: Asked) -> str:
+    return "unknown" if asked.probability is None else f"{asked.probability:.2f}"
+
+
+def _tell(
+    experiment: Experiment, where: Where, number: int, lacking: Sequence[str], problem: Problem
+) -> str:
+    """The command that tells these variables, the reward last."""
+    names = sorted(lacking, key=lambda name: (name == problem.reward, name))
+    pairs = [typed_pair(name, "…") for name in names]
+    if len(pairs) > _MANY:
+        pairs = [*pairs[: _MANY - 1], "…", pairs[-1]]
+    return where.command(experiment, "tell", str(number), *pairs)

@@ -1,0 +1,10 @@
+"""What tests of the command line share."""
+
+import pytest
+from desk import Desk
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Desk(tmp_path)

@@ -1,0 +1,161 @@
+"""`dowise new` and `dowise revise`: what an experiment is about."""
+
+import inspect
+import re
+
+import pytest
+from desk import WARD
+
+from dowise.experiment import Experiment
+
+
+def test_a_new_experiment_for_people(desk):
+    shown = desk.well("new", "ward.db", "ward.toml", "--seed", "7")
+    for part in (
+        "ward is in ward.db",
+        "arms      do(), do(Dose=none), do(Dose=low), do(Dose=high)",
+        "policy    ids",
+        "\n  dowise ask ward.db -c Age=…\n",
+        "With soft = 0.1 in the problem file, the 2 edges that are not drawn",
+    ):
+        assert part in shown
+    with Experiment.open("ward.db") as experiment:
+        assert f"head      {experiment.head}" in shown
+
+
+def test_a_new_experiment_for_programs(desk):
+    page = desk.begin("--option", "samples=50", "--option", "interval=optimistic")
+    assert page["store"] == "ward.db" and page["name"] == "ward" and page["policy"] == "ids"
+    assert page["arms"] == [{}, {"Dose": "none"}, {"Dose": "low"}, {"Dose": "high"}]
+    assert page["options"]["samples"] == 50 and page["options"]["interval"] == "optimistic"
+    assert re.fullmatch("1:[0-9a-f]{64}", page["head"]) and page["imported"] == 0
+    assert page["advice"]["edges"] == ["Age -> Frailty", "Dose <-> Recovery"]
+
+
+def test_the_default_policy_is_the_experiment_s(desk):
+    default = inspect.signature(Experiment.create).parameters["policy"].default
+    assert desk.begin()["policy"] == default
+    assert f"[default: ({default})]" in " ".join(desk.well("new", "--help").split())
+
+
+def test_a_name_is_the_problem_s_or_the_file_s_or_given(desk):
+    assert desk.json("new", "a.db", "task1")["name"] == "task1"
+    (desk.folder / "plain.toml").write_text('graph = "X -> Y"\nreward = "Y"\n')
+    assert desk.json("new", "a.db", "plain.toml")["name"] == "plain"
+    shown = desk.well("new", "a.db", "plain.toml", "--name", "ward 7")
+    assert "ward 7 is in a.db" in shown and "\n  dowise ask a.db --name 'ward 7'\n" in shown
+    assert "no arrow" not in shown
+    assert "holds plain, task1, ward 7: say which (--name)" in desk.fails("ask", "a.db")
+    assert desk.json("ask", "a.db", "--name", "plain")["id"] == 1
+    assert "did you mean 'plain'" in desk.fails("ask", "a.db", "--name", "plein")
+    again = desk.fails("new", "a.db", "plain.toml")
+    assert "there is an experiment 'plain' in a.db already" in again
+
+
+def test_a_url_names_the_same_file(desk):
+    desk.begin()
+    assert "dowise tell ward.db 1" in desk.well("ask", "sqlite:///ward.db", "-c", "Age=1")
+
+
+def test_seeds_priors_and_other_options(desk):
+    (desk.folder / "prior.toml").write_text("Frailty = [3, 1]\n")
+    first = desk.json("new", "a.db", "ward.toml", "--prior", "0.5", "--no-learn-restricted")
+    assert first["options"]["prior"] == 0.5
+    second = desk.json("new", "b.db", "ward.toml", "--prior", "prior.toml", "--policy", "ts")
+    assert second["policy"] == "ts" and second["options"]["prior"] == {"Frailty": [3, 1]}
+    with Experiment.open("a.db") as a:
+        (event,) = a.events()
+        assert event.says["learn_restricted"] is False
+    for store in ("c.db", "d.db"):
+        desk.json("new", store, "ward.toml", "--seed", "3")
+    arms = [desk.json("ask", store, "-c", "Age=1", "-n", "9") for store in ("c.db", "d.db")]
+    assert arms[0] == arms[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("new", "a.db", "wrad.toml"), "no problem 'wrad.toml'"),
+        (("new", "a.db", "ward.toml", "--policy", "idss"), "did you mean 'ids'"),
+        (("new", "a.db", "ward.toml", "--option", "sample=3"), "did you mean 'samples'"),
+        (("new", "a.db", "ward.toml", "--option", "samples"), "'samples' is not NAME=VALUE"),
+        (("new", "a.db", "ward.toml", "--option", "samples="), "say what samples is"),
+        (("new", "a.db", "ward.toml", "--option", "samples=some"), "samples"),
+        (
+            ("new", "a.db", "ward.toml", "--option", "samples=3", "--option", "samples=4"),
+            "'samples=4': the option samples is given twice",
+        ),
+        (("new", "a.db", "ward.toml", "--prior", "none.toml"), "there is no such file"),
+        (("new", "a.db", "ward.toml", "--prior", "1", "--option", "prior=2"), "given twice"),
+        (("new", "a.db", "ward.toml", "--name", " "), "is no name for an experiment"),
+        (("new", "a.db", "ward.toml", "--actor", " "), "say who acts"),
+        (("new", "a.db", "ward.toml", "--data", "none.csv"), "there is no such file"),
+        (("new", "a.db", "ward.toml", "--policy-module", "nowhere"), "there is no such module"),
+        (("new", "none/a.db", "ward.toml"), "none"),
+    ],
+)
+def test_what_is_refused_leaves_nothing_behind(desk, arguments, message):
+    assert message in desk.fails(*arguments)
+    assert [path.name for path in desk.folder.iterdir()] == ["ward.toml"]
+
+
+def test_a_policy_of_one_s_own(desk):
+    (desk.folder / "ours_live.py").write_text(
+        "import numpy as np\n"
+        "from dowise import Decision, register_policy\n"
+        "@register_policy('first-live')\n"
+        "class First:\n"
+        "    'Always the first arm.'\n"
+        "    def __init__(self, problem):\n"
+        "        self.problem = problem\n"
+        "    def decide(self, context=None, rng=None, allowed=None):\n"
+        "        sure = np.zeros(len(self.problem.arms)); sure[0] = 1\n"
+        "        return Decision(self.problem.arms[0], sure, '')\n"
+        "    def observe(self, arm, outcome):\n"
+        "        pass\n"
+    )
+    module = ("--policy-module", "ours_live")
+    assert desk.begin(*module, "--policy", "first-live")["policy"] == "first-live"
+    assert desk.json("ask", "ward.db", "-c", "Age=1", *module)["text"] == "do()"
+    assert "with probability 1.00\n" in desk.well("ask", "ward.db", "-c", "Age=1")
+    (desk.folder / "broken_live.py").write_text("1 / 0\n")
+    refused = desk.fails("ask", "ward.db", "-c", "Age=1", "--policy-module", "broken_live")
+    assert "--policy-module broken_live can't be imported: ZeroDivisionError" in refused
+    (desk.folder / "lacking_live.py").write_text("import no_such_thing\n")
+    refused = desk.fails("ask", "ward.db", "-c", "Age=1", "--policy-module", "lacking_live")
+    assert "No module named 'no_such_thing'" in refused
+
+
+# -- revise -----------------------------------------------------------------------------------
+
+
+def test_a_revision_for_people_and_for_programs(desk):
+    desk.begin()
+    desk.well("ask", "ward.db", "-c", "Age=1")
+    (desk.folder / "soft.toml").write_text(WARD.replace("context", "soft = 0.1\ncontext"))
+    reason = ("--reason", "an arrow may be missing")
+    page = desk.json("revise", "ward.db", "--problem", "soft.toml", *reason)
+    assert page["changed"] and page["head"].startswith("3:") and page["policy"] == "ids"
+    assert not desk.json("revise", "ward.db", "--problem", "soft.toml", *reason)["changed"]
+    assert "Nothing changes" in desk.well("revise", "ward.db", "--policy", "ids", *reason)
+    assert "policy    ts" in desk.well("revise", "ward.db", "--policy", "ts", *reason)
+    page = desk.json("revise", "ward.db", "--option", "propensity_samples=10", *reason)
+    assert page["policy"] == "ts" and page["options"]["propensity_samples"] == 10
+    page = desk.json("revise", "ward.db", "--prior", "2", "--no-learn-restricted", *reason)
+    assert page["options"] == {**page["options"], "prior": 2.0, "propensity_samples": 10}
+    with Experiment.open("ward.db") as experiment:
+        assert experiment.events()[-1].says["learn_restricted"] is False
+        assert experiment.events()[-1].says["reason"] == "an arrow may be missing"
+        assert experiment.problem.soft == 0.1
+    assert desk.json("ask", "ward.db", "-c", "Age=1")["id"] == 2
+
+
+def test_revisions_that_are_refused(desk):
+    desk.begin()
+    desk.well("ask", "ward.db", "-c", "Age=1")
+    desk.well("tell", "ward.db", "1", "Frailty=1")
+    assert "say what changes" in desk.fails("revise", "ward.db", "--reason", "x")
+    assert "say why" in desk.fails("revise", "ward.db", "--policy", "ts")
+    (desk.folder / "other.toml").write_text(WARD + 'Frailty = ["no", "yes"]\n')
+    refused = desk.fails("revise", "ward.db", "--problem", "other.toml", "--reason", "labels")
+    assert "Frailty=1 is in 1 decision" in refused

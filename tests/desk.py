@@ -1,0 +1,51 @@
+"""What tests of commands on a live experiment share."""
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from dowise.cli.main import main
+
+WARD = """\
+name = "ward"
+graph = "Age -> Dose; Age -> Recovery; Dose -> Recovery; Frailty -> Dose; Frailty -> Recovery"
+reward = "Recovery"
+context = ["Age"]
+non_manipulable = ["Frailty"]
+[domains]
+Dose = ["none", "low", "high"]
+"""
+
+
+class Desk:
+    """A folder with a problem file, in which commands are typed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "ward.toml").write_text(WARD)
+
+    def run(self, *arguments, **more):
+        return CliRunner().invoke(main, [*map(str, arguments)], catch_exceptions=False, **more)
+
+    def well(self, *arguments):
+        """What a command prints that must succeed."""
+        result = self.run(*arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def json(self, *arguments):
+        """The one document that a command prints."""
+        result = self.run(*arguments, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    def fails(self, *arguments, **more):
+        """The error of a command that must fail, in one line."""
+        result = self.run(*arguments, **more)
+        assert result.exit_code == 2 and result.stdout == "", result.output
+        assert result.stderr.startswith("Error: ") and len(result.stderr.splitlines()) == 1
+        return result.stderr.removeprefix("Error: ")
+
+    def begin(self, *arguments):
+        return self.json("new", "ward.db", "ward.toml", "--seed", "7", *arguments)
