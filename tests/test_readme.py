@@ -1,6 +1,7 @@
 """What the README shows is what happens."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -48,15 +49,43 @@ def test_the_examples_one_after_the_other_print_what_they_say():
     assert run_python("\n".join(blocks("python"))) == "".join(blocks("text"))
 
 
-@pytest.mark.parametrize(
-    "line", [line for line in README.splitlines() if re.match(r"dowise \w+", line)]
-)
-def test_the_commands_run_as_written(line, tmp_path, monkeypatch):
-    (tmp_path / "ward.toml").write_text(blocks("toml")[0], "utf-8")
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(main, line.partition("#")[0].split()[1:])
+def commands(block):
+    """What is typed in a block, without its comments."""
+    typed = [line for line in block.splitlines() if re.match(r"dowise \w+", line)]
+    return [shlex.split(line, comments=True)[1:] for line in typed]
+
+
+# A block that makes an experiment is typed line after line, in one folder.
+STORIES = [block for block in blocks("console") if "dowise new " in block]
+ALONE = [x for block in blocks("console") if block not in STORIES for x in commands(block)]
+
+
+def run_in(folder, monkeypatch, words):
+    (folder / "ward.toml").write_text(blocks("toml")[0], "utf-8")
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     assert result.stdout.strip()
+    return result.stdout
+
+
+@pytest.mark.parametrize("words", ALONE, ids=" ".join)
+def test_the_commands_run_as_written(words, tmp_path, monkeypatch):
+    run_in(tmp_path, monkeypatch, words)
+
+
+def test_no_command_is_left_out():
+    typed = [line for line in README.splitlines() if re.match(r"dowise \w+", line)]
+    assert len(typed) == len(ALONE) + sum(len(commands(story)) for story in STORIES)
+
+
+def test_the_live_experiment_runs_as_written(tmp_path, monkeypatch):
+    (story,) = STORIES
+    words = commands(story)
+    assert len(words) == 8 and words[0][0] == "new" and words[-1][0] == "status"
+    printed = [run_in(tmp_path, monkeypatch, each) for each in words]
+    (shown,) = blocks("output")
+    assert printed[1] == shown
 
 
 def test_every_link_leads_somewhere():
