@@ -16,7 +16,7 @@ def test_a_new_experiment_for_people(desk):
         "arms      do(), do(Dose=none), do(Dose=low), do(Dose=high)",
         "policy    ids",
         "\n  dowise ask ward.db -c Age=…\n",
-        "With soft = 0.1 in the problem file, the 2 edges that are not drawn",
+        "Write soft = 0.1 into the problem file, and 2 edges that are not drawn",
     ):
         assert part in shown
     with Experiment.open("ward.db") as experiment:
@@ -44,7 +44,7 @@ def test_a_name_is_the_problem_s_or_the_file_s_or_given(desk):
     assert desk.json("new", "a.db", "plain.toml")["name"] == "plain"
     shown = desk.well("new", "a.db", "plain.toml", "--name", "ward 7")
     assert "ward 7 is in a.db" in shown and "\n  dowise ask a.db --name 'ward 7'\n" in shown
-    assert "no arrow" not in shown
+    assert "soft" not in shown
     assert "holds plain, task1, ward 7: say which (--name)" in desk.fails("ask", "a.db")
     assert desk.json("ask", "a.db", "--name", "plain")["id"] == 1
     assert "did you mean 'plain'" in desk.fails("ask", "a.db", "--name", "plein")

@@ -83,7 +83,7 @@ def main() -> None:
     """Decide which intervention to try next when the causal graph is known and the numbers are not.
 
     PROBLEM is a problem file (.toml) or the name of a built-in problem; `dowise problems` lists
-    those.
+    those. STORE is where live experiments are kept: a file such as ward.db, or a URL.
     """
 
 
@@ -107,6 +107,10 @@ class _WithPolicies(click.Command):
             )
 
 
+# What many commands have is listed behind what is a command's own.
+_LAST = ("name", "policy_module", "actor", "accept_clock", "as_json")
+
+
 def command(
     epilog: str, policies: bool = False, name: str | None = None
 ) -> Callable[[Callable[..., None]], click.Command]:
@@ -115,7 +119,14 @@ def command(
     `name` is that of the command, where it can't be that of a function.
     """
     kind = _WithPolicies if policies else click.Command
-    return main.command(name, cls=kind, epilog="\b\nExamples:\n" + epilog)
+    make = main.command(name, cls=kind, epilog="\b\nExamples:\n" + epilog)
+
+    def register(function: Callable[..., None]) -> click.Command:
+        made = make(function)
+        made.params.sort(key=lambda parameter: parameter.name in _LAST)
+        return made
+
+    return register
 
 
 def load(source: str) -> Problem:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dowise.cli.group import command, load, print_json, problem_argument
-from dowise.cli.store import Where, decision_number, on_store, reason_option, store_argument
+from dowise.cli.store import Where, decision_number, on_store, reason_option
 
 __all__ = ["amend", "ask", "erase", "new", "revise", "tell", "withdraw"]
 
@@ -41,7 +41,7 @@ _unrelated = click.option(
   dowise new ward.db ward.toml --option samples=5000 --prior 0.5""",
     policies=True,
 )
-@store_argument
+@on_store(policies=True, name="Its name; by default the problem's own, or the file's.")
 @problem_argument
 @click.option(
     "--policy", metavar="NAME", show_default="ids", help="Who decides; all are listed below."
@@ -61,7 +61,6 @@ _unrelated = click.option(
     help="Past records to begin with, CSV or Parquet, as `dowise import` takes them.",
 )  # fmt: skip
 @click.option("--skip-bad", is_flag=True, help="Leave bad rows of --data out.")
-@on_store(policies=True, name="Its name; by default the problem's own, or the file's.")
 def new(
     where: Where, problem: str, policy: str | None, pairs: tuple[str, ...], prior: str | None,
     data: Path | None, skip_bad: bool, as_json: bool, **rest: Any,
@@ -99,7 +98,7 @@ def new(
   dowise ask ward.db -c Age=1 --forbid 'do(Dose=high)'
   dowise ask ward.db -c Age=0 --request-id 2026-03-02/17
   dowise ask ward.db -c Age=0 -n 5 --json""")
-@store_argument
+@on_store(policies=True)
 @click.option(
     "-c", "--context", "context", multiple=True, metavar="NAME=VALUE",
     help="What is seen before the choice; once for each context variable.",
@@ -119,7 +118,6 @@ def new(
     "-n", "--number", "count", type=click.IntRange(1), metavar="K",
     help="So many decisions for this context at once.",
 )  # fmt: skip
-@on_store(policies=True)
 def ask(
     where: Where, context: tuple[str, ...], allow: tuple[str, ...], forbid: tuple[str, ...],
     request_id: str | None, count: int | None, as_json: bool,
@@ -150,12 +148,11 @@ def ask(
   dowise tell ward.db 1 Recovery=1
   dowise tell ward.db 2 Frailty= Recovery=0
   dowise tell ward.db 3 --played 'do(Dose=low)' Recovery=1""")
-@store_argument
+@on_store()
 @_number
 @_values
 @_played
 @_unrelated
-@on_store()
 def tell(
     where: Where, number: str, values: tuple[str, ...], played: str | None, unrelated: bool,
     as_json: bool,
@@ -177,13 +174,12 @@ def tell(
   dowise amend ward.db 1 Recovery=0 --reason "typing error"
   dowise amend ward.db 1 Age=0 --reason "wrong file"
   dowise amend ward.db 3 --played 'do(Dose=none)' --reason "misheard" """)
-@store_argument
+@on_store()
 @_number
 @_values
 @_played
 @_unrelated
 @reason_option
-@on_store()
 def amend(
     where: Where, number: str, values: tuple[str, ...], played: str | None, unrelated: bool,
     reason: str, as_json: bool,
@@ -198,10 +194,9 @@ def amend(
 
 
 @command('  dowise withdraw ward.db 2 --reason "moved away"')
-@store_argument
+@on_store()
 @_number
 @reason_option
-@on_store()
 def withdraw(where: Where, number: str, reason: str, as_json: bool) -> None:
     """End a pending decision of which nothing more will be told."""
     _say(where, number, as_json, lambda experiment, decision: experiment.withdraw(decision, reason))
@@ -229,7 +224,7 @@ def _say(where: Where, number: str, as_json: bool, say: Any) -> None:
   dowise revise ward.db --option samples=5000 --reason "closer estimates" """,
     policies=True,
 )
-@store_argument
+@on_store(policies=True)
 @click.option("--problem", metavar="PROBLEM", help="The problem from here on.")
 @click.option("--policy", metavar="NAME", help="Who decides; all are listed below.")
 @_options[0]
@@ -239,7 +234,6 @@ def _say(where: Where, number: str, as_json: bool, say: Any) -> None:
     help="Whether to learn from decisions among fewer than all arms.",
 )  # fmt: skip
 @reason_option
-@on_store(policies=True)
 def revise(
     where: Where, problem: str | None, policy: str | None, pairs: tuple[str, ...],
     prior: str | None, learn_restricted: bool | None, reason: str, as_json: bool,
@@ -273,11 +267,10 @@ def revise(
 @command("""\
   dowise erase ward.db 2 --reason "asked to be forgotten"
   dowise erase ward.db 2 --reason "asked to be forgotten" --yes""")
-@store_argument
+@on_store()
 @_number
 @reason_option
 @click.option("--yes", is_flag=True, help="Do not ask whether it is meant.")
-@on_store()
 def erase(where: Where, number: str, reason: str, yes: bool, as_json: bool) -> None:
     """Blank all that was said of decision ID, for good: a person's right.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dowise.cli.group import command, print_json
-from dowise.cli.store import Where, on_store, store_argument
+from dowise.cli.store import Where, on_store
 from dowise.errors import DowiseError
 
 if TYPE_CHECKING:
@@ -29,11 +29,10 @@ SHOWN = 20  # bad rows on a terminal
   dowise import ward.db january.csv --again""",
     name="import",
 )
-@store_argument
+@on_store()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--skip-bad", is_flag=True, help="Leave bad rows out; they are listed all the same.")
 @click.option("--again", is_flag=True, help="Count records once more that were imported before.")
-@on_store()
 def import_records(where: Where, file: Path, skip_bad: bool, again: bool, as_json: bool) -> None:
     """Bring past records in: a CSV or Parquet FILE, a row a record, a column a variable.
 

@@ -19,14 +19,13 @@ from dowise.errors import DowiseError
 if TYPE_CHECKING:
     from dowise.experiment.experiment import Experiment
 
-__all__ = ["Where", "confirm", "decision_number", "on_store", "reason_option", "store_argument"]
+__all__ = ["Where", "confirm", "decision_number", "on_store", "reason_option"]
 
 Command = Callable[..., None]
 
 _WHICH = "Which experiment, where the store has several."
 _WHO = ("actor", "accept_clock")
 
-store_argument = click.argument("store")
 reason_option = click.option(
     "--reason", default="", metavar="TEXT",
     help="Why; it is kept in the journal, so name no person.",
@@ -66,7 +65,7 @@ def _as_typed(word: str) -> str:
 def on_store(
     acts: bool = True, policies: bool = False, name: str = _WHICH
 ) -> Callable[[Command], Command]:
-    """Gives a command with a `store_argument` its options: as `where`, and --json as `as_json`.
+    """Gives a command the argument STORE and its options, as `where`, and --json, as `as_json`.
 
     `acts` says that it writes, so that somebody acts; `policies` that it needs to know them; `name`
     is the help of --name.
@@ -89,7 +88,7 @@ def on_store(
 
 
 def _options(acts: bool, policies: bool, name: str) -> list[Callable[[Command], Command]]:
-    found = [click.option("--name", metavar="N", help=name)]
+    found = [click.argument("store"), click.option("--name", metavar="N", help=name)]
     if policies:
         found.append(click.option(
             "--policy-module", multiple=True, metavar="MODULE",

@@ -52,14 +52,14 @@ class SoftAdvice:
         }
 
     def __str__(self) -> str:
-        edges = "edge that is not drawn" if len(self.edges) == 1 else "edges that are not drawn"
+        edges = "edge that is" if len(self.edges) == 1 else "edges that are"
         arms = f", {self.more_arms} more arms to choose from" if self.more_arms else ""
         return (
-            f"Is an arrow missing in the graph? With soft = {SOFT:g} in the problem file, the "
-            f"{len(self.edges)} {edges} might be there after all, and the data decide. That costs "
-            f"about a tenth more regret where the graph is right{arms}, and rounds that take about "
-            f"{self.times} times as long; where an arrow is missing, it cost ten times less in our "
-            "worlds (docs/hidden.md)."
+            f"Is an arrow missing in the graph? Write soft = {SOFT:g} into the problem file, and "
+            f"{len(self.edges)} {edges} not drawn may be there after all: the data decide. In our "
+            "worlds a missing arrow cost ten times less that way. The price: about a tenth more "
+            f"regret where the graph is right{arms}, and a round takes about {self.times} times as "
+            "long (docs/hidden.md)."
         )
 
 
