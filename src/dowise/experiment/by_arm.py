@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError
 from dowise.model import Codes
 from dowise.model.draws import Draws
-from dowise.policies.tabular import TabularPolicy
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
 from dowise.randomness import Random, generator
@@ -29,6 +28,9 @@ class ArmByArm:
     """
 
     def __init__(self, problem: Problem, why: str = "") -> None:
+        # It brings numba, which nobody who only tells something should have to wait for.
+        from dowise.policies.tabular import TabularPolicy
+
         self.problem, self.why = problem, why
         self._policy = TabularPolicy(problem)
 
