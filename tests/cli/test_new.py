@@ -2,11 +2,13 @@
 
 import inspect
 import re
+import sys
 
 import pytest
 from desk import WARD
 
 from dowise.experiment import Experiment
+from dowise.policies import registry
 
 
 def test_a_new_experiment_for_people(desk):
@@ -99,7 +101,20 @@ def test_what_is_refused_leaves_nothing_behind(desk, arguments, message):
     assert [path.name for path in desk.folder.iterdir()] == ["ward.toml"]
 
 
-def test_a_policy_of_one_s_own(desk):
+@pytest.fixture
+def _as_it_was(monkeypatch):
+    """Policies and modules of a test are gone after it."""
+    monkeypatch.setattr(registry, "_POLICIES", {**registry._POLICIES})
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    before = {*sys.modules}
+    yield
+    for name in {*sys.modules} - before:
+        if name.endswith("_live"):
+            del sys.modules[name]
+
+
+@pytest.mark.usefixtures("_as_it_was")
+def test_a_policy_of_one_s_own(desk, monkeypatch):
     (desk.folder / "ours_live.py").write_text(
         "import numpy as np\n"
         "from dowise import Decision, register_policy\n"
@@ -121,6 +136,11 @@ def test_a_policy_of_one_s_own(desk):
     (desk.folder / "broken_live.py").write_text("1 / 0\n")
     refused = desk.fails("ask", "ward.db", "-c", "Age=1", "--policy-module", "broken_live")
     assert "--policy-module broken_live can't be imported: ZeroDivisionError" in refused
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delitem(registry._POLICIES, "first-live")
+        refused = desk.fails("ask", "ward.db", "-c", "Age=1")
+        assert "the policy 'first-live' is not known here" in refused
+        assert desk.json("tell", "ward.db", "1", "Recovery=1")["status"] == "done"
     (desk.folder / "lacking_live.py").write_text("import no_such_thing\n")
     refused = desk.fails("ask", "ward.db", "-c", "Age=1", "--policy-module", "lacking_live")
     assert "No module named 'no_such_thing'" in refused

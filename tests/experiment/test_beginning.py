@@ -1,0 +1,89 @@
+"""How an experiment begins: with past records in one step, or not at all."""
+
+import subprocess
+import sys
+
+import pytest
+
+import dowise
+from dowise import DowiseError, Experiment, load_problem
+from dowise.experiment import journal
+from dowise.experiment.importing import BadRowsError
+
+GOOD = {"C": [0, 1], "Z": [0, 1], "X1": [1, 1], "X2": [0, 1], "Y": [1, None]}
+BAD = {**GOOD, "Y": [1, 7]}
+
+
+@pytest.fixture
+def task2():
+    return load_problem("task2")
+
+
+def test_past_records_come_in_with_the_experiment(task2, tmp_path):
+    path = tmp_path / "a.db"
+    with Experiment.create(path, "a", task2, records=GOOD, source="past", actor="ann") as a:
+        assert [(e.kind, e.actor) for e in a.events()] == [("created", "ann"), ("imported", "ann")]
+        assert a.events()[1].says["source"] == "past" and a.status().imported == 2
+        assert a.store == str(path) and not a.is_one_of_many and a.options["samples"] > 0
+        assert a.belief.times_learned()["Z"] == 2
+
+
+def test_bad_records_leave_nothing_unless_they_are_skipped(task2, tmp_path):
+    path = tmp_path / "a.db"
+    with pytest.raises(BadRowsError, match="1 of 2 rows can't be read, so nothing") as refused:
+        Experiment.create(path, "a", task2, records=BAD)
+    assert refused.value.found.bad[0].row == 1 and not path.exists()
+    with Experiment.create(path, "a", task2, records=BAD, skip_bad=True) as a:
+        assert a.events()[1].says["skipped"] == 1
+    with Experiment.create(path, "b", task2, records={"Y": []}) as b:
+        assert b.head.number == 1 and b.is_one_of_many
+
+
+def test_a_crash_while_records_come_in_leaves_no_experiment(task2, tmp_path, monkeypatch):
+    write = journal.Step.write
+
+    def crash(step, kind, page):
+        if kind == "imported":
+            raise KeyboardInterrupt
+        return write(step, kind, page)
+
+    monkeypatch.setattr(journal.Step, "write", crash)
+    with pytest.raises(KeyboardInterrupt):
+        Experiment.create(tmp_path / "a.db", "a", task2, records=GOOD)
+    with pytest.raises(DowiseError, match="holds no experiment"):
+        Experiment.open(tmp_path / "a.db")
+
+
+def test_records_that_were_checked_before(task2, tmp_path):
+    with Experiment.create(tmp_path / "a.db", "a", task2) as a:
+        assert a.import_records(task2.checked_records(GOOD)) == 2
+        with pytest.raises(DowiseError, match="leave the argument arm out"):
+            a.import_records(task2.checked_records(GOOD), arm="do()")
+        with pytest.raises(DowiseError, match="of another problem"):
+            a.import_records(load_problem("task1").checked_records({"Y": [1]}))
+        with pytest.raises(BadRowsError):
+            a.import_records(task2.checked_records(BAD))
+        assert a.head.number == 2
+
+
+def test_one_decision_is_looked_up(task2, tmp_path):
+    with Experiment.create(tmp_path / "a.db", "a", task2) as a:
+        decision = a.ask({"C": 1})
+        a.case(decision.id).values["Y"] = "1"  # a copy
+        assert a.case(1).values == {} and a.case(1).asked == decision.arm
+        with pytest.raises(DowiseError, match="there is no decision 2"):
+            a.case(2)
+
+
+def test_the_names_are_there_and_cost_nothing_before_they_are_used():
+    assert dowise.Experiment is Experiment
+    assert callable(dowise.check_storage)
+    code = (
+        "import sys, dowise.experiment\n"
+        "assert dir(dowise.experiment) == ['Experiment', 'check_storage']\n"
+        "sys.exit(', '.join({'numpy', 'sqlalchemy', 'numba'} & set(sys.modules)) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(AttributeError, match="has no attribute 'Experimint'"):
+        _ = dowise.experiment.Experimint
