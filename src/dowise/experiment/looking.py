@@ -13,7 +13,7 @@ from dowise.policies.policy import BayesianPolicy
 from dowise.policies.registry import policy_factory
 from dowise.problem import Problem
 
-__all__ = ["evidence_seconds", "looker", "prior_of"]
+__all__ = ["evidence_seconds", "is_bayesian", "looker", "prior_of"]
 
 
 def looker(plan: Plan, evidence: bool = False) -> BayesianPolicy:
@@ -26,7 +26,7 @@ def looker(plan: Plan, evidence: bool = False) -> BayesianPolicy:
     try:
         return BayesianPolicy(problem, belief=Belief(problem, prior, evidence=evidence))
     except DowiseError as error:
-        if evidence or _is_bayesian(plan):
+        if evidence or is_bayesian(plan.policy):
             raise
         return BayesianPolicy(
             problem, belief=Belief(problem, posterior=ArmByArm(problem, str(error)))
@@ -35,11 +35,12 @@ def looker(plan: Plan, evidence: bool = False) -> BayesianPolicy:
 
 def prior_of(plan: Plan) -> Any:
     """The prior of the tables, where the policy has one; other priors are of other things."""
-    return plan.options.get("prior", 1.0) if _is_bayesian(plan) else 1.0
+    return plan.options.get("prior", 1.0) if is_bayesian(plan.policy) else 1.0
 
 
-def _is_bayesian(plan: Plan) -> bool:
-    factory = policy_factory(plan.policy)
+def is_bayesian(policy: str) -> bool:
+    """Whether the policy of this name has a belief."""
+    factory = policy_factory(policy)
     return isinstance(factory, type) and issubclass(factory, BayesianPolicy)
 
 

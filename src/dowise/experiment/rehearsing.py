@@ -1,0 +1,147 @@
+"""Playing a rehearsal: a world for each, an experiment in it, and a look at it now and then."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief import Belief
+from dowise.checks import real_number, whole_number
+from dowise.environments import Environment, Manner
+from dowise.environments.draw import draw_world
+from dowise.experiment.experiment import Experiment
+from dowise.experiment.looking import is_bayesian, prior_of
+from dowise.experiment.plan import DEFAULT_POLICY, Plan
+from dowise.experiment.rehearsal import Rehearsal
+from dowise.experiment.status import Status
+from dowise.experiment.storage import MemoryStorage
+from dowise.policies.registry import policy_factory
+from dowise.problem import Problem
+from dowise.randomness import stream
+from dowise.simulation.workers import run_everywhere
+
+__all__ = ["rehearse"]
+
+_WORLD, _CONTEXTS, _OUTCOMES, _DECISIONS = range(4)  # the streams of one world
+_NAME = "rehearsal"
+
+
+def rehearse(
+    problem: Problem | str | Path,
+    horizon: int,
+    worlds: int = 20,
+    policy: str = DEFAULT_POLICY,
+    options: Mapping[str, Any] | None = None,
+    *,
+    prior: Any = None,
+    tolerance: float = 0.01,
+    delay: int = 0,
+    looks: int = 20,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Rehearsal:
+    """Play an experiment of so many rounds in worlds drawn from the prior.
+
+    `prior` is what `Belief` takes. Worlds are drawn from it, doubtful edges with theirs, and a
+    policy that has a belief starts from it. Outcomes are told `delay` rounds late. At the start and
+    at `looks` times along the rounds, evenly spread, it is noted where the experiment stands. The
+    same seed gives the same numbers with any number of workers; a policy of your own is played in
+    this process.
+    """
+    given = dict(options or {})
+    if prior is not None and is_bayesian(policy):
+        given["prior"] = prior
+    plan = Plan.of(problem, policy, given)
+    drawn_from = prior_of(plan) if prior is None else prior
+    if prior is not None:
+        Belief(plan.problem, prior)  # says what is wrong with it
+    play = _Play(
+        plan,
+        drawn_from,
+        whole_number("horizon", horizon, 1),
+        whole_number("delay", delay, 0),
+        whole_number("looks", looks, 1),
+        whole_number("seed", seed, 0),
+    )
+    count, limit = whole_number("worlds", worlds, 1), real_number("tolerance", tolerance, 0)
+    is_ours = policy_factory(policy).__module__.partition(".")[0] == "dowise"
+    crew = min(whole_number("workers", workers, 1), count) if is_ours else 1
+    found: dict[int, _Notes] = {}
+    for world, notes in run_everywhere(partial(_played, play), range(count), crew, None):
+        found[world] = notes
+        if progress is not None:
+            progress(len(found), count)
+    columns = zip(*(found[world] for world in range(count)), strict=True)
+    return Rehearsal(
+        plan.problem, policy, plan.options, drawn_from, play.horizon, limit, play.delay, play.seed,
+        play.rounds, *(np.stack(column) for column in columns),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Play:
+    """What is the same for all worlds."""
+
+    plan: Plan
+    prior: Any
+    horizon: int
+    delay: int
+    looks: int
+    seed: int
+
+    @property
+    def rounds(self) -> NDArray[np.int64]:
+        """After how many rounds there is a look: at the start, at the end, evenly between."""
+        return np.unique(np.linspace(0, self.horizon, self.looks + 1).round().astype(np.int64))
+
+
+_Notes = tuple[NDArray[np.float64], ...]
+"""Of one world at each look: regret, at_random, stopping, cost, sure."""
+
+
+def _played(play: _Play, number: int) -> _Notes:
+    """One world, by its number."""
+    problem, seed = play.plan.problem, play.seed
+    rng = stream(seed, number, _WORLD)
+    world = draw_world(problem, rng, Manner(edges="prior"), play.prior)
+    decisions = stream(seed, number, _DECISIONS).integers(2**63)
+    experiment = Experiment.create(
+        MemoryStorage(), _NAME, problem, play.plan.policy, play.plan.options, int(decisions),
+        learn_restricted=play.plan.learn_restricted, actor=_NAME,
+    )  # fmt: skip
+    contexts, waiting = stream(seed, number, _CONTEXTS), deque[tuple[int, dict[str, str]]]()
+    regret = at_random = 0.0
+    rows = [(0.0, 0.0, *_look(experiment.status(evidence=False), world))]
+    looks = {*play.rounds.tolist()}
+    for now in range(1, play.horizon + 1):
+        context = world.draw_context(contexts)
+        asked = experiment.ask(context)
+        seen = world.play(asked.arm, context, stream(seed, number, _OUTCOMES, now))
+        waiting.append((asked.id, seen))
+        while waiting and waiting[0][0] <= now - play.delay:
+            experiment.tell(*waiting.popleft())
+        costs = problem.payoff.regrets(world.means(context))
+        regret += float(costs[problem.arm_index(asked.arm)])
+        at_random += float(costs.mean())
+        if now in looks:
+            rows.append((regret, at_random, *_look(experiment.status(evidence=False), world)))
+    return tuple(np.array(column) for column in zip(*rows, strict=True))
+
+
+def _look(status: Status, world: Environment) -> tuple[float, float, float]:
+    """The expected cost of stopping, the true one, and the probability to be right."""
+    cost = sure = 0.0
+    for one in status.contexts:
+        leader = one.arms[one.leader]
+        sure += one.weight * float(one.best[one.leader])
+        if one.weight and world.can_occur(one.context):
+            cost += one.weight * world.regret(leader, one.context)
+    return status.stopping, cost, sure
