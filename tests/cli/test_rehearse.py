@@ -1,0 +1,53 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from dowise.cli.main import main
+
+
+def run(*words):
+    return CliRunner().invoke(main, ["rehearse", *words])
+
+
+FEW = ("task1", "--horizon", "6", "--worlds", "2", "--looks", "3", "--workers", "1")
+
+
+def test_words_and_a_table():
+    shown = run(*FEW)
+    assert shown.exit_code == 0
+    assert "In 2 worlds drawn from the prior, ids over 6 rounds:" in shown.stdout
+    rounds = [line.split()[0] for line in shown.stdout.splitlines() if line.startswith("      ")]
+    assert rounds == ["0", "2", "4", "6"]
+
+
+def test_json_is_one_document_with_the_looks():
+    shown = run(*FEW, "--json", "--delay", "2", "--policy", "ts", "--option", "prior=2")
+    page = json.loads(shown.stdout)
+    assert page["policy"] == "ts" and page["delay"] == 2 and page["prior"] == 2
+    assert [look["round"] for look in page["looks"]] == [0, 2, 4, 6]
+    assert page["rounds_until_stop"].keys() >= {"median", "low", "high", "share_never"}
+
+
+def test_a_figure_and_a_prior_from_a_file(tmp_path):
+    prior, figure = tmp_path / "prior.toml", tmp_path / "r.svg"
+    prior.write_text("Y = [1.0, 2.0]\n")
+    shown = run(*FEW, "--prior", str(prior), "--figure", str(figure), "--json")
+    assert json.loads(shown.stdout)["prior"] == {"Y": [1.0, 2.0]}
+    assert figure.read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--policy", "idz"), "did you mean 'ids'"),
+        (("--figure", "r.gif"), "use one of .svg, .png, .pdf"),
+        (("--prior", "none.toml"), "there is no such file"),
+        (("--prior", "-1"), "must be above 0"),
+        (("--option", "samples"), "is not NAME=VALUE"),
+    ],
+)
+def test_what_can_not_be_done_is_said_in_one_line(words, said):
+    shown = run(*FEW, *words)
+    assert shown.exit_code == 2 and said in shown.stderr
+    assert len(shown.stderr.strip().splitlines()) == 1 and not shown.stdout
