@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +12,7 @@ from dowise.errors import DowiseError, suggestion
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 
-__all__ = ["checked_cpts", "checked_graph", "random_cpts"]
+__all__ = ["checked_cpts", "checked_graph", "cpts_of_prior", "random_cpts"]
 
 _ROUNDING = 1e-9
 
@@ -102,6 +103,57 @@ def random_cpts(
         )
         for name in graph
     }
+
+
+def cpts_of_prior(
+    problem: Problem,
+    graph: CausalGraph,
+    sizes: Mapping[str, int],
+    prior: Any,
+    source: np.random.Generator,
+) -> dict[str, NDArray[np.float64]]:
+    """CPTs whose rows are independent draws from the Dirichlet distributions that a prior gives.
+
+    `prior` is one that `Belief` takes, a number or a mapping. Where the graph has no hidden causes
+    worlds are as the belief expects them. The rows of hidden variables come from Dirichlet(1), and
+    what is said of single factors ("Y | X") is left out: worlds have CPTs instead.
+    """
+    given = prior if isinstance(prior, Mapping) else dict.fromkeys(problem.graph, prior)
+    tables = {}
+    for name in graph:
+        shape = tuple(sizes[axis] for axis in (*graph.parents(name), name))
+        counts = np.asarray(given.get(name, 1.0), dtype=np.float64)
+        if counts.ndim > 1:
+            counts = _over_hidden_parents(problem, graph, name, counts)
+        tables[name] = _dirichlet_rows(np.broadcast_to(counts, shape), source)
+    return tables
+
+
+def _over_hidden_parents(
+    problem: Problem, graph: CausalGraph, name: str, counts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Counts with axes for the parents that the problem knows, with one for each hidden parent."""
+    parents = graph.parents(name)
+    seen = tuple(parent for parent in parents if parent in problem.graph)
+    if seen != problem.graph.parents(name):
+        raise DowiseError(
+            f"the prior of {name} has rows for its parents in the problem's graph, but in a world "
+            f"its parents are others ({', '.join(parents)}): give a number, or one for each value"
+        )
+    whole = np.broadcast_to(counts, (*(len(problem.domains[axis]) for axis in (*seen, name)),))
+    return np.expand_dims(whole, [i for i, parent in enumerate(parents) if parent not in seen])
+
+
+def _dirichlet_rows(
+    counts: NDArray[np.float64], source: np.random.Generator
+) -> NDArray[np.float64]:
+    """A draw for each row of counts: by logarithms, which even the smallest count leaves finite."""
+    logs = (
+        np.log(source.standard_gamma(counts + 1)) + np.log1p(-source.random(counts.shape)) / counts
+    )
+    rows = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    shares: NDArray[np.float64] = rows / rows.sum(axis=-1, keepdims=True)
+    return shares
 
 
 def _array(name: str, cpts: Mapping[str, ArrayLike]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dowise.checks import true_or_false, whole_number
 from dowise.environments.arc_reversal import reversal_of
-from dowise.environments.cpts import random_cpts
+from dowise.environments.cpts import cpts_of_prior, random_cpts
 from dowise.environments.environment import Environment
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
@@ -74,14 +74,21 @@ class Manner:
 USUAL = Manner()
 
 
-def draw_world(problem: Problem, rng: np.random.Generator, manner: Manner = USUAL) -> Environment:
-    """A world with random CPTs, its hidden causes among them."""
+def draw_world(
+    problem: Problem, rng: np.random.Generator, manner: Manner = USUAL, prior: Any = None
+) -> Environment:
+    """A world with random CPTs, its hidden causes among them; those of a prior where one is given.
+
+    A prior is what `Belief` takes, a number or a mapping; the caller has checked it.
+    """
     drawn = problem.drawn if manner.edges == "all" else _with_some_edges(problem, rng)
     graph = _with_hidden_causes(drawn)
     hidden = {name: manner.size() for name in graph if name not in problem.drawn}
     hidden |= {name: manner.size(labels) for name, labels in problem.hidden_domains.items()}
     reversal_of(problem, graph, hidden)  # refuses what is too large before it is drawn
     sizes = {name: len(labels) for name, labels in problem.domains.items()} | hidden
+    if prior is not None:
+        return Environment(problem, cpts_of_prior(problem, graph, sizes, prior, rng), graph)
     return Environment(problem, random_cpts(graph, sizes, rng, manner.concentration), graph)
 
 
