@@ -18,8 +18,8 @@ _SQLITE = {
     "SQLITE_NOTADB": f"it is not a SQLite file, so no store of dowise: {_REPLACED}",
     "SQLITE_CORRUPT": f"it is damaged or cut short: {_REPLACED}",
     "SQLITE_FULL": "the disk is full: make room, then do it again",
-    "SQLITE_READONLY": "it can't be written, the file or its folder being read-only: let this "
-    "user write to both",
+    "SQLITE_READONLY": "the file or its folder is read-only, and even reading needs both: let this "
+    "user write to them",
     "SQLITE_CANTOPEN": "it can't be opened: both the file and its folder must let this user read "
     "and write",
     "SQLITE_PERM": "this user may not open it",
@@ -67,7 +67,7 @@ def _why(error: Exception, location: Location) -> str:
             "being written is there whole or not at all, which reading it will show"
         )
     if known is None:
-        said = " ".join(str(root).split())
+        said = " ".join(str(getattr(root, "strerror", None) or root).split())
         known = said if said and location.is_discreet(said) else type(root).__name__
         if "connect" in said and location.url is not None:
             known += " (see that the server runs, and that host, user and password are right)"

@@ -82,20 +82,17 @@ def make_tables(connection: Connection) -> None:
     connection.execute(insert(schema).values(version=VERSION))
 
 
-def check_version(found: int, shown: str, newest: int | None = None) -> None:
+def check_version(found: int, shown: str) -> None:
     """Refuse tables that only a newer dowise can read."""
-    newest = VERSION if newest is None else newest
-    if found > newest:
+    if found > VERSION:
         raise DowiseError(
-            f"{shown} was written by a newer dowise (schema {found}; this one knows {newest}): "
+            f"{shown} was written by a newer dowise (schema {found}; this one knows {VERSION}): "
             "pip install --upgrade dowise"
         )
 
 
-def migrate(
-    connection: Connection, found: int, steps: Mapping[int, Step] | None = None, to: int = VERSION
-) -> None:
+def migrate(connection: Connection, found: int) -> None:
     """Bring tables of an older version up to date, inside the caller's transaction."""
-    for version in range(found, to):
-        (MIGRATIONS if steps is None else steps)[version](connection)
-    connection.execute(update(schema).values(version=to))
+    for version in range(found, VERSION):
+        MIGRATIONS[version](connection)
+    connection.execute(update(schema).values(version=VERSION))

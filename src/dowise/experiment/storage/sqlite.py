@@ -16,7 +16,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from dowise.errors import DowiseError
@@ -68,7 +68,21 @@ class SqliteDatabase:
             if not self._path.parent.is_dir():
                 raise DowiseError(f"{shown} can't be made: there is no folder {self._path.parent}")
             return None
-        with self._engine("ro").connect() as connection:
+        if self._has_wal():
+            return self._find_version("ro")
+        try:
+            return self._find_version("ro&immutable=1")  # leaves nothing beside a foreign file
+        except (SQLAlchemyError, DowiseError):
+            if not self._has_wal():
+                raise
+        return self._find_version("ro")  # somebody began to write meanwhile
+
+    def _has_wal(self) -> bool:
+        return self._path.with_name(f"{self._path.name}-wal").exists()
+
+    def _find_version(self, mode: str) -> int | None:
+        shown = self.location.shown
+        with self._engine(mode).connect() as connection:
             version = _patiently(lambda: schema.find_version(connection, shown))
         if version is not None:
             schema.check_version(version, shown)
@@ -129,13 +143,12 @@ class SqliteDatabase:
         _patiently(lambda: execute("BEGIN IMMEDIATE"), deadline)
 
     def clean(self, connection: Connection, deadline: float) -> None:
-        """Rewrite the file without what was erased, then empty the WAL.
+        """Bring the pages without what was erased into the file, and empty the WAL.
 
-        SQLite overwrites what is deleted (secure_delete), but not what it left behind in a page
-        when it moved rows to another one: hence VACUUM.
+        In the file SQLite overwrites what is deleted (secure_delete), also where it moves rows;
+        the WAL holds pages as they were before.
         """
         execute = _driver(connection).execute
-        _patiently(lambda: execute("VACUUM"), deadline)
 
         def empty_the_wal() -> None:
             busy, _, _ = execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

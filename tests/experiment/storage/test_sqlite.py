@@ -1,0 +1,460 @@
+"""Journals in a SQLite file: what it survives, and what it leaves alone."""
+
+import multiprocessing
+import os
+import pwd
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import threading
+import time
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from journals import append, is_chain
+
+from dowise import DowiseError
+from dowise.experiment.event import Event
+from dowise.experiment.storage import Snapshot, open_storage, schema
+from dowise.experiment.storage.location import locate
+from dowise.experiment.storage.sql import SqlStorage
+from dowise.experiment.storage.sqlite import SqliteDatabase
+
+FORK = multiprocessing.get_context("fork")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ward.db"
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that other users can reach, which pytest's own is not."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        yield folder
+        folder.chmod(0o700)
+
+
+@pytest.fixture
+def filled(path):
+    """A store with 50 events, closed."""
+    with opened(path, create=True) as storage:
+        append(storage, words=["word"] * 50)
+    return path
+
+
+@contextmanager
+def opened(path, create=False, patience=60.0):
+    open_storage(path, create).close()
+    storage = SqlStorage(SqliteDatabase(locate(path)), patience)
+    try:
+        yield storage
+    finally:
+        storage.close()
+
+
+def contents(folder):
+    return {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()}
+
+
+def in_child(call):
+    """What a forked child returns, or the text of the DowiseError it raises."""
+    queue = FORK.SimpleQueue()
+
+    def run():
+        try:
+            queue.put(call())
+        except DowiseError as error:
+            queue.put(str(error))
+
+    child = FORK.Process(target=run)
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
+    return queue.get()
+
+
+def as_nobody():
+    if os.geteuid() == 0:
+        nobody = pwd.getpwnam("nobody")
+        os.setgroups([])
+        os.setgid(nobody.pw_gid)
+        os.setuid(nobody.pw_uid)
+
+
+def test_the_file_is_in_wal_mode_and_has_the_columns_that_others_read(filled):
+    with closing(sqlite3.connect(filled)) as raw:
+        assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        columns = [row[1] for row in raw.execute("PRAGMA table_info(events)")]
+        assert columns == ["experiment", "number", "kind", "at", "actor", "salt", "body", "hash"]
+        row = raw.execute("SELECT * FROM events WHERE experiment='ward' AND number=1").fetchone()
+        keys = [row[1] for row in raw.execute("PRAGMA table_info(events)") if row[5]]
+        assert keys == ["experiment", "number"]
+        columns = [row[1] for row in raw.execute("PRAGMA table_info(snapshots)")]
+        assert columns == ["experiment", "number", "hash", "body"]
+        assert raw.execute("SELECT version FROM dowise_schema").fetchall() == [(1,)]
+    with opened(filled) as storage:
+        assert Event(*row) == storage.read("ward", upto=1)[0]
+
+
+def test_every_connection_syncs_in_full_and_overwrites_what_it_deletes(filled):
+    with SqliteDatabase(locate(filled)).connect() as connection:
+        for setting, value in (("synchronous", 2), ("secure_delete", 1), ("journal_mode", "wal")):
+            assert connection.exec_driver_sql(f"PRAGMA {setting}").scalar() == value
+
+
+def test_nothing_is_made_unless_it_is_asked_for(path):
+    with pytest.raises(DowiseError, match=r"there is no store .*ward.db: make it with dowise new"):
+        open_storage(path)
+    with pytest.raises(DowiseError, match=r"can't be made: there is no folder .*none"):
+        open_storage(path.parent / "none" / "ward.db", create=True)
+    assert list(path.parent.iterdir()) == []
+    with opened(path, create=True) as storage:
+        append(storage)
+    with opened(path, create=True) as storage:  # what is there stays
+        assert len(storage.read("ward")) == 1
+    assert [entry.name for entry in path.parent.iterdir()] == ["ward.db"]
+
+
+def test_an_empty_file_is_a_place_for_a_store_but_none(path):
+    path.touch()
+    with pytest.raises(DowiseError, match="ward.db is empty: make a store of it with dowise new"):
+        open_storage(path)
+    assert contents(path.parent) == {"ward.db": b""}
+    with opened(path, create=True) as storage:
+        append(storage)
+
+
+def foreign(path, mode):
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute(f"PRAGMA journal_mode={mode}")
+        raw.execute("CREATE TABLE songs(name)")
+        raw.execute("INSERT INTO songs VALUES ('one')")
+        raw.commit()
+
+
+def cut(path, size):
+    with path.open("r+b") as file:
+        file.truncate(size)
+
+
+def newer(path):
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("UPDATE dowise_schema SET version = 99")
+        raw.commit()
+
+
+def versionless(path):
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("DELETE FROM dowise_schema")
+        raw.commit()
+
+
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda path: path.write_bytes(b"no SQLite at all " * 100), "is not a SQLite file"),
+        (lambda path: path.write_bytes(b"short"), "is not a SQLite file"),
+        (lambda path: (path.unlink(), foreign(path, "delete")), r"something else \(songs\)"),
+        (lambda path: (path.unlink(), foreign(path, "wal")), r"something else \(songs\)"),
+        (lambda path: cut(path, 5000), "is damaged or cut short: restore it from a copy"),
+        (lambda path: cut(path, 8192), "is damaged or cut short: restore it from a copy"),
+        (lambda path: cut(path, 50), "is damaged or cut short"),
+        (newer, r"by a newer dowise \(schema 99; this one knows 1\): pip install --upgrade dowise"),
+        (versionless, "does not say of which version it is"),
+        (lambda path: (path.unlink(), path.mkdir()), "is a folder: give the name of a file in it"),
+    ],
+)
+def test_what_is_no_store_of_ours_is_left_unharmed(filled, spoil, message, create):
+    spoil(filled)
+    before = contents(filled.parent)
+    with pytest.raises(DowiseError, match=message) as error:
+        open_storage(filled, create)
+    assert "\n" not in str(error.value)
+    assert contents(filled.parent) == before
+
+
+def test_a_page_that_is_damaged_later_on_is_told(filled):
+    with filled.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 4096 * 2)
+    before = contents(filled.parent)
+    with pytest.raises(DowiseError, match="is damaged or cut short"), opened(filled) as storage:
+        storage.read("ward")
+    assert contents(filled.parent)["ward.db"] == before["ward.db"]
+
+
+def test_read_only_files_and_folders(open_folder):
+    filled = open_folder / "ward.db"
+    with opened(filled, create=True) as storage:
+        append(storage, words=["word"] * 50)
+    filled.chmod(0o444)
+    before = contents(filled.parent)["ward.db"]
+
+    def read_then_write():
+        as_nobody()
+        with opened(filled) as storage:
+            assert len(storage.read("ward")) == 50
+            storage.keep_snapshot(Snapshot("ward", 50, storage.last("ward").hash, b""))
+            append(storage)
+
+    assert "can't write to 'ward': the file or its folder is read-only" in in_child(read_then_write)
+    for left in ("-wal", "-shm"):
+        filled.with_name(f"ward.db{left}").unlink(missing_ok=True)
+    filled.parent.chmod(0o555)
+    filled.chmod(0o666)
+    assert "can't read the store: the file or its folder is read-only" in in_child(read_then_write)
+    assert filled.read_bytes() == before
+
+    def make():
+        as_nobody()
+        open_storage(filled.parent / "new.db", create=True)
+
+    assert "can't be opened" in in_child(make)
+    filled.parent.chmod(0o700)
+    with opened(filled) as storage:
+        append(storage)
+
+
+def test_a_folder_that_may_not_be_looked_into(filled):
+    filled.parent.chmod(0o700)
+
+    def look():
+        as_nobody()
+        open_storage(filled)
+
+    if os.geteuid() == 0:
+        assert "ward.db" in (said := in_child(look)) and "\n" not in said
+
+
+def test_a_file_that_may_not_grow(filled):
+    """The system refuses to write beyond a size: what was there is whole, and goes on later."""
+
+    def fill():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+        with opened(filled) as storage:
+            for _ in range(1000):
+                append(storage, words=["x" * 2000])
+
+    assert "could not read or write it" in in_child(fill)
+    with opened(filled) as storage:
+        events = storage.read("ward")
+        assert len(events) > 60 and is_chain(events)
+        append(storage)
+
+
+def test_a_full_disk(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = os.geteuid() == 0 and shutil.which("mount") and not subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], capture_output=True, check=False
+    ).returncode  # fmt: skip
+    if not mounted:
+        pytest.skip("only root can make a small disk")
+    try:
+        with opened(disk / "ward.db", create=True) as storage:
+            append(storage, words=["x"])
+            (disk / "ballast").write_bytes(b"x" * 700_000)
+            acknowledged = [storage.last("ward")]
+
+            def fill():
+                while True:
+                    acknowledged.append(append(storage, words=["x" * 2000]))
+
+            with pytest.raises(DowiseError, match="the disk is full: make room") as error:
+                fill()
+            assert "\n" not in str(error.value)
+            assert storage.read("ward") == acknowledged
+            (disk / "ballast").unlink()
+            append(storage)
+            assert is_chain(storage.read("ward")) and storage.read("ward")[:-1] == acknowledged
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_an_error_that_is_passed_over_inside_a_block_does_not_commit_half_of_it(filled):
+    with opened(filled) as storage:
+        last = storage.last("ward")
+        good = Event.after(last, "ward", "told", "", "ann", {})
+        bad = replace(Event.after(good, "ward", "told", "", "ann", {}), actor="\ud800")
+
+        def write():
+            with storage.writing("ward") as block:
+                block.append([good])
+                with pytest.raises(DowiseError, match="can't write to 'ward'"):
+                    block.append([bad])
+
+        with pytest.raises(DowiseError, match="since the store failed inside of this block"):
+            write()
+        assert storage.last("ward") == last
+        append(storage)
+
+
+def test_a_file_that_was_put_in_its_place_is_the_one_that_is_written(filled):
+    copy = filled.with_name("copy.db")
+    shutil.copy(filled, copy)
+    with opened(filled) as storage:
+        append(storage)
+        storage.close()
+        copy.rename(filled)
+        assert append(storage).number == 51
+        with opened(filled) as another:
+            assert len(another.read("ward")) == 51
+        filled.unlink()
+        with pytest.raises(DowiseError, match="there is no store"):
+            append(storage)
+        with pytest.raises(DowiseError, match="there is no store"):
+            storage.read("ward")
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_writer_gives_up_after_its_patience_and_not_before(filled, elsewhere):
+    with opened(filled, patience=0.3) as storage, opened(filled) as another:
+        holder = another if elsewhere else storage
+        held, done = threading.Event(), threading.Event()
+
+        def hold():
+            with holder.writing("ward"):
+                held.set()
+                done.wait()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        start = time.monotonic()
+        with pytest.raises(DowiseError, match=r"'ward' can't be written: .* for 0.3 seconds"):
+            append(storage)
+        assert 0.3 <= time.monotonic() - start < 3
+        storage.keep_snapshot(Snapshot("ward", 50, storage.last("ward").hash, b""))
+        assert storage.snapshot("ward") is None  # nothing happens
+        done.set()
+        thread.join()
+        assert append(storage).number == 51
+
+
+def test_a_forked_child_opens_its_own_connections_and_leaves_the_parents_alone(filled):
+    with opened(filled) as storage:
+        append(storage)
+        number = in_child(lambda: append(storage).number)
+        assert number == 52
+        assert append(storage).number == 53
+        with storage.writing("ward") as block:
+            said = in_child(lambda: block.append([]))
+            assert "belongs to the process that forked" in said
+            block.append([Event.after(block.read()[-1], "ward", "told", "", "ann", {})])
+        assert len(storage.read("ward")) == 54
+
+        def end_the_parents_block():
+            with storage.writing("ward"):
+                child = os.fork()
+                if child:
+                    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+                leave = 3
+            os._exit(leave)
+
+        def outcome():
+            try:
+                return end_the_parents_block()
+            except DowiseError:
+                os._exit(7)  # in the child: the block's end refuses
+
+        assert outcome() == 7
+        assert append(storage).number == 55
+
+
+def test_what_is_erased_is_in_none_of_the_files(path):
+    """Rows of many sizes in several experiments, so that SQLite moves them from page to page."""
+    rng = Random(0)
+    with opened(path, create=True) as storage:
+        for turn in range(120):
+            name = f"ward {rng.randrange(3)}"
+            sizes = [rng.choice([0, 9, 300, 3000, 9000]) for _ in range(4)]
+            append(storage, name, [f"SECRET-{turn}-{i}:" + "s" * sizes[i] for i in range(4)])
+            if turn % 40 == 39:
+                last = storage.last(name)
+                storage.keep_snapshot(Snapshot(name, last.number, last.hash, b"SECRET-snapshot"))
+        for name in storage.experiments():
+            events = storage.read(name)
+            chosen = rng.sample(range(1, len(events) + 1), len(events) // 2)
+            said = [events[number - 1] for number in chosen]
+            salts = [event.salt.encode() for event in said]
+            texts = [event.says["word"].partition(":")[0].encode() + b":" for event in said]
+            with storage.writing(name) as block:
+                block.erase(chosen)
+            bytes_now = b"".join(contents(path.parent).values())
+            assert not [text for text in texts + salts if text in bytes_now]
+            assert is_chain(storage.read(name))
+            kept = {event.number: event for event in events if event.number not in chosen}
+            assert {e.number: e for e in storage.read(name) if not e.is_erased} == kept
+        assert b"SECRET-" in bytes_now and b"SECRET-snapshot" not in bytes_now
+        assert path.with_name("ward.db-wal").stat().st_size == 0
+
+
+def test_an_erasure_that_readers_hinder_says_so_and_can_be_finished(filled):
+    with opened(filled, patience=0.2) as storage:
+        with closing(sqlite3.connect(filled, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM events").fetchall()
+            with (
+                pytest.raises(
+                    DowiseError,
+                    match="is recorded, but old copies .* remain .* erase the same again",
+                ),
+                storage.writing("ward") as block,
+            ):
+                block.erase([7])
+            assert storage.read("ward")[6].is_erased
+            reader.execute("COMMIT")
+        with storage.writing("ward") as block:
+            block.erase([7])
+        assert filled.with_name("ward.db-wal").stat().st_size == 0
+
+
+def test_older_tables_are_brought_up_to_date_once(filled, monkeypatch):
+    ran = []
+
+    def step(connection):
+        ran.append(connection.exec_driver_sql("SELECT version FROM dowise_schema").scalar())
+        connection.exec_driver_sql("CREATE TABLE extra(x)")
+
+    monkeypatch.setattr(schema, "VERSION", 3)
+    monkeypatch.setattr(schema, "MIGRATIONS", {1: step, 2: lambda _: 1 / 0})
+    before = filled.read_bytes()
+    with pytest.raises(ZeroDivisionError):
+        open_storage(filled)
+    with closing(sqlite3.connect(filled)) as raw:
+        assert raw.execute("SELECT version FROM dowise_schema").fetchall() == [(1,)]
+        assert not raw.execute("SELECT * FROM sqlite_master WHERE name='extra'").fetchall()
+    assert filled.read_bytes() == before
+    monkeypatch.setattr(schema, "MIGRATIONS", {1: step, 2: lambda _: None})
+    with opened(filled) as storage:
+        assert append(storage).number == 51
+    assert ran == [1, 1]
+    monkeypatch.setattr(schema, "VERSION", 1)
+    with pytest.raises(DowiseError, match="by a newer dowise .schema 3"):
+        open_storage(filled)
+
+
+def die_inside(path):
+    with opened(path) as storage, storage.writing("ward") as block:
+        block.append([Event.after(block.read()[-1], "ward", "told", "", "ann", {})])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_block_that_dies_leaves_nothing_and_no_lock(filled):
+    child = FORK.Process(target=die_inside, args=(filled,))
+    child.start()
+    child.join(30)
+    assert child.exitcode == -signal.SIGKILL
+    with opened(filled, patience=5) as storage:
+        assert append(storage).number == 51
