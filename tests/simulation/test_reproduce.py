@@ -18,8 +18,9 @@ from dowise.simulation.analysis import (
     spread_of,
     standings,
 )
-from dowise.simulation.figures import _apart, draw_curves
+from dowise.simulation.figures import draw_curves
 from dowise.simulation.pages import as_html, heading, image, table
+from dowise.simulation.pens import apart
 from dowise.simulation.reproduce import PANELS, POLICIES, reproduce
 
 
@@ -98,7 +99,7 @@ def test_verdicts():
 
 
 def test_labels_do_not_overlap():
-    placed = _apart([1.0, 1.1, 1.2, 9.0], 0.5)
+    placed = apart([1.0, 1.1, 1.2, 9.0], 0.5)
     assert (np.diff(placed) >= 0.5 - 1e-12).all()
     assert np.mean(placed) == pytest.approx(np.mean([1.0, 1.1, 1.2, 9.0]))
 

@@ -94,13 +94,13 @@ def arms_status(
     )
 
 
-def draws_for(belief: Belief, contexts: int) -> int:
-    """How many draws in each of so many contexts take about a second in all; at least 1000."""
+def draws_for(belief: Belief, looks: int, fewest: int = FEWEST_DRAWS, most: int = DRAWS) -> int:
+    """How many draws for each of so many looks take about a second in all, within limits."""
     circuit = getattr(getattr(belief.posterior, "model", None), "circuit", None)
     work = _WORK_OF_AN_ARM * len(belief.problem.arms)
     if circuit is not None:
         work += sum(part.size for part in circuit.operations)
-    return int(np.clip(_WORK / (max(contexts, 1) * work), FEWEST_DRAWS, DRAWS))
+    return int(np.clip(_WORK / (max(looks, 1) * work), fewest, most))
 
 
 class Came:

@@ -6,7 +6,7 @@ Everything follows from the posterior as of now (`dowise.experiment.arms`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import prod
@@ -158,11 +158,10 @@ def _context_page(one: ArmsStatus) -> dict[str, Any]:
 
 
 def looked_at(
-    belief: Belief, context: Context, cases: Iterable[Case]
+    belief: Belief, context: Context, came: Came
 ) -> tuple[tuple[ArmsStatus, ...], list[str]]:
     """The arms in this context, or in each of them, and what to know about the numbers."""
-    problem = belief.problem
-    came, notes = Came(problem, cases), []
+    problem, notes = belief.problem, []
     if context is None and problem.context:
         contexts = contexts_of(problem, came)
         there = prod(len(problem.domains[name]) for name in problem.context)

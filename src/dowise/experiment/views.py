@@ -10,6 +10,7 @@ from typing import Any
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, import_extra
+from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
 from dowise.experiment.case import Case
@@ -19,12 +20,14 @@ from dowise.experiment.event import Event, Head
 from dowise.experiment.explain import Explanation
 from dowise.experiment.export import columns_of, export
 from dowise.experiment.facts import Facts
+from dowise.experiment.history import POINTS, History, history
 from dowise.experiment.journal import Journal
 from dowise.experiment.learner import Learner
 from dowise.experiment.logged import Log
 from dowise.experiment.looking import evidence_seconds, looker
 from dowise.experiment.status import Status, looked_at, summary
 from dowise.experiment.tracking import Track, tracked
+from dowise.picture.drawing import check_path
 from dowise.problem import Problem
 from dowise.problem.problem import Context
 
@@ -95,7 +98,8 @@ class Views:
 
     def pending(self) -> tuple[Case, ...]:
         """The decisions whose reward was not told yet, oldest first."""
-        return tuple(case for case in self.records() if case.status == "pending")
+        with self._journal.lock:
+            return _pending(self._journal.facts())
 
     def records(self) -> tuple[Case, ...]:
         """All decisions, with what was told of them."""
@@ -119,15 +123,16 @@ class Views:
         """
         with self._journal.lock:
             facts, learner = self._journal.facts(), self._journal.learner()
-            cases = {number: case.copy() for number, case in facts.cases.items()}
+            plan, imported, counts = facts.plan, facts.imported, summary(facts.cases)
+            came = Came(plan.problem, facts.cases.values())
+            pending = _pending(facts)
             belief, left_out = self._journal.belief().copy(), learner.left_out
             found, note = self._evidence(evidence, facts)
-        arms, notes = looked_at(belief, context, cases.values())
-        problem = facts.plan.problem
+        arms, notes = looked_at(belief, context, came)
+        is_one = context is not None or not plan.problem.context
         return Status(
-            self.name, problem, facts.plan.policy, arms, context is not None or not problem.context,
-            summary(cases), tuple(case for case in cases.values() if case.status == "pending"),
-            belief.edges(), found, facts.imported, belief.unused, left_out, (*notes, *note),
+            self.name, plan.problem, plan.policy, arms, is_one, counts, pending, belief.edges(),
+            found, imported, belief.unused, left_out, (*notes, *note),
         )  # fmt: skip
 
     def _evidence(self, wanted: bool | None, facts: Facts) -> tuple[Evidence | None, list[str]]:
@@ -146,7 +151,35 @@ class Views:
                 why = str(error)
         return None, [f"What the records say against the graph was not looked at: {why}"]
 
-    def explain(self, id: int) -> Explanation:  # noqa: A002 (what decisions call it)
+    def history(
+        self, context: Context = None, points: int = POINTS, track: Track | None = None
+    ) -> History:
+        """How sure the experiment was along its journal, at so many points of it."""
+        with self._journal.lock:
+            facts = self._journal.facts()
+            plan, head, came = (
+                facts.plan,
+                facts.head,
+                Came(facts.plan.problem, facts.cases.values()),
+            )
+        assert head is not None
+        events = tracked(self.events(upto=head.number), head.number, track)
+        learner = Learner(plan, looker(plan), self._journal.columns)
+        return history(self.name, learner, events, head.number, came, context, points)
+
+    def figure(self, path: str | Path, context: Context = None, track: Track | None = None) -> None:
+        """Draw where the experiment stands, and how it came there, to a .png, .svg or .pdf file."""
+        from dowise.experiment.figures import draw, figure_data
+
+        check_path(path)
+        status = self.status(context, evidence=False)
+        draw(figure_data(status, self.history(context, track=track), self.records()), path)
+
+    def explain(
+        self,
+        id: int,  # noqa: A002 (what decisions call it)
+        track: Track | None = None,
+    ) -> Explanation:
         """What was known when a decision was made, and why it came out as it did."""
         with self._journal.lock:
             facts = self._journal.facts()
@@ -155,7 +188,7 @@ class Views:
                 raise DowiseError(f"decision {id} was erased: there is nothing left to explain")
             event, plan = self._journal.event(case.event), facts.plan_at(case.event)
         then = Facts(self.name)
-        then.apply_all(self.events(upto=event.number - 1))
+        then.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
         policy = looker(plan)
         learner = Learner(plan, policy, self._journal.columns)
         learner.follow(then)
@@ -167,7 +200,7 @@ class Views:
             sum(one.status == "done" for one in cases),
             sum(one.status == "pending" for one in cases),
             then.imported,
-            looked_at(policy.belief, event.says["context"], cases)[0][0],
+            looked_at(policy.belief, event.says["context"], Came(plan.problem, cases))[0][0],
             event.says["known"]["cases"] == f"{then.marks:032x}",
         )
 
@@ -211,3 +244,7 @@ class Views:
         `head` is one that was kept elsewhere, `experiment.head` or its text.
         """
         return audit(self._journal.storage, self.name, head_of(head), track)
+
+
+def _pending(facts: Facts) -> tuple[Case, ...]:
+    return tuple(case.copy() for case in facts.cases.values() if case.status == "pending")

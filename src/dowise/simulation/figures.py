@@ -1,30 +1,21 @@
 """Regret curves as a picture: numbers first (`analysis.RegretCurve`), drawing second.
 
-Legible in print and in colour-blind vision: the palette of Okabe & Ito (2008), and each policy has
-its own dashes as well; the name stands at the end of its line.
+Each policy has its own colour and dashes (`dowise.simulation.pens`), the same in every picture; the
+name stands at the end of its line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
 from dowise.errors import import_extra
-from dowise.files import write_bytes
 from dowise.policies import policy_names
 from dowise.simulation.analysis import RegretCurve
+from dowise.simulation.pens import COLOURS, DASHES, GRID, INK, apart, save_figure
 
 __all__ = ["draw_curves"]
-
-_INK = "#333333"
-# For the policies in the order in which they are registered; colours come again with other dashes.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#000000", "#999999")
-_DASHES: tuple[Any, ...] = (
-    "-", (0, (6, 2)), (0, (4, 1, 1, 1)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)),
-    (0, (1, 2)),
-)  # fmt: skip
 
 
 def draw_curves(
@@ -53,7 +44,7 @@ def draw_curves(
     bottom = min(0.0, min(float(curve.band(band)[0].min()) for curve in curves))
     axes.set_ylim(bottom, 1.05 * top)
     for height, (_, policy, colour) in zip(
-        _apart([end for end, _, _ in sorted(ends)], 0.055 * (1.05 * top - bottom)),
+        apart([end for end, _, _ in sorted(ends)], 0.055 * (1.05 * top - bottom)),
         sorted(ends),
         strict=True,
     ):
@@ -62,39 +53,27 @@ def draw_curves(
             va="center", fontsize=9, annotation_clip=False,
         )  # fmt: skip
     what = "two standard errors" if band == "se" else "two standard deviations"
-    axes.set_xlabel("round", color=_INK)
-    axes.set_ylabel("mean cumulative regret", color=_INK)
+    axes.set_xlabel("round", color=INK)
+    axes.set_ylabel("mean cumulative regret", color=INK)
     axes.set_title(
-        f"{title}   ({curves[0].trials} trials, bands: {what})", fontsize=10, color=_INK, loc="left"
+        f"{title}   ({curves[0].trials} trials, bands: {what})", fontsize=10, color=INK, loc="left"
     )
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     for path in paths:
-        drawn, ending = BytesIO(), path.suffix[1:].lower()
-        metadata = {"CreationDate": None} if ending == "pdf" else None
-        figure.savefig(drawn, format=ending, metadata=metadata)
-        write_bytes(path, drawn.getvalue())
+        save_figure(figure, path)
 
 
 def _styles(names: Sequence[str]) -> dict[str, tuple[str, Any]]:
     """A colour and dashes for each; registered policies have the same in every picture."""
     places = {name: i for i, name in enumerate(policy_names()) if name in names}
     styles = {
-        name: (_COLOURS[i % len(_COLOURS)], _DASHES[i % len(_DASHES)]) for name, i in places.items()
+        name: (COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]) for name, i in places.items()
     }
     taken = {colour for colour, _ in styles.values()}
-    free = [colour for colour in reversed(_COLOURS) if colour not in taken] or list(_COLOURS)
+    free = [colour for colour in reversed(COLOURS) if colour not in taken] or list(COLOURS)
     others = [name for name in names if name not in styles]
     for i, name in enumerate(others):
-        styles[name] = (free[i % len(free)], _DASHES[i % len(_DASHES)])
+        styles[name] = (free[i % len(free)], DASHES[i % len(DASHES)])
     return styles
-
-
-def _apart(heights: list[float], least: float) -> list[float]:
-    """Rising heights moved so that neighbours are at least so far apart, and no further."""
-    placed: list[float] = []
-    for height in heights:
-        placed.append(max(height, placed[-1] + least) if placed else height)
-    shift = sum(a - b for a, b in zip(heights, placed, strict=True)) / len(placed)
-    return [height + shift for height in placed]
