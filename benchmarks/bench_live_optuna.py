@@ -87,7 +87,7 @@ def test_asking_and_telling_beside_optuna(benchmark, tmp_path):
     with grown(tmp_path / "ward.db", DECISIONS) as experiment:
         own = ours(experiment)
     other = optunas(tmp_path / "optuna.db")
-    print(f"\nask and tell after {DECISIONS:,} decisions: {own:.0f} a second, Optuna's {other:.1f}, "
+    print(f"\nafter {DECISIONS:,} decisions: {own:.0f} a second, Optuna's {other:.1f}, "
           f"{own / other:.0f} times")  # fmt: skip
     benchmark.extra_info["ratio"] = own / other
     benchmark.pedantic(lambda: None, rounds=1)

@@ -31,7 +31,8 @@ def kill_writers(store, folder, kills, seed, together=2):
     return logs
 
 
-def wait_until_it_runs(process, log, patience=60):
+def wait_until_it_runs(process, log, patience=120):
+    """Until it has its first answer."""
     end = time.monotonic() + patience
     while not (log.exists() and log.read_text("utf-8").endswith("\n")):
         assert process.poll() is None, process.stderr.read().decode()
@@ -45,7 +46,7 @@ def check_nothing_is_lost(store, logs):
         for log in logs:
             asked, told = writers.acknowledged(log)
             for number, arm in asked.items():
-                assert number == 0 or str(cases[number].arm) == arm
+                assert str(cases[number].arm) == arm
             for number, value in told.items():
                 assert cases[number].values["Y"] == value
         kinds = [(e.kind, e.says["decision"], *e.says.get("values", ()))
@@ -60,8 +61,7 @@ def check_nothing_is_lost(store, logs):
 
 
 @pytest.mark.slow
-def test_killed_writers_lose_nothing_that_was_acknowledged(tmp_path):
-    store = tmp_path / "ward.db"
-    logs = kill_writers(store, tmp_path, kills=15, seed=3)
-    decisions, _ = check_nothing_is_lost(store, logs)
-    assert decisions > 15
+def test_killed_writers_lose_nothing_that_was_acknowledged(place, tmp_path):
+    logs = kill_writers(place, tmp_path, kills=8, seed=3)
+    decisions, _ = check_nothing_is_lost(place, logs)
+    assert decisions > 8

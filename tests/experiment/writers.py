@@ -45,7 +45,6 @@ def main(store, name, seed, log, count=None):
             page.flush()
             os.fsync(page.fileno())
 
-        note(f"asked 0 {os.getpid()}")  # it is running
         left = None if count is None else int(count)
         while left is None or left > 0:
             decision = experiment.ask({"C": rng.randrange(2)})

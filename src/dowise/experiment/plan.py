@@ -82,8 +82,8 @@ class Plan:
         """A fresh policy."""
         if self.policy not in policy_names():
             raise DowiseError(
-                f"the policy {self.policy!r} is not known here: where it is one of your own, import "
-                "the module that registers it first (--policy-module MODULE)"
+                f"the policy {self.policy!r} is not known here: where it is one of your own, "
+                "import the module that registers it first (--policy-module MODULE)"
             )
         if isinstance(self.options.get("prior"), str):  # nothing that a journal names is opened
             raise DowiseError("what the journal says of the prior is damaged")
