@@ -31,7 +31,7 @@ KINDS = (
 
 
 class DamagedEventError(DowiseError):
-    """An event whose body can't be read."""
+    """An event that can't be read, or that does not follow from the one before it."""
 
 
 class Head(NamedTuple):

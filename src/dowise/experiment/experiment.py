@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from dowise.errors import DowiseError
 from dowise.experiment import telling
 from dowise.experiment.asking import Asked, Question, as_asked, decide
 from dowise.experiment.case import Case
-from dowise.experiment.event import Event
+from dowise.experiment.event import DamagedEventError, Event
 from dowise.experiment.facts import FORMAT, Facts
 from dowise.experiment.importing import checked_import, refuse_twice
 from dowise.experiment.journal import Journal
@@ -98,12 +99,14 @@ class Experiment(Views):
     ) -> Experiment:
         """Go on with an experiment; the name may be left out where the store has only one.
 
-        `accept_clock` goes on although this machine's clock is behind the last event.
+        `accept_clock` goes on although this machine's clock is behind the last event. A journal
+        that was changed can be opened, for its `audit`; whatever else is asked of it is an error.
         """
         with opened(store) as storage:
             chosen = name_in(storage, name)
             journal = Journal(storage, chosen, actor, accept_clock)
-            journal.facts()
+            with suppress(DamagedEventError):
+                journal.facts()
             return cls(journal)
 
     def close(self) -> None:

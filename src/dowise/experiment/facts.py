@@ -81,7 +81,7 @@ class Facts:
         """Take in the events that follow, each of which must follow from the one before."""
         for event in events:
             if not event.follows(self.head):
-                raise DowiseError(
+                raise DamagedEventError(
                     f"event {event.number} of {self.name} does not follow from what is before it: "
                     "the journal was changed; `dowise audit` says where"
                 )
