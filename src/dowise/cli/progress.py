@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic
 from typing import Any
 
@@ -17,7 +17,7 @@ from rich.progress import (
     track,
 )
 
-__all__ = ["bar", "shown_progress", "tracked"]
+__all__ = ["bar", "shown_progress", "tracked", "working"]
 
 _PAUSE = 20.0  # seconds between two lines of a plain log
 
@@ -56,12 +56,18 @@ def bar() -> Iterator[Callable[[str, int, int], None] | None]:
         )
 
 
-def tracked(items: Iterable[Any], what: str) -> Iterable[Any]:
+def tracked(items: Iterable[Any], what: str, total: int | None = None) -> Iterable[Any]:
     """Go through the items with a progress bar on the terminal, if there is one."""
     console = Console(stderr=True)
     if not console.is_terminal:
         return items
-    return track(items, what, console=console, transient=True)
+    return track(items, what, total=total, console=console, transient=True)
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """Says on the terminal, if there is one, that something is under way."""
+    console = Console(stderr=True)
+    return console.status(what) if console.is_terminal else nullcontext()
 
 
 def _plain(console: Console) -> Callable[[str, int, int], None]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["count", "plain_console", "print_table"]
+__all__ = ["count", "plain_console", "print_indented", "print_table"]
 
 # Nobody reads more rows than this on a terminal; --json has them all.
 _MOST_ROWS = 40
@@ -34,6 +34,15 @@ def print_table(
     console.print(table)
     if len(rows) > _MOST_ROWS:
         console.print(f"  … and {len(rows) - _MOST_ROWS:,} more; --json lists them all")
+
+
+def print_indented(console: Console, line: str, style: str | None = None) -> None:
+    """A line that stays indented where it is broken: by two more than it is itself."""
+    depth = 2 + len(line) - len(line.lstrip())
+    width = max(console.width - depth, 20)
+    for part in Text(line.lstrip(), style or "").wrap(console, width):
+        part.rstrip()
+        console.print(Text(" " * depth) + part, soft_wrap=True)
 
 
 def count(number: int, thing: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
+from pathlib import Path
 from typing import Any
 
 from dowise.experiment.arms import ArmsStatus
@@ -12,6 +13,9 @@ from dowise.experiment.case import Case
 from dowise.plain import plain
 
 __all__ = ["Explanation"]
+
+_COMMON = ("delta", "gain", "best", "pair")
+_REWARDS = ("means", "index")  # of the arms, scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,30 +37,55 @@ class Explanation:
     """Whether all that was known then is known still: nothing of it was erased."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """For each arm: its probability, what it was expected to bring, to cost and to teach."""
+        """For each arm: its probability, what it was expected to bring, to cost and to teach.
+
+        `bits` is what playing it was expected to tell about which arm is best, None where the
+        policy did not reckon with that. `own` has what else the policy had of each arm, rewards
+        among it in the user's units.
+        """
         decision, then = self.decision, self.then
-        figures = decision.figures
-        cost, taught = figures.get("delta"), figures.get("gain")
-        span = decision.problem.payoff.span
+        chances, figures = decision.probabilities, decision.figures
+        none: list[float | None] = [None] * len(then.arms)
+        costs, gains = figures.get("delta") or none, figures.get("gain") or none
+        allowed, span = {*decision.allowed}, decision.problem.payoff.span
         rows = []
         for i, arm in enumerate(then.arms):
-            row: dict[str, Any] = {
+            cost, gain = costs[i], gains[i]
+            rows.append({
                 "arm": str(arm),
-                "allowed": arm in decision.allowed,
-                "probability": None
-                if decision.probabilities is None
-                else float(decision.probabilities[i]),
+                "allowed": arm in allowed,
+                "probability": None if chances is None else float(chances[i]),
                 "mean": float(then.mean[i]),
                 "low": float(then.low[i]),
                 "high": float(then.high[i]),
                 "best": float(then.best[i]),
-                "cost": float(then.regret[i]),
-            }
-            if cost is not None and cost[i] is not None:
-                row["cost"] = cost[i] * span
-            row["bits"] = None if taught is None or taught[i] is None else taught[i] / log(2)
-            rows.append(row)
+                "cost": float(then.regret[i]) if cost is None else cost * span,
+                "bits": None if gain is None else gain / log(2),
+                "own": {name: self._in_units(name, figures[name][i]) for name in self.own},
+            })  # fmt: skip
         return rows
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names of what the policy had of each arm, besides cost, gain and P(best)."""
+        arms = len(self.then.arms)
+        return tuple(
+            name
+            for name, value in self.decision.figures.items()
+            if name not in _COMMON and isinstance(value, list) and len(value) == arms
+        )
+
+    def _in_units(self, name: str, value: Any) -> Any:
+        """Policies reckon with rewards in [0, 1]; a figure that is no number stays what it is."""
+        if name not in _REWARDS or not isinstance(value, int | float):
+            return value
+        return self.decision.problem.payoff.in_units(value)
+
+    def figure(self, path: str | Path) -> None:
+        """Draw the intervals as they were then to a .png, .svg or .pdf file."""
+        from dowise.experiment.figures import draw, intervals_then
+
+        draw(intervals_then(self), path)
 
     def in_words(self) -> str:
         """A few sentences."""
@@ -71,18 +100,23 @@ class Explanation:
             f"Known then: {known}; {self.pending} pending.",
         ]
         if not self.is_complete:
-            lines.append("Something that was known then was erased since, so figures may differ.")
+            lines.append(
+                "Something that was known then was erased since, so what each arm looked like may "
+                "differ from what the policy saw."
+            )
         if len(decision.allowed) < len(self.then.arms):
             lines.append(
                 f"Allowed were {len(decision.allowed)} of {_count(len(self.then.arms), 'arm')}."
             )
         chance = decision.probability
         with_chance = "" if chance is None else f" with probability {chance:.3g}"
-        lines.append(
-            f"The policy {self.policy} chose {decision.arm}{with_chance}: {decision.reason}."
-        )
+        why = f": {decision.reason}" if decision.reason else ""
+        lines.append(f"The policy {self.policy} chose {decision.arm}{with_chance}{why}.")
         lines.append(f"Since then: {case}.")
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.in_words()
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

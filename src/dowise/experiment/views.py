@@ -167,13 +167,20 @@ class Views:
         learner = Learner(plan, looker(plan), self._journal.columns)
         return history(self.name, learner, events, head.number, came, context, points)
 
-    def figure(self, path: str | Path, context: Context = None, track: Track | None = None) -> None:
+    def figure(
+        self,
+        path: str | Path,
+        context: Context = None,
+        tolerance: float | None = None,
+        track: Track | None = None,
+    ) -> None:
         """Draw where the experiment stands, and how it came there, to a .png, .svg or .pdf file."""
         from dowise.experiment.figures import draw, figure_data
 
         check_path(path)
         status = self.status(context, evidence=False)
-        draw(figure_data(status, self.history(context, track=track), self.records()), path)
+        past = self.history(context, track=track)
+        draw(figure_data(status, past, self.records(), tolerance), path)
 
     def explain(
         self,
