@@ -29,13 +29,14 @@ PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if all(examples(p
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_pages_examples_print_what_they_say(page):
+def test_the_pages_examples_print_what_they_say(page, tmp_path):
     code, text = examples(page)
-    assert run_python("\n".join(code)) == "".join(text)
+    assert run_python("\n".join(code), tmp_path) == "".join(text)
 
 
-def run_python(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+def run_python(code, folder=None):
+    line = [sys.executable, "-c", code]
+    done = subprocess.run(line, capture_output=True, text=True, check=True, cwd=folder)
     return done.stdout
 
 
