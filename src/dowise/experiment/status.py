@@ -176,7 +176,7 @@ def looked_at(
     if isinstance(belief.posterior, ArmByArm):
         notes.append(
             "The graph is too large for a posterior, so each arm is judged by its own rewards in "
-            f"each context, whatever else was seen: {belief.posterior.why}"
+            f"each context, whatever else was seen: {belief.posterior.why}."
         )
     draws = draws_for(belief, len(contexts))
     found = tuple(

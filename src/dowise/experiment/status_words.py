@@ -110,6 +110,8 @@ def lacking_in_words(status: Status) -> Iterator[str]:
         yield f"{counted(times, 'record')} left out: {why}."
     for name, reasons in status.unused.items():
         for why, times in reasons.items():
+            if why == f"{name} was not seen":
+                continue  # there was nothing to use
             yield f"{name} was not used in {counted(times, 'record')}: {why}."
 
 

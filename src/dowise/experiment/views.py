@@ -13,6 +13,7 @@ from dowise.errors import DowiseError, import_extra
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
+from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.case import Case
 from dowise.experiment.evaluation import Evaluation, evaluate
 from dowise.experiment.evaluation.targets import TargetLike
@@ -127,6 +128,8 @@ class Views:
             came = Came(plan.problem, facts.cases.values())
             pending = _pending(facts)
             belief, left_out = self._journal.belief().copy(), learner.left_out
+            if evidence is None and isinstance(belief.posterior, ArmByArm):
+                evidence = False  # what keeps it from the graph's posterior keeps it from these too
             found, note = self._evidence(evidence, facts)
         arms, notes = looked_at(belief, context, came)
         is_one = context is not None or not plan.problem.context
