@@ -1,88 +1,14 @@
-"""Many processes on one experiment, and what is left of them when they are killed.
-
-Each writer is a process of its own, started anew (spawn), which says on a pipe what it was told is
-stored.
-"""
+"""Many processes on one experiment, and what is left of them when they are killed."""
 
 import json
-import multiprocessing
-import os
-import signal
 import time
-from contextlib import suppress
 from random import Random
 
 import pytest
-from journals import AT, is_chain
+from journals import AT, Writer, is_chain, run
 
 from dowise.experiment.event import Event
 from dowise.experiment.storage import open_storage
-
-SPAWN = multiprocessing.get_context("spawn")
-
-
-def write_events(place, who, count, line):
-    """Append events, each after what is there, and say which once the block has ended."""
-    try:
-        storage = open_storage(place)
-        last = None
-        line.send("ready")
-        line.recv()
-        for turn in range(count):
-            with storage.writing("ward") as block:
-                for event in block.read(last.number if last else 0):
-                    last = event
-                kind = "told" if last else "created"
-                last = Event.after(last, "ward", kind, AT, who, {"turn": turn})
-                block.append([last])
-            line.send((last.number, last.hash))
-        storage.close()
-        line.send("done")
-    except Exception as error:
-        line.send(f"{type(error).__name__}: {error}")
-
-
-class Writer:
-    """A process that writes, and what it has acknowledged so far."""
-
-    def __init__(self, place, who, count=10**9):
-        self.line, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=write_events, args=(place, who, count, theirs))
-        self.process.start()
-        theirs.close()
-        self.acknowledged = []
-
-    def go(self):
-        assert self.line.recv() == "ready"
-        self.line.send("go")
-
-    def listen(self):
-        """All that it says until its end."""
-        with suppress(EOFError, ConnectionResetError):
-            while (said := self.line.recv()) != "done":
-                assert not isinstance(said, str), said
-                self.acknowledged.append(said)
-        self.process.join()
-        self.line.close()
-        code = self.process.exitcode
-        self.process.close()
-        return code
-
-    def kill(self):
-        os.kill(self.process.pid, signal.SIGKILL)
-        assert self.listen() == -signal.SIGKILL
-
-
-def run(place, writers, count):
-    """Let so many writers make so many events each; seconds from the first to the last."""
-    team = [Writer(place, f"writer {i}", count) for i in range(writers)]
-    for writer in team:
-        assert writer.line.poll(60)
-    start = time.perf_counter()
-    for writer in team:
-        writer.go()
-    assert [writer.listen() for writer in team] == [0] * writers
-    return time.perf_counter() - start, team
 
 
 def check_all_there(storage, team):

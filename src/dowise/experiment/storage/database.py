@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
@@ -32,6 +33,12 @@ class Database(Protocol):
 
     def patiently(self, call: Callable[[], Result]) -> Result:
         """Call, again and again where the database is busy with something short."""
+
+    def turn(self, deadline: float) -> AbstractContextManager[None]:
+        """Stand in the queue of writers, where the database itself has none."""
+
+    def close(self) -> None:
+        """Let go of whatever is no connection."""
 
     def begin(self, connection: Connection, experiment: str, deadline: float) -> None:
         """Begin a transaction that no other writer of the experiment is in; TimeoutError if late.

@@ -8,8 +8,8 @@ held it. Two names that share a key would only wait for one another.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import TypeVar
 
@@ -85,6 +85,14 @@ class PostgresDatabase:
     def patiently(self, call: Callable[[], Result]) -> Result:
         """Call: a server itself waits where it must."""
         return call()
+
+    @contextmanager
+    def turn(self, deadline: float) -> Iterator[None]:  # noqa: ARG002
+        """The server keeps the queue itself."""
+        yield
+
+    def close(self) -> None:
+        """Nothing is left open but connections."""
 
     def begin(self, connection: Connection, experiment: str, deadline: float) -> None:
         """Begin to write, alone in the experiment; one journey to the server."""

@@ -42,7 +42,7 @@ class SqlStorage:
         self._location = database.location
         self._patience = patience
         self._lines = Lines(database.connect, database.identity)
-        weakref.finalize(self, self._lines.close)
+        weakref.finalize(self, _close, self._lines, database)
 
     def experiments(self) -> tuple[str, ...]:
         """The names of all experiments, sorted."""
@@ -109,6 +109,7 @@ class SqlStorage:
     def close(self) -> None:
         """Let go of files and connections; whatever is asked afterwards opens them anew."""
         self._lines.close()
+        self._database.close()
 
     def __str__(self) -> str:
         return self._location.shown
@@ -145,7 +146,7 @@ class SqlStorage:
     @contextmanager
     def _hold(self, experiment: str, patience: float) -> Iterator[SqlWriting]:
         deadline = time.monotonic() + patience
-        with self._turn(experiment, patience):
+        with self._turn(experiment, patience, deadline):
             try:
                 with plainly(self._location, f"write to {experiment!r}"):
                     loan = self._begin(experiment, deadline)
@@ -171,7 +172,7 @@ class SqlStorage:
                 lines.give_back(loan, well)
 
     @contextmanager
-    def _turn(self, experiment: str, patience: float) -> Iterator[None]:
+    def _turn(self, experiment: str, patience: float, deadline: float) -> Iterator[None]:
         """One thread of this process at a time, where the database lets in only one writer."""
         lines, one_writer = self._lines, self._database.one_writer
         me = (threading.get_ident(), "" if one_writer else experiment)
@@ -181,7 +182,8 @@ class SqlStorage:
         turn, holders = lines.turn, lines.holders
         holders.add(me)
         try:
-            yield
+            with self._database.turn(deadline):
+                yield
         finally:
             holders.discard(me)
             if one_writer:
@@ -225,3 +227,8 @@ class SqlStorage:
 def _snapshot(connection: Connection, experiment: str) -> Snapshot | None:
     row = connection.execute(_SNAPSHOT, {"name": experiment}).first()
     return None if row is None else Snapshot(row.experiment, row.number, row.hash, bytes(row.body))
+
+
+def _close(lines: Lines, database: Database) -> None:
+    lines.close()
+    database.close()

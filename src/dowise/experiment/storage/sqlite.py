@@ -1,9 +1,9 @@
 """Journals in a SQLite file: WAL, full sync, and a lock that 16 programs share without losing time.
 
 SQLite lets one writer in at a time. Its own way of waiting sleeps longer and longer, so that one
-writer may be shut out while another one takes turn after turn; here the wait is a short random one
-(`PAUSES`), which keeps the file as busy as one writer alone would, and shuts nobody out.
-No file but SQLite's own is ever opened by other means: closing it would drop SQLite's locks.
+writer may be shut out while another one takes turn after turn; here writers stand in a queue
+(`queue_lock`), and come back after short random pauses where the queue does not help. The file is
+never opened by other means than SQLite's: closing it would drop SQLite's locks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -23,15 +24,15 @@ from dowise.errors import DowiseError
 from dowise.experiment.storage import schema
 from dowise.experiment.storage.failures import is_busy
 from dowise.experiment.storage.location import Location
+from dowise.experiment.storage.queue_lock import QueueLock
 
 __all__ = ["SqliteDatabase"]
 
 Result = TypeVar("Result")
 
-# Seconds, the first and the longest. Measured with 16 writers on two cores: longer ones leave the
-# file idle, shorter ones take the time of who writes.
-PAUSES = (0.001, 0.008)
+PAUSES = (0.001, 0.008)  # seconds, the first and the longest
 PATIENCE_TO_OPEN = 60.0
+PATIENCE_IN_QUEUE = 2.0  # then who stands before us may be stopped, or no writer at all
 
 
 class SqliteDatabase:
@@ -43,6 +44,7 @@ class SqliteDatabase:
         assert location.path is not None
         self.location = location
         self._path = location.path.resolve()
+        self._queue = QueueLock(self._path)
 
     def prepare(self, create: bool) -> None:
         """See that the file is a store; make it where that is asked for.
@@ -137,6 +139,15 @@ class SqliteDatabase:
         """Call, again where a reader met another one's recovery of the file after a crash."""
         return _patiently(call)
 
+    @contextmanager
+    def turn(self, deadline: float) -> Iterator[None]:
+        """One's turn among all processes that write to the file."""
+        place = self._queue.join(min(PATIENCE_IN_QUEUE, max(deadline - time.monotonic(), 0.0)))
+        try:
+            yield
+        finally:
+            self._queue.leave(place)
+
     def begin(self, connection: Connection, experiment: str, deadline: float) -> None:  # noqa: ARG002
         """Begin to write, alone in the file."""
         execute = _driver(connection).execute
@@ -156,6 +167,10 @@ class SqliteDatabase:
                 raise _BusyError
 
         _patiently(empty_the_wal, deadline)
+
+    def close(self) -> None:
+        """Take the file of the queue away, where nobody is in it."""
+        self._queue.remove()
 
     def _engine(self, mode: str) -> Engine:
         name = f"file:{quote(str(self._path))}?mode={mode}"
