@@ -7,7 +7,9 @@ there. A snapshot may be lost at any time.
 
 **What callers at the same time may see.** Of one experiment at most one `writing` block is open at
 a time, over all threads, processes and machines; others wait for it, and give up with a
-`DowiseError` that says so after a minute. What `Writing.read` gives is all that was ever committed,
+`DowiseError` that says so after a minute. A thread that holds a block and asks for the same
+experiment again would wait for itself, and is refused at once; a store may refuse it any other
+experiment too. A block belongs to its process: in a forked child it is of no use. What `Writing.read` gives is all that was ever committed,
 and nothing can be added by others before the block ends: so number, fold and append are one step.
 `read`, `last` and `experiments` never wait for writers and never make them wait. They see only what
 is committed, and all events up to some number without a gap: once an event was seen, it and all
@@ -15,13 +17,20 @@ before it are seen from then on, by the same caller.
 
 **What never changes.** Events are appended in the order of their numbers, 1, 2, …, and are never
 changed or removed, but for `Writing.erase`, which puts `Event.erased()` in the place of events.
-When that block ends, nothing of what they said is left in the store's own files, and no snapshot
-of the experiment either.
+When that block ends, nobody can read what they said from the store any more, nothing of it is left
+in files that are the store's own, and no snapshot of the experiment either. Whoever erases appends
+an `erased` event in the same block; from then on no snapshot of an earlier event is kept, so that
+who folded before can't bring back what is gone. Where old copies can't be removed at once, say
+while somebody reads the file, the block ends with a `DowiseError` that says so: the erasure is
+recorded all the same, and erasing the same events again finishes it. A database server gives up its
+own old copies (dead rows, write-ahead log, backups) by its own rules.
 
 **What a store does not know.** It neither folds events nor verifies their hashes; it refuses an
-event whose number is not the next one. It never imports code and never opens a file that an event
+event whose number is not the next one, or that is of another experiment, and then the block is as
+it was before the call. An experiment that is not there has no events. It never imports code and never opens a file that an event
 names. What it can't do it says by a `DowiseError` in plain English that shows no password, and then
-it is unharmed. All methods may be called by several threads.
+it is unharmed. Where a connection is lost while a block ends, the events are there all or not at
+all, and the error says that one has to look. All methods may be called by several threads.
 """
 
 from __future__ import annotations
@@ -55,7 +64,10 @@ class Writing(Protocol):
         """Add the next events; `created` with number 1 makes the experiment."""
 
     def erase(self, numbers: Collection[int]) -> None:
-        """Blank what these events say (`Event.erased`), and drop the experiment's snapshots."""
+        """Blank what these events say (`Event.erased`), and drop the experiment's snapshots.
+
+        A number that is not there is refused; one that is erased already is erased once more.
+        """
 
 
 class Storage(Protocol):
@@ -83,7 +95,11 @@ class Storage(Protocol):
         """The newest snapshot, if there is one. Nobody vouches for it."""
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
-        """Keep it in place of older ones; where that can't be done, nothing happens."""
+        """Keep it in place of older ones; where that can't be done, nothing happens.
+
+        Nothing happens either where it is older than the one that is kept, where no event of the
+        journal has its number and hash, or where an `erased` event came after it.
+        """
 
     def close(self) -> None:
         """Let go of files and connections; whatever is asked afterwards opens them anew."""
