@@ -89,7 +89,6 @@ def show_explanation(found: Explanation) -> None:
         print_indented(console, line)
     rows, own = found.rows(), found.own
     taught = any(row["bits"] is not None for row in rows)
-    is_restricted = not all(row["allowed"] for row in rows)
     columns = ("arm", "probability", "mean", "90 % interval", "P(best)", "cost")
     numbers = (*columns[1:3], *columns[4:], *(["bits"] if taught else []), *own)
     console.print("\nThe arms, by what was known then", style="bold")
@@ -98,8 +97,8 @@ def show_explanation(found: Explanation) -> None:
         (*columns, *(["bits"] if taught else []), *own),
         [
             (
-                f"{row['arm']}{' (not allowed)' if is_restricted and not row['allowed'] else ''}",
-                _number(row["probability"]),
+                row["arm"],
+                _number(row["probability"]) if row["allowed"] else "not allowed",
                 f"{row['mean']:.3g}",
                 f"{row['low']:.3g} to {row['high']:.3g}",
                 f"{row['best']:.2f}",
