@@ -9,11 +9,12 @@ there. A snapshot may be lost at any time.
 a time, over all threads, processes and machines; others wait for it, and give up with a
 `DowiseError` that says so after a minute. A thread that holds a block and asks for the same
 experiment again would wait for itself, and is refused at once; a store may refuse it any other
-experiment too. A block belongs to its process: in a forked child it is of no use. What `Writing.read` gives is all that was ever committed,
-and nothing can be added by others before the block ends: so number, fold and append are one step.
-`read`, `last` and `experiments` never wait for writers and never make them wait. They see only what
-is committed, and all events up to some number without a gap: once an event was seen, it and all
-before it are seen from then on, by the same caller.
+experiment too. A block belongs to its process: in a forked child it is of no use. What
+`Writing.read` gives is all that was ever committed, and nothing can be added by others before the
+block ends: so number, fold and append are one step. `read`, `last` and `experiments` never wait for
+writers and never make them wait. They see only what is committed, and all events up to some number
+without a gap: once an event was seen, it and all before it are seen from then on, by the same
+caller.
 
 **What never changes.** Events are appended in the order of their numbers, 1, 2, …, and are never
 changed or removed, but for `Writing.erase`, which puts `Event.erased()` in the place of events.
@@ -27,10 +28,11 @@ own old copies (dead rows, write-ahead log, backups) by its own rules.
 
 **What a store does not know.** It neither folds events nor verifies their hashes; it refuses an
 event whose number is not the next one, or that is of another experiment, and then the block is as
-it was before the call. An experiment that is not there has no events. It never imports code and never opens a file that an event
-names. What it can't do it says by a `DowiseError` in plain English that shows no password, and then
-it is unharmed. Where a connection is lost while a block ends, the events are there all or not at
-all, and the error says that one has to look. All methods may be called by several threads.
+it was before the call. An experiment that is not there has no events. It never imports code and
+never opens a file that an event names. What it can't do it says by a `DowiseError` in plain English
+that shows no password, and then it is unharmed. Where a connection is lost while a block ends, the
+events are there all or not at all, and the error says that one has to look. All methods may be
+called by several threads.
 """
 
 from __future__ import annotations
