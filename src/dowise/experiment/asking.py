@@ -73,7 +73,7 @@ class Asked:
         self.id: int = says["decision"]
         self.event = event.number
         self.at = event.at
-        self.context: dict[str, str] = says["context"]
+        self.context: dict[str, str] = {**says["context"]}
         self.arm = Intervention(says["arm"])
         self.probabilities: NDArray[np.float64] | None = (
             None if says["probabilities"] is None else np.array(says["probabilities"], dtype=float)

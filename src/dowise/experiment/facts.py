@@ -124,6 +124,9 @@ class Facts:
 
     def _revised(self, event: Event, says: dict[str, Any]) -> None:
         self.plans.append((event.number, Plan.read(says)))
+        for case in self.cases.values():  # the reward may be another, and told already
+            if case.status == "pending" and self.plan.problem.reward in case.values:
+                self._update(case, event)
 
     def _imported(self, event: Event, says: dict[str, Any]) -> None:
         self.imports.append(event.number)
@@ -135,7 +138,7 @@ class Facts:
         if says["decision"] != self.next_id:
             raise ValueError(f"decision {says['decision']} where {self.next_id} is next")
         case = Case(
-            self.next_id, event.number, event.at, says["context"], Intervention(says["arm"]),
+            self.next_id, event.number, event.at, {**says["context"]}, Intervention(says["arm"]),
             says["allowed"] is not None, says["request_id"], last_event=event.number,
         )  # fmt: skip
         self._add(case)
@@ -167,9 +170,9 @@ class Facts:
         case = self.cases[says["decision"]]
         if case.request_id in self.requests:
             self.requests[case.request_id].remove(case.id)
-        case.status, case.context, case.asked_at, case.request_id = "erased", {}, "", None
-        case.values, case.before, case.asked, case.played = {}, {}, Intervention(), None
-        self._update(case, event)
+        blank = Case(case.id, case.event, "", {}, Intervention(), status="erased")
+        self.cases[case.id] = blank
+        self._update(blank, event)
 
     def _took_place(self, case: Case, says: dict[str, Any]) -> None:
         if "played" in says:
