@@ -60,11 +60,12 @@ def amended(
     body: Body = {"decision": case.id, "reason": checked_reason(reason, "amend")}
     if arm is not None:
         now = None if arm == case.asked else arm
-        if now == case.played and unrelated == case.is_unrelated:
+        is_unrelated = unrelated and now is not None
+        if now == case.played and is_unrelated == case.is_unrelated:
             arm = None
         else:
             played_page = None if now is None else dict(now)
-            body |= {"played": played_page, "unrelated": unrelated if now is not None else False}
+            body |= {"played": played_page, "unrelated": is_unrelated}
     known = case.known
     changed = case.corrections(labels, case.arm if arm is None else arm)
     if not changed and arm is None:
