@@ -78,7 +78,8 @@ class Learner:
 
     def _learn(self, case: Case) -> None:
         before, now = self._learned.get(case.id), self._record(case)
-        if before is not None and now is not None and _are_equal(before, now):
+        is_same = before is not None and now is not None and _are_equal(before, now)
+        if is_same and not isinstance(self.policy, Observing):  # which goes by the last events
             return
         if before is not None:
             self.policy.retract(self._learned.pop(case.id))
@@ -98,7 +99,8 @@ class Learner:
             if case.id in self._learned:
                 self._learn(case)
                 continue
-            same = case.context, case.values, case.is_restricted, case.is_unrelated
+            otherwise = case.played is not None, case.is_unrelated
+            same = case.context, case.values, case.is_restricted, otherwise
             key = f"{id(case.arm)}{same}"
             record = self._record(case, alike.get(key))
             if record is None:

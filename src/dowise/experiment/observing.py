@@ -12,7 +12,9 @@ from hashlib import sha256
 from dowise.errors import DowiseError
 from dowise.policies.decision import Decision
 from dowise.policies.policy import Policy, RecordPolicy
+from dowise.policies.usable import Numbers, Usable
 from dowise.problem import Record
+from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.values import MISSING
 from dowise.randomness import Random
@@ -44,6 +46,15 @@ class Observing(RecordPolicy):
         if record.arm not in self.problem.arms:
             return f"{record.arm} is none of the arms"
         return None
+
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+        """All that lack nothing; none of them depends on another."""
+        found = Usable.all_of(len(records))
+        for i, record in enumerate(records.each(numbers)):
+            why = self.lacks(record)
+            if why is not None:
+                found.leave_out_one(i, why)
+        return found
 
     def learn(self, record: Record) -> None:
         """Show it one record more."""
