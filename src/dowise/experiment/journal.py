@@ -111,7 +111,7 @@ class Journal:
         assert self._facts is not None
         if self._learner is None or self._learner.plan is not self._facts.plan:
             self._learner = self.follower(self._facts.plan.make())
-        self._learner.follow(self._facts)
+        self._follow(self._learner)
         return self._learner
 
     def belief(self, evidence: bool = False) -> Belief:
@@ -123,9 +123,19 @@ class Journal:
         kept = self._lookers.get(evidence)
         if kept is None or kept.plan is not self._facts.plan:
             kept = self._lookers[evidence] = self.follower(looker(self._facts.plan, evidence))
-        kept.follow(self._facts)
+        self._follow(kept)
         assert isinstance(kept.policy, BayesianPolicy)
         return kept.policy.belief
+
+    def _follow(self, learner: Learner) -> None:
+        """Let it learn; one that was stopped half-way is forgotten."""
+        assert self._facts is not None
+        try:
+            learner.follow(self._facts)
+        except BaseException:
+            self._learner = None
+            self._lookers.clear()
+            raise
 
     def follower(self, policy: Policy) -> Learner:
         """Another policy, which is to follow the same journal."""
