@@ -10,6 +10,7 @@ journal that is whole: only a head that was kept elsewhere finds that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from dowise.experiment.tracking import Track, tracked
 __all__ = ["Audit", "Finding", "audit", "head_of"]
 
 _CHUNK = 1000  # events read at a time
+_CHOSEN = ("arm", "probabilities", "reason", "figures")  # what the policy has to say in a decision
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,9 @@ class _Auditor:
         for name, value in derived.items():
             if says.get(name) == value:
                 continue
+            if is_blank and name in _CHOSEN:  # a play under way that was erased may have counted
+                self.not_derivable.append(says["decision"])
+                return
             if says.get("maker", facts.maker) != maker():
                 self.made_elsewhere.append(says["decision"])
                 return
@@ -213,11 +218,12 @@ def _events(storage: Storage, name: str, upto: int) -> Iterator[Event]:
 
 
 def _erasures(storage: Storage, name: str) -> dict[int, int]:
-    return {
-        number: event.number
-        for event in storage.read(name, kinds=("erased",))
-        for number in event.says.get("events", ())
-    }
+    """Which event says of another one that it was erased; what can't be read is found later."""
+    found: dict[int, int] = {}
+    for event in storage.read(name, kinds=("erased",)):
+        with suppress(DamagedEventError, TypeError):
+            found |= dict.fromkeys(event.says.get("events", ()), event.number)
+    return found
 
 
 def _columns(storage: Storage, name: str, number: int) -> dict[str, Any]:

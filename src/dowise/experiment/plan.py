@@ -15,6 +15,7 @@ from typing import Any
 from dowise.belief.prior import parse_prior
 from dowise.checks import true_or_false
 from dowise.errors import DowiseError
+from dowise.experiment.event import DamagedEventError
 from dowise.files import read_file
 from dowise.plain import plain
 from dowise.policies.policy import Policy
@@ -104,9 +105,10 @@ class Plan:
         try:
             text, policy = str(page["problem"]), str(page["policy"])
             options, restricted = dict(page["options"]), bool(page["learn_restricted"])
-        except (KeyError, TypeError, ValueError):
-            raise DowiseError("what the journal says of the problem is damaged") from None
-        return cls(parse_problem(text), policy, options, restricted)
+            problem = parse_problem(text)
+        except (KeyError, TypeError, ValueError, DowiseError) as error:
+            raise DamagedEventError(f"the problem in the journal can't be read: {error}") from error
+        return cls(problem, policy, options, restricted)
 
 
 def _journaled(policy: str, given: dict[str, Any]) -> dict[str, Any]:

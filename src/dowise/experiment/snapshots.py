@@ -62,7 +62,8 @@ def facts_of_snapshot(storage: Storage, name: str) -> Facts | None:
         return None
     try:
         return _facts(storage, snapshot, last, decision.says["known"])
-    except (DowiseError, KeyError, TypeError, ValueError, AttributeError, zlib.error):
+    except (DowiseError, KeyError, TypeError, ValueError, AttributeError, RecursionError,
+            zlib.error):  # fmt: skip
         return None
 
 
