@@ -62,6 +62,16 @@ class RehearsalFigure:
 
 def rehearsal_figure(rehearsal: Rehearsal) -> RehearsalFigure:
     """The numbers of the picture."""
+    name = rehearsal.problem.name or "the problem"
+    late = f", outcomes {rehearsal.delay} rounds late" if rehearsal.delay else ""
+    title = (
+        f"{name}: {rehearsal.policy} in {rehearsal.worlds} worlds drawn from the prior{late}   "
+        "(median, and the range of 90 % of worlds)"
+    )
+    return RehearsalFigure(title, rehearsal.rounds, _panels(rehearsal))
+
+
+def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
     looks, tolerance = rehearsal.curve(), rehearsal.tolerance
 
     def numbers(name: str) -> Floats:
@@ -75,7 +85,7 @@ def rehearsal_figure(rehearsal: Rehearsal) -> RehearsalFigure:
         return Line(label, middle, low, high)
 
     limit = np.full(len(looks), tolerance)
-    panels = (
+    return (
         Panel(
             "regret so far",
             (
@@ -106,13 +116,6 @@ def rehearsal_figure(rehearsal: Rehearsal) -> RehearsalFigure:
             is_share=True,
         ),
     )
-    name = rehearsal.problem.name or "the problem"
-    late = f", outcomes {rehearsal.delay} rounds late" if rehearsal.delay else ""
-    title = (
-        f"{name}: {rehearsal.policy} in {rehearsal.worlds} worlds drawn from the prior{late}   "
-        "(median, and the range of 90 % of worlds)"
-    )
-    return RehearsalFigure(title, rehearsal.rounds, panels)
 
 
 def draw_rehearsal(figure: RehearsalFigure, path: str | Path) -> None:

@@ -56,13 +56,7 @@ def rehearse(
     same seed gives the same numbers with any number of workers; a policy of your own is played in
     this process.
     """
-    given = dict(options or {})
-    if prior is not None and is_bayesian(policy):
-        given["prior"] = prior
-    plan = Plan.of(problem, policy, given)
-    drawn_from = prior_of(plan) if prior is None else prior
-    if prior is not None:
-        Belief(plan.problem, prior)  # says what is wrong with it
+    plan, drawn_from = _planned(problem, policy, options, prior)
     play = _Play(
         plan,
         drawn_from,
@@ -84,6 +78,19 @@ def rehearse(
         plan.problem, policy, plan.options, drawn_from, play.horizon, limit, play.delay, play.seed,
         play.rounds, *(np.stack(column) for column in columns),
     )  # fmt: skip
+
+
+def _planned(
+    problem: Problem | str | Path, policy: str, options: Mapping[str, Any] | None, prior: Any
+) -> tuple[Plan, Any]:
+    """The plan of the experiments, and the prior that worlds are drawn from."""
+    given = dict(options or {})
+    if prior is not None and is_bayesian(policy):
+        given["prior"] = prior
+    plan = Plan.of(problem, policy, given)
+    if prior is not None:
+        Belief(plan.problem, prior)  # says what is wrong with it
+    return plan, prior_of(plan) if prior is None else prior
 
 
 @dataclass(frozen=True)
