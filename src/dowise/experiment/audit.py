@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from dowise.errors import DowiseError
@@ -26,6 +27,7 @@ from dowise.experiment.tracking import Track, tracked
 __all__ = ["Audit", "Finding", "audit", "head_of"]
 
 _CHUNK = 1000  # events read at a time
+_ERASABLE = ("asked", "told", "amended", "withdrawn")
 _CHOSEN = ("arm", "probabilities", "reason", "figures")  # what the policy has to say in a decision
 
 
@@ -121,7 +123,9 @@ class _Auditor:
         self.not_derivable: list[int] = []
         self._erasures = erasures  # of each event that was erased, by which one
         self._read_import = read_import
-        self._blank_until = 0  # until this event something erased was known
+        self._blank_until: float = 0  # until this event something erased was known
+        self.unexplained: int | None = None
+        """The first event that is blank although none says that it was erased."""
 
     @property
     def next_number(self) -> int:
@@ -138,10 +142,12 @@ class _Auditor:
         if event.at < facts.at:
             raise _Found(f"it is of {event.at}, before the event before it")
         if event.is_erased:
+            if event.kind not in _ERASABLE:
+                raise _Found("what it says is gone, and such an event is never erased")
             by = self._erasures.get(event.number)
-            if by is None:
-                raise _Found("what it says is gone, and no later event says that it was erased")
-            self._blank_until = max(self._blank_until, by)
+            if by is None and self.unexplained is None:
+                self.unexplained = event.number  # unless the event that says so was changed
+            self._blank_until = max(self._blank_until, inf if by is None else by)
         elif event.kind == "asked":
             self._check_decision(event)
         facts.apply(event)
@@ -192,11 +198,16 @@ def audit(
         seen = event.number
         try:
             auditor.check(event)
-            if head is not None and event.number == head.number and event.hash != head.hash:
-                raise _Found("its hash is not that of the head that was kept: it was rewritten")
         except (_Found, DamagedEventError, KeyError, TypeError, IndexError, ValueError) as error:
             finding = Finding(auditor.next_number, _why(error))
             break
+        if head is not None and event.number == head.number and event.hash != head.hash:
+            why = "its hash is not that of the head that was kept: it was rewritten"
+            finding = Finding(event.number, why)
+            break
+    if finding is None and auditor.unexplained is not None:
+        why = "what it says is gone, and no later event says that it was erased"
+        finding = Finding(auditor.unexplained, why)
     if finding is None and head is not None and head.number > seen:
         finding = Finding(seen + 1, f"it is missing: the journal once had {head.number} events")
     return Audit(

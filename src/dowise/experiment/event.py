@@ -113,9 +113,10 @@ class Event:
         return self.number == number and self.hash == self.chained(previous)
 
     def _inner(self) -> str:
-        """H(salt, body), or what the body says that it was."""
+        """H(salt, body), or what the body says that it was, if it says nothing else."""
         if self.is_erased:
-            return str(self.says.get("erased"))
+            inner = self.says.get("erased")
+            return str(inner) if self.body == as_body({"erased": inner}) else "not blank"
         return _sealed(self.salt, self.body)
 
 

@@ -110,7 +110,10 @@ class Facts:
         """Take over the cases of a snapshot."""
         arms: dict[tuple[tuple[str, str], ...], Intervention] = {}
         for row, page in zip(rows, json.loads(f"[{','.join(rows)}]"), strict=True):
-            self._add(Case.of_row(page, arms), row)
+            case = Case.of_row(page, arms)
+            if case.id != self.next_id:  # marks don't tell one order from another
+                raise ValueError(f"decision {case.id} where {self.next_id} is next")
+            self._add(case, row)
 
     # -- one handler a kind -------------------------------------------------------------------
 
