@@ -1,0 +1,117 @@
+"""Erasing what was said of a decision: gone for good, and the chain still holds."""
+
+import sqlite3
+
+import numpy as np
+import pytest
+from live_tools import WARD, journal, new, played, rehash, saying
+
+from dowise import Belief, DowiseError
+from dowise.experiment.experiment import Experiment
+
+
+def test_body_salt_and_request_of_all_its_events_are_blank_and_the_chain_holds():
+    experiment = new()
+    experiment.ask({"C": 1}, "Mrs Smith")
+    experiment.tell(1, {"Y": 1})
+    experiment.amend(1, {"Y": 0}, "Mrs Smith called")
+    experiment.ask({"C": 0}, "other")
+    experiment.erase(1, "she asked for it")
+    events = experiment.events()
+    assert [event.is_erased for event in events] == [False, True, True, True, False, False]
+    assert all(event.salt == "" and [*event.says] == ["erased"] for event in events[1:4])
+    assert "Smith" not in "".join(event.body for event in events)
+    assert events[-1].says == {
+        "decision": 1, "reason": "she asked for it", "events": [2, 3, 4],
+    }  # fmt: skip
+    audit = experiment.audit()
+    assert audit.ok and audit.not_derivable == (2,)
+
+
+def test_it_no_longer_counts_and_can_be_asked_for_again_under_its_request():
+    experiment = new()
+    asked = experiment.ask({"C": 1}, "r1")
+    experiment.tell(1, {"X": 1, "Z": 1, "W": 0, "Y": 1} | dict(asked.arm))
+    experiment.erase(1, "right")
+    assert np.array_equal(experiment.belief.parameters, Belief(WARD).parameters)
+    for verb in (experiment.tell, lambda *a: experiment.amend(*a, "typo")):
+        with pytest.raises(DowiseError, match="decision 1 was erased"):
+            verb(1, {"Y": 1})
+    with pytest.raises(DowiseError, match="erased"):
+        experiment.withdraw(1, "left")
+    with pytest.raises(DowiseError, match="nothing left to explain"):
+        experiment.explain(1)
+    assert experiment.ask({"C": 1}, "r1").id == 2
+
+
+def test_who_has_it_open_sees_the_same_as_who_opens_it_afterwards():
+    experiment = new()
+    watching = Experiment.open(experiment._journal.storage)
+    experiment.ask({"C": 1}, allowed=["do(X=1)"])
+    experiment.tell(1, {"Y": 1}, played="do(W=1)", unrelated=True)
+    assert len(watching.records()) == 1
+    experiment.erase(1, "right")
+    later = Experiment.open(experiment._journal.storage)
+    assert experiment.records() == watching.records() == later.records()
+    counts = [x.status({"C": 1}, evidence=False).counts for x in (experiment, watching, later)]
+    assert counts[0] == counts[1] == counts[2]
+    assert counts[0]["restricted"] == counts[0]["played_otherwise"] == 0
+
+
+def test_erasing_again_writes_nothing_and_needs_a_reason_all_the_same():
+    experiment = played(4)
+    with pytest.raises(DowiseError, match="say why: erase needs a reason"):
+        experiment.erase(1)
+    experiment.erase(1, "right")
+    head = experiment.head
+    experiment.erase(1, "right")
+    assert experiment.head == head
+    with pytest.raises(DowiseError, match="there is no decision 99"):
+        experiment.erase(99, "right")
+
+
+@pytest.mark.parametrize("policy", ["ucb", "kl-ucb", "ids", "ts", "random"])
+def test_decisions_that_rested_on_a_pending_one_are_no_findings(policy):
+    experiment = new(policy=policy)
+    for _ in range(4):
+        experiment.ask({"C": 1})
+    experiment.erase(1, "right")
+    audit = experiment.audit()
+    assert audit.ok, audit.finding
+
+
+def test_decisions_before_it_and_after_its_erasure_are_still_derived():
+    experiment = played(6)
+    experiment.erase(4, "right")
+    for _ in range(3):
+        experiment.ask({"C": 0})
+    audit = experiment.audit()
+    assert audit.ok and {*audit.not_derivable} <= {5, 6}
+
+
+def test_a_decision_that_did_not_follow_is_found_in_spite_of_an_erasure():
+    experiment = played(6)
+    experiment.erase(6, "right")
+    events = journal(experiment)
+    place = next(i for i, event in enumerate(events) if event.kind == "asked")
+    other = {"X": "0"} if events[place].says["arm"] != {"X": "0"} else {"X": "1"}
+    events[place] = saying(events[place], arm=other)
+    rehash(events, place)
+    assert experiment.audit().finding.event == place + 1
+
+
+def test_nothing_of_it_is_left_in_the_files(tmp_path):
+    path = tmp_path / "ward.db"
+    with Experiment.create(path, "w", WARD, "random", seed=1) as experiment:
+        for number in range(140):
+            experiment.ask({"C": 1}, f"patient-{number}")
+        experiment.withdraw(7, "patient-6 left")
+        experiment.erase(7, "right")
+    files = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b'"patient-6"' not in files and b"patient-6 left" not in files
+    assert b'"patient-60"' in files
+    connection = sqlite3.connect(path)
+    assert connection.execute("select count(*) from snapshots").fetchone() == (0,)
+    connection.close()
+    with Experiment.open(path) as again:
+        assert again.audit().ok and again.records()[6].status == "erased"

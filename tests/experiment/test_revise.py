@@ -1,0 +1,201 @@
+"""Revising an experiment: past records count again, read by label, and nothing is lost unseen."""
+
+import numpy as np
+import pytest
+from live_tools import WARD, new, played
+
+from dowise import Belief, CausalGraph, DowiseError, Problem
+from dowise.experiment.experiment import Experiment
+from dowise.problem.record import past_record
+
+GRAPH = "C -> X -> Z -> Y; C -> Y; W -> Y"
+
+
+def ward(text=GRAPH, non_manipulable="Z", reward="Y", **more):
+    return Problem(CausalGraph.parse(text), reward, "C", non_manipulable, arms="all", **more)
+
+
+def one_by_one(problem, cases):
+    belief = Belief(problem)
+    for case in cases:
+        values = {name: label for name, label in case.known.items() if name in problem.domains}
+        if case.values:
+            belief.learn(past_record(problem, case.arm, values))
+    return belief.parameters
+
+
+@pytest.fixture
+def run():
+    experiment = new()
+    for i in range(8):
+        asked = experiment.ask({"C": i % 2}, allowed=["do(X=1)"] if i % 4 == 3 else None)
+        seen = {"X": i % 2, "W": i // 2 % 2, "Z": i // 4, "Y": int(i < 3)} | dict(asked.arm)
+        experiment.tell(asked.id, seen)
+    return experiment
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        ward(f"{GRAPH}; X -> Y"),
+        ward(f"{GRAPH}; V -> Y"),  # V is new, and missing in all records
+        ward("C -> X -> Z -> Y; C -> Y; W", non_manipulable=("Z", "X")),  # X was set, and still is
+        ward(domains={"Z": ("0", "1", "2")}),
+        ward(non_manipulable=()),
+    ],
+)
+def test_past_records_count_again_under_another_problem(run, problem):
+    run.revise(problem, reason="we know better")
+    assert run.problem == problem
+    assert np.array_equal(run.belief.parameters, one_by_one(problem, run.records()))
+    again = Experiment.open(run._journal.storage)
+    assert again.problem == problem
+    assert np.array_equal(again.belief.parameters, run.belief.parameters)
+    again.ask({"C": 1})
+    assert again.audit().ok
+
+
+def test_variables_that_were_dropped_are_ignored_and_arms_on_them_left_out(run):
+    smaller = ward("C -> X -> Z -> Y; C -> Y")
+    on_w = [case for case in run.records() if "W" in case.asked]
+    others = [case for case in run.records() if "W" not in case.asked]
+    assert on_w and others
+    run.revise(smaller, reason="nobody records W")
+    assert np.array_equal(run.belief.parameters, one_by_one(smaller, others))
+    left_out = run.status({"C": 0}, evidence=False).left_out
+    assert sum(left_out.values()) == len(on_w)
+    assert all("set W, which is no longer recorded" in why for why in left_out)
+    run.revise(WARD, reason="they do after all")
+    assert np.array_equal(run.belief.parameters, one_by_one(WARD, run.records()))
+
+
+def test_a_label_that_is_lost_is_refused_with_the_decisions_named(run):
+    run.tell(run.ask({"C": 0}, allowed=["do()"]).id, {"Z": None})
+    head = run.head
+    with pytest.raises(DowiseError, match="X=1 is in . decisions .*new domain of X is 0, high"):
+        run.revise(ward(domains={"X": ("0", "high")}), reason="new words")
+    with pytest.raises(DowiseError, match="C=1 is in 4 decisions .2, 4, 6, 8."):
+        run.revise(ward(domains={"C": ("0", "2")}), reason="new words")
+    assert run.head == head and run.problem == WARD
+
+
+def test_a_label_that_is_lost_in_imported_records_is_refused_too():
+    experiment = new()
+    experiment.import_records({"C": ["0"], "X": ["0"], "Z": ["0"], "Y": ["1"], "W": ["0"]})
+    with pytest.raises(DowiseError, match="the records of event 2.*"):
+        experiment.revise(ward(domains={"Y": ("0", "2")}), reason="new words")
+    assert experiment.head.number == 2
+    bigger = ward(f"{GRAPH}; X -> Y")
+    experiment.revise(bigger, reason="an arrow more")
+    twin = Belief(bigger)
+    twin.update("do()", {"C": 0, "X": 0, "Z": 0, "Y": 1, "W": 0})
+    assert np.array_equal(experiment.belief.parameters, twin.parameters)
+
+
+def test_another_policy_has_its_own_options_and_the_same_policy_keeps_its(run):
+    run.revise(options={"delta": 0.1}, reason="wider")
+    assert run.events()[-1].says["options"]["samples"] == 50
+    assert run.events()[-1].says["options"]["delta"] == 0.1
+    run.revise(policy="ts", reason="to compare")
+    assert run.policy == "ts"
+    assert run.events()[-1].says["options"] == {"prior": 1.0, "propensity_samples": 1000}
+    run.revise(policy="ids", reason="back")
+    assert run.events()[-1].says["options"]["samples"] == 1000
+
+
+def test_another_prior_counts_from_the_start(run):
+    run.revise(options={"prior": {"Y": [5.0, 1.0]}}, reason="what the literature says")
+    assert np.array_equal(
+        run.belief.parameters - Belief(WARD, {"Y": [5.0, 1.0]}).parameters,
+        one_by_one(WARD, run.records()) - Belief(WARD).parameters,
+    )
+
+
+def test_changing_nothing_says_nothing_and_every_change_needs_a_reason(run):
+    head = run.head
+    run.revise(WARD, "ids", {"samples": 50}, "no change")
+    run.revise(reason="none at all")
+    assert run.head == head
+    for reason in ("", "  ", None):
+        with pytest.raises(DowiseError, match="say why: revise needs a reason"):
+            run.revise(policy="ts", reason=reason)
+    with pytest.raises(DowiseError, match="did you mean"):
+        run.revise(policy="idz", reason="typo")
+    with pytest.raises(DowiseError, match="no option"):
+        run.revise(options={"sample": 3}, reason="typo")
+    assert run.head == head
+
+
+def test_decisions_before_it_are_audited_explained_and_handed_out_under_what_held_then(run):
+    first = run.ask({"C": 0}, "r9")
+    run.revise(ward("C -> X -> Z -> Y; C -> Y"), "ucb", reason="simpler")
+    again = run.ask({"C": 0}, "r9")
+    assert again.arm == first.arm and len(again.probabilities) == len(WARD.arms)
+    assert run.explain(first.id).policy == "ids"
+    run.ask({"C": 1})
+    assert run.audit().ok
+    with pytest.raises(DowiseError, match="'r9' was made before"):
+        run.ask({"C": 1}, "r9")
+
+
+def test_a_decision_that_is_pending_goes_on_under_the_new_problem():
+    experiment = new()
+    experiment.ask({"C": 0}, allowed=["do(X=1)"])
+    bigger = ward(f"{GRAPH}; V -> Y")
+    experiment.revise(bigger, reason="V matters")
+    experiment.tell(1, {"V": 1, "Z": 0, "W": 0, "Y": 1})
+    twin = Belief(bigger)
+    twin.update("do(X=1)", {"C": 0, "V": 1, "Z": 0, "W": 0, "Y": 1})
+    assert np.array_equal(experiment.belief.parameters, twin.parameters)
+
+
+def test_a_reward_that_was_told_before_it_became_one_ends_what_was_pending():
+    experiment = new()
+    experiment.ask_many([{"C": 0}] * 2, allowed=["do(X=1)"])
+    experiment.tell(1, {"Z": 1})
+    later = ward("C -> X -> Z; C -> Z; W -> Z; Y", (), "Z")
+    experiment.revise(later, reason="Z is what we want")
+    assert [case.id for case in experiment.pending()] == [2]
+    assert experiment.records() == Experiment.open(experiment._journal.storage).records()
+    experiment.ask({"C": 0})
+    assert experiment.audit().ok
+
+
+def test_an_arm_that_set_what_is_the_reward_now_is_left_out():
+    experiment = new()
+    experiment.ask({"C": 0}, allowed=["do(W=1)"])
+    experiment.tell(1, {"X": 0, "Y": 1, "Z": 1})
+    experiment.revise(ward("C -> X; C -> W; X -> W; Y; Z", (), "W"), reason="W is what we want")
+    (why,) = experiment.status({"C": 0}, evidence=False).left_out
+    assert why == "do(W=1) set W, which is the reward now"
+
+
+@pytest.mark.parametrize("policy", ["ucb", "kl-ucb", "bernoulli-ts", "z2-ts", "ids"])
+def test_another_context_leaves_out_what_lacks_it(policy):
+    experiment = played(6, policy=policy)
+    graph = CausalGraph.parse(f"{GRAPH}; D -> Y")
+    experiment.revise(Problem(graph, "Y", ("C", "D"), "Z", arms="all"), reason="D is seen too")
+    status = experiment.status({"C": 1, "D": 0}, evidence=False)
+    assert sum(status.left_out.values()) >= 4  # those with an outcome
+    asked = experiment.ask({"C": 1, "D": 0})
+    experiment.tell(asked.id, {"Y": 1})
+    assert experiment.audit().ok
+
+
+def test_an_import_that_a_revision_overtook_is_refused(monkeypatch):
+    from dowise.experiment import experiment as home
+
+    experiment = new()
+    checked = home.checked_import
+
+    def overtaken(*given):
+        page = checked(*given)
+        Experiment.open(experiment._journal.storage).revise(
+            ward(f"{GRAPH}; X -> Y"), reason="meanwhile"
+        )
+        return page
+
+    monkeypatch.setattr(home, "checked_import", overtaken)
+    with pytest.raises(DowiseError, match="revised meanwhile: import the records again"):
+        experiment.import_records({"C": ["0"], "Y": ["1"]})
+    assert experiment.head.number == 2
