@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SAY := @printf '\n\033[1m%s\033[0m\n'
 TRIALS ?= 200
+# A process for each core; a file's tests stay in one, so that what they share is made once.
+TOGETHER := -n auto --dist loadfile -p no:benchmark
 
 .PHONY: run test check setup format bench evidence help clean
 
@@ -23,14 +25,14 @@ run: setup
 
 test: setup
 	$(SAY) 'Tests (all but the slow ones)'
-	$(BIN)/python -m pytest -q -m 'not slow'
+	$(BIN)/python -m pytest -q -m 'not slow' $(TOGETHER)
 
 check: setup
 	$(SAY) 'Benchmarks load (make bench runs them)'
 	@$(BIN)/python -m pytest -q benchmarks/bench_*.py --collect-only > /dev/null || \
 	  $(BIN)/python -m pytest -q benchmarks/bench_*.py --collect-only
 	$(SAY) 'Slow tests'
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -m slow $(TOGETHER)
 	$(SAY) 'Lint and format (ruff)'
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -77,7 +77,7 @@ def test_usable_is_row_by_row_what_lacks_says(name, with_numbers):
     if name != "random":
         assert 0 < np.count_nonzero(~mask) <= 120
     kept = None if numbers is None else numbers[mask]
-    policy.learn_many(batch.among(mask), kept)
+    policy.learn_many(batch.take(mask), kept)
     assert policy.fingerprint() == other.fingerprint()
     assert json.dumps(policy.state()) == json.dumps(other.state())
 
@@ -90,11 +90,11 @@ def test_what_a_default_would_find_is_what_is_found_fast(name):
     expected = RecordPolicy.usable(slow, batch, numbers)
     assert mask.tolist() == expected.mask.tolist() and reasons == expected.reasons
     rows = np.flatnonzero(mask)
-    policy.learn_many(batch.among(rows), numbers[rows])
-    RecordPolicy.learn_many(slow, batch.among(rows), numbers[rows])
+    policy.learn_many(batch.take(rows), numbers[rows])
+    RecordPolicy.learn_many(slow, batch.take(rows), numbers[rows])
     assert policy.fingerprint() == slow.fingerprint()
     assert RecordPolicy.fingerprint(policy) == RecordPolicy.fingerprint(slow)
-    for record in batch.among(rows[:3]).each(numbers[rows[:3]] + 1000):
+    for record in batch.take(rows[:3]).each(numbers[rows[:3]] + 1000):
         assert policy.lacks(record) == RecordPolicy.lacks(slow, record)
 
 
@@ -118,7 +118,7 @@ def test_what_can_t_all_be_learned_changes_nothing(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_no_records_are_no_trouble(name):
     policy = fresh(name)
-    nothing = batch_of(policy.problem, 3).among(np.zeros(3, dtype=bool))
+    nothing = batch_of(policy.problem, 3).take(np.zeros(3, dtype=bool))
     before = policy.fingerprint()
     mask, reasons = policy.usable(nothing, np.zeros(0, dtype=np.int64))
     policy.learn_many(nothing, np.zeros(0, dtype=np.int64))
@@ -132,16 +132,16 @@ def test_a_fingerprint_is_that_of_the_records_in_any_order(name):
     numbers = np.arange(40)
     mask, _ = one.usable(batch, numbers)
     rows = np.flatnonzero(mask)
-    one.learn_many(batch.among(rows), numbers[rows])
+    one.learn_many(batch.take(rows), numbers[rows])
     shuffled = np.random.default_rng(3).permutation(rows)
     known = [other.fingerprint()]
-    for record in batch.among(shuffled).each(numbers[shuffled]):
+    for record in batch.take(shuffled).each(numbers[shuffled]):
         other.learn(record)
         known.append(other.fingerprint())
     assert one.fingerprint() == other.fingerprint() and len(one.fingerprint()) == 32
     different = 1 if name == "random" else len(known)
     assert len(set(known)) == different
-    for record in list(batch.among(shuffled).each(numbers[shuffled]))[::-1]:
+    for record in list(batch.take(shuffled).each(numbers[shuffled]))[::-1]:
         assert other.fingerprint() == known.pop()
         other.retract(record)
 
@@ -186,7 +186,7 @@ def test_bayes_optimal_takes_as_many_as_there_are_rounds_left():
     mask, reasons = policy.usable(batch)
     assert mask.tolist() == [True, False, True, False]
     assert any("horizon of 3 rounds is over" in why for why in reasons) and len(reasons) == 2
-    policy.learn_many(batch.among(mask))
+    policy.learn_many(batch.take(mask))
     again = TWO_ARMS.record("do(X=0)", {"Y": 1})
     assert "horizon of 3 rounds is over" in policy.lacks(again)
 
@@ -204,7 +204,7 @@ def test_beliefs_with_evidence_learn_many_as_well(options):
     one, other = make(), make()
     batch = batch_of(problem, 150, missing=0.02, odd=0.1)
     batch.codes[problem.positions["Y"]] = batch.codes[problem.positions["X"]]
-    batch = batch.among(one.usable(batch).mask)
+    batch = batch.take(one.usable(batch).mask)
     one.learn_many(batch)
     for record in batch.each():
         other.learn(record)
@@ -262,7 +262,7 @@ def test_a_policy_with_four_methods_has_all_the_others():
     mask, reasons = policy.usable(batch, numbers)
     assert policy.state() == {} and 0 < np.count_nonzero(mask) < 50
     assert any("alas" in why for why in reasons)
-    policy.learn_many(batch.among(mask), numbers[mask])
+    policy.learn_many(batch.take(mask), numbers[mask])
     assert policy.state() != {} and len(policy.fingerprint()) == 32
     policy.expect("do(X=a)", {"B": 0, "C": 0})
 
@@ -279,7 +279,7 @@ class Vague(Plain):
 
 class Hasty(Plain):
     def learn_many(self, records, numbers=None):
-        super().learn_many(records.among(np.arange(1)), numbers[:1])
+        super().learn_many(records.take(np.arange(1)), numbers[:1])
 
 
 class Blind(Plain):

@@ -66,10 +66,10 @@ def test_a_batch_gives_its_records_back():
     for own, found in zip(rows, batch.each(numbers), strict=True):
         assert own.as_dict() == found.as_dict() and own.arm == found.arm
         np.testing.assert_array_equal(own.fixed, found.fixed)
-    some = batch.among(np.array([True, False, True, False]))
+    some = batch.take(np.array([True, False, True, False]))
     assert [r.as_dict()["values"] for r in some.each()] == [rows[0].labels, rows[2].labels]
     assert [r.number for r in some.each()] == [None, None]
-    assert len(batch.among(np.array([3, 0]))) == 2
+    assert len(batch.take(np.array([3, 0]))) == 2
 
 
 def test_equal_columns_also_where_one_number_does_not_hold_all():

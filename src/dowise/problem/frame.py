@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +45,8 @@ class RecordBatch:
         sets = [mask_of(np.flatnonzero(self.was_set[:, i]).tolist()) for i in first]
         return sets, which.astype(np.int64)
 
-    def take(self, rows: Integers) -> RecordBatch:
-        """The records in these places."""
+    def take(self, rows: NDArray[Any]) -> RecordBatch:
+        """The records in these places, or of which this says that they are meant."""
         return RecordBatch(self.problem, self.codes[:, rows], self.was_set[:, rows])
 
     def arms(self) -> tuple[list[Intervention], Integers]:
