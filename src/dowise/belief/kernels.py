@@ -34,8 +34,9 @@ def count_record(counts, unused, codes, fixed, under, starts, strides, step):
 
     codes[v] is the position of v's value, negative where it was not seen; fixed[v] likewise of the
     value that the arm set. under[v] is the number of v's factor under this arm, negative where it
-    has none. What could not be counted is counted in unused[v, u], u being the first variable that
-    was not seen, or the number of variables where there is no factor.
+    has none. What could not be counted is counted in unused[v, u], u being v itself where it was
+    not seen, else the first variable that was not, or the number of variables where there is no
+    factor.
     """
     size = len(codes)
     for v in range(size):
@@ -45,7 +46,7 @@ def count_record(counts, unused, codes, fixed, under, starts, strides, step):
         if f < 0:
             unused[v, size] += step
             continue
-        entry, lacking = starts[f], -1
+        entry, lacking = starts[f], v if codes[v] < 0 else -1
         for u in range(size):
             if strides[f, u] > 0:
                 if codes[u] < 0 and lacking < 0:

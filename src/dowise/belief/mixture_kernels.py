@@ -64,6 +64,8 @@ def learn_mixed(learned, tables, own, under, strides, codes, fixed, step):
             continue
         f = under[v]
         lacking = -1 if f >= 0 else size
+        if f >= 0 and codes[v] < 0:
+            lacking = v
         for u in range(size):
             if lacking < 0 and strides[f, u] > 0 and codes[u] < 0:
                 lacking = u

@@ -91,6 +91,8 @@ def show_case(experiment: Experiment, where: Where, case: Case, is_news: bool) -
         click.echo(f"Nothing new: {words}")
     if case.played is not None and not case.is_unrelated:
         click.echo(f"  Nothing is learned from it: {INSTEAD} (--unrelated).")
+    for line in experiment.idle(case.id):
+        click.echo(f"  {line}.")
     lacking = case.open(experiment.problem)
     if case.status in ("pending", "done") and lacking:
         click.echo("\nStill to be told:")

@@ -58,7 +58,7 @@ def show_status(status: Status, tolerance: float | None) -> None:
 
 def _show_arms(console: Console, status: Status, one: ArmsStatus) -> None:
     if one.context:
-        came = f" ({one.weight:.0%} of decisions)" if status.counts["asked"] else ""
+        came = f" ({one.weight:.0%} of decisions)" if status.has_contexts else ""
         where = came if not status.is_one_context else ""
         console.print(f"\n{context_text(one)}{where}", style="bold")
     else:
@@ -102,7 +102,7 @@ def show_explanation(found: Explanation) -> None:
                 f"{row['mean']:.3g}",
                 f"{row['low']:.3g} to {row['high']:.3g}",
                 f"{row['best']:.2f}",
-                f"{row['cost']:.3g}",
+                "" if row["cost"] is None else f"{row['cost']:.3g}",
                 *([_number(row["bits"])] if taught else []),
                 *(_number(value) for value in row["own"].values()),
             )
@@ -110,7 +110,7 @@ def show_explanation(found: Explanation) -> None:
         ],
         right=numbers,
     )
-    meanings = "cost: what a play was expected to cost against the best arm"
+    meanings = "cost: what a play was expected to cost against the best allowed arm"
     if taught:
         meanings += "; bits: what it was expected to teach about which arm that is"
     print_indented(console, meanings)

@@ -25,6 +25,7 @@ __all__ = ["LEVEL", "ArmsStatus", "Came", "arms_status", "contexts_of", "draws_f
 LEVEL = 0.9  # of the intervals
 DRAWS, FEWEST_DRAWS = 10_000, 1000
 MOST_CONTEXTS = 64
+_ALIKE = 1e-9  # means that are closer than this, as a share, are equal
 _WORK = 1.5e9  # multiplications that are done in about a second
 _WORK_OF_AN_ARM = 150  # in multiplications, for one draw: quantiles, who wins
 
@@ -50,11 +51,16 @@ class ArmsStatus:
     plays: NDArray[np.int64]
     """How many decisions with an outcome played it in this context."""
     leader: int
-    """The position of the arm with the best posterior mean."""
+    """The position of the arm with the best posterior mean; of equals the likeliest to be best."""
     draws: int
     """How many draws all but the means rest on."""
     weight: float = 1.0
     """The share of decisions in this context."""
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether all arms have the same posterior mean."""
+        return bool(np.ptp(self.mean) <= _ALIKE * np.abs(self.mean).max())
 
     @property
     def stopping(self) -> float:
@@ -79,19 +85,26 @@ def arms_status(
     winners, _ = drawn.winners(payoff)
     labels = problem.context_labels(codes)
     mean, many = belief.mean_rewards(labels), len(problem.arms)
+    best = np.bincount(winners, minlength=many) / draws
     return ArmsStatus(
         labels,
         problem.arms,
         mean,
         low,
         high,
-        np.bincount(winners, minlength=many) / draws,
+        best,
         payoff.regrets(rewards.T).mean(axis=0),
         np.zeros(many, dtype=np.int64) if plays is None else plays,
-        payoff.best_of(mean),
+        _leader(payoff.regrets(mean), best, payoff.span),
         draws,
         weight,
     )
+
+
+def _leader(regrets: Floats, best: Floats, span: float) -> int:
+    """The arm with the best mean; of those that are equal but for rounding, the likeliest best."""
+    equal = np.flatnonzero(regrets <= _ALIKE * span)
+    return int(equal[best[equal].argmax()])
 
 
 def draws_for(belief: Belief, looks: int, fewest: int = FEWEST_DRAWS, most: int = DRAWS) -> int:

@@ -20,7 +20,7 @@ from dowise.experiment.asking import Asked, Question, as_asked, decide
 from dowise.experiment.case import Case
 from dowise.experiment.event import DamagedEventError, Event
 from dowise.experiment.facts import FORMAT, Facts
-from dowise.experiment.importing import checked_import, refuse_twice
+from dowise.experiment.importing import checked_import, checked_rows, refuse_twice
 from dowise.experiment.journal import Journal
 from dowise.experiment.maker import actor_of, maker
 from dowise.experiment.opening import Store, checked_name, name_in, opened
@@ -78,7 +78,7 @@ class Experiment(Views):
         checked, who = checked_name(name), actor_of(actor)
         past = None
         if records is not None:
-            past = checked_import(plan.problem, records, None, source, skip_bad)
+            past = checked_import(checked_rows(plan.problem, records, None), source, skip_bad)
         page = {"format": FORMAT, "seed": str(chosen), "maker": maker(), **plan.page()}
         with opened(store, create=True) as storage:
             journal = Journal(storage, checked, who, accept_clock)
@@ -290,13 +290,14 @@ class Experiment(Views):
         from, in the journal.
         """
         plan = self._journal.facts().plan
-        page = checked_import(plan.problem, frame, arm, source, skip_bad)
+        found = checked_rows(plan.problem, frame, arm)
+        page = checked_import(found, source, skip_bad)
         if page is None:
             return 0
         with self._journal.writing() as step:
             if step.facts.plan is not plan:
                 raise DowiseError("the experiment was revised meanwhile: import the records again")
-            refuse_twice(step.facts, page, again)
+            refuse_twice(step.facts, page, found, again)
             step.write("imported", page)
         return int(page["records"])
 

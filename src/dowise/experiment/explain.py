@@ -47,7 +47,7 @@ class Explanation:
         chances, figures = decision.probabilities, decision.figures
         none: list[float | None] = [None] * len(then.arms)
         costs, gains = figures.get("delta") or none, figures.get("gain") or none
-        allowed, span = {*decision.allowed}, decision.problem.payoff.span
+        allowed = {*decision.allowed}
         rows = []
         for i, arm in enumerate(then.arms):
             cost, gain = costs[i], gains[i]
@@ -59,11 +59,18 @@ class Explanation:
                 "low": float(then.low[i]),
                 "high": float(then.high[i]),
                 "best": float(then.best[i]),
-                "cost": float(then.regret[i]) if cost is None else cost * span,
+                "cost": self._cost(i, cost),
                 "bits": None if gain is None else gain / log(2),
                 "own": {name: self._in_units(name, figures[name][i]) for name in self.own},
             })  # fmt: skip
         return rows
+
+    def _cost(self, i: int, cost: float | None) -> float | None:
+        """Against the best of the allowed arms, where that is known."""
+        if cost is not None:
+            return cost * self.decision.problem.payoff.span
+        is_restricted = len(self.decision.allowed) < len(self.then.arms)
+        return None if is_restricted else float(self.then.regret[i])
 
     @property
     def own(self) -> tuple[str, ...]:

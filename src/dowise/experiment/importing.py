@@ -13,7 +13,7 @@ from dowise.problem.checked import CheckedRecords
 from dowise.problem.problem import ArmLike
 from dowise.problem.record import check_same_problem
 
-__all__ = ["BadRowsError", "checked_import", "refuse_twice"]
+__all__ = ["BadRowsError", "checked_import", "checked_rows", "refuse_twice"]
 
 _SHOWN = 5  # bad rows in an error
 
@@ -40,13 +40,9 @@ class BadRowsError(DowiseError):
 
 
 def checked_import(
-    problem: Problem, frame: Any, arm: ArmLike | None, source: str | None, skip_bad: bool
+    found: CheckedRecords, source: str | None, skip_bad: bool
 ) -> dict[str, Any] | None:
-    """What an `imported` event says of a table, or None where there is nothing in it.
-
-    `frame` may be what `Problem.checked_records` made of a table.
-    """
-    found = _checked(problem, frame, arm)
+    """What an `imported` event says of a table, or None where there is nothing in it."""
     if found.bad_count and not true_or_false("skip_bad", skip_bad):
         raise BadRowsError(found)
     if not len(found.batch):
@@ -61,7 +57,8 @@ def checked_import(
     }
 
 
-def _checked(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRecords:
+def checked_rows(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRecords:
+    """The rows of a table; `frame` may also be what `Problem.checked_records` made of one."""
     if not isinstance(frame, CheckedRecords):
         return problem.checked_records(frame, arm)
     if arm is not None:
@@ -70,10 +67,18 @@ def _checked(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRecord
     return frame
 
 
-def refuse_twice(facts: Facts, page: dict[str, Any], again: bool) -> None:
-    """Raise where the same records were imported before, unless that is meant."""
+def refuse_twice(facts: Facts, page: dict[str, Any], found: CheckedRecords, again: bool) -> None:
+    """Raise where the same records are here already, unless that is meant."""
+    if true_or_false("again", again):
+        return
+    own = {case.asked_at for case in facts.cases.values() if case.asked_at}
+    if own & found.asked_at:
+        raise DowiseError(
+            "this is an export of this very experiment, which knows these records: to count them "
+            "once more, say again=True (--again)"
+        )
     before = facts.import_digests.get(page["digest"])
-    if before is not None and not true_or_false("again", again):
+    if before is not None:
         raise DowiseError(
             f"these records were imported before, by event {before}: to count them once more, say "
             "again=True (--again)"

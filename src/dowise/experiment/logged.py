@@ -63,8 +63,9 @@ class Log:
             return "erased" if case.status == "erased" else case.status
         if case.played is not None:
             return "another arm was played"
-        if plan.problem != problem:
-            return "made before the problem was revised"
+        then = plan.problem
+        if (then.arms, then.context) != (problem.arms, problem.context):
+            return "made when there were other arms or another context, before a revision"
         says = event.says
         if says["probabilities"] is None:
             return "its probabilities are not known"

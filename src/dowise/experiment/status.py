@@ -53,6 +53,8 @@ class Status:
     """Records that the policy left out as a whole, by the reason."""
     notes: tuple[str, ...] = ()
     """What to know about these numbers."""
+    has_contexts: bool = True
+    """Whether any decision had one of these contexts; without any all weigh alike."""
 
     @property
     def stopping(self) -> float:
@@ -79,9 +81,19 @@ class Status:
         if self.should_stop(tolerance):
             return (
                 "You can stop: playing what looks best from now on is expected to cost "
-                f"{cost}, which is within {limit}."
+                f"{cost}, which is within {limit}.{self._but_not_everywhere(tolerance)}"
             )
         return f"Go on: stopping now is expected to cost {cost}, which is above {limit}."
+
+    def _but_not_everywhere(self, tolerance: float) -> str:
+        """Contexts that came so seldom that an average says nothing of them."""
+        above = [one for one in self.contexts if one.stopping > tolerance]
+        if not above:
+            return ""
+        worst = max(above, key=lambda one: one.stopping)
+        where = ", ".join(f"{name}={label}" for name, label in worst.context.items())
+        more = f"; it is above it in {len(above)} contexts" if len(above) > 1 else ""
+        return f" But not where {where}, which came seldom: there it is {worst.stopping:.3g}{more}."
 
     def in_words(self, tolerance: float | None = None) -> str:
         """All of it in sentences."""

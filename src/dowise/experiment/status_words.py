@@ -56,6 +56,11 @@ def decisions_in_words(status: Status) -> str:
 def leader_in_words(status: Status, one: ArmsStatus) -> str:
     """Which arm looks best in a context, and how sure that is."""
     i = one.leader
+    if one.are_alike and len(one.arms) > 1:
+        return (
+            f"Nothing tells the arms apart yet: all have a mean reward of {one.mean[i]:.3g}, and "
+            f"always playing one of them is expected to cost {one.stopping:.3g} a round."
+        )
     order = " (smaller is better)" if status.problem.minimise else ""
     return (
         f"{one.arms[i]} looks best, with a mean reward of {one.mean[i]:.3g}{order}; it is the best "
@@ -66,7 +71,9 @@ def leader_in_words(status: Status, one: ArmsStatus) -> str:
 
 def stopping_in_words(status: Status) -> str:
     """What stopping now is expected to cost."""
-    over = "" if len(status.contexts) == 1 else ", over the contexts as they came"
+    came = status.has_contexts
+    over = ", over the contexts as they came" if came else ", over all contexts alike"
+    over = "" if len(status.contexts) == 1 else over
     return (
         f"Expected regret of stopping now: {status.stopping:.3g} a round{over}. No further "
         "experiment can gain more than that."
@@ -110,8 +117,6 @@ def lacking_in_words(status: Status) -> Iterator[str]:
         yield f"{counted(times, 'record')} left out: {why}."
     for name, reasons in status.unused.items():
         for why, times in reasons.items():
-            if why == f"{name} was not seen":
-                continue  # there was nothing to use
             yield f"{name} was not used in {counted(times, 'record')}: {why}."
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from dowise.experiment.explain import Explanation
 from dowise.experiment.export import columns_of, export
 from dowise.experiment.facts import Facts
 from dowise.experiment.history import POINTS, History, history
+from dowise.experiment.idle import Idle
 from dowise.experiment.journal import Journal
 from dowise.experiment.learner import Learner
 from dowise.experiment.logged import Log
@@ -29,6 +31,7 @@ from dowise.experiment.looking import evidence_seconds, looker
 from dowise.experiment.status import Status, looked_at, summary
 from dowise.experiment.tracking import Track, tracked
 from dowise.picture.drawing import check_path
+from dowise.policies.registry import policy_info
 from dowise.problem import Problem
 from dowise.problem.problem import Context
 
@@ -112,6 +115,14 @@ class Views:
         with self._journal.lock:
             return self._journal.facts().case(id).copy()
 
+    def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
+        """What was told of a decision and does not count, or not yet, and why: sentences."""
+        with self._journal.lock:
+            facts = self._journal.facts()
+            if policy_info(facts.plan.policy).learns_from != "everything":
+                return []
+            return Idle(facts.plan.problem).in_words(facts.case(id))
+
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
         """The journal itself: what happened, event by event."""
         return self._journal.storage.read(self.name, after, upto)
@@ -128,6 +139,7 @@ class Views:
             came = Came(plan.problem, facts.cases.values())
             pending = _pending(facts)
             belief, left_out = self._journal.belief().copy(), learner.left_out
+            unused = _without(belief.lacking(), Idle(plan.problem).times(pending))
             if evidence is None and isinstance(belief.posterior, ArmByArm):
                 evidence = False  # what keeps it from the graph's posterior keeps it from these too
             found, note = self._evidence(evidence, facts)
@@ -135,7 +147,7 @@ class Views:
         is_one = context is not None or not plan.problem.context
         return Status(
             self.name, plan.problem, plan.policy, arms, is_one, counts, pending, belief.edges(),
-            found, imported, belief.unused, left_out, (*notes, *note),
+            found, imported, unused, left_out, (*notes, *note), bool(came.times),
         )  # fmt: skip
 
     def _evidence(self, wanted: bool | None, facts: Facts) -> tuple[Evidence | None, list[str]]:
@@ -225,11 +237,10 @@ class Views:
 
         `options` are those of a policy that is given by its name.
         """
-        with self._journal.lock:
-            facts = self._journal.facts()
-        assert facts.head is not None
-        events: Iterable[Event] = self.events(upto=facts.head.number)
-        log = Log(facts, tracked(events, facts.head.number, track), self._journal.columns)
+        events = self.events()
+        facts = Facts(self.name)  # of its own: others may go on writing
+        facts.apply_all(events)
+        log = Log(facts, tracked(events, len(events), track), self._journal.columns)
         model = looker(facts.plan).belief
         found = evaluate(facts.plan.problem, log.steps(), policy, options, level, model)
         return replace(found, left_out=dict(log.left_out))
@@ -258,3 +269,16 @@ class Views:
 
 def _pending(facts: Facts) -> tuple[Case, ...]:
     return tuple(case.copy() for case in facts.cases.values() if case.status == "pending")
+
+
+def _without(
+    lacking: dict[str, dict[str, int]], pending: Counter[tuple[str, str]]
+) -> dict[str, dict[str, int]]:
+    """What was seen and could not be used, but for what may still come to count."""
+    unused: dict[str, dict[str, int]] = {}
+    for name, others in lacking.items():
+        for other, times in others.items():
+            left = times - pending[name, other]
+            if other and other != name and left > 0:  # what no arm needs is no loss
+                unused.setdefault(name, {})[f"{other} was not seen"] = left
+    return unused

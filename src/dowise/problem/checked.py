@@ -9,7 +9,7 @@ all of them are counted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,8 @@ Integers = NDArray[np.int64]
 MOST_BAD = 1000  # bad rows that are explained; more are only counted
 
 _UNREADABLE = -2  # beside MISSING: the code of a value that is no label
-_ARM, _GOOD = -1, np.iinfo(np.int32).max  # beside positions: what is wrong first in a row
+# Beside positions, what is wrong first in a row: its arm, a deviation, nothing; or it is none.
+_ARM, _INSTEAD, _ERASED, _GOOD = -1, -2, -3, np.iinfo(np.int32).max
 
 
 class BadRow(NamedTuple):
@@ -63,6 +64,8 @@ class CheckedRecords:
     """The first bad rows, at most MOST_BAD of them."""
     bad_count: int = 0
     """How many bad rows there are in all."""
+    asked_at: frozenset[str] = frozenset()
+    """When the decisions of these records were asked for, where the table is an export."""
 
     @property
     def size(self) -> int:
@@ -97,7 +100,11 @@ def check_rows(
         check.play(only, [arm or Intervention()])
     else:
         check.read_arms(coded("arm", columns[sources.arm]))
-    return check.result(most)
+    if not sources.is_export:
+        return check.result(most)
+    check.leave_out_deviations({name: coded(name, columns[name]) for name in columns})
+    asked = coded("asked_at", columns["asked_at"]).values
+    return replace(check.result(most), asked_at=frozenset(map(str, asked)))
 
 
 @dataclass
@@ -160,13 +167,27 @@ class _Check:
             if faulty.any():
                 self.first[faulty & (self.first == _GOOD)] = v
 
+    def leave_out_deviations(self, columns: Mapping[str, CodedColumn]) -> None:
+        """In an export: erased decisions are no rows, and deviations are bad ones.
+
+        Who played another arm than was decided on perhaps did so because of the unit, and an export
+        does not say.
+        """
+        known = columns["probabilities"].kinds != MISSING
+        if "probability" in columns:
+            self.first[known & (columns["probability"].kinds == MISSING)] = _INSTEAD
+        if "status" in columns:
+            status = columns["status"]
+            for kind in (kind for kind, value in enumerate(status.values) if value == "erased"):
+                self.first[status.kinds == kind] = _ERASED
+
     def result(self, most: int) -> CheckedRecords:
         """The good rows, and the first bad ones with their reasons."""
         batch = RecordBatch(self.problem, self.codes, self.was_set)
         good = self.first == _GOOD
         if good.all():
             return CheckedRecords(batch, np.arange(self.size))
-        rows, bad = np.flatnonzero(good), np.flatnonzero(~good)
+        rows, bad = np.flatnonzero(good), np.flatnonzero(~good & (self.first != _ERASED))
         explained = tuple(BadRow(row, self._why(row)) for row in bad[:most].tolist())
         return CheckedRecords(batch.take(rows), rows, explained, len(bad))
 
@@ -174,6 +195,8 @@ class _Check:
         """What is wrong first in a bad row."""
         assert self.arms is not None
         arm, v = self.arms[row], int(self.first[row])
+        if v == _INSTEAD:
+            return "another arm was played than was decided on, perhaps because of the unit"
         try:
             if v == _ARM:
                 if is_missing(arm):

@@ -32,6 +32,8 @@ class Sources(NamedTuple):
     """The column of each variable that has one."""
     arm: str | None
     """The column of the arms, if there is one."""
+    is_export: bool = False
+    """Whether the table is the export of an experiment."""
 
 
 def export_name(variable: str) -> str:
@@ -62,7 +64,7 @@ def sources_of(problem: Problem, names: Iterable[str]) -> Sources:
             arm = name
         elif not (is_export and name in EXPORT_COLUMNS):
             _refuse(problem, name)
-    return Sources(variables, arm)
+    return Sources(variables, arm, is_export)
 
 
 def _refuse(problem: Problem, name: str) -> None:

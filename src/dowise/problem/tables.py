@@ -66,6 +66,7 @@ def _with_lines(checked: CheckedRecords, table: CsvTable) -> CheckedRecords:
         rows[checked.rows],
         tuple(sorted(bad)[:MOST_BAD]),
         checked.bad_count + len(wrong),
+        checked.asked_at,
     )
 
 
