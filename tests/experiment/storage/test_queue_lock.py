@@ -118,3 +118,39 @@ def test_somebody_who_holds_the_queue_and_never_writes_does_no_harm(path, monkey
     assert append(storage).number == 2
     storage.close()
     assert not path.with_name("ward.db-lock").exists()
+
+
+def test_who_waits_can_read_meanwhile_what_others_wrote(path):
+    first, second = open_storage(path, create=True), open_storage(path)
+    append(first)
+    seen, ready = [], threading.Event()
+
+    def look():
+        seen.append(len(second.read("ward")))
+        ready.set()
+
+    def wait():
+        with second.writing("ward", meanwhile=look) as block:
+            seen.append(block.read()[-1].number)
+
+    with first.writing("ward"):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        assert ready.wait(10)
+    waiting.join()
+    assert set(seen) == {1} and len(seen) >= 2
+    first.close()
+    second.close()
+
+
+def test_who_writes_on_and_on_stands_in_the_queue_from_time_to_time(path, monkeypatch):
+    monkeypatch.setattr("dowise.experiment.storage.sqlite.BURST", 0.02)
+    storage, joined = open_storage(path, create=True), []
+    join = QueueLock.join
+    monkeypatch.setattr(QueueLock, "join", lambda *given: joined.append(1) or join(*given))
+    start, count = time.monotonic(), 0
+    while count < 40 or time.monotonic() - start < 0.1:
+        append(storage)
+        count += 1
+    assert 2 <= len(joined) <= 1 + (time.monotonic() - start) / 0.02
+    storage.close()

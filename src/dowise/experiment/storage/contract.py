@@ -37,7 +37,7 @@ called by several threads.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -90,8 +90,14 @@ class Storage(Protocol):
     def last(self, experiment: str) -> Event | None:
         """The last event, or None where there is no such experiment."""
 
-    def writing(self, experiment: str) -> AbstractContextManager[Writing]:
-        """Hold the experiment, which need not exist yet; commit at the end of the block."""
+    def writing(
+        self, experiment: str, meanwhile: Callable[[], None] | None = None
+    ) -> AbstractContextManager[Writing]:
+        """Hold the experiment, which need not exist yet; commit at the end of the block.
+
+        While one waits for others, `meanwhile` may be called, never or many times: to `read` what
+        they wrote so far, so that less is left to read inside the block, where they wait for us.
+        """
 
     def snapshot(self, experiment: str) -> Snapshot | None:
         """The newest snapshot, if there is one. Nobody vouches for it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
@@ -34,16 +33,19 @@ class Database(Protocol):
     def patiently(self, call: Callable[[], Result]) -> Result:
         """Call, again and again where the database is busy with something short."""
 
-    def turn(self, deadline: float) -> AbstractContextManager[None]:
-        """Stand in the queue of writers, where the database itself has none."""
-
     def close(self) -> None:
         """Let go of whatever is no connection."""
 
-    def begin(self, connection: Connection, experiment: str, deadline: float) -> None:
+    def begin(
+        self,
+        connection: Connection,
+        experiment: str,
+        deadline: float,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> None:
         """Begin a transaction that no other writer of the experiment is in; TimeoutError if late.
 
-        `deadline` is by `time.monotonic`.
+        `deadline` is by `time.monotonic`; `meanwhile` may be called while one waits.
         """
 
     def clean(self, connection: Connection, deadline: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from dowise.errors import DowiseError
@@ -55,7 +55,11 @@ class MemoryStorage:
             return journal[-1] if journal else None
 
     @contextmanager
-    def writing(self, experiment: str) -> Iterator[MemoryWriting]:
+    def writing(
+        self,
+        experiment: str,
+        meanwhile: Callable[[], None] | None = None,  # noqa: ARG002
+    ) -> Iterator[MemoryWriting]:
         """Hold the experiment; commit at the end of the block."""
         me = threading.get_ident()
         check_alone(experiment, me in self._holders)

@@ -8,8 +8,8 @@ held it. Two names that share a key would only wait for one another.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from hashlib import sha256
 from typing import TypeVar
 
@@ -86,16 +86,17 @@ class PostgresDatabase:
         """Call: a server itself waits where it must."""
         return call()
 
-    @contextmanager
-    def turn(self, deadline: float) -> Iterator[None]:  # noqa: ARG002
-        """The server keeps the queue itself."""
-        yield
-
     def close(self) -> None:
         """Nothing is left open but connections."""
 
-    def begin(self, connection: Connection, experiment: str, deadline: float) -> None:
-        """Begin to write, alone in the experiment; one journey to the server."""
+    def begin(
+        self,
+        connection: Connection,
+        experiment: str,
+        deadline: float,
+        meanwhile: Callable[[], None] | None = None,  # noqa: ARG002
+    ) -> None:
+        """Begin to write, alone in the experiment; one journey to the server, which does wait."""
         patience = max(int(1000 * (deadline - time.monotonic())), 1)
         digest = sha256(f"dowise:{experiment}".encode()).digest()
         key = int.from_bytes(digest[:8], "big", signed=True)

@@ -101,9 +101,11 @@ class SqlStorage:
                 block.connection.execute(insert(snapshots), snapshot._asdict())
 
     @contextmanager
-    def writing(self, experiment: str) -> Iterator[SqlWriting]:
+    def writing(
+        self, experiment: str, meanwhile: Callable[[], None] | None = None
+    ) -> Iterator[SqlWriting]:
         """Hold the experiment; commit at the end of the block."""
-        with self._hold(experiment, self._patience) as block:
+        with self._hold(experiment, self._patience, meanwhile) as block:
             yield block
 
     def close(self) -> None:
@@ -144,12 +146,14 @@ class SqlStorage:
         return found
 
     @contextmanager
-    def _hold(self, experiment: str, patience: float) -> Iterator[SqlWriting]:
+    def _hold(
+        self, experiment: str, patience: float, meanwhile: Callable[[], None] | None = None
+    ) -> Iterator[SqlWriting]:
         deadline = time.monotonic() + patience
-        with self._turn(experiment, patience, deadline):
+        with self._turn(experiment, patience):
             try:
                 with plainly(self._location, f"write to {experiment!r}"):
-                    loan = self._begin(experiment, deadline)
+                    loan = self._begin(experiment, deadline, meanwhile)
             except TimeoutError:
                 raise too_long(self._location, experiment, patience) from None
             lines = self._lines
@@ -172,7 +176,7 @@ class SqlStorage:
                 lines.give_back(loan, well)
 
     @contextmanager
-    def _turn(self, experiment: str, patience: float, deadline: float) -> Iterator[None]:
+    def _turn(self, experiment: str, patience: float) -> Iterator[None]:
         """One thread of this process at a time, where the database lets in only one writer."""
         lines, one_writer = self._lines, self._database.one_writer
         me = (threading.get_ident(), "" if one_writer else experiment)
@@ -182,27 +186,30 @@ class SqlStorage:
         turn, holders = lines.turn, lines.holders
         holders.add(me)
         try:
-            with self._database.turn(deadline):
-                yield
+            yield
         finally:
             holders.discard(me)
             if one_writer:
                 turn.release()
 
-    def _begin(self, experiment: str, deadline: float) -> Loan:
+    def _begin(
+        self, experiment: str, deadline: float, meanwhile: Callable[[], None] | None
+    ) -> Loan:
         """A connection that nobody else can write beside; a new one where an idle one was dead."""
         try:
-            return self._begin_once(experiment, deadline)
+            return self._begin_once(experiment, deadline, meanwhile)
         except DBAPIError as error:
             if not error.connection_invalidated:
                 raise
             self._lines.close()
-        return self._begin_once(experiment, deadline)
+        return self._begin_once(experiment, deadline, meanwhile)
 
-    def _begin_once(self, experiment: str, deadline: float) -> Loan:
+    def _begin_once(
+        self, experiment: str, deadline: float, meanwhile: Callable[[], None] | None
+    ) -> Loan:
         loan = self._lines.take()
         try:
-            self._database.begin(loan.connection, experiment, deadline)
+            self._database.begin(loan.connection, experiment, deadline, meanwhile)
         except BaseException:
             self._lines.give_back(loan, well=False)
             raise
