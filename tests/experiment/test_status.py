@@ -305,3 +305,35 @@ def test_coins_have_one_context():
     status = begun(COIN).status()
     assert status.is_one_context and status.contexts[0].context == {}
     assert [*status.rows()[0]] == ["arm", "mean", "low", "high", "best", "plays"]
+
+
+def test_advice_names_where_it_does_not_hold():
+    problem = Problem(CausalGraph.parse("C -> Y; X -> Y"), "Y", "C")
+    experiment = begun(problem, "ts")
+    for reward in [0, 1] * 60:
+        decision = experiment.ask({"C": 0}, allowed=[f"do(X={reward})"])
+        experiment.tell(decision.id, {"Y": reward})
+    status = experiment.status()
+    assert status.should_stop(0.05)
+    assert "But not where C=1, which came seldom: there it is 0.1" in status.advice(0.05)
+    assert "But" not in experiment.status({"C": 0}).advice(0.05)
+
+
+def test_equal_means_are_called_equal_and_led_by_the_likeliest():
+    (one,) = (
+        begun(Problem(CausalGraph.parse("U -> X -> Y; U -> Y"), "Y", arms="all")).status().contexts
+    )
+    assert one.are_alike
+    assert one.best[one.leader] == one.best.max()
+    status = begun().status()
+    assert "Nothing tells the arms apart yet" in status.in_words()
+    assert "Nothing tells" not in tossed(HEADS).status().in_words()
+
+
+def test_contexts_that_never_came_weigh_alike_and_it_is_said():
+    problem = Problem(CausalGraph.parse("C -> Y; X -> Y"), "Y", "C")
+    experiment = begun(problem)
+    assert not experiment.status().has_contexts
+    assert "over all contexts alike" in experiment.status().in_words()
+    experiment.ask({"C": 0})
+    assert "over the contexts as they came" in experiment.status().in_words()

@@ -153,9 +153,11 @@ def test_an_export_is_read_and_its_own_columns_take_no_memory(tmp_path):
         '2,2026-01-02T00:00:00Z,pending,do(),0.5,"0.5 0.5",,,,\n'
     )
     checked = read_records(path, PROBLEM)
-    assert checked.bad == () and checked.batch.codes.tolist() == [[1, -1], [1, -1], [3, -1]]
-    assert checked.batch.was_set.tolist() == [[True, False], [False] * 2, [False] * 2]
-    assert read_table(path, PROBLEM)["asked_at"].values == ()
+    assert checked.bad == () and checked.batch.codes.tolist() == [[1], [1], [3]]
+    assert checked.batch.was_set.tolist() == [[True], [False], [False]]
+    assert checked.rows.tolist() == [0]  # nothing was told of the other one
+    assert checked.asked_at == {"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}
+    assert read_table(path, PROBLEM)["status"].values == ()
 
 
 def test_whoever_waits_is_told_how_far_it_is(tmp_path):

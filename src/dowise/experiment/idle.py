@@ -58,7 +58,7 @@ class Idle:
             return {}
         found = {}
         for v, name in enumerate(problem.graph.variables):
-            if name not in seen or name in cut or not order.useful & ~order.context & 1 << v:
+            if name not in seen or name in cut or order.context & 1 << v:
                 continue
             needed = order.graph.names(order.scope(order.key(v, problem.graph.mask(cut))))
             lacking = tuple(sorted({*needed} - seen))

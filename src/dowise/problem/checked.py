@@ -33,8 +33,8 @@ Integers = NDArray[np.int64]
 MOST_BAD = 1000  # bad rows that are explained; more are only counted
 
 _UNREADABLE = -2  # beside MISSING: the code of a value that is no label
-# Beside positions, what is wrong first in a row: its arm, a deviation, nothing; or it is none.
-_ARM, _INSTEAD, _ERASED, _GOOD = -1, -2, -3, np.iinfo(np.int32).max
+# Beside positions, what is wrong first in a row: its arm, a deviation, no value, nothing at all.
+_ARM, _INSTEAD, _NOTHING, _GOOD = -1, -2, -3, np.iinfo(np.int32).max
 
 
 class BadRow(NamedTuple):
@@ -168,7 +168,7 @@ class _Check:
                 self.first[faulty & (self.first == _GOOD)] = v
 
     def leave_out_deviations(self, columns: Mapping[str, CodedColumn]) -> None:
-        """In an export: erased decisions are no rows, and deviations are bad ones.
+        """In an export: decisions that tell nothing are no rows, and deviations are bad ones.
 
         Who played another arm than was decided on perhaps did so because of the unit, and an export
         does not say.
@@ -176,10 +176,10 @@ class _Check:
         known = columns["probabilities"].kinds != MISSING
         if "probability" in columns:
             self.first[known & (columns["probability"].kinds == MISSING)] = _INSTEAD
-        if "status" in columns:
-            status = columns["status"]
-            for kind in (kind for kind, value in enumerate(status.values) if value == "erased"):
-                self.first[status.kinds == kind] = _ERASED
+        others = np.ones(len(self.problem.graph), dtype=bool)
+        others[self.problem.context_positions] = False
+        told = ((self.codes != MISSING) & ~self.was_set)[others].any(axis=0)
+        self.first[~told] = _NOTHING
 
     def result(self, most: int) -> CheckedRecords:
         """The good rows, and the first bad ones with their reasons."""
@@ -187,7 +187,7 @@ class _Check:
         good = self.first == _GOOD
         if good.all():
             return CheckedRecords(batch, np.arange(self.size))
-        rows, bad = np.flatnonzero(good), np.flatnonzero(~good & (self.first != _ERASED))
+        rows, bad = np.flatnonzero(good), np.flatnonzero(~good & (self.first != _NOTHING))
         explained = tuple(BadRow(row, self._why(row)) for row in bad[:most].tolist())
         return CheckedRecords(batch.take(rows), rows, explained, len(bad))
 

@@ -35,6 +35,12 @@ class Sources(NamedTuple):
     is_export: bool = False
     """Whether the table is the export of an experiment."""
 
+    @property
+    def read(self) -> set[str | None]:
+        """The columns that are looked at; of an export also those that say what a row is worth."""
+        own = {"asked_at", "probability", "probabilities"} if self.is_export else set()
+        return {*self.variables.values(), self.arm, *own}
+
 
 def export_name(variable: str) -> str:
     """What the column of a variable is called in an export."""

@@ -90,8 +90,7 @@ class _Reading:
     def __init__(self, header: list[str], problem: Problem, keep_going: bool) -> None:
         self.header, self.keep_going = header, keep_going
         sources = sources_of(problem, header)
-        used = {*sources.variables.values(), sources.arm}
-        self.texts = {name: _Kinds() for name in header if name in used}
+        self.texts = {name: _Kinds() for name in header if name in sources.read}
         self.kinds: dict[str, list[NDArray[np.int32]]] = {name: [] for name in self.texts}
         self.labels = {column: name for name, column in sources.variables.items()}
         self.lines: list[NDArray[np.int64]] = []

@@ -1,0 +1,41 @@
+"""Exports that are read back: what they can't vouch for is not taken for plain records."""
+
+import pytest
+from live_tools import new, played
+
+from dowise.errors import DowiseError
+from dowise.experiment.importing import BadRowsError
+from dowise.problem.tables import read_records
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_experiment_refuses_its_own_export(tmp_path, ending):
+    experiment, path = played(), tmp_path / f"ward.{ending}"
+    experiment.export(path)
+    before = experiment.head
+    with pytest.raises(DowiseError, match="an export of this very experiment"):
+        experiment.import_records(read_records(path, experiment.problem))
+    assert experiment.head == before
+    assert experiment.import_records(read_records(path, experiment.problem), again=True) == 6
+
+
+def test_an_export_elsewhere_brings_the_same_counts(tmp_path):
+    experiment, other, path = played(), new(), tmp_path / "ward.csv"
+    experiment.erase(1, "asked for")
+    experiment.export(path)
+    assert other.import_records(read_records(path, other.problem)) == 5
+    assert (other.belief.posterior.counts == experiment.belief.posterior.counts).all()
+
+
+@pytest.mark.parametrize("unrelated", [False, True])
+def test_deviations_are_bad_rows_of_an_export(tmp_path, unrelated):
+    experiment, other, path = new(), new(), tmp_path / "ward.csv"
+    for arm in ("do(X=1)", "do(X=0)"):
+        number = experiment.ask({"C": 0}, allowed=["do(X=1)"]).id
+        seen = {"Z": 1, "Y": 1, "W": 0}
+        experiment.tell(number, seen, played=arm, unrelated=unrelated and arm == "do(X=0)")
+    experiment.export(path)
+    with pytest.raises(BadRowsError, match="1 of 2 rows .*line 3: another arm was played"):
+        other.import_records(read_records(path, other.problem))
+    found = read_records(path, other.problem)
+    assert other.import_records(found, skip_bad=True) == 1
