@@ -67,7 +67,6 @@ class Journal:
         """Held by whoever reads or changes what is folded."""
         self.accept_clock = accept_clock
         self._facts: Facts | None = None
-        self._is_shared = False  # whether others wrote before the last step
         self._learner: Learner | None = None
         self._lookers: dict[bool, Learner] = {}  # without and with evidence
 
@@ -83,10 +82,10 @@ class Journal:
     def writing(self, is_new: bool = False) -> Iterator[Step]:
         """Hold the experiment for one step."""
         with self.lock:
-            step, facts = None, Facts(self.name) if is_new else self._recent()
+            step, facts = None, Facts(self.name) if is_new else self._facts or self.facts()
             self._facts = facts
             try:
-                with self.storage.writing(self.name) as writing:
+                with self.storage.writing(self.name, None if is_new else self._go_on) as writing:
                     events = writing.read(_number(facts))
                     if is_new and events:
                         raise DowiseError(
@@ -94,7 +93,6 @@ class Journal:
                             "choose another name, or go on with it"
                         )
                     self._take_in(events)
-                    self._is_shared = bool(events)
                     step = Step(self, facts, writing)
                     yield step
             except BaseException:
@@ -102,9 +100,11 @@ class Journal:
                     self._forget()
                 raise
 
-    def _recent(self) -> Facts:
-        """What is known without holding the experiment: where others write too, all there is."""
-        return self.facts() if self._facts is None or self._is_shared else self._facts
+    def _go_on(self) -> None:
+        """Fold and learn what others write while one waits for them."""
+        self.facts()
+        if self._learner is not None:
+            self.learner()
 
     def learner(self) -> Learner:
         """The policy, once it has learned all that was folded so far."""
