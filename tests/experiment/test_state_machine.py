@@ -61,8 +61,8 @@ class BrittleStorage(MemoryStorage):
             raise Crash(where)
 
     @contextmanager
-    def writing(self, experiment):
-        with super().writing(experiment) as block:
+    def writing(self, experiment, meanwhile=None):
+        with super().writing(experiment, meanwhile) as block:
             inner = block.append
 
             def append(events):

@@ -315,7 +315,7 @@ def test_advice_names_where_it_does_not_hold():
         experiment.tell(decision.id, {"Y": reward})
     status = experiment.status()
     assert status.should_stop(0.05)
-    assert "But not where C=1, which came seldom: there it is 0.1" in status.advice(0.05)
+    assert "But not where C=1, which 0% of decisions had: there it is 0.1" in status.advice(0.05)
     assert "But" not in experiment.status({"C": 0}).advice(0.05)
 
 

@@ -139,10 +139,13 @@ def decide(facts: Facts, learner: Learner, question: Question) -> dict[str, Any]
 
 
 def as_asked(
-    says: dict[str, Any], facts: Facts, question: Question, request: Any
+    says: dict[str, Any], facts: Facts, question: Question, request: Any, batch: int
 ) -> dict[str, Any]:
-    """The whole body of the event, with what does not follow from what is known."""
-    more: dict[str, Any] = {"request_id": request}
+    """The whole body of the event, with what does not follow from what is known.
+
+    `batch` is how many decisions were asked for together.
+    """
+    more: dict[str, Any] = {"request_id": request, "batch": batch}
     if question.forbid:
         more["forbid"] = [str(settings) for settings in question.forbid]
     if facts.maker != maker():

@@ -9,7 +9,8 @@ journal that is whole: only a head that was kept elsewhere finds that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
@@ -55,8 +56,8 @@ class Audit:
     """Decisions that came out otherwise here: another version or processor made them."""
     not_derivable: tuple[int, ...] = ()
     """Decisions that rested on something that was erased since."""
-    knows_the_end: bool = False
-    """Whether a head was given, so that a cut tail would have been found."""
+    known_upto: int = 0
+    """The number of the head that was given: up to there a cut would have been found."""
 
     @property
     def ok(self) -> bool:
@@ -89,10 +90,15 @@ class Audit:
                 f"{len(self.not_derivable)} decisions rested on something that was erased since, "
                 "so they can't be derived again"
             )
-        if not self.knows_the_end:
+        if not self.known_upto:
             notes.append(
                 "whether events were cut off at the end can't be told without a head that was kept "
                 "elsewhere (audit --head N:HASH)"
+            )
+        elif self.known_upto < self.events:
+            notes.append(
+                f"up to event {self.known_upto} nothing was cut off or rewritten; whether later "
+                "events were cut off only a later head can tell"
             )
         return notes
 
@@ -103,14 +109,17 @@ class _Found(Exception):  # noqa: N818 (it is no error)
 
 def head_of(given: object) -> Head | None:
     """A head as a user gives it: "412:9f…", or a pair."""
-    if given is None or isinstance(given, Head):
-        return given
+    if given is None:
+        return None
     parts: Any = given.split(":") if isinstance(given, str) else given
     try:
         number, digest = parts
-        return Head(int(number), str(digest).lower())
+        head = Head(int(str(number)), str(digest).lower())
     except (TypeError, ValueError):
-        raise DowiseError(f"head={given!r} must read NUMBER:HASH, as audit prints it") from None
+        head = Head(0, "")
+    if head.number < 1 or not re.fullmatch(r"[0-9a-f]{64}", head.hash):
+        raise DowiseError(f"head={given!r:.80} must read NUMBER:HASH, as audit prints it")
+    return head
 
 
 class _Auditor:
@@ -190,21 +199,14 @@ def audit(
     track: Track | None = None,
 ) -> Audit:
     """Go through a journal from its start."""
-    last = storage.last(name)
+    try:
+        last = storage.last(name)
+    except DamagedEventError as error:
+        return Audit(0, None, Finding(0, str(error)))
     count = 0 if last is None else last.number
     auditor = _Auditor(name, _erasures(storage, name), lambda n: _columns(storage, name, n))
-    events, finding, seen = _events(storage, name, count), None, 0
-    for event in tracked(events, count, track):
-        seen = event.number
-        try:
-            auditor.check(event)
-        except (_Found, DamagedEventError, KeyError, TypeError, IndexError, ValueError) as error:
-            finding = Finding(auditor.next_number, _why(error))
-            break
-        if head is not None and event.number == head.number and event.hash != head.hash:
-            why = "its hash is not that of the head that was kept: it was rewritten"
-            finding = Finding(event.number, why)
-            break
+    finding = _first_finding(auditor, tracked(_events(storage, name, count), count, track), head)
+    seen = auditor.next_number - 1
     if finding is None and auditor.unexplained is not None:
         why = "what it says is gone, and no later event says that it was erased"
         finding = Finding(auditor.unexplained, why)
@@ -212,8 +214,20 @@ def audit(
         finding = Finding(seen + 1, f"it is missing: the journal once had {head.number} events")
     return Audit(
         count, None if last is None else last.head, finding, tuple(auditor.made_elsewhere),
-        tuple(auditor.not_derivable), head is not None,
+        tuple(auditor.not_derivable), 0 if head is None else head.number,
     )  # fmt: skip
+
+
+def _first_finding(auditor: _Auditor, events: Iterable[Event], head: Head | None) -> Finding | None:
+    try:
+        for event in events:
+            auditor.check(event)
+            if head is not None and event.number == head.number and event.hash != head.hash:
+                why = "its hash is not that of the head that was kept: it was rewritten"
+                return Finding(event.number, why)
+    except (_Found, DamagedEventError, KeyError, TypeError, IndexError, ValueError) as error:
+        return Finding(auditor.next_number, _why(error))
+    return None
 
 
 def _why(error: Exception) -> str:

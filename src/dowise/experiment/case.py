@@ -14,7 +14,7 @@ from dowise.errors import DowiseError, suggestion
 from dowise.experiment.event import as_text
 from dowise.problem import Intervention, Problem
 from dowise.problem.roles import refuse_hidden
-from dowise.problem.values import as_mapping, label_of
+from dowise.problem.values import as_mapping, label_of, text_of
 
 __all__ = ["Case", "Labels", "Status", "labels_of"]
 
@@ -39,7 +39,7 @@ class Case:
     values: Labels = field(default_factory=dict)
     """What was told, by name; None where a value is missing for good."""
     before: dict[str, list[str | None]] = field(default_factory=dict)
-    """What was told once and corrected since."""
+    """What was told, seen in the context or set by the arm once, and corrected since."""
     played: Intervention | None = None
     """What was done instead, if anything."""
     is_unrelated: bool = False
@@ -76,12 +76,26 @@ class Case:
     def check_is_open(self, verb: str) -> None:
         """Raise unless something can still be said of it."""
         if self.status == "erased":
-            raise DowiseError(f"decision {self.id} was erased: there is nothing left to {verb}")
-        if self.status == "withdrawn" and verb != "erase":
+            raise DowiseError(f"decision {self.id} was erased: it can't be {verb}")
+        if self.status == "withdrawn":
             raise DowiseError(
                 f"decision {self.id} was withdrawn, so it can't be {verb}: bring what was seen in "
                 "as a record of its own (import)"
             )
+
+    def repeats(self, values: Mapping[str, object], problem: Problem) -> bool:
+        """Whether all of this was told or known before, perhaps corrected since.
+
+        Variables that the problem no longer has are compared by their texts.
+        """
+        known = self.known
+        for name, value in values.items():
+            domain = problem.domains.get(name)
+            label = text_of(value) if domain is None else label_of(name, value, domain)
+            is_known = name in known and known[name] == label
+            if not is_known and label not in self.before.get(name, ()):
+                return False
+        return bool(values)
 
     def news(self, labels: Labels, played: Intervention | None) -> Labels:
         """What of this is new; what contradicts what was told is an error that names both."""

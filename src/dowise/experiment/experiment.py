@@ -74,7 +74,9 @@ class Experiment(Views):
         refused nothing is made.
         """
         plan = Plan.of(problem, policy, options, learn_restricted)
-        chosen = secrets.randbits(128) if seed is None else whole_number("seed", seed, 0)
+        chosen = (
+            secrets.randbits(128) if seed is None else whole_number("seed", seed, 0, 2**128 - 1)
+        )
         checked, who = checked_name(name), actor_of(actor)
         past = None
         if records is not None:
@@ -147,9 +149,7 @@ class Experiment(Views):
         """A decision for each of these contexts, all in one step."""
         request = _checked_request(request_id)
         may, never = _listed("allowed", allowed), _listed("forbid", forbid)
-        if isinstance(contexts, str | Mapping) or not contexts:
-            raise DowiseError("ask_many takes a list of contexts, one for each decision")
-        journal = self._journal
+        contexts, journal = _contexts(contexts), self._journal
         with journal.lock:
             self._warm_up()
             with journal.writing() as step:
@@ -157,9 +157,11 @@ class Experiment(Views):
                 events = self._answered(facts, request, contexts, may, never)
                 if not events:
                     draft, problem = draft_of(facts), facts.plan.problem
-                    for question in [Question(problem, c, may, never) for c in contexts]:
+                    questions = [Question(problem, c, may, never) for c in contexts]
+                    for question in questions:
                         page = decide(facts, journal.learner(), question)
-                        events.append(step.write("asked", as_asked(page, facts, question, request)))
+                        page = as_asked(page, facts, question, request, len(questions))
+                        events.append(step.write("asked", page))
             journal.keep(draft)
             return [Asked(event, facts.plan_at(event.number).problem) for event in events]
 
@@ -171,6 +173,11 @@ class Experiment(Views):
         if not ids:
             return []
         events = [self._journal.event(facts.cases[i].event) for i in ids]
+        if events[0].says["batch"] > len(ids):
+            raise DowiseError(
+                f"of the request {request!r} some decisions were erased, so it can't be repeated: "
+                f"{', '.join(map(str, ids))} are left"
+            )
         problem = facts.plan_at(events[0].number).problem
         asked = [Question(problem, context, *restriction) for context in contexts]
         if len(ids) != len(asked) or not all(
@@ -242,7 +249,7 @@ class Experiment(Views):
             page = body(case, facts.plan.problem)
             if page is not None:
                 step.write(kind, page)
-        return case.copy()
+            return case.copy()
 
     # -- changing the experiment itself -------------------------------------------------------
 
@@ -295,7 +302,7 @@ class Experiment(Views):
         if page is None:
             return 0
         with self._journal.writing() as step:
-            if step.facts.plan is not plan:
+            if step.facts.plan.page() != plan.page():
                 raise DowiseError("the experiment was revised meanwhile: import the records again")
             refuse_twice(step.facts, page, found, again)
             step.write("imported", page)
@@ -310,6 +317,18 @@ class Experiment(Views):
         why = telling.checked_reason(reason, "erase")
         with self._journal.writing() as step:
             step.erase(step.facts.case(id), why)
+
+
+def _contexts(given: object) -> list[Context]:
+    """A list of contexts; a table is one row a context."""
+    if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 2:  # of pandas
+        given = given.to_dict("records")
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise DowiseError("ask_many takes a list of contexts, one for each decision")
+    contexts = list(given)
+    if not contexts:
+        raise DowiseError("ask_many takes a list of contexts, one at least")
+    return contexts
 
 
 def _checked_request(request: object) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from hashlib import sha256
+from numbers import Integral
 from typing import Any
 
 from dowise.errors import DowiseError
@@ -71,7 +72,9 @@ class Facts:
 
     def case(self, number: object) -> Case:
         """A decision by its number."""
-        found = self.cases.get(number) if type(number) is int else None
+        found = None
+        if isinstance(number, Integral) and not isinstance(number, bool):
+            found = self.cases.get(int(number))
         if found is None:
             there = f"there are 1 to {len(self.cases)}" if self.cases else "nothing was asked yet"
             raise DowiseError(f"there is no decision {number!r} in {self.name}: {there}")
@@ -155,12 +158,10 @@ class Facts:
     def _amended(self, event: Event, says: dict[str, Any]) -> None:
         case = self.cases[says["decision"]]
         for name, label in says["values"].items():
-            if name in case.context:
-                case.context[name] = label
-                continue
-            if name in case.values:
-                case.before.setdefault(name, []).append(case.values[name])
-            case.values[name] = label
+            said = case.context if name in case.context else case.values
+            if name in said:
+                case.before.setdefault(name, []).append(said[name])
+            said[name] = label
         self._took_place(case, says)
         self._update(case, event)
 
@@ -179,6 +180,8 @@ class Facts:
 
     def _took_place(self, case: Case, says: dict[str, Any]) -> None:
         if "played" in says:
+            for name, label in case.arm.items():
+                case.before.setdefault(name, []).append(label)
             case.played = None if says["played"] is None else Intervention(says["played"])
             case.is_unrelated = bool(says.get("unrelated", False))
 

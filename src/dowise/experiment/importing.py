@@ -43,6 +43,8 @@ def checked_import(
     found: CheckedRecords, source: str | None, skip_bad: bool
 ) -> dict[str, Any] | None:
     """What an `imported` event says of a table, or None where there is nothing in it."""
+    if source is not None and not isinstance(source, str):
+        raise DowiseError(f"source={source!r}: say by a text where the records are from")
     if found.bad_count and not true_or_false("skip_bad", skip_bad):
         raise BadRowsError(found)
     if not len(found.batch):

@@ -149,7 +149,7 @@ class Learner:
         """Index policies count plays that are under way."""
         if case.id in self._expected:
             self.policy.expect(*self._expected.pop(case.id), -1)
-        if case.status != "pending" or case.id in self._learned:
+        if case.status != "pending" or case.id in self._learned or barred(case, self.plan):
             return
         problem = self.plan.problem
         if case.arm in problem.arms and {*case.context} == {*problem.context}:
@@ -169,17 +169,22 @@ class Learner:
 
 def record_of(case: Case, plan: Plan) -> Record | str:
     """A case as a record of the plan's problem, by label, or why it can't be one."""
-    problem = plan.problem
-    if case.is_restricted and not plan.learn_restricted:
-        return RESTRICTED
-    if case.played is not None and not case.is_unrelated:
-        return INSTEAD
+    problem, why = plan.problem, barred(case, plan)
+    if why is not None:
+        return why
     for name in case.arm:
         if name == problem.reward or name not in problem.domains:
             what = "is the reward now" if name == problem.reward else "is no longer recorded"
             return f"{case.arm} set {name}, which {what}"
     seen = {name: label for name, label in case.known.items() if name in problem.domains}
     return past_record(problem, case.arm, seen, case.id)
+
+
+def barred(case: Case, plan: Plan) -> str | None:
+    """Why nothing is ever learned of a case, whatever will be told; None where something may be."""
+    if case.is_restricted and not plan.learn_restricted:
+        return RESTRICTED
+    return INSTEAD if case.played is not None and not case.is_unrelated else None
 
 
 def _are_equal(one: Record, other: Record) -> bool:

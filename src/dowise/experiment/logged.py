@@ -10,7 +10,7 @@ import numpy as np
 
 from dowise.experiment.case import Case
 from dowise.experiment.columns import unpack
-from dowise.experiment.evaluation import Decide, Learn, Logged, Retract, Step
+from dowise.experiment.evaluation import Decide, Learn, LearnMany, Logged, Retract, Step
 from dowise.experiment.event import Event
 from dowise.experiment.facts import Facts
 from dowise.experiment.learner import record_of
@@ -42,7 +42,7 @@ class Log:
             then.apply_all([event])
             if event.kind == "imported":
                 batch, _ = unpack(self._columns(event.number), self._plan.problem)
-                yield from (Learn(record) for record in batch.each())
+                yield LearnMany(batch)
             if event.kind == "asked":
                 yield from self._decision(then, event)
             for number in then.log[read:]:

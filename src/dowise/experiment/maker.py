@@ -12,6 +12,7 @@ from dowise.errors import DowiseError
 
 __all__ = ["actor_of", "maker", "time_after"]
 
+_LONGEST = 200  # characters of an actor's name
 _SKEW = timedelta(minutes=5)  # so far clocks of machines that share a store may be apart
 
 
@@ -37,11 +38,14 @@ def maker() -> dict[str, str]:
 def actor_of(given: str | None) -> str:
     """Who acts: the one named, or the system's user."""
     if given is not None:
-        if not isinstance(given, str) or not given.strip():
-            raise DowiseError(f"actor={given!r}: say who acts, by a text")
+        if not isinstance(given, str) or not given.strip() or not given.isprintable():
+            raise DowiseError(f"actor={given!r:.80}: say who acts, by a short text")
+        if len(given) > _LONGEST:
+            raise DowiseError(f"the actor is a text of {len(given)} characters: use a short one")
         return given.strip()
     try:
-        return getpass.getuser()
+        name = getpass.getuser().encode(errors="replace").decode()  # a name that is no UTF-8
+        return "".join(letter if letter.isprintable() else "?" for letter in name)[:_LONGEST]
     except (KeyError, OSError, ImportError):  # a user without a name, as in a container
         return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown"
 

@@ -72,10 +72,8 @@ class Plan:
     def changed(self, **changes: Any) -> Plan:
         """This plan with some of its parts changed, as the user gave them; None leaves a part."""
         given = {name: value for name, value in changes.items() if value is not None}
-        if "policy" not in given and "options" in given:
-            given["options"] = {**self.options, **given["options"]}
-        elif "policy" not in given:
-            given["options"] = self.options
+        if given.get("policy", self.policy) == self.policy:
+            given["options"] = {**self.options, **given.get("options", {})}
         kept = {"problem": self.problem, "learn_restricted": self.learn_restricted}
         return Plan.of(**{"policy": self.policy, **kept, **given})
 

@@ -85,15 +85,19 @@ class Status:
             )
         return f"Go on: stopping now is expected to cost {cost}, which is above {limit}."
 
+    def not_yet(self, tolerance: float) -> tuple[ArmsStatus, ...]:
+        """The contexts in which stopping now is expected to cost more than the tolerance."""
+        return tuple(one for one in self.contexts if one.stopping > tolerance)
+
     def _but_not_everywhere(self, tolerance: float) -> str:
-        """Contexts that came so seldom that an average says nothing of them."""
-        above = [one for one in self.contexts if one.stopping > tolerance]
+        above = self.not_yet(tolerance)
         if not above:
             return ""
         worst = max(above, key=lambda one: one.stopping)
         where = ", ".join(f"{name}={label}" for name, label in worst.context.items())
-        more = f"; it is above it in {len(above)} contexts" if len(above) > 1 else ""
-        return f" But not where {where}, which came seldom: there it is {worst.stopping:.3g}{more}."
+        more = f", and above it in {len(above) - 1} more contexts" if len(above) > 1 else ""
+        came = f", which {worst.weight:.0%} of decisions had" if self.has_contexts else ""
+        return f" But not where {where}{came}: there it is {worst.stopping:.3g}{more}."
 
     def in_words(self, tolerance: float | None = None) -> str:
         """All of it in sentences."""
@@ -127,6 +131,7 @@ class Status:
         advice = {} if tolerance is None else {
             "tolerance": tolerance, "stop": self.should_stop(tolerance),
             "advice": self.advice(tolerance),
+            "not_yet": [one.context for one in self.not_yet(tolerance)],
         }  # fmt: skip
         evidence = self.evidence
         page: dict[str, Any] = plain(

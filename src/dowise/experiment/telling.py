@@ -14,6 +14,7 @@ from dowise.errors import DowiseError
 from dowise.experiment.case import Case, labels_of
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike
+from dowise.problem.values import as_mapping
 
 __all__ = ["amended", "checked_reason", "told", "withdrawn"]
 
@@ -28,10 +29,14 @@ def told(
     unrelated: bool,
 ) -> Body | None:
     """What is new of a decision."""
+    given = as_mapping(values, "what was told")
+    if played is None and case.status != "erased" and case.repeats(given, problem):
+        return None
     case.check_is_open("told")
-    labels = labels_of(problem, values, "what was told")
+    labels = labels_of(problem, given, "what was told")
     if not labels and played is None:
         raise DowiseError(f"decision {case.id}: nothing was told; say what was seen, Y=1")
+    unrelated = true_or_false("unrelated", unrelated)
     arm = _done_instead(problem, played, unrelated)
     is_news = arm is not None and case.check_played(arm, unrelated)
     fresh = case.news(labels, arm if is_news else None)
@@ -56,6 +61,7 @@ def amended(
     labels = labels_of(problem, values, "an amendment")
     if not labels and played is None:
         raise DowiseError(f"decision {case.id}: say what is corrected, such as Y=0")
+    unrelated = true_or_false("unrelated", unrelated)
     arm = _done_instead(problem, played, unrelated)
     body: Body = {"decision": case.id, "reason": checked_reason(reason, "amend")}
     if arm is not None:
@@ -95,6 +101,6 @@ def checked_reason(reason: object, verb: str) -> str:
 
 
 def _done_instead(problem: Problem, played: ArmLike | None, unrelated: bool) -> Intervention | None:
-    if true_or_false("unrelated", unrelated) and played is None:
+    if unrelated and played is None:
         raise DowiseError("unrelated goes with played: say what was done instead")
     return None if played is None else problem.intervention(played)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ class Views:
     @property
     def options(self) -> dict[str, Any]:
         """Those of the policy, the prior among them, as of now."""
-        return dict(self._journal.facts().plan.options)
+        return deepcopy(dict(self._journal.facts().plan.options))
 
     @property
     def head(self) -> Head:

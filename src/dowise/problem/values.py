@@ -41,7 +41,10 @@ def text_of(value: object) -> str | None:
     """The text of a value by the rules above, a bool as 1 or 0; None where it is missing."""
     if isinstance(value, str):
         return str(value)
-    text = str(value)  # of a NumPy float32 this is its short form, "0.1"
+    try:
+        text = str(value)  # of a NumPy float32 this is its short form, "0.1"
+    except ValueError:  # Python writes no number of thousands of digits
+        raise DowiseError("a number of thousands of digits is no value") from None
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         value = value.item()  # a NumPy scalar
     if value is None or type(value).__name__ in _PANDAS_MISSING:

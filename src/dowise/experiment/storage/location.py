@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ __all__ = ["Location", "locate"]
 
 _HARMLESS = {"host", "hostaddr", "port", "dbname", "user", "sslmode", "connect_timeout"}
 _SQLITE = {"sqlite", "sqlite+pysqlite"}
+_LIKE_A_URL = re.compile(r"(?i)(postgres\w*|sqlite)(\+\w+)?:|.*\b(password|dbname|host)\s*=")
 _POSTGRES = {"postgresql", "postgres", "postgresql+psycopg"}
 
 
@@ -43,6 +45,11 @@ def locate(store: str | Path) -> Location:
     """
     if isinstance(store, str) and "://" in store:
         return _from_url(store)
+    if isinstance(store, str) and _LIKE_A_URL.match(store):
+        raise DowiseError(  # and nothing of it is shown: it may hold a password
+            "this is neither a file name nor a URL: write ward.db, sqlite:///ward.db or "
+            "postgresql://user:password@host/base"
+        )
     if not isinstance(store, str | Path):
         raise DowiseError(
             f"a {type(store).__name__} is no store: give a file name such as ward.db, a URL that "

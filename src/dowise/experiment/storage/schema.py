@@ -62,7 +62,7 @@ def find_version(connection: Connection, shown: str) -> int | None:
     there = set(inspect(connection).get_table_names())
     if schema.name in there:
         found = connection.execute(select(schema.c.version)).scalars().all()
-        if len(found) == 1:
+        if len(found) == 1 and type(found[0]) is int and found[0] >= 1:
             return int(found[0])
         raise DowiseError(
             f"{shown} is damaged: it does not say of which version it is; restore it from a copy"

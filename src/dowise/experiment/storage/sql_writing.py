@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, CursorResult, bindparam, delete, func, insert, select, update
 
 from dowise.errors import DowiseError
-from dowise.experiment.event import Event
+from dowise.experiment.event import DamagedEventError, Event
 from dowise.experiment.storage.failures import plainly
 from dowise.experiment.storage.location import Location
 from dowise.experiment.storage.rules import check_next, check_there
@@ -40,6 +40,9 @@ def as_events(result: CursorResult[Any]) -> list[Event]:
     cursor = result.cursor
     rows = [] if cursor is None else cursor.fetchall()  # plain tuples: 100,000 of them come often
     result.close()
+    for row in rows:  # SQLite would hold anything in any column
+        if type(row[1]) is not int or {*map(type, row)} != {int, str}:
+            raise DamagedEventError(f"an event of {row[0]} can't be read: run an audit")
     return [Event(*row) for row in rows]
 
 
