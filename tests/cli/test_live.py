@@ -203,7 +203,8 @@ def test_a_withdrawal(ward):
 
 
 def test_an_erasure(ward):
-    assert "was erased" in ward.well("erase", "ward.db", "1", "--reason", "asked to be forgotten")
+    erase = ("erase", "ward.db", "1", "--reason", "asked to be forgotten")
+    assert "was erased" in ward.well(*erase, "--yes")
     page = ward.json("erase", "ward.db", "1", "--reason", "once more")
     assert page["id"] == 1 and page["status"] == "erased" and not page["changed"]
     assert page["head"].startswith("5:") and [kind for kind, *_ in events()][-1] == "erased"
@@ -211,6 +212,14 @@ def test_an_erasure(ward):
     assert "was erased" in ward.fails("tell", "ward.db", "1", "Recovery=1")
     with Experiment.open("ward.db") as experiment:
         assert experiment.audit().ok
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_nothing_is_erased_unseen_where_nobody_can_be_asked(ward, more):
+    before = events()
+    refused = ward.fails("erase", "ward.db", "2", "--reason", "asked to be forgotten", *more)
+    assert "Erase decision 2, do(Dose=" in refused and "say --yes" in refused
+    assert events() == before
 
 
 def test_an_erasure_is_asked_about_on_a_terminal(ward, monkeypatch):

@@ -270,7 +270,7 @@ def revise(
 @on_store()
 @_number
 @reason_option
-@click.option("--yes", is_flag=True, help="Do not ask whether it is meant.")
+@click.option("--yes", is_flag=True, help="It is meant: do not ask; needed off a terminal.")
 def erase(where: Where, number: str, reason: str, yes: bool, as_json: bool) -> None:
     """Blank all that was said of decision ID, for good: a person's right.
 

@@ -119,9 +119,9 @@ def is_terminal() -> bool:
 
 
 def confirm(question: str) -> None:
-    """Ask on a terminal whether something is meant; elsewhere nobody could answer."""
+    """Ask on a terminal whether something is meant; elsewhere nobody could answer: an error."""
     if not is_terminal():
-        return
+        raise DowiseError(f"{question}, and nobody is here to be asked: if it is meant, say --yes")
     try:
         is_meant = click.confirm(question, err=True)
     except click.Abort:
