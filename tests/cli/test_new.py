@@ -170,6 +170,31 @@ def test_a_revision_for_people_and_for_programs(desk):
     assert desk.json("ask", "ward.db", "-c", "Age=1")["id"] == 2
 
 
+def test_a_revision_says_which_past_records_count(desk):
+    (desk.folder / "past.csv").write_text("Age,Frailty,Dose,Recovery\n1,0,low,1\n0,1,low,0\n")
+    desk.begin("--data", "past.csv")
+    desk.well("ask", "ward.db", "-c", "Age=1", "--allow", "do(Dose=low)")
+    desk.well("tell", "ward.db", "1", "Frailty=1", "Recovery=1")
+    reason = ("--reason", "we learned more")
+    shown = desk.well("revise", "ward.db", "--policy", "ts", *reason)
+    assert "All 3 past records (1 decision and 2 imported) count under it." in shown
+    page = desk.json("revise", "ward.db", "--no-learn-restricted", *reason)["past_records"]
+    why = "some arms were not allowed, and learn_restricted is False"
+    assert page == {"decisions": 1, "imported": 2, "used": 2, "left_out": {why: 1}}
+    (desk.folder / "sex.toml").write_text(
+        WARD.replace('["Age"]', '["Age", "Sex"]').replace('graph = "', 'graph = "Sex -> Recovery; ')
+    )
+    shown = desk.well("revise", "ward.db", "--problem", "sex.toml", *reason)
+    assert "NONE of 3 past records (1 decision and 2 imported) counts under it" in shown
+    assert "\n    1: some arms" in shown and "\n    2: the outcome has no value for Sex" in shown
+
+
+def test_a_revision_before_anything_was_told(desk):
+    desk.begin()
+    shown = desk.well("revise", "ward.db", "--policy", "ts", "--reason", "faster")
+    assert shown.endswith("There are no past records yet.\n")
+
+
 def test_revisions_that_are_refused(desk):
     desk.begin()
     desk.well("ask", "ward.db", "-c", "Age=1")

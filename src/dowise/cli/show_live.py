@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from dowise.cli.pairs import typed_pair
+from dowise.cli.progress import working
 from dowise.cli.records import bad_rows, shown_bad_rows
 from dowise.cli.store import Where
-from dowise.cli.tables import count, plain_console, print_table
+from dowise.cli.tables import count, plain_console, print_indented, print_table
 from dowise.experiment.advice import SoftAdvice
 from dowise.experiment.asking import Asked
 from dowise.experiment.case import Case
@@ -101,7 +102,8 @@ def show_case(experiment: Experiment, where: Where, case: Case, is_news: bool) -
 
 def revised_page(experiment: Experiment, is_news: bool) -> dict[str, Any]:
     """What holds from here on, for JSON."""
-    return {**_plan_page(experiment), "changed": is_news}
+    page = {**_plan_page(experiment), "changed": is_news}
+    return page | {"past_records": experiment.counted().as_dict()}
 
 
 def show_revised(experiment: Experiment, is_news: bool) -> None:
@@ -111,7 +113,11 @@ def show_revised(experiment: Experiment, is_news: bool) -> None:
         return
     click.secho(f"{experiment.name}, from here on", bold=True)
     _show_plan(experiment)
-    click.echo("  Past records count again under it; `dowise status` says which could not be used.")
+    with working("Reading past records …"):
+        counted = experiment.counted()
+    is_loud = counted.all > 0 and not counted.used
+    for line in counted.in_words().splitlines():
+        print_indented(plain_console(), line, "bold red" if is_loud else None)
 
 
 def erased_page(experiment: Experiment, decision: int, is_news: bool) -> dict[str, Any]:

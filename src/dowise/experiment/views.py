@@ -17,6 +17,7 @@ from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
 from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.case import Case
+from dowise.experiment.counted import Counted, ended_with_values
 from dowise.experiment.evaluation import Evaluation, evaluate
 from dowise.experiment.evaluation.targets import TargetLike
 from dowise.experiment.event import Event, Head
@@ -150,6 +151,13 @@ class Views:
             self.name, plan.problem, plan.policy, arms, is_one, counts, pending, belief.edges(),
             found, imported, unused, left_out, (*notes, *note), bool(came.times),
         )  # fmt: skip
+
+    def counted(self) -> Counted:
+        """How many past records the policy that holds learns from, and why not from the others."""
+        with self._journal.lock:
+            facts, learner = self._journal.facts(), self._journal.learner()
+            ended = ended_with_values(facts.cases.values())
+            return Counted(ended, facts.imported, learner.left_out)
 
     def _evidence(self, wanted: bool | None, facts: Facts) -> tuple[Evidence | None, list[str]]:
         """What the records say against the graph, or why that was not looked at."""

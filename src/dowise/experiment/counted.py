@@ -1,0 +1,60 @@
+"""How many past records count: what the policy learns from, and why not from the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from dowise.experiment.case import Case
+
+__all__ = ["Counted", "ended_with_values"]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How many past records there are, and how many the policy that holds can't learn from."""
+
+    decisions: int
+    """The decisions that have an outcome, or were withdrawn after something was told."""
+    imported: int
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many are not learned from, by the reason."""
+
+    @property
+    def all(self) -> int:
+        """Decisions and imported records together."""
+        return self.decisions + self.imported
+
+    @property
+    def used(self) -> int:
+        """How many of them are learned from."""
+        return self.all - sum(self.left_out.values())
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "decisions": self.decisions,
+            "imported": self.imported,
+            "used": self.used,
+            "left_out": dict(self.left_out),
+        }
+
+    def in_words(self) -> str:
+        """What counts, in one sentence, and a line for each reason why others don't."""
+        if not self.all:
+            return "There are no past records yet."
+        decided = f"{self.decisions:,} {'decision' if self.decisions == 1 else 'decisions'}"
+        brought = f" and {self.imported:,} imported" if self.imported else ""
+        of = f"{self.all:,} past records ({decided}{brought})"
+        if not self.left_out:
+            return f"All {of} count under it."
+        if self.used:
+            first = f"{self.used:,} of {of} count under it. Left out:"
+        else:
+            first = f"NONE of {of} counts under it, so nothing is known. Left out:"
+        return "\n".join([first, *(f"  {n:,}: {why}" for why, n in self.left_out.items())])
+
+
+def ended_with_values(cases: Iterable[Case]) -> int:
+    """How many decisions will be told nothing more that matters, and have something to teach."""
+    return sum(case.status in ("done", "withdrawn") and bool(case.values) for case in cases)
