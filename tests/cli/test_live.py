@@ -55,6 +55,10 @@ def test_a_question_for_programs(ward):
     assert page["id"] == 3 and page["text"].startswith("do(") and page["reason"]
     assert sum(page["probabilities"]) == pytest.approx(1) and len(page["probabilities"]) == 4
     assert page["context"] == {"Age": "1"} and {*page["arm"]} <= {"Dose"}
+    assert page["arms"] == ["do()", "do(Dose=none)", "do(Dose=low)", "do(Dose=high)"]
+    assert page["allowed"] is None and page["text"] in page["arms"]
+    page = ward.json(*ASK, "--forbid", "do(Dose=high)")
+    assert page["allowed"] == page["arms"][:3] and len(page["probabilities"]) == 4
 
 
 def test_a_batch(ward):
@@ -70,7 +74,9 @@ def test_a_batch(ward):
 def test_a_request_is_answered_once(ward):
     assert [ward.json(*ASK, "--request-id", "r")["id"] for _ in range(2)] == [3, 3]
     refused = ward.fails("ask", "ward.db", "-c", "Age=0", "--request-id", "r")
-    assert "the request 'r' was made before, as decision 3" in refused
+    assert "the request 'r' was made before, as decision 3, with another context" in refused
+    refused = ward.fails(*ASK, "--request-id", "r", "-n", "2")
+    assert "as decision 3, for 1 at once, and now for 2: another question needs" in refused
 
 
 def test_what_may_be_chosen(ward):
@@ -141,16 +147,17 @@ def test_something_else_was_done(ward):
     [
         (("tell", "ward.db", "2"), "nothing was told; say what was seen"),
         (("tell", "ward.db", "2", "Recovery"), "'Recovery' is not NAME=VALUE, such as Y=1"),
+        (("tell", "ward.db", "2", "Length", "of", "stay=1"), "in quotes, 'Length of stay=1'"),
         (("tell", "ward.db", "2", "Recover=1"), "did you mean 'Recovery'"),
         (("tell", "ward.db", "2", "Recovery=5"), "Recovery has no value '5'"),
         (("tell", "ward.db", "2", "Recovery=1", "Recovery=1"), "Recovery is given twice"),
-        (("tell", "ward.db", "1", "Recovery=0"), "Recovery was told 1, and now 0: amend corrects"),
+        (("tell", "ward.db", "1", "Recovery=0"), "was told 1, and now 0: `dowise amend` corrects"),
         (("tell", "ward.db", "3", "Recovery=0"), "no decision 3 in ward: there are 1 to 2"),
         (("tell", "ward.db", "0", "Recovery=0"), "there is no decision 0 in ward"),
         (("tell", "ward.db", "one", "Recovery=0"), "'one' is no decision: give the number"),
         (("tell", "ward.db", "1.0", "Recovery=0"), "'1.0' is no decision"),
         (("tell", "ward.db", "9" * 30, "Recovery=0"), "is no decision"),
-        (("tell", "ward.db", "2", "Recovery=0", "--unrelated"), "unrelated goes with played"),
+        (("tell", "ward.db", "2", "Recovery=0", "--unrelated"), "--unrelated goes with --played"),
         (("tell", "ward.db", "2", "--played", "do(X=0)"), "unknown variable 'X'"),
         (("amend", "ward.db", "1", "Recovery=0"), "say why: amend needs a reason (--reason '…')"),
         (("amend", "ward.db", "1", "--reason", "x"), "say what is corrected"),
@@ -193,6 +200,20 @@ def test_an_amendment(ward):
     assert not ward.json("amend", "ward.db", "1", "Recovery=0", "--reason", "again")["changed"]
     page = ward.json("amend", "ward.db", "1", "Age=0", "--reason", "wrong file")
     assert page["context"] == {"Age": "0"}
+    shown = ward.well("tell", "ward.db", "1", "Recovery=1")
+    again = "Recovery=1 was told before and amended to 0 since; `dowise amend` changes it again."
+    assert shown.startswith("Nothing new: decision 1") and again in shown
+    assert again not in ward.well("tell", "ward.db", "1", "Recovery=0")
+
+
+def test_an_amended_context_is_shown_by_whoever_looks(ward):
+    shown = ward.well("amend", "ward.db", "1", "Age=0", "--reason", "wrong file")
+    assert "\n  Age is 0 now; it was 1\n" in shown
+    assert "Age is" not in ward.well("amend", "ward.db", "1", "Recovery=0", "--reason", "typo")
+    shown = ward.well("explain", "ward.db", "1")
+    assert "in the context Age=1." in shown.replace("\n  ", " ")
+    assert "Its context was amended since: Age is 0 now; it was 1." in shown
+    assert "Its context" not in ward.well("explain", "ward.db", "2")
 
 
 def test_a_withdrawal(ward):
@@ -209,7 +230,8 @@ def test_an_erasure(ward):
     assert page["id"] == 1 and page["status"] == "erased" and not page["changed"]
     assert page["head"].startswith("5:") and [kind for kind, *_ in events()][-1] == "erased"
     assert "erased before" in ward.well("erase", "ward.db", "1", "--reason", "once more")
-    assert "was erased" in ward.fails("tell", "ward.db", "1", "Recovery=1")
+    refused = ward.fails("tell", "ward.db", "1", "Recovery=1")
+    assert "decision 1 was erased: nothing of it can be told any more" in refused
     with Experiment.open("ward.db") as experiment:
         assert experiment.audit().ok
 

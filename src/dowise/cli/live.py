@@ -167,7 +167,7 @@ def tell(
     seen = values_of(values)
     _say(where, number, as_json, lambda experiment, decision: experiment.tell(
         decision, seen, played=played, unrelated=unrelated
-    ))  # fmt: skip
+    ), seen)  # fmt: skip
 
 
 @command("""\
@@ -202,7 +202,7 @@ def withdraw(where: Where, number: str, reason: str, as_json: bool) -> None:
     _say(where, number, as_json, lambda experiment, decision: experiment.withdraw(decision, reason))
 
 
-def _say(where: Where, number: str, as_json: bool, say: Any) -> None:
+def _say(where: Where, number: str, as_json: bool, say: Any, told: Any = None) -> None:
     """Say something of a decision, and show where it stands then."""
     from dowise.cli.show_live import case_page, show_case
 
@@ -214,7 +214,7 @@ def _say(where: Where, number: str, as_json: bool, say: Any) -> None:
         if as_json:
             print_json(case_page(experiment, case, is_news))
         else:
-            show_case(experiment, where, case, is_news)
+            show_case(experiment, where, case, before if is_news else None, told)
 
 
 @command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable
 from typing import Any
@@ -23,8 +24,9 @@ def values_of(pairs: Iterable[str], example: str = "Y=1") -> dict[str, str | Non
     {'Z': None, 'Y': '1', 'a = b': 'c d'}
     """
     values: dict[str, str | None] = {}
-    for text in pairs:
-        name, value = _split(text, example)
+    typed = list(pairs)
+    for i, text in enumerate(typed):
+        name, value = _split(text, example, _typed_apart(typed, i))
         if name in values:
             raise DowiseError(f"{text!r}: {name} is given twice")
         values[name] = _unquoted(value) or None
@@ -54,14 +56,30 @@ def typed_pair(name: str, value: str) -> str:
     return f"{name if plain else quoted(name)}={value}"
 
 
-def _split(text: str, example: str) -> tuple[str, str]:
+def _split(text: str, example: str, whole: str = "Length of stay=short") -> tuple[str, str]:
     found = _PAIR.fullmatch(text)
     if found is None:
         raise DowiseError(
-            f"{text!r} is not NAME=VALUE, such as {example}; a name with = in it goes in double "
-            "quotes"
+            f"{text!r} is not NAME=VALUE, such as {example}; a pair with spaces in it goes in "
+            f"quotes, {shlex.quote(whole)}, and a name with = in it in double quotes inside of them"
         )
     return bare_text(found[1]), found[2]
+
+
+def _typed_apart(words: list[str], place: int) -> str:
+    """The pair that a word without = seems to be part of, if a shell took it apart.
+
+    >>> _typed_apart(["Length", "of", "stay=short", "Pain=no"], 1)
+    'Length of stay=short'
+    >>> _typed_apart(["Pain=no", "Stay=very", "long"], 2)
+    'Stay=very long'
+    """
+    pairs = [i for i, word in enumerate(words) if "=" in word]
+    later = next((i for i in pairs if i >= place), None)
+    if later is not None:
+        first = max((i + 1 for i in pairs if i < later), default=0)
+        return " ".join(words[first : later + 1])
+    return " ".join(words[pairs[-1] :]) if pairs else "Length of stay=short"
 
 
 def _unquoted(value: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from dowise.cli.store import Where
 from dowise.cli.tables import count, plain_console, print_indented, print_table
 from dowise.experiment.advice import SoftAdvice
 from dowise.experiment.asking import Asked
-from dowise.experiment.case import Case
+from dowise.experiment.case import Case, labels_of
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.learner import INSTEAD
 from dowise.problem import Problem
@@ -83,13 +83,26 @@ def case_page(experiment: Experiment, case: Case, is_news: bool) -> dict[str, An
     return {**page, "changed": is_news, "head": str(experiment.head)}
 
 
-def show_case(experiment: Experiment, where: Where, case: Case, is_news: bool) -> None:
-    """Where a decision stands, and what is lacking of it."""
+def show_case(
+    experiment: Experiment,
+    where: Where,
+    case: Case,
+    before: Case | None,
+    told: Mapping[str, str | None] | None = None,
+) -> None:
+    """Where a decision stands, what changed since `before`, and what is lacking of it.
+
+    `before` is None where nothing changed; `told` is what was told then.
+    """
     words = str(case)
-    if is_news:
+    if before is not None:
         click.secho(words[0].upper() + words[1:], bold=True)
+        for change in case.changes_from(before):
+            click.echo(f"  {change}")
     else:
         click.echo(f"Nothing new: {words}")
+        for said in case.corrected_since(labels_of(experiment.problem, told, "")).values():
+            click.echo(f"  {said}; `dowise amend` changes it again.")
     if case.played is not None and not case.is_unrelated:
         click.echo(f"  Nothing is learned from it: {INSTEAD} (--unrelated).")
     for line in experiment.idle(case.id):

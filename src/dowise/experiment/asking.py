@@ -94,14 +94,17 @@ class Asked:
         return float(self.probabilities[self.problem.arm_index(self.arm)])
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """For JSON: `probabilities` are those of `arms`; `allowed` is null where all were."""
+        is_free = len(self.allowed) == len(self.problem.arms)
         page: dict[str, Any] = plain(
             {
                 "id": self.id,
                 "context": self.context,
                 "arm": self.arm,
                 "text": str(self.arm),
+                "arms": [str(arm) for arm in self.problem.arms],
                 "probabilities": self.probabilities,
+                "allowed": None if is_free else [str(arm) for arm in self.allowed],
                 "reason": self.reason,
             }
         )

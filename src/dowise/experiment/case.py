@@ -67,8 +67,8 @@ class Case:
         """A case of its own, for handing out."""
         return Case(
             self.id, self.event, self.asked_at, {**self.context}, self.asked, self.is_restricted,
-            self.request_id, {**self.values}, {}, self.played, self.is_unrelated, self.status,
-            self.last_event,
+            self.request_id, {**self.values}, {name: [*old] for name, old in self.before.items()},
+            self.played, self.is_unrelated, self.status, self.last_event,
         )  # fmt: skip
 
     # -- what it may be told ------------------------------------------------------------------
@@ -76,11 +76,13 @@ class Case:
     def check_is_open(self, verb: str) -> None:
         """Raise unless something can still be said of it."""
         if self.status == "erased":
-            raise DowiseError(f"decision {self.id} was erased: it can't be {verb}")
+            raise DowiseError(
+                f"decision {self.id} was erased: nothing of it can be {verb} any more"
+            )
         if self.status == "withdrawn":
             raise DowiseError(
-                f"decision {self.id} was withdrawn, so it can't be {verb}: bring what was seen in "
-                "as a record of its own (import)"
+                f"decision {self.id} was withdrawn: nothing of it can be {verb} any more. Bring "
+                "what was seen in as a record of its own (`dowise import`)"
             )
 
     def repeats(self, values: Mapping[str, object], problem: Problem) -> bool:
@@ -119,6 +121,24 @@ class Case:
             raise DowiseError(self._conflict(name, self.values[name], labels[name], "amended to"))
         return fresh
 
+    def corrected_since(self, labels: Labels) -> dict[str, str]:
+        """What of this was told once and is another value now, in words."""
+        return {
+            name: f"{name}={_shown(label)} was told before and amended to "
+            f"{_shown(self.values[name])} since"
+            for name, label in labels.items()
+            if label in self.before.get(name, ()) and self.values[name] != label
+        }
+
+    def changes_from(self, earlier: Case) -> list[str]:
+        """What was known of it earlier and is otherwise now, context included, in words."""
+        now = self.known
+        return [
+            f"{name} is {_shown(now[name])} now; it was {_shown(label)}"
+            for name, label in earlier.known.items()
+            if name in now and now[name] != label
+        ]
+
     def corrections(self, labels: Labels, arm: Intervention) -> Labels:
         """What an amendment changes, where `arm` was done."""
         self._check_set({**self.values, **labels}, arm)
@@ -127,7 +147,8 @@ class Case:
                 raise DowiseError(f"{name} is context, which is always seen: give its value")
             if name not in (*self.context, *self.values, *self.arm, *arm):
                 raise DowiseError(
-                    f"{name} of decision {self.id} has not been told: tell it, amend corrects"
+                    f"{name} of decision {self.id} has not been told: `dowise tell` tells it, "
+                    "`dowise amend` corrects what was told"
                 )
         known = {**self.context, **self.values, **arm}
         return {
@@ -146,7 +167,7 @@ class Case:
             raise DowiseError(
                 f"decision {self.id}: it was told that {self.played} was played"
                 f"{' for an unrelated reason' if self.is_unrelated else ''}, and now {played}"
-                f"{' for an unrelated reason' if is_unrelated else ''}: amend corrects it"
+                f"{' for an unrelated reason' if is_unrelated else ''}: `dowise amend` corrects it"
             )
         self._check_set(self.values, played)
         return True
@@ -156,13 +177,14 @@ class Case:
             if name in arm and label not in (None, arm[name]):
                 raise DowiseError(
                     f"decision {self.id}: {arm} set {name}={arm[name]}, but {name}={label} was "
-                    "told; if something else was done, say what (played)"
+                    "told; if something else was done, say what: --played 'do(…)' (in Python, "
+                    "played=)"
                 )
 
     def _conflict(self, name: str, known: str | None, label: str | None, how: str) -> str:
         return (
             f"decision {self.id}: {name} was {how} {_shown(known)}, and now {_shown(label)}: "
-            "amend corrects it"
+            "`dowise amend` corrects it"
         )
 
     # -- keeping it ---------------------------------------------------------------------------

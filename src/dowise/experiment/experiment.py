@@ -180,15 +180,16 @@ class Experiment(Views):
             )
         problem = facts.plan_at(events[0].number).problem
         asked = [Question(problem, context, *restriction) for context in contexts]
-        if len(ids) != len(asked) or not all(
-            one.is_that_of(event.says) for one, event in zip(asked, events, strict=True)
-        ):
-            raise DowiseError(
-                f"the request {request!r} was made before, as decision "
-                f"{', '.join(map(str, ids))}, with another context or restriction: use another "
-                "request_id for another question"
-            )
-        return events
+        if len(ids) != len(asked):
+            other = f"for {len(ids)} at once, and now for {len(asked)}"
+        elif not all(one.is_that_of(event.says) for one, event in zip(asked, events, strict=True)):
+            other = "with another context or restriction"
+        else:
+            return events
+        raise DowiseError(
+            f"the request {request!r} was made before, as decision {', '.join(map(str, ids))}, "
+            f"{other}: another question needs another request's id (--request-id)"
+        )
 
     def _warm_up(self) -> None:
         """Compile and load what a decision needs before anybody has to wait for it."""

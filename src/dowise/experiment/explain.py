@@ -120,6 +120,11 @@ class Explanation:
         why = f": {decision.reason}" if decision.reason else ""
         lines.append(f"The policy {self.policy} chose {decision.arm}{with_chance}{why}.")
         lines.append(f"Since then: {case}.")
+        lines += [
+            f"Its context was amended since: {name} is {now} now; it was {decision.context[name]}."
+            for name, now in case.context.items()
+            if decision.context.get(name, now) != now
+        ]
         return "\n".join(lines)
 
     def __str__(self) -> str:
