@@ -28,7 +28,10 @@ __all__ = ["cache_folder", "kernel", "kernels_of", "source_digest"]
 
 _PACKAGE = Path(__file__).parent
 _LONG = 7 * 24 * 3600.0  # seconds
-_NOTICE = "dowise: compiling its kernels; this happens once, and takes a while …\n"
+_NOTICE = (
+    "dowise: compiling what is needed here, which takes a while; each part is compiled once and "
+    "kept …\n"
+)
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -235,6 +236,18 @@ def test_names_that_look_like_markup_are_printed_as_they_are(run, tmp_path):
     told = run("arms", str(path)).stdout
     assert "{[bold]X[/]}" in told
     assert "you can set [bold]X[/]" in " ".join(told.split())
+
+
+def test_the_help_has_every_command_once_in_the_order_of_use(run):
+    shown = run("--help").stdout
+    assert "Others:" not in shown
+    for name in main.commands:
+        assert len(re.findall(rf"^  {name} ", shown, re.MULTILINE)) == 1, name
+    places = [shown.index(part) for part in (
+        "\nBefore you begin:\n", "\n  rehearse ", "\nLive experiments:\n  new ", "\n  ask ",
+        "\n  tell ", "\n  status ", "\n  audit ", "\nResearch:\n", "\n  reproduce ",
+    )]  # fmt: skip
+    assert places == sorted(places)
 
 
 def test_heavy_libraries_are_not_loaded_for_help():

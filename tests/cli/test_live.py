@@ -244,6 +244,15 @@ def test_nothing_is_erased_unseen_where_nobody_can_be_asked(ward, more):
     assert events() == before
 
 
+def test_an_audit_after_an_erasure_does_not_say_that_every_decision_follows(ward):
+    assert "every decision follows." in ward.well("audit", "ward.db")
+    ward.well(*ASK)
+    ward.well("erase", "ward.db", "1", "--reason", "asked to be forgotten", "--yes")
+    shown = " ".join(ward.well("audit", "ward.db").split())
+    assert "every decision that can be derived again here follows." in shown
+    assert " 1 decision can't be derived again, because something that was known" in shown
+
+
 def test_an_erasure_is_asked_about_on_a_terminal(ward, monkeypatch):
     monkeypatch.setattr(store, "is_terminal", lambda: True)
     erase = ("erase", "ward.db", "2", "--reason", "asked to be forgotten")
@@ -297,6 +306,13 @@ def test_a_damaged_store(ward):
         base.execute("update events set body = 'nothing' where number = 2")
     base.close()
     assert "event 2 of ward" in ward.fails("tell", "ward.db", "2", "Recovery=1")
+
+
+def test_a_copy_without_the_newest_events(ward):
+    with Experiment.create("late.db", "late", "ward.toml"):
+        shutil.copy("late.db", "early.db")
+    refused = ward.fails("status", "early.db")
+    assert "PROBLEM`; or was it copied without its -wal file" in refused
 
 
 def test_a_stop_is_no_error(ward, monkeypatch):

@@ -18,7 +18,7 @@ def test_a_new_experiment_for_people(desk):
         "arms      do(), do(Dose=none), do(Dose=low), do(Dose=high)",
         "policy    ids",
         "\n  dowise ask ward.db -c Age=…\n",
-        "Write soft = 0.1 into the problem file, and 2 edges that are not drawn",
+        "Write soft = 0.1 into the problem file, and edges that are not drawn",
     ):
         assert part in shown
     with Experiment.open("ward.db") as experiment:

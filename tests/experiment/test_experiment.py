@@ -42,7 +42,7 @@ def test_without_a_seed_it_has_128_bits_of_the_systems_so_that_arms_can_not_be_f
 
 def test_a_store_with_one_experiment_needs_no_name_and_one_with_two_does():
     storage = MemoryStorage()
-    with pytest.raises(DowiseError, match="holds no experiment"):
+    with pytest.raises(DowiseError, match=r"holds no experiment: .*`dowise new STORE PROBLEM`; or"):
         Experiment.open(storage)
     new(storage=storage)
     assert Experiment.open(storage).name == "w"
@@ -152,8 +152,11 @@ def test_a_batch_is_one_request_and_one_step():
     assert [one.id for one in asked] == [1, 2, 3]
     again = experiment.ask_many([{"C": 0}, {"C": 1}, {"C": 0}], "batch")
     assert [one.arm for one in again] == [one.arm for one in asked]
-    for contexts in ([{"C": 0}], [{"C": 0}, {"C": 1}, {"C": 1}]):
-        with pytest.raises(DowiseError, match="decision 1, 2, 3, for 3 at once, and now for 1"):
+    for contexts, said in (
+        ([{"C": 0}], "for 3 at once, and now for 1"),
+        ([{"C": 0}, {"C": 1}, {"C": 1}], "with another context or restriction"),
+    ):
+        with pytest.raises(DowiseError, match=f"decision 1, 2, 3, {said}"):
             experiment.ask_many(contexts, "batch")
     with pytest.raises(DowiseError):
         experiment.ask_many([{"C": 0}, {"C": 2}])

@@ -21,8 +21,30 @@ if TYPE_CHECKING:
 __all__ = ["command", "json_option", "load", "main", "print_json", "problem_argument"]
 
 
+_SECTIONS = {
+    "Before you begin": ("problems", "arms", "formulas", "check", "rehearse"),
+    "Live experiments": (
+        "new", "import", "ask", "tell", "status", "explain", "amend", "withdraw", "revise",
+        "erase", "evaluate", "export", "audit",
+    ),
+    "Research": ("bounds", "simulate", "reproduce"),
+}  # fmt: skip
+"""The commands in the help, in the order in which one comes to need them."""
+
+
 class _PlainSpeaking(click.Group):
     """Turns every error of ours into one line on stderr and exit status 2."""
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by what they are for."""
+        known = {name for names in _SECTIONS.values() for name in names}
+        others = tuple(name for name in self.list_commands(context) if name not in known)
+        width = formatter.width - 6 - max(map(len, self.commands))
+        for title, names in {**_SECTIONS, "Others": others}.items():
+            rows = [(n, self.commands[n].get_short_help_str(width)) for n in names]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def invoke(self, context: click.Context) -> Any:
         if isinstance(sys.stdout, io.TextIOWrapper):

@@ -156,7 +156,7 @@ def export(where: Where, as_json: bool, file: Path) -> None:
 def evaluate(
     where: Where, as_json: bool, policy: str, pairs: tuple[str, ...], level: float
 ) -> None:
-    """What another policy would have earned on the same decisions.
+    """What another policy would have brought on the same decisions.
 
     POLICY is the name of one, or an arm that it would always have played. By inverse propensity and
     doubly robust, with intervals that hold for data which were collected adaptively. Where it would

@@ -155,9 +155,10 @@ def show_audit(found: Audit) -> None:
     """The verdict, and what else there is to say."""
     console = plain_console()
     if found.finding is None:
+        some = bool(found.not_derivable or found.made_elsewhere)
+        follows = f"every decision{' that can be derived again here' if some else ''} follows"
         console.print(
-            f"The journal is whole: {count(found.events, 'event')}, every decision follows.",
-            style="bold",
+            f"The journal is whole: {count(found.events, 'event')}, {follows}.", style="bold"
         )
     else:
         console.print(f"Found at {found.finding}", style="bold red")

@@ -52,15 +52,11 @@ class SoftAdvice:
         }
 
     def __str__(self) -> str:
-        edges = "edge that is" if len(self.edges) == 1 else "edges that are"
-        arms = (
-            f", {self.more_arms} more {'arm' if self.more_arms == 1 else 'arms'} to choose from"
-            if self.more_arms
-            else ""
-        )
+        plural = "" if self.more_arms == 1 else "s"
+        arms = f", {self.more_arms} more arm{plural} to choose from" if self.more_arms else ""
         return (
             f"Is an arrow missing in the graph? Write soft = {SOFT:g} into the problem file, and "
-            f"{len(self.edges)} {edges} not drawn may be there after all: the data decide. In our "
+            "edges that are not drawn may be there after all: the data decide. In our "
             "worlds a missing arrow cost ten times less that way. The price: about a tenth more "
             f"regret where the graph is right{arms}, and a round takes about {self.times} times as "
             "long (docs/hidden.md)."

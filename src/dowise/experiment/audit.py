@@ -82,13 +82,13 @@ class Audit:
         notes = []
         if self.made_elsewhere:
             notes.append(
-                f"{len(self.made_elsewhere)} decisions came out otherwise here, because another "
-                "version or processor made them; what they had counted is the same"
+                f"{_decisions(self.made_elsewhere)} came out otherwise here, because another "
+                "version or processor made it then; what had been counted is the same"
             )
         if self.not_derivable:
             notes.append(
-                f"{len(self.not_derivable)} decisions rested on something that was erased since, "
-                "so they can't be derived again"
+                f"{_decisions(self.not_derivable)} can't be derived again, because something that "
+                "was known then was erased since: that is no finding"
             )
         if not self.known_upto:
             notes.append(
@@ -101,6 +101,10 @@ class Audit:
                 "events were cut off only a later head can tell"
             )
         return notes
+
+
+def _decisions(ids: tuple[int, ...]) -> str:
+    return f"{len(ids):,} decision{'' if len(ids) == 1 else 's'}"
 
 
 class _Found(Exception):  # noqa: N818 (it is no error)

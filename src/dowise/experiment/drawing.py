@@ -101,7 +101,8 @@ def _draw_arms(axes: Any, data: IntervalData, pens: dict[int, _Pen], what: str) 
     axes.set_ylim(len(data.arms) - 0.4, -0.6)
     margin = 0.06 * (float(data.high.max() - data.low.min()) or 1.0)
     axes.set_xlim(float(data.low.min()) - margin, float(data.high.max()) + margin)
-    more = f"\n{data.left_out:,} other arms not drawn" if data.left_out else ""
+    plural = "" if data.left_out == 1 else "s"
+    more = f"\n{data.left_out:,} other arm{plural} not drawn" if data.left_out else ""
     _finish(axes, data.title or "All arms", f"▸ {what}, with its 90 % interval{more}")
     axes.tick_params(axis="y", labelsize=8.5 if _are_short(data) else 7.5)
     axes.grid(axis="x", color=GRID, linewidth=0.6)

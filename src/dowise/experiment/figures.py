@@ -102,7 +102,7 @@ def figure_data(
         f"{status.name}: {status.counts['done']:,} outcomes, {status.counts['pending']:,} pending"
     )
     if len(panels) < len(status.contexts):
-        title += "; the contexts that came most often"
+        title += f"; the context{'' if len(panels) == 1 else 's'} that came most often"
     return FigureData(
         title,
         worth,

@@ -9,6 +9,7 @@ from pathlib import Path
 from dowise.errors import DowiseError, suggestion
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.contract import Storage
+from dowise.experiment.storage.failures import WITHOUT_WAL
 
 __all__ = ["Store", "checked_name", "name_in", "opened"]
 
@@ -31,7 +32,11 @@ def name_in(storage: Storage, name: str | None) -> str:
     """The name of an experiment in a store, which may be left out where there is only one."""
     names = storage.experiments()
     if not names:
-        raise DowiseError(f"{storage} holds no experiment: make one with `dowise new`")
+        is_file = not str(storage).startswith("postgresql")
+        raise DowiseError(
+            f"{storage} holds no experiment: make one with `dowise new STORE PROBLEM`"
+            f"{f'; or {WITHOUT_WAL}' if is_file else ''}"
+        )
     if name is None and len(names) > 1:
         raise DowiseError(f"{storage} holds {', '.join(names)}: say which (--name)")
     if name is not None and name not in names:

@@ -22,7 +22,8 @@ __all__ = ["Evidence", "in_words"]
 CLOSE = 20.0
 """An alternative within this factor of the best one is suspected with it."""
 # Kass & Raftery (1995): how much a Bayes factor says, from this size on.
-_WORDS = ((150.0, "very strongly for it"), (20.0, "strongly for it"), (3.0, "for it"),
+_SOMETHING = 3.0
+_WORDS = ((150.0, "very strongly for it"), (20.0, "strongly for it"), (_SOMETHING, "for it"),
           (1 / 3, "nothing"), (0.0, "against it"))  # fmt: skip
 
 
@@ -162,12 +163,7 @@ class Evidence:
             return
         if self.since is None:
             told = [a for a in self.ranking if self.scored[a]]
-            yield f"No alarm {level} in {records}. " + (
-                f"Of the {len(told)} edges that the graph lacks and records tell of, "
-                f"{self.edges[told[0]]} has the largest Bayes factor, {self._factor(told[0])}."
-                if told
-                else f"No record tells of any of the {len(self.edges)} edges that the graph lacks."
-            )
+            yield f"No alarm {level} in {records}. " + self._quietly(told)
             return
         when = f"since record {self.since:,} of {self.records:,}"
         if self.recomputed:
@@ -184,6 +180,17 @@ class Evidence:
                 yield f"{edge} and {tie} look alike{self._how_to_tell(edge.one)}."
         marked = "; ".join(_marked(EdgeName.parse(text)) for text in self.suspected)
         yield f"Draw them as doubtful and go on: {marked}. The records count again there."
+
+    def _quietly(self, told: list[int]) -> str:
+        """What there is to say without an alarm; `told` are the edges that records tell of."""
+        if not told:
+            return f"No record tells of any of the {len(self.edges)} edges that the graph lacks."
+        if self.log_bayes_factors[told[0]] < log(_SOMETHING):
+            return "Nothing in them speaks against the graph."
+        return (
+            f"Of the edges that the graph lacks, {self.edges[told[0]]} has the largest Bayes "
+            f"factor, {self._factor(told[0])}."
+        )
 
     def _how_to_tell(self, name: str) -> str:
         """What tells an arrow from this variable from a hidden cause."""

@@ -140,8 +140,8 @@ class Evaluation:
         count = "counts" if self.decisions == 1 else "count"
         yield (
             f"On the {_counted(self.decisions, 'decision')} that {count}, {self.target} would have "
-            f"earned {_shown(self.dr)} a decision by the doubly robust estimate; the policy that "
-            f"decided earned {_shown(self.logged)}{smaller}. "
+            f"had a mean {self.problem.reward} of {_shown(self.dr)} by the doubly robust estimate; "
+            f"the policy that decided had {_shown(self.logged)}{smaller}. "
             f"In brackets: {100 * self.level:g} % intervals."
         )
         clear = "not clear which is better" if self.verdict == "not clear" else self.verdict

@@ -11,15 +11,17 @@ from sqlalchemy.exc import SQLAlchemyError
 from dowise.errors import DowiseError
 from dowise.experiment.storage.location import Location
 
-__all__ = ["is_busy", "plainly", "too_long"]
+__all__ = ["WITHOUT_WAL", "is_busy", "plainly", "too_long"]
 
+WITHOUT_WAL = "was it copied without its -wal file, which has the newest events?"
+"""What a store that lacks its last events may be: SQLite keeps them beside it."""
 _REPLACED = "restore it from a copy, or name another file"
 _SQLITE = {
     "SQLITE_NOTADB": f"it is not a SQLite file, so no store of dowise: {_REPLACED}",
     "SQLITE_CORRUPT": f"it is damaged or cut short: {_REPLACED}",
     "SQLITE_FULL": "the disk is full: make room, then do it again",
     "SQLITE_READONLY": "the file or its folder is read-only, and even reading needs both: let this "
-    "user write to them",
+    "user write to them, or copy the store to a folder of yours",
     "SQLITE_CANTOPEN": "it can't be opened: both the file and its folder must let this user read "
     "and write",
     "SQLITE_PERM": "this user may not open it",

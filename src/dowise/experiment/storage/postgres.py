@@ -53,7 +53,9 @@ class PostgresDatabase:
         with self._engine.connect() as connection:
             found = schema.find_version(connection, shown)
             if found is None and not create:
-                raise DowiseError(f"there is no store in {shown}: make it with dowise new")
+                raise DowiseError(
+                    f"there is no store in {shown}: make it with dowise new {shown} PROBLEM"
+                )
             if found == schema.VERSION:
                 return
             self.begin(connection, "", time.monotonic() + 60)

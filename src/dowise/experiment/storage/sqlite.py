@@ -24,7 +24,7 @@ from sqlalchemy.pool import NullPool
 
 from dowise.errors import DowiseError
 from dowise.experiment.storage import schema
-from dowise.experiment.storage.failures import is_busy
+from dowise.experiment.storage.failures import WITHOUT_WAL, is_busy
 from dowise.experiment.storage.location import Location
 from dowise.experiment.storage.queue_lock import QueueLock
 
@@ -60,7 +60,10 @@ class SqliteDatabase:
         shown = self.location.shown
         version = self._look(create)
         if version is None and not create:
-            raise DowiseError(f"{shown} is empty: make a store of it with dowise new {shown}")
+            raise DowiseError(
+                f"{shown} is empty: make a store of it with dowise new {shown} PROBLEM; or "
+                f"{WITHOUT_WAL}"
+            )
         if version is None:
             self._make()
         elif version < schema.VERSION:
@@ -72,7 +75,9 @@ class SqliteDatabase:
             raise DowiseError(f"{shown} is a folder: give the name of a file in it")
         if not self._path.exists():
             if not create:
-                raise DowiseError(f"there is no store {shown}: make it with dowise new {shown}")
+                raise DowiseError(
+                    f"there is no store {shown}: make it with dowise new {shown} PROBLEM"
+                )
             if not self._path.parent.is_dir():
                 raise DowiseError(f"{shown} can't be made: there is no folder {self._path.parent}")
             return None
@@ -120,7 +125,7 @@ class SqliteDatabase:
         """A connection to a store that is there."""
         if not self._path.exists():
             shown = self.location.shown
-            raise DowiseError(f"there is no store {shown}: make it with dowise new {shown}")
+            raise DowiseError(f"there is no store {shown}: make it with dowise new {shown} PROBLEM")
         connection = self._engine("rw").connect()
         try:
             version = _patiently(lambda: schema.find_version(connection, self.location.shown))
