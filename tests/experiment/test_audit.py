@@ -308,3 +308,33 @@ def test_progress_is_told_for_every_event():
     experiment = played(3)
     experiment.audit(track=track)
     assert [number for number, _ in seen] == [*range(1, experiment.head.number + 1)]
+
+
+def test_an_old_head_does_not_vouch_for_what_came_later(whole):
+    early = whole.events(upto=3)[-1].head
+    journal(whole).pop()
+    found = Experiment.open(whole._journal.storage).audit(head=early)
+    assert found.ok
+    assert any("up to event 3 nothing was cut off" in note for note in found.notes())
+    last = Experiment.open(whole._journal.storage).audit(head=whole.events()[-1].head)
+    assert not any("cut off" in note for note in last.notes())
+
+
+@pytest.mark.parametrize("head", ["0:" + 64 * "a", "-5:x", "3:abc", (1.5, 64 * "a")])
+def test_a_head_that_can_not_be_one_is_refused(whole, head):
+    with pytest.raises(DowiseError, match="NUMBER:HASH"):
+        whole.audit(head=head)
+
+
+@pytest.mark.parametrize("column", ["number", "body", "hash"])
+def test_columns_of_another_type_are_a_finding(tmp_path, column):
+    path = tmp_path / "ward.db"
+    with new(storage=str(path)) as experiment:
+        for _ in range(3):
+            experiment.ask({"C": 0})
+    with sqlite3.connect(path) as base:
+        value = "'x'" if column == "number" else "x'00'"
+        base.execute(f"update events set {column}={value} where number=3")
+    base.close()
+    with Experiment.open(path) as experiment:
+        assert not experiment.audit().ok

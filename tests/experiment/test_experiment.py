@@ -541,3 +541,125 @@ def test_a_call_that_others_wrote_before_sees_what_they_wrote():
     with pytest.raises(DowiseError, match="Y was told 1, and now 0"):
         one.tell(1, {"Y": 0})
     assert one.records() == other.records() and one.head == other.head
+
+
+# -- what a strict reader found --------------------------------------------------------------------
+
+
+def test_a_tell_may_be_repeated_after_the_context_was_amended():
+    experiment = new()
+    experiment.ask({"C": 1}, allowed=["do(X=1)"])
+    told = {"C": 1, "X": 1, "Y": 1}
+    experiment.tell(1, told)
+    experiment.amend(1, {"C": 0}, "wrong file")
+    before = experiment.head
+    assert experiment.tell(1, told).context == {"C": "0"}
+    assert experiment.head == before
+
+
+def test_a_tell_may_be_repeated_after_something_else_was_played():
+    experiment = new()
+    experiment.ask({"C": 1}, allowed=["do(X=1)"])
+    experiment.tell(1, {"X": 1, "Y": 1})
+    experiment.amend(1, reason="misheard", played="do(X=0)")
+    before = experiment.head
+    experiment.tell(1, {"X": 1, "Y": 1})
+    assert experiment.head == before
+    with pytest.raises(DowiseError, match="set X=0"):
+        experiment.tell(1, {"X": 1, "Z": 1})  # no repetition: Z is new
+
+
+def test_a_tell_may_be_repeated_after_a_withdrawal_and_after_its_variable_is_gone():
+    experiment = new()
+    for _ in range(2):
+        experiment.ask({"C": 1}, allowed=["do(X=1)"])
+    experiment.tell(1, {"Z": 1})
+    experiment.withdraw(1, "left")
+    experiment.tell(2, {"W": 1, "Z": 1})
+    less = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y"), "Y", "C", "Z", arms="all")
+    experiment.revise(less, reason="W is not recorded any more")
+    before = experiment.head
+    experiment.tell(1, {"Z": 1})
+    experiment.tell(2, {"W": 1, "Z": 1})
+    assert experiment.head == before
+    with pytest.raises(DowiseError, match="withdrawn"):
+        experiment.tell(1, {"Z": 0})
+    with pytest.raises(DowiseError, match="'W'"):
+        experiment.tell(2, {"W": 0})
+
+
+def test_plays_that_can_never_teach_are_not_under_way():
+    plain, other = (new(policy="kl-ucb", learn_restricted=False) for _ in range(2))
+    for experiment in (plain, other):
+        for number in range(12):
+            experiment.tell(experiment.ask({"C": 1}).id, {"Y": number % 2})
+    for _ in range(10):
+        other.ask({"C": 1}, allowed=["do(X=1)"])
+    arms = [[one.arm for one in x.ask_many([{"C": 1}] * 6)] for x in (plain, other)]
+    assert arms[0] == arms[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: x.ask({"C": 10**5000}), "thousands of digits"),
+        (lambda x: x.tell(1, {"Y": 10**5000}), "thousands of digits"),
+        (lambda x: x.ask_many(5), "list of contexts"),
+        (lambda x: x.ask_many(np.zeros((2, 2))), "must map variables"),
+        (lambda x: x.ask_many([]), "one at least"),
+        (lambda x: x.tell(True, {"Y": 1}), "no decision True"),
+        (lambda x: x.import_records({"X": [1]}, source=os), "source="),
+        (lambda _: new(seed=2**128), "at most"),
+        (lambda _: new(actor="a\udc80"), "actor="),
+        (lambda _: new(actor="a\nb"), "actor="),
+    ],
+)
+def test_bad_input_is_an_error_of_ours_and_changes_nothing(call, said):
+    experiment = new()
+    experiment.ask({"C": 0})
+    before = experiment.head
+    with pytest.raises(DowiseError, match=said):
+        call(experiment)
+    assert experiment.head == before
+
+
+def test_numbers_of_numpy_and_rows_of_pandas_are_welcome():
+    pandas = pytest.importorskip("pandas")
+    experiment = new()
+    asked = experiment.ask_many(pandas.DataFrame({"C": [0, 1]}))
+    assert [one.context["C"] for one in asked] == ["0", "1"]
+    experiment.tell(np.int64(1), {"Y": np.int64(1)}, played="do()", unrelated=np.True_)
+    assert experiment.case(1).is_unrelated is True
+
+
+def test_a_request_of_which_something_was_erased_is_not_repeated():
+    experiment = new()
+    experiment.ask_many([{"C": 0}, {"C": 1}], request_id="b")
+    experiment.erase(2, "asked for")
+    for contexts in ([{"C": 0}, {"C": 1}], [{"C": 0}]):
+        with pytest.raises(DowiseError, match="some decisions were erased"):
+            experiment.ask_many(contexts, request_id="b")
+
+
+def test_the_same_policy_named_again_keeps_its_options():
+    experiment = new(options={"samples": 60})
+    experiment.revise(policy="ids", options={"delta": 0.1}, reason="why not")
+    assert experiment.options["samples"] == 60 and experiment.options["delta"] == 0.1
+    experiment.options["prior"] = 7
+    assert experiment.options["prior"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "store",
+    ["host=db password=s3cr3tpw", "postgresql:/ann:s3cr3tpw@h/db", "postgres:ann:s3cr3tpw@h"],
+)
+def test_a_store_that_looks_like_a_url_is_refused_and_not_shown(store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DowiseError, match="neither a file name nor a URL") as error:
+        Experiment.create(store, "w", WARD)
+    assert "s3cr3tpw" not in str(error.value) and not list(tmp_path.iterdir())
+
+
+def test_an_actor_whose_name_is_no_text_still_has_one(monkeypatch):
+    monkeypatch.setenv("LOGNAME", "j\udcf6rg\n")
+    assert made_by.actor_of(None) == "j?rg?"

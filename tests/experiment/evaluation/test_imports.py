@@ -97,3 +97,15 @@ def test_the_policy_that_decided_is_found_again():
     found = experiment.evaluate("ts")
     assert np.abs(found.replay.target - found.replay.logged).max() < 0.1  # 1000 draws each
     assert found.unsupported < 0.05
+
+
+def test_an_amended_context_is_not_what_the_target_saw():
+    """The decision was made in C=0, whatever was found out later: the rule is asked there."""
+    experiment = begun("task2", "random")
+    number = experiment.ask({"C": 0}, allowed=["do(X1=0)", "do(X1=1)"]).id
+    experiment.tell(number, {"Z": 0, "X2": 0, "Y": 1})
+    rule = {("0",): "do(X1=0)", ("1",): "do(X1=1)"}
+    before = experiment.evaluate(rule).replay.target
+    experiment.amend(number, {"C": 1}, "wrong file")
+    assert (experiment.evaluate(rule).replay.target == before).all()
+    assert before[0, experiment.problem.arm_index("do(X1=0)")] == 1
