@@ -9,7 +9,7 @@ from pathlib import Path
 from dowise.errors import DowiseError, suggestion
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.contract import Storage
-from dowise.experiment.storage.failures import WITHOUT_WAL
+from dowise.experiment.storage.rules import WITHOUT_WAL
 
 __all__ = ["Store", "checked_name", "name_in", "opened"]
 

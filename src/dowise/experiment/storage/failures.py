@@ -11,10 +11,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from dowise.errors import DowiseError
 from dowise.experiment.storage.location import Location
 
-__all__ = ["WITHOUT_WAL", "is_busy", "plainly", "too_long"]
+__all__ = ["is_busy", "plainly", "too_long"]
 
-WITHOUT_WAL = "was it copied without its -wal file, which has the newest events?"
-"""What a store that lacks its last events may be: SQLite keeps them beside it."""
 _REPLACED = "restore it from a copy, or name another file"
 _SQLITE = {
     "SQLITE_NOTADB": f"it is not a SQLite file, so no store of dowise: {_REPLACED}",

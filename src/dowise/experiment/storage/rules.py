@@ -8,9 +8,13 @@ from dowise.errors import DowiseError
 from dowise.experiment.event import Event
 from dowise.experiment.storage.contract import Snapshot
 
-__all__ = ["PATIENCE", "check_alone", "check_next", "check_there", "is_worth_keeping"]
+__all__ = [
+    "PATIENCE", "WITHOUT_WAL", "check_alone", "check_next", "check_there", "is_worth_keeping",
+]  # fmt: skip
 
 PATIENCE = 60.0  # seconds: the minute of the contract
+WITHOUT_WAL = "was it copied without its -wal file, which has the newest events?"
+"""What a store that lacks its last events may be: SQLite keeps them beside it."""
 
 
 def check_alone(experiment: str, holds: bool) -> None:

@@ -24,9 +24,10 @@ from sqlalchemy.pool import NullPool
 
 from dowise.errors import DowiseError
 from dowise.experiment.storage import schema
-from dowise.experiment.storage.failures import WITHOUT_WAL, is_busy
+from dowise.experiment.storage.failures import is_busy
 from dowise.experiment.storage.location import Location
 from dowise.experiment.storage.queue_lock import QueueLock
+from dowise.experiment.storage.rules import WITHOUT_WAL
 
 __all__ = ["SqliteDatabase"]
 
