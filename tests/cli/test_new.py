@@ -13,6 +13,8 @@ from dowise.policies import registry
 
 def test_a_new_experiment_for_people(desk):
     shown = desk.well("new", "ward.db", "ward.toml", "--seed", "7")
+    assert all(len(line) <= 80 and line == line.rstrip() for line in shown.splitlines())
+    shown += shown.replace("\n", " ")
     for part in (
         "ward is in ward.db",
         "arms      do(), do(Dose=none), do(Dose=low), do(Dose=high)",

@@ -124,10 +124,11 @@ def _prior(given: str | None) -> Any:
 
 
 def _show(found: Rehearsal) -> None:
-    from dowise.cli.tables import plain_console, print_table
+    from dowise.cli.tables import plain_console, print_table, print_wrapped
 
     console = plain_console()
-    console.print(found.in_words())
+    for line in found.in_words().splitlines():
+        print_wrapped(console, line)
     console.print()
     rows = [
         (
@@ -139,10 +140,12 @@ def _show(found: Rehearsal) -> None:
     ]  # fmt: skip
     columns = ("round", "regret", "at random", "stopping", "truly", "sure", "right", "advised")
     print_table(console, columns, rows, right=columns)
-    console.print(
-        "\nMeans over worlds. stopping: what stopping then is expected to cost a round, and truly "
+    console.print()
+    print_wrapped(
+        console,
+        "Means over worlds. stopping: what stopping then is expected to cost a round, and truly "
         "does; sure: how likely what looks best is the best, by what is known; right: the share of "
-        "worlds where it is; advised: the share where the advice was to stop by then."
+        "worlds where it is; advised: the share where the advice was to stop by then.",
     )
 
 

@@ -13,7 +13,15 @@ from dowise.cli.pairs import typed_pair
 from dowise.cli.progress import working
 from dowise.cli.records import bad_rows, shown_bad_rows
 from dowise.cli.store import Where
-from dowise.cli.tables import count, plain_console, print_indented, print_table
+from dowise.cli.tables import (
+    count,
+    is_narrow_enough,
+    plain_console,
+    print_indented,
+    print_numbered,
+    print_table,
+    print_wrapped,
+)
 from dowise.experiment.advice import SoftAdvice
 from dowise.experiment.asking import Asked
 from dowise.experiment.case import Case, labels_of
@@ -51,27 +59,34 @@ def show_new(
     if found is not None:
         _line("records", f"{len(found.batch):,} to begin with")
         _show_bad(found)
-    _line("head", str(experiment.head))
+    click.echo(f"  {'head':<10}{experiment.head}")  # whole, so that it can be copied
     click.echo("  Keep the head elsewhere: `dowise audit --head` then finds a rewritten journal.")
     named = replace(where, name=experiment.name if experiment.is_one_of_many else None)
     seen = [part for name in experiment.problem.context for part in ("-c", typed_pair(name, "…"))]
     click.echo(f"\nNext:\n  {named.command(experiment, 'ask', *seen)}")
     if advice is not None:
-        click.echo(f"\n{advice}")
+        click.echo()
+        print_wrapped(plain_console(), str(advice))
 
 
 def show_asked(experiment: Experiment, where: Where, asked: Sequence[Asked]) -> None:
     """What to do, why, and how to tell what came of it."""
-    first = asked[0]
+    console, first = plain_console(), asked[0]
     if len(asked) == 1:
-        click.secho(f"Decision {first.id}: {first.arm.in_words()}", bold=True)
-        click.echo(f"  {_why(first)}")
+        print_wrapped(console, f"Decision {first.id}: {first.arm.in_words()}", "bold")
+        print_indented(console, _why(first))
     else:
         rows = [(str(one.id), str(one.arm), one.arm.in_words(), _chance(one)) for one in asked]
         columns = ("decision", "arm", "in words", "probability")
-        print_table(plain_console(), columns, rows, right=("decision", "probability"))
+        if is_narrow_enough(console, columns, rows):
+            print_table(console, columns, rows, right=("decision", "probability"))
+        else:
+            chances = [f"{one.arm} (probability {_chance(one)})" for one in asked]
+            print_numbered(
+                console, [(row[0], row[2], said) for row, said in zip(rows, chances, strict=True)]
+            )
         if len({one.reason for one in asked}) == 1:
-            click.echo(f"  {first.reason}")
+            print_indented(console, first.reason)
     told = experiment.case(first.id).open(first.problem)
     click.echo("\nWhen something is seen, in pieces if you like:")
     click.echo(f"  {_tell(experiment, where, first.id, told, first.problem)}")
@@ -94,19 +109,19 @@ def show_case(
 
     `before` is None where nothing changed; `told` is what was told then.
     """
-    words = str(case)
+    words, console = str(case), plain_console()
     if before is not None:
-        click.secho(words[0].upper() + words[1:], bold=True)
+        print_wrapped(console, words[0].upper() + words[1:], "bold")
         for change in case.changes_from(before):
-            click.echo(f"  {change}")
+            print_indented(console, change)
     else:
-        click.echo(f"Nothing new: {words}")
+        print_wrapped(console, f"Nothing new: {words}")
         for said in case.corrected_since(labels_of(experiment.problem, told, "")).values():
-            click.echo(f"  {said}; `dowise amend` changes it again.")
+            print_indented(console, f"{said}; `dowise amend` changes it again.")
     if case.played is not None and not case.is_unrelated:
-        click.echo(f"  Nothing is learned from it: {INSTEAD} (--unrelated).")
+        print_indented(console, f"Nothing is learned from it: {INSTEAD} (--unrelated).")
     for line in experiment.idle(case.id):
-        click.echo(f"  {line}.")
+        print_indented(console, f"{line}.")
     lacking = case.open(experiment.problem)
     if case.status in ("pending", "done") and lacking:
         click.echo("\nStill to be told:")
@@ -182,14 +197,18 @@ def _show_plan(experiment: Experiment) -> None:
     _line(wanted, problem.reward)
     if problem.context:
         _line("context", ", ".join(problem.context))
-    few = problem.arms[:_MANY]
-    more = f", and {len(problem.arms) - _MANY:,} more" if len(problem.arms) > _MANY else ""
-    _line("arms", f"{', '.join(map(str, few))}{more}")
+    few = [str(arm) for arm in problem.arms[:_MANY]]
+    if len(problem.arms) > _MANY:
+        few.append(f"and {len(problem.arms) - _MANY:,} more")
+    if len(", ".join(few)) <= plain_console().width - 12:
+        few = [", ".join(few)]
+    for i, line in enumerate(few):
+        _line("" if i else "arms", line)
     _line("policy", experiment.policy)
 
 
 def _line(what: str, said: str) -> None:
-    click.echo(f"  {what:<10}{said}")
+    print_wrapped(plain_console(), said, hanging=12, first=f"  {what:<10}")
 
 
 def _why(asked: Asked) -> str:

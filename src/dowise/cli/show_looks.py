@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from dowise.cli.tables import count, plain_console, print_indented, print_table
+from dowise.cli.tables import count, plain_console, print_indented, print_table, print_wrapped
 from dowise.experiment.arms import ArmsStatus
 from dowise.experiment.audit import Audit
 from dowise.experiment.evaluation import Estimated, Evaluation
@@ -40,9 +40,10 @@ def show_status(status: Status, tolerance: float | None) -> None:
     if len(shown) < len(status.contexts):
         left = len(status.contexts) - len(shown)
         console.print(f"\n{count(left, 'context')} not shown: -c NAME=VALUE, or --json")
-    console.print(f"\n{stopping_in_words(status)}", style="bold")
+    console.print()
+    print_wrapped(console, stopping_in_words(status), "bold")
     if tolerance is not None:
-        console.print(status.advice(tolerance), style="bold")
+        print_wrapped(console, status.advice(tolerance), "bold")
     has_alarm = bool(status.alarms)
     for title, lines, style in (
         ("Pending", pending_in_words(status), None),
@@ -73,7 +74,7 @@ def _show_arms(console: Console, status: Status, one: ArmsStatus) -> None:
         )
         for i in order
     ]  # fmt: skip
-    print_table(console, _ARM_COLUMNS, rows, right=("mean", "P(best)", "plays"))
+    print_table(console, _ARM_COLUMNS, rows, right=("mean", "P(best)", "plays"), alone="arm")
     if len(order) < len(one.arms):
         left = len(one.arms) - len(order)
         console.print(f"  {count(left, 'arm')} less likely to be the best left out; --json has all")
@@ -84,7 +85,7 @@ def show_explanation(found: Explanation) -> None:
     """The sentences, then the arms as they looked then."""
     console = plain_console()
     first, *rest = found.in_words().splitlines()
-    console.print(first, style="bold")
+    print_wrapped(console, first, "bold")
     for line in rest:
         print_indented(console, line)
     rows, own = found.rows(), found.own
@@ -109,6 +110,7 @@ def show_explanation(found: Explanation) -> None:
             for row in _ordered(rows)
         ],
         right=numbers,
+        alone="arm",
     )
     meanings = "cost: what a play was expected to cost against the best allowed arm"
     if taught:
@@ -157,11 +159,10 @@ def show_audit(found: Audit) -> None:
     if found.finding is None:
         some = bool(found.not_derivable or found.made_elsewhere)
         follows = f"every decision{' that can be derived again here' if some else ''} follows"
-        console.print(
-            f"The journal is whole: {count(found.events, 'event')}, {follows}.", style="bold"
-        )
+        whole = f"The journal is whole: {count(found.events, 'event')}, {follows}."
+        print_wrapped(console, whole, "bold")
     else:
-        console.print(f"Found at {found.finding}", style="bold red")
+        print_wrapped(console, f"Found at {found.finding}", "bold red")
     if found.head is not None:
         console.print(f"  head {found.head}", soft_wrap=True)
     for note in found.notes():

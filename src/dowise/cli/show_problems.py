@@ -9,7 +9,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dowise.cli.tables import count, plain_console, print_table
+from dowise.cli.tables import (
+    count,
+    is_narrow_enough,
+    plain_console,
+    print_numbered,
+    print_stripped,
+    print_table,
+    print_wrapped,
+)
 from dowise.problem import Problem
 from dowise.problem.describe import doubts_in_words
 from dowise.problem.explain import why_others_are_out
@@ -36,7 +44,7 @@ def show_arms(problem: Problem) -> None:
             roles.add_row("", role, Text(", ".join(names)))
     for i, line in enumerate(doubts_in_words(problem)):
         roles.add_row("", "" if i else "edges in doubt", Text(line))
-    console.print(roles)
+    print_stripped(console, roles)
 
     sizes = Counter(arm.variables for arm in problem.arms)
     claim = " that can be optimal" if problem.arms_kind == "pomis" else ""
@@ -48,14 +56,14 @@ def show_arms(problem: Problem) -> None:
         right=("arms",),
     )
     console.print(f"\n{count(len(problem.arms), 'arm')}", style="bold")
-    print_table(
-        console,
-        ("#", "arm", "in words"),
-        [(str(i), str(arm), arm.in_words()) for i, arm in enumerate(problem.arms, start=1)],
-        right=("#",),
-    )
+    columns = ("#", "arm", "in words")
+    rows = [(str(i), str(arm), arm.in_words()) for i, arm in enumerate(problem.arms, start=1)]
+    if is_narrow_enough(console, columns, rows):
+        print_table(console, columns, rows, right=("#",))
+    else:
+        print_numbered(console, rows)
     console.print()
-    console.print(why_others_are_out(problem))
+    print_wrapped(console, why_others_are_out(problem))
 
 
 def show_doubts(problem: Problem) -> None:

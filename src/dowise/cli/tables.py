@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["count", "plain_console", "print_indented", "print_table"]
+__all__ = [
+    "count", "is_narrow_enough", "plain_console", "print_indented", "print_numbered",
+    "print_stripped", "print_table", "print_wrapped",
+]  # fmt: skip
 
 # Nobody reads more rows than this on a terminal; --json has them all.
 _MOST_ROWS = 40
@@ -24,25 +29,103 @@ def print_table(
     columns: tuple[str, ...],
     rows: Sequence[tuple[str, ...]],
     right: tuple[str, ...] = (),
+    alone: str | None = None,
 ) -> None:
-    """Rows of texts under a header; the columns named in `right` are aligned there."""
-    table = Table(box=None, padding=(0, 0, 0, 2), header_style="dim", pad_edge=True)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    for row in rows[:_MOST_ROWS]:
-        table.add_row(*map(Text, row))
-    console.print(table)
-    if len(rows) > _MOST_ROWS:
-        console.print(f"  … and {len(rows) - _MOST_ROWS:,} more; --json lists them all")
+    """Rows of texts under a header; the columns named in `right` are aligned there.
+
+    Where rows would have to be broken, the column named by `alone` goes on a line of its own
+    above the rest of each row.
+    """
+    shown = rows[:_MOST_ROWS]
+    lines = console.render_lines(_table(columns, shown, right), pad=False)
+    if alone in columns and len(lines) > len(shown) + 1:
+        place = columns.index(alone)
+        others = [(*row[:place], *row[place + 1 :]) for row in (columns, *shown)]
+        narrower = console.options.update_width(console.width - 2)
+        under = console.render_lines(_table(others[0], others[1:], right), narrower, pad=False)
+        if len(under) == len(shown) + 1:
+            _print_under(console, [row[place] for row in shown], under)
+            lines = []
+    for line in lines:
+        _print_line(console, line)
+    _print_rest(console, len(rows))
+
+
+def print_stripped(console: Console, table: Table) -> None:
+    """A table without spaces at the ends of its lines."""
+    for line in console.render_lines(table, pad=False):
+        _print_line(console, line)
+
+
+def print_numbered(console: Console, rows: Sequence[tuple[str, ...]]) -> None:
+    """For rows that are too wide for a table: a number, then each of the other cells on a line."""
+    shown = rows[:_MOST_ROWS]
+    width = max((cell_len(number) for number, *_ in shown), default=0)
+    for number, *cells in shown:
+        for i, cell in enumerate(cells):
+            first = "" if i else number
+            print_wrapped(console, cell, hanging=width + 4, first=f"  {first:>{width}}  ")
+    _print_rest(console, len(rows))
+
+
+def is_narrow_enough(
+    console: Console, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]
+) -> bool:
+    """Whether no cell of the table would have to be broken."""
+    widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
+    return sum(widths) + 2 * len(columns) <= console.width
+
+
+def print_wrapped(
+    console: Console, line: str, style: str | None = None, hanging: int = 0, first: str = ""
+) -> None:
+    """A line that is broken between words, with `first` before it and `hanging` spaces below."""
+    room = max(console.width - max(hanging, cell_len(first)), 20)
+    for i, part in enumerate(Text(line, style or "").wrap(console, room)):
+        part.rstrip()
+        before = first if i == 0 else " " * hanging
+        console.print(Text(before if part.plain else "") + part, soft_wrap=True)
 
 
 def print_indented(console: Console, line: str, style: str | None = None) -> None:
     """A line that stays indented where it is broken: by two more than it is itself."""
     depth = 2 + len(line) - len(line.lstrip())
-    width = max(console.width - depth, 20)
-    for part in Text(line.lstrip(), style or "").wrap(console, width):
-        part.rstrip()
-        console.print(Text(" " * depth) + part, soft_wrap=True)
+    print_wrapped(console, line.lstrip(), style, hanging=depth, first=" " * depth)
+
+
+def _table(
+    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: tuple[str, ...]
+) -> Table:
+    table = Table(box=None, padding=(0, 0, 0, 2), header_style="dim", pad_edge=True)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _print_under(console: Console, texts: Sequence[str], lines: list[list[Segment]]) -> None:
+    """The header, then each text above the line of its row."""
+    header, *rest = lines
+    _print_line(console, [Segment("  "), *header])
+    for text, line in zip(texts, rest, strict=True):
+        print_wrapped(console, text, hanging=2, first="  ")
+        _print_line(console, [Segment("  "), *line])
+
+
+def _print_line(console: Console, line: list[Segment]) -> None:
+    """Without the spaces that fill the last column."""
+    parts = list(line)
+    while parts and not parts[-1].text.strip():
+        parts.pop()
+    if parts:
+        parts[-1] = Segment(parts[-1].text.rstrip(), parts[-1].style)
+    console.print(Segments([*parts, Segment.line()]), end="", soft_wrap=True)
+
+
+def _print_rest(console: Console, rows: int) -> None:
+    if rows > _MOST_ROWS:
+        console.print(f"  … and {rows - _MOST_ROWS:,} more; --json lists them all")
 
 
 def count(number: int, thing: str) -> str:
