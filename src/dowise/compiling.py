@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_folder", "kernel", "kernels_of", "source_digest"]
+__all__ = ["cache_folder", "kernel", "kernels_of", "private_folder", "source_digest"]
 
 _PACKAGE = Path(__file__).parent
 _LONG = 7 * 24 * 3600.0  # seconds
@@ -87,6 +87,16 @@ def cache_folder() -> Path | None:
         return None
     atexit.register(shutil.rmtree, fresh, ignore_errors=True)
     return fresh
+
+
+def private_folder(name: str) -> Path | None:
+    """A folder of this name beside that of the kernels; None where nothing can be written."""
+    kernels = cache_folder()
+    if kernels is None:
+        return None
+    # A folder that lasts is one of ours among others; one for a while stands in everybody's.
+    folder = (kernels.parent if kernels.name.startswith("kernels-") else kernels) / name
+    return folder if _is_ours(folder) else None
 
 
 def _bases() -> Iterator[Path]:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dowise.errors import import_extra
 from dowise.experiment.figures import OTHERS, ContextData, FigureData, IntervalData
 from dowise.picture.drawing import check_path
+from dowise.picture.library import matplotlib_part
 from dowise.simulation.pens import COLOURS, DASHES, GRID, INK, apart, save_figure
 
 __all__ = ["draw_intervals", "draw_status"]
@@ -68,7 +68,7 @@ def draw_intervals(data: IntervalData, path: str | Path) -> None:
 
 
 def _new_figure(height: float, width: float = _WIDTH) -> Any:
-    module = import_extra("matplotlib.figure", "simulate", "a picture")
+    module = matplotlib_part("figure")
     return module.Figure(figsize=(width, height), dpi=150, layout="constrained")
 
 

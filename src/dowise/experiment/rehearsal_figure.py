@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.errors import import_extra
 from dowise.experiment.rehearsal import Rehearsal
 from dowise.files import write_bytes
 from dowise.picture.drawing import check_path
+from dowise.picture.library import matplotlib_part
 
 __all__ = ["Line", "Panel", "RehearsalFigure", "draw_rehearsal", "rehearsal_figure"]
 
@@ -121,7 +121,7 @@ def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
 def draw_rehearsal(figure: RehearsalFigure, path: str | Path) -> None:
     """The picture, to a .svg, .png or .pdf file."""
     path = check_path(path)
-    module = import_extra("matplotlib.figure", "simulate", "a picture")
+    module = matplotlib_part("figure")
     drawing = module.Figure(figsize=(9.0, 6.4), dpi=160, layout="constrained")
     drawing.suptitle(figure.title, fontsize=10, color=_INK, x=0.01, ha="left")
     drawing.get_layout_engine().set(h_pad=0.08, w_pad=0.08)

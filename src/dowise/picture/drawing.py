@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dowise.errors import DowiseError, import_extra
+from dowise.errors import DowiseError
 from dowise.files import write_bytes
 from dowise.graph.edges import EdgeName, prior_of
 from dowise.picture.layout import Layout, layout, text_width
+from dowise.picture.library import matplotlib_part
 from dowise.picture.pen import EDGE, Pen, draw_edge, pen_for
 from dowise.picture.shapes import Box, Point, Stroke, line
 
@@ -202,7 +203,7 @@ def check_path(path: str | Path) -> Path:
 
 
 def _matplotlib(module: str) -> Any:
-    return import_extra(f"matplotlib.{module}", "simulate", "drawing a picture")
+    return matplotlib_part(module, "drawing a picture")
 
 
 def _figure(picture: Picture) -> Any:

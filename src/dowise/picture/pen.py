@@ -7,8 +7,8 @@ from itertools import accumulate, pairwise
 from math import dist
 from typing import Any
 
-from dowise.errors import import_extra
 from dowise.graph.edges import EdgeName
+from dowise.picture.library import matplotlib_part
 from dowise.picture.shapes import Point, Stroke, flatten
 
 __all__ = ["DOUBTFUL", "EDGE", "HIDDEN", "LABEL_SIZE", "SUSPECTED", "Pen", "draw_edge", "pen_for"]
@@ -62,8 +62,8 @@ def pen_for(
 
 def draw_edge(axes: Any, stroke: Stroke, pen: Pen) -> None:
     """Draw one edge, its label in the middle of its way."""
-    patches = import_extra("matplotlib.patches", "simulate", "drawing a picture")
-    paths = import_extra("matplotlib.path", "simulate", "drawing a picture")
+    patches = matplotlib_part("patches")
+    paths = matplotlib_part("path")
     points = list(stroke)
     # The line stops inside the head: a line's blunt end would show beside the sharp tip.
     for tip, inner in ((-1, -4), (0, 3))[: 2 if pen.two_heads else 1]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from dowise.errors import import_extra
+from dowise.picture.library import matplotlib_part
 from dowise.policies import policy_names
 from dowise.simulation.analysis import RegretCurve
 from dowise.simulation.pens import COLOURS, DASHES, GRID, INK, apart, save_figure
@@ -25,7 +25,7 @@ def draw_curves(
     band: Literal["se", "sd"] = "se",
 ) -> None:
     """Mean cumulative regret with bands, to each of the files (.png, .pdf, .svg)."""
-    figure_module = import_extra("matplotlib.figure", "simulate", "a picture")
+    figure_module = matplotlib_part("figure")
     figure = figure_module.Figure(figsize=(6.4, 4.2), dpi=160, layout="constrained")
     axes = figure.subplots()
     styles = _styles([curve.policy for curve in curves])
