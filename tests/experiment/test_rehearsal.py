@@ -64,7 +64,10 @@ def test_the_cost_of_a_round_at_the_end_is_that_of_the_last_tenth():
 def test_words_tell_of_worlds_without_the_advice_and_of_none_with_it():
     said = BY_HAND.in_words()
     assert "In 4 worlds drawn from the prior, ids over 10 rounds:" in said
-    assert "The regret is 3.5 in all (90 % of worlds: 1 to 8); choosing at random costs 8." in said
+    assert (
+        "The regret is 3.5 in all on average (90 % of worlds: 1 to 8); choosing at random" in said
+    )
+    assert "with probability 73 % on average (90 % of worlds: 50 % to 90 %)" in said
     assert "best in 50 % of worlds, and within 0.05 of it in 75 %" in said
     assert "comes in 75 % of worlds within 10 rounds, there after 5 (median" in said
     strict = replace(BY_HAND, tolerance=0.0)
@@ -189,7 +192,7 @@ def test_the_figure_has_the_numbers_of_the_looks():
     figure = rehearsal_figure(BY_HAND)
     regret, stopping, sure, stopped = figure.panels
     assert [line.label for line in regret.lines] == ["ids", "at random"]
-    assert regret.lines[0].middle.tolist() == [0, 1, 2]
+    assert regret.lines[0].middle.tolist() == [0, 2, 3.5] and "(mean, and the" in figure.title
     assert regret.lines[0].low.tolist() == [0, 1, 1]
     assert regret.lines[1].middle.tolist() == [0, 4, 8]
     assert stopping.lines[1].middle.tolist() == pytest.approx([0.175, 0.14, 0.0325])

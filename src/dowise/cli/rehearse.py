@@ -143,9 +143,10 @@ def _show(found: Rehearsal) -> None:
     console.print()
     print_wrapped(
         console,
-        "Means over worlds. stopping: what stopping then is expected to cost a round, and truly "
-        "does; sure: how likely what looks best is the best, by what is known; right: the share of "
-        "worlds where it is; advised: the share where the advice was to stop by then.",
+        "Means over worlds, as in the figure. stopping: what stopping then is expected to cost a "
+        "round, and truly does; sure: how likely what looks best is the best, by what is known; "
+        "right: the share of worlds where it is; advised: the share where the advice was to stop "
+        "by then.",
     )
 
 

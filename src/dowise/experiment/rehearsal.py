@@ -175,12 +175,13 @@ class Rehearsal:
         lines = [
             f"In {_count(self.worlds, 'world')} drawn from the prior, {self.policy} over "
             f"{_count(self.horizon, 'round')}{late}:",
-            f"The regret is {regret.mean:.3g} in all (90 % of worlds: {regret.low:.3g} to "
-            f"{regret.high:.3g}); choosing at random costs {random:.3g}.",
-            f"At the end a round costs {end.mean:.3g}; at random "
+            f"The regret is {regret.mean:.3g} in all on average (90 % of worlds: {regret.low:.3g} "
+            f"to {regret.high:.3g}); choosing at random costs {random:.3g}.",
+            f"At the end a round costs {end.mean:.3g} on average; at random "
             f"{self.per_round_at_random.mean():.3g}.",
-            f"Then you take what looks best for the best with probability {_percent(sure.median)} "
-            f"(90 % of worlds: {_percent(sure.low)} to {_percent(sure.high)}). It is the best in "
+            f"Then you take what looks best for the best with probability {_percent(sure.mean)} "
+            f"on average (90 % of worlds: {_percent(sure.low)} to {_percent(sure.high)}). It is "
+            "the best in "
             f"{_percent(self.is_best[:, -1].mean())} of worlds, and within {self.tolerance:g} of "
             f"it in {_percent(self.is_nearly_best[:, -1].mean())}.",
             self._stop_in_words(),
@@ -206,7 +207,7 @@ class Rehearsal:
             )
         return (
             f"The advice {advice} comes {when}. What looks best then truly costs "
-            f"{self.stopped_cost:.2g} a round."
+            f"{self.stopped_cost:.2g} a round on average."
         )
 
 

@@ -66,7 +66,7 @@ def rehearsal_figure(rehearsal: Rehearsal) -> RehearsalFigure:
     late = f", outcomes {rehearsal.delay} rounds late" if rehearsal.delay else ""
     title = (
         f"{name}: {rehearsal.policy} in {rehearsal.worlds} worlds drawn from the prior{late}   "
-        "(median, and the range of 90 % of worlds)"
+        "(mean, and the range of 90 % of worlds)"
     )
     return RehearsalFigure(title, rehearsal.rounds, _panels(rehearsal))
 
@@ -78,7 +78,7 @@ def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
         return np.array([look[name] for look in looks])
 
     def spread(name: str, label: str) -> Line:
-        parts = ("median", "low", "high")
+        parts = ("mean", "low", "high")
         middle, low, high = (
             np.array([getattr(look[name], part) for look in looks]) for part in parts
         )
@@ -97,7 +97,7 @@ def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
             "what stopping now costs a round",
             (
                 spread("stopping", "expected"),
-                Line("true, mean", np.array([look["cost"].mean for look in looks])),
+                Line("true", np.array([look["cost"].mean for look in looks])),
                 Line(f"tolerance {tolerance:g}", limit, is_aside=True),
             ),
         ),
