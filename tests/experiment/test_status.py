@@ -243,7 +243,7 @@ def test_a_graph_that_is_wrong_is_said_and_what_to_do():
     words = str(status)
     assert "Alarm at level 0.05" in words and "`dowise revise`" in words
     assert {"Z -> Y", "Y <-> Z"} == {*status.as_dict()["suspected"]}
-    assert "100 imported records" in words
+    assert "100 imported records (in the means; plays are decisions alone);" in words
 
 
 def test_evidence_that_would_take_long_is_left_out_unless_asked_for(monkeypatch):

@@ -49,7 +49,8 @@ def decisions_in_words(status: Status) -> str:
     parts += [f"{counts[kind]:,} {kind}" for kind in ("withdrawn", "erased") if counts[kind]]
     text = f"{counted(counts['asked'], 'decision')} ({', '.join(parts)})"
     if status.imported:
-        text += f", {counted(status.imported, 'imported record')}"
+        brought = counted(status.imported, "imported record")
+        text += f", {brought} (in the means; plays are decisions alone)"
     return f"{text}; the policy is {status.policy}"
 
 
