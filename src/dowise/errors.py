@@ -36,12 +36,14 @@ def suggestion(name: str, candidates: Iterable[str]) -> str:
 
     >>> suggestion("Treatmnt", ["Diet", "Treatment"])
     " (did you mean 'Treatment'?)"
+    >>> suggestion("maybe", ["no", "yes"])
+    ''
     """
     known = list(candidates)
     by_lower = {candidate.lower(): candidate for candidate in reversed(known)}
     if name.lower() in by_lower:
         return f" (did you mean {by_lower[name.lower()]!r}?)"
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.55)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
