@@ -77,11 +77,11 @@ def refuse_twice(facts: Facts, page: dict[str, Any], found: CheckedRecords, agai
     if own & found.asked_at:
         raise DowiseError(
             "this is an export of this very experiment, which knows these records: to count them "
-            "once more, say again=True (--again)"
+            "once more, say --again (in Python, again=True)"
         )
     before = facts.import_digests.get(page["digest"])
     if before is not None:
         raise DowiseError(
             f"these records were imported before, by event {before}: to count them once more, say "
-            "again=True (--again)"
+            "--again (in Python, again=True)"
         )
