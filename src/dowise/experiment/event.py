@@ -16,9 +16,9 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError
@@ -44,9 +44,9 @@ class Head(NamedTuple):
         return f"{self.number}:{self.hash}"
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Event:
-    """What happened, as it is stored; `body` is JSON text, `at` a time in UTC."""
+    """What happened, as it is stored: never to be changed. `body` is JSON text, `at` in UTC."""
 
     experiment: str
     number: int
@@ -56,6 +56,7 @@ class Event:
     salt: str
     body: str
     hash: str
+    _page: dict[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def after(
@@ -71,11 +72,24 @@ class Event:
         number = 1 if previous is None else previous.number + 1
         salt, text = secrets.token_hex(16), as_body(body)
         digest = _chained(previous, experiment, number, kind, at, actor, _sealed(salt, text))
-        return cls(experiment, number, kind, at, actor, salt, text, digest)
+        event = cls(experiment, number, kind, at, actor, salt, text, digest)
+        event._page = dict(body)
+        return event
 
-    @cached_property
+    @property
     def says(self) -> dict[str, Any]:
         """The body, parsed: not to be changed."""
+        if self._page is None:
+            self._page = self.parsed()
+        return self._page
+
+    def parsed(self) -> dict[str, Any]:
+        """The same, not kept: where thousands are read once, keeping them costs more than parsing.
+
+        (Each collection of Python's garbage would go through all of them.)
+        """
+        if self._page is not None:
+            return self._page
         try:
             page = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -85,6 +99,13 @@ class Event:
                 f"event {self.number} of {self.experiment} can't be read: run an audit"
             )
         return page
+
+    def row(self) -> dict[str, str | int]:
+        """What is stored, by the names of the columns."""
+        return {
+            "experiment": self.experiment, "number": self.number, "kind": self.kind, "at": self.at,
+            "actor": self.actor, "salt": self.salt, "body": self.body, "hash": self.hash,
+        }  # fmt: skip
 
     @property
     def head(self) -> Head:
@@ -124,9 +145,20 @@ def _sealed(salt: str, body: str) -> str:
     return sha256(f"{salt}:{body}".encode()).hexdigest()
 
 
-def _chained(previous: Event | Head | None, *parts: str | int) -> str:
-    before = "" if previous is None else previous.hash
-    return sha256(as_text([before, *parts]).encode()).hexdigest()
+def _chained(
+    previous: Event | Head | None,
+    experiment: str,
+    number: int,
+    kind: str,
+    at: str,
+    actor: str,
+    inner: str,
+) -> str:
+    """The hash of all this as a list in JSON, which is put together by hand: it is done often."""
+    before = quoted("" if previous is None else previous.hash)
+    where = f"{before},{quoted(experiment)},{number},{quoted(kind)}"
+    text = f"[{where},{quoted(at)},{quoted(actor)},{quoted(inner)}]"
+    return sha256(text.encode()).hexdigest()
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)

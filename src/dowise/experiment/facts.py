@@ -49,12 +49,11 @@ class Facts:
         """What held from which event on."""
         self.log: list[int] = []
         """The cases that were changed, in order; learners follow it."""
-        self.marks = 0
-        """The sum of a hash of every case: equal marks, equal cases."""
-        self.rows: dict[int, str] = {}
-        """Every case as a line of a snapshot."""
         self.last_asked = 0
         """The number of the event of the last decision."""
+        self._rows: dict[int, str] = {}
+        self._marks = 0
+        self._unwritten: dict[int, Case] = {}  # cases that have changed since their row was made
 
     @property
     def plan(self) -> Plan:
@@ -64,6 +63,19 @@ class Facts:
     def plan_at(self, number: int) -> Plan:
         """What held when an event was written."""
         return next(plan for since, plan in reversed(self.plans) if since <= number)
+
+    @property
+    def rows(self) -> dict[int, str]:
+        """Every case as a line of a snapshot."""
+        for number, case in self._unwritten.items():
+            self._write_row(number, case.row())
+        self._unwritten.clear()
+        return self._rows
+
+    @property
+    def marks(self) -> int:
+        """The sum of a hash of every case: equal marks, equal cases."""
+        return self._marks if self.rows else 0
 
     @property
     def next_id(self) -> int:
@@ -100,7 +112,7 @@ class Facts:
             )
         try:
             if not event.is_erased:
-                handle(self, event, event.says)
+                handle(self, event, event.parsed())
             elif event.kind == "asked":
                 self._add(Case(self.next_id, event.number, "", {}, Intervention(), status="erased"))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -116,7 +128,9 @@ class Facts:
             case = Case.of_row(page, arms)
             if case.id != self.next_id:  # marks don't tell one order from another
                 raise ValueError(f"decision {case.id} where {self.next_id} is next")
-            self._add(case, row)
+            self._add(case)
+            self._write_row(case.id, row)
+        self._unwritten.clear()
 
     # -- one handler a kind -------------------------------------------------------------------
 
@@ -185,27 +199,31 @@ class Facts:
             case.played = None if says["played"] is None else Intervention(says["played"])
             case.is_unrelated = bool(says.get("unrelated", False))
 
-    def _add(self, case: Case, row: str | None = None) -> None:
+    def _add(self, case: Case) -> None:
         self.cases[case.id], self.last_asked = case, case.event
         if case.request_id is not None:
             self.requests.setdefault(case.request_id, []).append(case.id)
-        self._mark(case, row)
+        self._changed(case)
 
     def _update(self, case: Case, event: Event) -> None:
         case.last_event = event.number
         if case.status == "pending" and self.plan.problem.reward in case.values:
             case.status = "done"
-        self._mark(case)
+        self._changed(case)
 
-    def _mark(self, case: Case, row: str | None = None) -> None:
+    def _changed(self, case: Case) -> None:
         self.log.append(case.id)
-        row = case.row() if row is None else row
-        self.marks = (self.marks + _mark(row) - _mark(self.rows.get(case.id))) % _MARKS
-        self.rows[case.id] = row
+        self._unwritten[case.id] = case
+
+    def _write_row(self, number: int, row: str) -> None:
+        before = self._rows.get(number)
+        self._rows[number] = row
+        self._marks += _mark(row) - (0 if before is None else _mark(before))
+        self._marks %= _MARKS
 
 
-def _mark(row: str | None) -> int:
-    return 0 if row is None else int.from_bytes(sha256(row.encode()).digest()[:16])
+def _mark(row: str) -> int:
+    return int.from_bytes(sha256(row.encode()).digest()[:16])
 
 
 _HANDLERS: dict[str, Callable[[Facts, Event, dict[str, Any]], None]] = {

@@ -26,6 +26,7 @@ from dowise.problem.values import MISSING
 __all__ = ["Learner", "record_of"]
 
 _MANY = 64  # from so many changed cases on they are learned together
+_MOST_ALIKE = 4096  # outcomes that are remembered, so that the same one need not be read again
 
 RESTRICTED = "some arms were not allowed, and learn_restricted is False"
 INSTEAD = "another arm was played, and it was not said that this had nothing to do with the unit"
@@ -45,6 +46,7 @@ class Learner:
         self._learned: dict[int, Record] = {}
         self._expected: dict[int, tuple[Intervention, dict[str, str]]] = {}
         self._left_out: dict[int, str] = {}
+        self._alike: dict[tuple[Any, ...], Record | str] = {}
         self._imports_left_out: Counter[str] = Counter()
         self._cases_read, self._imports_read = 0, 0
 
@@ -92,21 +94,16 @@ class Learner:
         self._expect(case)
 
     def _learn_many(self, cases: list[Case]) -> None:
-        """The same, all that is new of them at once; cases that are alike are read once."""
-        alike: dict[str, Record] = {}
+        """The same, all that is new of them at once."""
         fresh: list[tuple[Case, Record]] = []
         for case in cases:
             if case.id in self._learned:
                 self._learn(case)
                 continue
-            otherwise = case.played is not None, case.is_unrelated
-            same = case.context, case.values, case.is_restricted, otherwise
-            key = f"{id(case.arm)}{same}"
-            record = self._record(case, alike.get(key))
+            record = self._record(case)
             if record is None:
                 self._expect(case)
             else:
-                alike[key] = record
                 fresh.append((case, record))
         if fresh:
             self._learn_batch(fresh)
@@ -126,19 +123,27 @@ class Learner:
                 self._leave_out(case, self.policy.lacks(record) or "it could not be learned")
             self._expect(case)
 
-    def _record(self, case: Case, alike: Record | None = None) -> Record | None:
-        """What a case has to teach, if anything; `alike` is the record of one that says the same.
-
-        Why it can't be used is noted.
-        """
+    def _record(self, case: Case) -> Record | None:
+        """What a case has to teach, if anything; why it can't be used is noted."""
         self._left_out.pop(case.id, None)
         if not case.values:
             return None
-        found = alike or record_of(case, self.plan)
+        found = self._read(case)
         if isinstance(found, str):
             self._leave_out(case, found)
             return None
         return Record(found.problem, found.arm, found.codes, found.fixed, case.id)
+
+    def _read(self, case: Case) -> Record | str:
+        """As `record_of`; cases that are alike are read once."""
+        otherwise = case.is_restricted, case.played is not None, case.is_unrelated
+        key = (case.arm, *case.context.items(), otherwise, *case.values.items())
+        found = self._alike.get(key)
+        if found is None:
+            if len(self._alike) >= _MOST_ALIKE:
+                self._alike.clear()
+            found = self._alike[key] = record_of(case, self.plan)
+        return found
 
     def _leave_out(self, case: Case, why: str) -> None:
         """Note why a case can't be used, unless something is still to come."""

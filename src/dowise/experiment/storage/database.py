@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
 from dowise.experiment.storage.location import Location
 
-__all__ = ["Database"]
+__all__ = ["Database", "Row", "Values"]
 
 Result = TypeVar("Result")
+Row = tuple[Any, ...]
+Values = Sequence[Any] | Mapping[str, Any]
 
 
 class Database(Protocol):
@@ -32,6 +34,9 @@ class Database(Protocol):
 
     def patiently(self, call: Callable[[], Result]) -> Result:
         """Call, again and again where the database is busy with something short."""
+
+    def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
+        """Let the driver run a statement that is spelled its way; the rows that it gives."""
 
     def close(self) -> None:
         """Let go of whatever is no connection."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from hashlib import sha256
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import DBAPIError
@@ -19,6 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from dowise.errors import DowiseError, import_extra
 from dowise.experiment.storage import schema
+from dowise.experiment.storage.database import Row, Values
 from dowise.experiment.storage.location import Location
 
 __all__ = ["PostgresDatabase"]
@@ -87,6 +88,15 @@ class PostgresDatabase:
     def patiently(self, call: Callable[[], Result]) -> Result:
         """Call: a server itself waits where it must."""
         return call()
+
+    def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
+        """Let the driver run a statement; the rows that it gives."""
+        given: Any = values or None
+        result = connection.exec_driver_sql(text, given)
+        cursor = result.cursor
+        rows = [] if cursor is None else list(cursor.fetchall())
+        result.close()
+        return rows
 
     def close(self) -> None:
         """Nothing is left open but connections."""

@@ -7,9 +7,9 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, CursorResult, bindparam, delete, func, insert, select
 from sqlalchemy.exc import DBAPIError
 
 from dowise.errors import DowiseError
@@ -20,7 +20,8 @@ from dowise.experiment.storage.failures import plainly, too_long
 from dowise.experiment.storage.lines import Lines, Loan
 from dowise.experiment.storage.rules import PATIENCE, check_alone, is_worth_keeping
 from dowise.experiment.storage.schema import events, snapshots
-from dowise.experiment.storage.sql_writing import SqlWriting, as_events
+from dowise.experiment.storage.sql_writing import SqlWriting
+from dowise.experiment.storage.statements import READ, SPAN, as_events
 
 __all__ = ["SqlStorage"]
 
@@ -65,20 +66,23 @@ class SqlStorage:
         kinds: Collection[str] | None = None,
     ) -> list[Event]:
         """The events with a number above `after` and up to `upto`, of these kinds, in order."""
-        wanted = select(events).where(_OF_EXPERIMENT, events.c.number > bindparam("after"))
-        if upto is not None:
-            wanted = wanted.where(events.c.number <= bindparam("upto"))
-        if kinds is not None:
-            wanted = wanted.where(events.c.kind.in_(bindparam("kinds", expanding=True)))
-        wanted = wanted.order_by(events.c.number)
         given = {"name": experiment, "after": after}
-        given |= {} if upto is None else {"upto": upto}
-        given |= {} if kinds is None else {"kinds": sorted(kinds)}
-        return self._ask(lambda connection: as_events(connection.execute(wanted, given)))
+        if upto is not None:
+            given["upto"] = upto
+        if kinds is None:
+            hot = READ if upto is None else SPAN
+            return self._ask(lambda c: as_events(hot.run(self._database, c, given)))
+        wanted = select(events).where(
+            _OF_EXPERIMENT, events.c.number > after, events.c.kind.in_(sorted(kinds))
+        )
+        if upto is not None:
+            wanted = wanted.where(events.c.number <= upto)
+        wanted = wanted.order_by(events.c.number)
+        return self._ask(lambda c: _events(c.execute(wanted, given)))
 
     def last(self, experiment: str) -> Event | None:
         """The last event, or None where there is no such experiment."""
-        found = self._ask(lambda c: as_events(c.execute(_LAST, {"name": experiment})))
+        found = self._ask(lambda c: _events(c.execute(_LAST, {"name": experiment})))
         return found[0] if found else None
 
     def snapshot(self, experiment: str) -> Snapshot | None:
@@ -158,7 +162,7 @@ class SqlStorage:
                 raise too_long(self._location, experiment, patience) from None
             lines = self._lines
             block = SqlWriting(
-                loan.connection, self._location, experiment, lambda: loan.process is lines.process
+                self._database, loan.connection, experiment, lambda: loan.process is lines.process
             )
             well = False
             try:
@@ -234,6 +238,10 @@ class SqlStorage:
 def _snapshot(connection: Connection, experiment: str) -> Snapshot | None:
     row = connection.execute(_SNAPSHOT, {"name": experiment}).first()
     return None if row is None else Snapshot(row.experiment, row.number, row.hash, bytes(row.body))
+
+
+def _events(result: CursorResult[Any]) -> list[Event]:
+    return as_events([tuple(row) for row in result])
 
 
 def _close(lines: Lines, database: Database) -> None:

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
-from sqlalchemy import Connection, CursorResult, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from dowise.errors import DowiseError
-from dowise.experiment.event import DamagedEventError, Event
+from dowise.experiment.event import Event
+from dowise.experiment.storage.database import Database
 from dowise.experiment.storage.failures import plainly
-from dowise.experiment.storage.location import Location
 from dowise.experiment.storage.rules import check_next, check_there
 from dowise.experiment.storage.schema import events, snapshots
+from dowise.experiment.storage.statements import APPEND, NEWEST, READ, SPAN, as_events
 
-__all__ = ["SqlWriting", "as_events"]
+__all__ = ["SqlWriting"]
 
-_COLUMNS = tuple(column.name for column in events.columns)
 _OF_EXPERIMENT = events.c.experiment == bindparam("name")
-_READ = (
-    select(events)
-    .where(_OF_EXPERIMENT, events.c.number > bindparam("after"))
-    .order_by(events.c.number)
-)
-_ONE = select(events).where(_OF_EXPERIMENT, events.c.number == bindparam("which"))
-_COUNT = select(func.coalesce(func.max(events.c.number), 0)).where(_OF_EXPERIMENT)
-_APPEND = insert(events)
 _BLANK = (
     update(events)
     .where(_OF_EXPERIMENT, events.c.number == bindparam("which"))
@@ -35,31 +26,21 @@ _BLANK = (
 _DROP_SNAPSHOTS = delete(snapshots).where(snapshots.c.experiment == bindparam("name"))
 
 
-def as_events(result: CursorResult[Any]) -> list[Event]:
-    """The rows of a query for whole events."""
-    cursor = result.cursor
-    rows = [] if cursor is None else cursor.fetchall()  # plain tuples: 100,000 of them come often
-    result.close()
-    for row in rows:  # SQLite would hold anything in any column
-        if type(row[1]) is not int or {*map(type, row)} != {int, str}:
-            raise DamagedEventError(f"an event of {row[0]} can't be read: run an audit")
-    return [Event(*row) for row in rows]
-
-
 class SqlWriting:
     """What happens here is committed at the end of the block, or not at all."""
 
     def __init__(
         self,
+        database: Database,
         connection: Connection,
-        location: Location,
         experiment: str,
         is_ours: Callable[[], bool],
     ) -> None:
         self.connection = connection
         self.erases = False
         self.ended = False
-        self._location = location
+        self._database = database
+        self._location = database.location
         self._experiment = experiment
         self._is_ours = is_ours
         self._last: int | None = None
@@ -69,24 +50,28 @@ class SqlWriting:
         """All events with a larger number, in order."""
         with self._at_work("read the store"):
             given = {"name": self._experiment, "after": after}
-            found = as_events(self.connection.execute(_READ, given))
+            found = as_events(READ.run(self._database, self.connection, given))
             if found:
                 self._last = found[-1].number
             return found
 
-    def append(self, events: Iterable[Event]) -> None:
+    def append(self, news: Iterable[Event]) -> None:
         """Add the next events."""
-        given = list(events)
+        fresh = list(news)
         with self._at_work(f"write to {self._experiment!r}"):
             if self._last is None:
-                self._last = self.connection.execute(_COUNT, {"name": self._experiment}).scalar()
-            last = self._last or 0
-        check_next(self._experiment, last, given)
-        if given:
+                given = {"name": self._experiment}
+                ((found,),) = NEWEST.run(self._database, self.connection, given)
+                self._last = found or 0
+            last = self._last
+        check_next(self._experiment, last, fresh)
+        if fresh:
             with self._at_work(f"write to {self._experiment!r}"):
-                rows = [{name: getattr(event, name) for name in _COLUMNS} for event in given]
-                self.connection.execute(_APPEND, rows if len(rows) > 1 else rows[0])
-                self._last = last + len(given)
+                if len(fresh) == 1:
+                    APPEND.run(self._database, self.connection, fresh[0].row())
+                else:
+                    self.connection.execute(insert(events), [event.row() for event in fresh])
+                self._last = last + len(fresh)
 
     def erase(self, numbers: Collection[int]) -> None:
         """Blank what these events say, and drop the experiment's snapshots."""
@@ -108,20 +93,20 @@ class SqlWriting:
                 "store failed inside of this block: do it again"
             )
         with self._at_work(f"write to {self._experiment!r}"):
-            self.connection.exec_driver_sql("COMMIT")
+            self._database.run(self.connection, "COMMIT")
 
     def roll_back(self) -> bool:
         """Leave everything as it was before; False where the connection is of no more use."""
         if not self._is_ours():
             return False
         with suppress(DowiseError), plainly(self._location, "leave it as it was"):
-            self.connection.exec_driver_sql("ROLLBACK")
+            self._database.run(self.connection, "ROLLBACK")
             return not self._failed
         return False
 
     def _one(self, number: int) -> list[Event]:
-        given = {"name": self._experiment, "which": number}
-        return as_events(self.connection.execute(_ONE, given))
+        given = {"name": self._experiment, "after": number - 1, "upto": number}
+        return as_events(SPAN.run(self._database, self.connection, given))
 
     @contextmanager
     def _at_work(self, doing: str) -> Iterator[None]:

@@ -24,6 +24,7 @@ from sqlalchemy.pool import NullPool
 
 from dowise.errors import DowiseError
 from dowise.experiment.storage import schema
+from dowise.experiment.storage.database import Row, Values
 from dowise.experiment.storage.failures import is_busy
 from dowise.experiment.storage.location import Location
 from dowise.experiment.storage.queue_lock import QueueLock
@@ -150,6 +151,10 @@ class SqliteDatabase:
     def patiently(self, call: Callable[[], Result]) -> Result:
         """Call, again where a reader met another one's recovery of the file after a crash."""
         return _patiently(call)
+
+    def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
+        """Let the driver run a statement; the rows that it gives."""
+        return _driver(connection).execute(text, values).fetchall()
 
     def begin(
         self,
