@@ -52,7 +52,7 @@ def test_a_copy_shares_nothing_with_its_original():
     ],
 )
 def test_a_row_comes_back_as_it_was(one):
-    again = Case.of_row(json.loads(one.row()), {})
+    again = Case.of_row(json.loads(one.row()), Intervention)
     assert again == one and again.row() == one.row()
 
 

@@ -6,7 +6,7 @@ decided here, by what it was told before: the journal only keeps what passed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -202,17 +202,15 @@ class Case:
         )  # fmt: skip
 
     @classmethod
-    def of_row(cls, row: list[Any], arms: dict[Any, Intervention]) -> Case:
-        """The way back from `row`; `arms` keeps the interventions that were met before."""
+    def of_row(cls, row: list[Any], arm_of: Callable[[dict[str, str]], Intervention]) -> Case:
+        """The way back from `row`; `arm_of` gives the intervention with some settings."""
         number, event, status, last, *rest = row
         if status == "erased":
             return cls(number, event, "", {}, Intervention(), status="erased", last_event=last)
         at, context, asked, restricted, request, values, before, played, unrelated = rest
-        key = tuple(asked.items())
-        arm = arms[key] if key in arms else arms.setdefault(key, Intervention(asked))
         return cls(
-            number, event, at, context, arm, restricted, request, values, before,
-            None if played is None else Intervention(played), unrelated, status, last,
+            number, event, at, context, arm_of(asked), restricted, request, values, before,
+            None if played is None else arm_of(played), unrelated, status, last,
         )  # fmt: skip
 
     def as_dict(self, problem: Problem) -> dict[str, Any]:

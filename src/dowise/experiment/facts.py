@@ -51,6 +51,7 @@ class Facts:
         """The cases that were changed, in order; learners follow it."""
         self.last_asked = 0
         """The number of the event of the last decision."""
+        self._arms: dict[tuple[tuple[str, str], ...], Intervention] = {}
         self._rows: dict[int, str] = {}
         self._marks = 0
         self._unwritten: dict[int, Case] = {}  # cases that have changed since their row was made
@@ -67,15 +68,20 @@ class Facts:
     @property
     def rows(self) -> dict[int, str]:
         """Every case as a line of a snapshot."""
-        for number, case in self._unwritten.items():
-            self._write_row(number, case.row())
-        self._unwritten.clear()
+        self.sum_up()
         return self._rows
 
     @property
     def marks(self) -> int:
         """The sum of a hash of every case: equal marks, equal cases."""
-        return self._marks if self.rows else 0
+        self.sum_up()
+        return self._marks
+
+    def sum_up(self) -> None:
+        """Bring `rows` and `marks` up to date, which the next decision needs: now, not then."""
+        for number, case in self._unwritten.items():
+            self._write_row(number, case.row())
+        self._unwritten.clear()
 
     @property
     def next_id(self) -> int:
@@ -123,9 +129,8 @@ class Facts:
 
     def restore(self, rows: list[str]) -> None:
         """Take over the cases of a snapshot."""
-        arms: dict[tuple[tuple[str, str], ...], Intervention] = {}
         for row, page in zip(rows, json.loads(f"[{','.join(rows)}]"), strict=True):
-            case = Case.of_row(page, arms)
+            case = Case.of_row(page, self._arm)
             if case.id != self.next_id:  # marks don't tell one order from another
                 raise ValueError(f"decision {case.id} where {self.next_id} is next")
             self._add(case)
@@ -158,7 +163,7 @@ class Facts:
         if says["decision"] != self.next_id:
             raise ValueError(f"decision {says['decision']} where {self.next_id} is next")
         case = Case(
-            self.next_id, event.number, event.at, {**says["context"]}, Intervention(says["arm"]),
+            self.next_id, event.number, event.at, {**says["context"]}, self._arm(says["arm"]),
             says["allowed"] is not None, says["request_id"], last_event=event.number,
         )  # fmt: skip
         self._add(case)
@@ -196,8 +201,15 @@ class Facts:
         if "played" in says:
             for name, label in case.arm.items():
                 case.before.setdefault(name, []).append(label)
-            case.played = None if says["played"] is None else Intervention(says["played"])
+            case.played = None if says["played"] is None else self._arm(says["played"])
             case.is_unrelated = bool(says.get("unrelated", False))
+
+    def _arm(self, settings: dict[str, str]) -> Intervention:
+        """An intervention; the same object for the same settings, of which there are few."""
+        key = tuple(settings.items())
+        if key not in self._arms:
+            self._arms[key] = Intervention(settings)
+        return self._arms[key]
 
     def _add(self, case: Case) -> None:
         self.cases[case.id], self.last_asked = case, case.event

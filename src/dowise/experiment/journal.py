@@ -102,9 +102,10 @@ class Journal:
 
     def _go_on(self) -> None:
         """Fold and learn what others write while one waits for them."""
-        self.facts()
+        facts = self.facts()
         if self._learner is not None:
             self.learner()
+            facts.sum_up()
 
     def learner(self) -> Learner:
         """The policy, once it has learned all that was folded so far."""

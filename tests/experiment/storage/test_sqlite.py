@@ -291,8 +291,9 @@ def test_an_error_that_is_passed_over_inside_a_block_does_not_commit_half_of_it(
         def write():
             with storage.writing("ward") as block:
                 block.append([good])
+                block.append([bad])
                 with pytest.raises(DowiseError, match="can't write to 'ward'"):
-                    block.append([bad])
+                    block.read()  # which sends it
 
         with pytest.raises(DowiseError, match="since the store failed inside of this block"):
             write()

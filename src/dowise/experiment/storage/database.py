@@ -38,6 +38,9 @@ class Database(Protocol):
     def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
         """Let the driver run a statement that is spelled its way; the rows that it gives."""
 
+    def commit(self, connection: Connection, text: str = "", values: Values = ()) -> None:
+        """Run a last statement, if there is one, and commit."""
+
     def close(self) -> None:
         """Let go of whatever is no connection."""
 

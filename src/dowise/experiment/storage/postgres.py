@@ -8,8 +8,8 @@ held it. Two names that share a key would only wait for one another.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -90,13 +90,21 @@ class PostgresDatabase:
         return call()
 
     def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
-        """Let the driver run a statement; the rows that it gives."""
-        given: Any = values or None
-        result = connection.exec_driver_sql(text, given)
-        cursor = result.cursor
-        rows = [] if cursor is None else list(cursor.fetchall())
-        result.close()
-        return rows
+        """Let the driver run a statement, or several; the rows that the last one gives."""
+        driver = _driver(connection)
+        with _as_sqlalchemy_says(connection):
+            cursor = driver.execute(text, values or None)
+            while cursor.nextset():
+                pass
+            return cursor.fetchall() if cursor.description else []
+
+    def commit(self, connection: Connection, text: str = "", values: Values = ()) -> None:
+        """Run a last statement, if there is one, and commit: in one journey to the server."""
+        driver = _driver(connection)
+        with _as_sqlalchemy_says(connection), _pipeline(driver) if text else nullcontext():
+            if text:
+                driver.execute(text, values or None)
+            driver.execute("COMMIT")
 
     def close(self) -> None:
         """Nothing is left open but connections."""
@@ -108,15 +116,20 @@ class PostgresDatabase:
         deadline: float,
         meanwhile: Callable[[], None] | None = None,  # noqa: ARG002
     ) -> None:
-        """Begin to write, alone in the experiment; one journey to the server, which does wait."""
+        """Begin to write, alone in the experiment; one journey to the server, which does wait.
+
+        To read what others write `meanwhile` was tried, behind a second lock for those who queue:
+        the journeys took more time than they saved.
+        """
         patience = max(int(1000 * (deadline - time.monotonic())), 1)
         digest = sha256(f"dowise:{experiment}".encode()).digest()
         key = int.from_bytes(digest[:8], "big", signed=True)
         try:
-            connection.exec_driver_sql(
+            self.run(
+                connection,
                 "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
                 f"SET LOCAL lock_timeout = {patience}; SET LOCAL synchronous_commit = on; "
-                f"SELECT pg_advisory_xact_lock({key})"
+                f"SELECT pg_advisory_xact_lock({key})",
             )
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) == _LOCK_TIMEOUT:
@@ -127,3 +140,29 @@ class PostgresDatabase:
         """Let the server make the old rows' room free; when it is used again is its own affair."""
         with suppress(DBAPIError):  # not the tables' owner; autovacuum does it some time later
             connection.exec_driver_sql("VACUUM events, snapshots")
+
+
+def _driver(connection: Connection) -> Any:
+    """The driver's own connection: SQLAlchemy takes longer for a statement than the server."""
+    return connection.connection.driver_connection
+
+
+def _pipeline(driver: Any) -> AbstractContextManager[object]:
+    import psycopg
+
+    return driver.pipeline() if psycopg.Pipeline.is_supported() else nullcontext()
+
+
+@contextmanager
+def _as_sqlalchemy_says(connection: Connection) -> Iterator[None]:
+    """What the driver raises, as the error that SQLAlchemy makes of it."""
+    import psycopg
+
+    driver = _driver(connection)
+    try:
+        yield
+    except psycopg.Error as error:
+        lost = bool(driver.closed)
+        if lost:
+            connection.invalidate(error)
+        raise DBAPIError("", None, error, connection_invalidated=lost) from None

@@ -45,18 +45,21 @@ class SqlWriting:
         self._is_ours = is_ours
         self._last: int | None = None
         self._failed = False
+        self._unsent: Event | None = None
 
     def read(self, after: int = 0) -> list[Event]:
         """All events with a larger number, in order."""
+        self._send()
         with self._at_work("read the store"):
-            given = {"name": self._experiment, "after": after}
+            # From `after` itself on: if that is there, we know the newest without asking for it.
+            given = {"name": self._experiment, "after": after - 1}
             found = as_events(READ.run(self._database, self.connection, given))
             if found:
                 self._last = found[-1].number
-            return found
+            return [event for event in found if event.number > after]
 
     def append(self, news: Iterable[Event]) -> None:
-        """Add the next events."""
+        """Add the next events; the last one is sent when the block ends, which saves a journey."""
         fresh = list(news)
         with self._at_work(f"write to {self._experiment!r}"):
             if self._last is None:
@@ -66,15 +69,22 @@ class SqlWriting:
             last = self._last
         check_next(self._experiment, last, fresh)
         if fresh:
-            with self._at_work(f"write to {self._experiment!r}"):
-                if len(fresh) == 1:
-                    APPEND.run(self._database, self.connection, fresh[0].row())
-                else:
+            self._send()
+            self._unsent = fresh.pop()
+            self._last = self._unsent.number
+            if fresh:
+                with self._at_work(f"write to {self._experiment!r}"):
                     self.connection.execute(insert(events), [event.row() for event in fresh])
-                self._last = last + len(fresh)
+
+    def _send(self) -> None:
+        if self._unsent is not None:
+            with self._at_work(f"write to {self._experiment!r}"):
+                APPEND.run(self._database, self.connection, self._unsent.row())
+                self._unsent = None
 
     def erase(self, numbers: Collection[int]) -> None:
         """Blank what these events say, and drop the experiment's snapshots."""
+        self._send()
         with self._at_work(f"erase in {self._experiment!r}"):
             found = [event for number in sorted(set(numbers)) for event in self._one(number)]
         check_there(self._experiment, numbers, [event.number for event in found])
@@ -93,7 +103,11 @@ class SqlWriting:
                 "store failed inside of this block: do it again"
             )
         with self._at_work(f"write to {self._experiment!r}"):
-            self._database.run(self.connection, "COMMIT")
+            if self._unsent is None:
+                self._database.commit(self.connection)
+            else:
+                last = APPEND.spelled(self.connection, self._unsent.row())
+                self._database.commit(self.connection, *last)
 
     def roll_back(self) -> bool:
         """Leave everything as it was before; False where the connection is of no more use."""

@@ -38,6 +38,7 @@ Result = TypeVar("Result")
 PAUSES = (0.0005, 0.002)  # between two looks of the first in the queue: at first, and later on
 PAUSES_WITHOUT_QUEUE = (0.001, 0.01)
 BURST = 0.03
+MEANWHILE = 0.005  # between two times of reading what others write
 PATIENCE_IN_QUEUE = 5.0  # then the first may have been stopped, and we look for ourselves
 PATIENCE_TO_OPEN = 60.0
 
@@ -156,6 +157,13 @@ class SqliteDatabase:
         """Let the driver run a statement; the rows that it gives."""
         return _driver(connection).execute(text, values).fetchall()
 
+    def commit(self, connection: Connection, text: str = "", values: Values = ()) -> None:
+        """Run a last statement, if there is one, and commit."""
+        execute = _driver(connection).execute
+        if text:
+            execute(text, values)
+        execute("COMMIT")
+
     def begin(
         self,
         connection: Connection,
@@ -175,7 +183,7 @@ class SqliteDatabase:
         place = self._queue.join(min(PATIENCE_IN_QUEUE, max(deadline - time.monotonic(), 0.0)))
         try:
             pauses = PAUSES_WITHOUT_QUEUE if place is None else PAUSES
-            _patiently(lambda: execute("BEGIN IMMEDIATE"), deadline, pauses, meanwhile)
+            _patiently(lambda: execute("BEGIN IMMEDIATE"), deadline, pauses, _sparsely(meanwhile))
             self._burst_began = time.monotonic()
         finally:
             self._queue.leave(place)
@@ -225,6 +233,21 @@ def _driver(connection: Connection) -> sqlite3.Connection:
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
     return driver
+
+
+def _sparsely(call: Callable[[], None] | None) -> Callable[[], None] | None:
+    """The same call, which does nothing where it was made a moment ago."""
+    if call is None:
+        return None
+    ended = -inf
+
+    def now_and_then() -> None:
+        nonlocal ended
+        if time.monotonic() - ended > MEANWHILE:
+            call()
+            ended = time.monotonic()
+
+    return now_and_then
 
 
 def _patiently(

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Executable, bindparam, func, insert, select
 from sqlalchemy.sql.expression import ClauseElement
 
 from dowise.experiment.event import DamagedEventError, Event
-from dowise.experiment.storage.database import Database, Row
+from dowise.experiment.storage.database import Database, Row, Values
 from dowise.experiment.storage.schema import events
 
 __all__ = ["APPEND", "NEWEST", "READ", "SPAN", "Statement", "as_events"]
@@ -31,9 +31,12 @@ class Statement:
         self, database: Database, connection: Connection, given: Mapping[str, Any]
     ) -> list[Row]:
         """The rows that it gives, as plain tuples."""
+        return database.run(connection, *self.spelled(connection, given))
+
+    def spelled(self, connection: Connection, given: Mapping[str, Any]) -> tuple[str, Values]:
+        """Its text for this kind of database, and the values as its driver wants them."""
         text, order = self._spelled.get(connection.dialect.name) or self._spell(connection)
-        values = given if order is None else [given[name] for name in order]
-        return database.run(connection, text, values)
+        return text, given if order is None else [given[name] for name in order]
 
     def _spell(self, connection: Connection) -> tuple[str, Sequence[str] | None]:
         compiled: Any = self._clause.compile(dialect=connection.dialect)
