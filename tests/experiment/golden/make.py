@@ -1,57 +1,75 @@
-"""A database of each schema version, as it was written then: today's code must read them all.
+"""A store of each schema version, as it was written then: today's code must read them all.
 
     python tests/experiment/golden/make.py
 
-Makes schema-N.db for today's version N. Once N is released its file is never made again.
+Makes schema-N.db for today's version N, and schema-N.json, which says what is in it. Once N is
+released its files are never made again.
 """
 
 from __future__ import annotations
 
+import json
+import random
 from pathlib import Path
 
-from dowise.experiment.event import KINDS, Event
-from dowise.experiment.storage import Snapshot, open_storage
+from dowise import CausalGraph, Experiment, Problem
 from dowise.experiment.storage.schema import VERSION
 
 FOLDER = Path(__file__).parent
-
-BODIES = {
-    "created": {
-        "problem": {"graph": "C -> X -> Y; C -> Y", "reward": "Y", "context": ["C"]},
-        "policy": "ids", "options": {"samples": 1000}, "seed": "171",
-    },
-    "asked": {
-        "id": 1, "context": {"C": "1"}, "arm": {"X": "1"}, "probabilities": [0.25, 0.75],
-        "known": 1, "request_id": "ünï-☃",
-    },
-    "told": {"id": 1, "values": {"Y": "1"}},
-    "amended": {"id": 1, "values": {"Y": "0"}, "reason": "typo"},
-    "withdrawn": {"id": 2, "reason": "left"},
-    "revised": {"policy": "ts", "reason": "simpler"},
-    "imported": {"rows": 2, "columns": {"X": "eJwzNAQAAJMAYg==", "Y": "eJwzMAQAAJIAYQ=="}},
-    "erased": {"ids": [1], "numbers": [2, 3, 4], "reason": "asked to"},
-}  # fmt: skip
-ERASED = (2, 3, 4)
+GRAPH = CausalGraph.parse("C -> X -> Z -> Y; C -> Y; X <-> Y")
+WARD = Problem(GRAPH, "Y", "C", "Z", domains={"Y": ("ill", "well")}, name="Wärd ☃")
+OTHERWISE = Problem(
+    GRAPH, "Y", "C", "Z", domains={"Y": ("ill", "well")}, reward_values={"ill": -10, "well": 50}
+)
+CONTEXTS = ({"C": "0"}, {"C": "1"})
+PAST = {"arm": ["do()", "do(X=1)", "do()"], "C": [0, 1, 1], "X": [1, 1, 0], "Z": [0, 1, None],
+        "Y": ["ill", "well", "well"]}  # fmt: skip
 
 
 def make(path: Path) -> None:
-    """Two experiments: one with an event of each kind, some erased; one with a snapshot."""
+    """Two experiments: one with events of all kinds, some erased; one with a snapshot."""
+    import pandas
+
     path.unlink(missing_ok=True)
-    storage = open_storage(path, create=True)
-    last = None
-    with storage.writing("ward 7") as block:
-        for turn, kind in enumerate(KINDS):
-            last = Event.after(
-                last, "ward 7", kind, f"2026-01-0{turn + 1}T08:00:00Z", "Zoë", BODIES[kind]
-            )
-            block.append([last])
-        block.erase(ERASED)
-    first = Event.after(None, "ward 8", "created", "2026-02-01T08:00:00Z", "ann", BODIES["created"])
-    with storage.writing("ward 8") as block:
-        block.append([first])
-    storage.keep_snapshot(Snapshot("ward 8", 1, first.hash, b"\x00\x01counts"))
-    storage.close()
+    with Experiment.create(path, "ward 7", WARD, "ids", {"samples": 50}, 171, actor="Zoë") as one:
+        one.ask(CONTEXTS[1], request_id="ünï-☃")
+        one.tell(1, {"Z": 1})
+        one.tell(1, {"X": 0, "Y": "well"} if "X" not in one.records()[0].arm else {"Y": "well"})
+        one.ask(CONTEXTS[0], allowed=["do(X=0)", "do(X=1)"])
+        one.tell(2, {"Z": None, "Y": "ill"}, played="do(X=0)", unrelated=True)
+        one.amend(2, {"Y": "well"}, "typo")
+        one.ask(CONTEXTS[0], forbid=["do(X=1)"])
+        one.withdraw(3, "left")
+        one.import_records(pandas.DataFrame(PAST), source="past.csv")
+        one.ask_many(CONTEXTS, request_id="two")
+        one.tell(4, {"Y": "ill"})
+        one.revise(OTHERWISE, "ts", {"propensity_samples": 100}, "in euros from now on")
+        one.ask(CONTEXTS[0])
+        one.erase(4, "asked to")
+        one.ask(CONTEXTS[1])
+    rng = random.Random(7)
+    with Experiment.create(path, "ward 8", WARD, "ucb", seed=172, actor="ann") as other:
+        for _ in range(140):
+            number = other.ask({"C": rng.randrange(2)}).id
+            other.tell(number, {"Z": rng.randrange(2), "Y": rng.choice(("ill", "well"))})
+
+
+def contents(path: Path) -> dict[str, object]:
+    """What an experiment says is in a store."""
+    page = {}
+    for name in ("ward 7", "ward 8"):
+        with Experiment.open(path, name) as experiment:
+            page[name] = {
+                "head": str(experiment.head),
+                "kinds": [event.kind for event in experiment.events()],
+                "cases": [case.as_dict(experiment.problem) for case in experiment.records()],
+                "means": [experiment.belief.mean_rewards(context).tolist() for context in CONTEXTS],
+            }
+    return page
 
 
 if __name__ == "__main__":
-    make(FOLDER / f"schema-{VERSION}.db")
+    store = FOLDER / f"schema-{VERSION}.db"
+    make(store)
+    said = json.dumps(contents(store), ensure_ascii=False, separators=(",", ":"))
+    store.with_suffix(".json").write_text(said + "\n", encoding="utf-8")
