@@ -49,3 +49,8 @@ class Desk:
 
     def begin(self, *arguments):
         return self.json("new", "ward.db", "ward.toml", "--seed", "7", *arguments)
+
+
+def one_line(text):
+    """What is printed, however it was wrapped."""
+    return " ".join(text.split())

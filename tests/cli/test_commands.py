@@ -1,5 +1,6 @@
 """The command line as a user meets it."""
 
+import errno
 import json
 import os
 import re
@@ -412,3 +413,12 @@ def test_warnings_of_ours_are_one_line_and_others_are_not_swallowed(
     _say("known", DowiseWarning, "h.py", 8)
     assert others == [("odd", RuntimeWarning, "h.py", 7)]
     assert capsys.readouterr().err == "Note: known\n"
+
+
+def test_a_pipe_to_another_process_that_breaks_is_no_reader_who_has_seen_enough(monkeypatch):
+    def broken(*_arguments, **_more):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("dowise.cli.problems.load", broken)
+    result = CliRunner().invoke(main, ["arms", "task1"])
+    assert result.exit_code == 2 and "try --workers 1" in result.stderr

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from desk import one_line
 
 from dowise.cli import store
 from dowise.experiment import Experiment
@@ -394,3 +395,21 @@ def test_long_names_are_legible_on_a_narrow_terminal(desk):
         assert f"\n  {first}\n    " in page
     for line in "\n".join(pages).splitlines():
         assert len(line) <= 80 and line == line.rstrip()
+
+
+def test_what_does_not_count_is_told_to_programs_too(desk):
+    desk.begin("--no-learn-restricted")
+    desk.well("ask", "ward.db", "-c", "Age=1")
+    page = desk.json("tell", "ward.db", "1", "Recovery=1")
+    assert page["notes"] == [
+        "Recovery does not count yet: it depends on Frailty, so tell that too."
+    ]
+    (lacking,) = desk.json("status", "ward.db")["incomplete"]
+    assert lacking["id"] == 1 and "Frailty" in lacking["open"]
+    shown = one_line(desk.well("status", "ward.db"))
+    assert "1 decision with an outcome that does not count before more is told:" in shown
+    assert desk.json("tell", "ward.db", "1", "Frailty=1")["notes"] == []
+    assert desk.json("status", "ward.db")["incomplete"] == []
+    desk.well("ask", "ward.db", "-c", "Age=1", "--allow", "do(Dose=low)")
+    shown = one_line(desk.well("tell", "ward.db", "2", "Frailty=1", "Recovery=1"))
+    assert "Nothing is learned from it: some arms were not allowed" in shown

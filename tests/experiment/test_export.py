@@ -105,3 +105,17 @@ def test_other_endings_are_refused(tmp_path):
     with pytest.raises(DowiseError, match="must end in .csv or .parquet"):
         begun().export(tmp_path / "ward.xlsx")
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_what_is_no_export_is_not_overwritten(tmp_path, ending):
+    path = tmp_path / f"past.{ending}"
+    path.write_text("Age,Recovery\n1,0\n")
+    experiment = played(rounds=20)
+    with pytest.raises(DowiseError, match="is no export of an experiment: name another file"):
+        experiment.export(path)
+    assert path.read_text() == "Age,Recovery\n1,0\n"
+    path.write_text("")
+    assert experiment.export(path) == 20
+    experiment.ask({"C": 1})
+    assert experiment.export(path) == 21

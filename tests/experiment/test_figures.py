@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from played import begun, played
+from played import begun, played, tossed
 
 from dowise.errors import DowiseError
-from dowise.experiment.figures import MOST_ARMS, draw, figure_data
+from dowise.experiment.figures import MOST_ARMS, draw, figure_data, intervals_then
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 
@@ -77,6 +77,33 @@ def test_a_unit_that_is_better_small_is_named_so():
     _, data = data_of(begun(problem))
     assert data.unit == "mean Y, smaller is better"
     assert data.decisions.tolist() == [] and data.cumulative_regret.tolist() == []
+
+
+THREE = Problem(CausalGraph.parse("X -> Y"), "Y", domains={"X": ["a", "b", "c"]}, minimise=True)
+
+
+def test_no_arm_is_marked_where_leaders_tie(tmp_path):
+    for outcomes, marked, along in (
+        ({}, None, "nothing tells the arms apart; mean Y, smaller is better"),
+        ({"a": [1]}, None, "2 arms tie for the best; mean Y, smaller is better"),
+        ({"a": [0]}, 0, "▸ looks best; mean Y, smaller is better"),
+    ):
+        _, data = data_of(tossed(outcomes, problem=THREE))
+        (panel,) = data.contexts
+        assert (panel.intervals.marked, panel.intervals.along) == (marked, along)
+        draw(data, tmp_path / "tie.svg")
+        assert ("<!-- ▸ do(X=a) -->" in (tmp_path / "tie.svg").read_text()) == (marked == 0)
+
+
+def test_a_title_counts_one_outcome():
+    assert data_of(tossed({"a": [1]}, problem=THREE))[1].title == "ward: 1 outcome, 0 pending"
+
+
+def test_an_explanation_is_drawn_in_the_unit_of_the_reward(tmp_path):
+    found = tossed({"a": [1]}, problem=THREE).explain(1)
+    assert intervals_then(found).along == "▸ chosen; mean Y, smaller is better"
+    found.figure(tmp_path / "then.svg")
+    assert "chosen; mean Y, smaller is better, with its" in (tmp_path / "then.svg").read_text()
 
 
 def test_of_many_contexts_four_are_drawn():

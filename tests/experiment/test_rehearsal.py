@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
-from dowise.experiment.rehearsal import Rehearsal, Spread
+from dowise.experiment.rehearsal import Rehearsal, Spread, amount, given
 from dowise.experiment.rehearsal_figure import draw_rehearsal, rehearsal_figure
 from dowise.experiment.rehearsing import rehearse
 
@@ -28,6 +28,12 @@ BY_HAND = Rehearsal(
     cost=rows([0.2, 0.04, 0], [0, 0, 0], [0.5, 0.5, 0.1], [0, 0.02, 0.03]),
     sure=rows([0.25, 0.5, 0.9], [0.25, 0.6, 0.8], [0.25, 0.4, 0.5], [0.25, 0.6, 0.7]),
 )  # fmt: skip
+
+
+IN_MONEY = replace(
+    BY_HAND, tolerance=1_250.5, **{name: 2120 * getattr(BY_HAND, name) for name in ARRAYS[:-1]}
+)
+ALONE = replace(BY_HAND, **{name: getattr(BY_HAND, name)[:1] for name in ARRAYS})
 
 
 def arrays(rehearsal):
@@ -78,6 +84,32 @@ def test_words_tell_of_worlds_without_the_advice_and_of_none_with_it():
         in replace(BY_HAND, tolerance=0.5).in_words()
     )
     assert "outcomes told 3 rounds late" in replace(BY_HAND, delay=3).in_words()
+
+
+def test_money_is_written_out():
+    numbers = (2119.6, 999.7, 1_234_567, -4321, 99.95, 0.01234, 0.0, INF, 1.234e-5, 1e15)
+    assert [amount(number) for number in numbers] == [
+        "2,120", "1,000", "1,230,000", "-4,320", "100", "0.0123", "0", "inf", "1.23e-05", "1e+15",
+    ]  # fmt: skip
+    assert [given(number) for number in (1250.5, 2e6, 0.1 + 0.2)] == ["1,250.5", "2,000,000", "0.3"]
+    said = IN_MONEY.in_words()
+    assert "The regret is 7,420 in all on average (90 % of worlds: 2,120 to 17,000)" in said
+    assert "choosing at random costs 17,000." in said
+    assert "a tolerance of 1,250.5 a round" in said and "e+" not in said
+
+
+def test_of_one_world_there_is_no_range():
+    said = ALONE.in_words()
+    assert "The regret is 3 in all; choosing at random costs 8." in said
+    assert "comes after 5 rounds. What looks best then truly costs 0.04 a round." in said
+    assert "90 %" not in said.replace("with probability 90 %. It", "") and "average" not in said
+    once = replace(BY_HAND, tolerance=0.01).in_words()
+    assert "comes in 25 % of worlds within 10 rounds, there after 10. What" in once
+    assert once.endswith("costs 0 a round.")
+    assert "outcomes told 1 round late" in replace(ALONE, delay=1).in_words()
+    figure = rehearsal_figure(ALONE)
+    assert figure.title == "task1: ids in 1 world drawn from the prior"
+    assert all(line.low is None for panel in figure.panels for line in panel.lines)
 
 
 def test_quantiles_are_numbers_that_occurred():
@@ -209,6 +241,13 @@ def test_the_figure_is_drawn_the_same_way_each_time(tmp_path, ending):
     assert len(first.read_bytes()) > 5000
     if ending != "svg":  # whose names inside are random
         assert first.read_bytes() == second.read_bytes()
+
+
+def test_the_figure_writes_money_out(tmp_path):
+    draw_rehearsal(rehearsal_figure(IN_MONEY), tmp_path / "money.svg")
+    drawn = (tmp_path / "money.svg").read_text()
+    assert "<!-- 15,000 -->" in drawn and "<!-- tolerance 1,250.5 -->" in drawn
+    assert "… within 1,250.5" in drawn
 
 
 def test_every_part_of_a_rehearsal_is_in_its_page():

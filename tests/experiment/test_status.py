@@ -330,6 +330,16 @@ def test_equal_means_are_called_equal_and_led_by_the_likeliest():
     assert "Nothing tells" not in tossed(HEADS).status().in_words()
 
 
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [("abc", "do(X=b) and do(X=c) tie for the best, each with"), ("abcde", "4 of 5 arms tie for")],
+)
+def test_arms_with_the_same_mean_are_said_to_tie(labels, said):
+    problem = Problem(CausalGraph.parse("X -> Y"), "Y", domains={"X": [*labels]})
+    tie = tossed({"a": [0]}, problem=problem).status(evidence=False).in_words()
+    assert said in tie and "looks best" not in tie and "one of them is the best with" in tie
+
+
 def test_contexts_that_never_came_weigh_alike_and_it_is_said():
     problem = Problem(CausalGraph.parse("C -> Y; X -> Y"), "Y", "C")
     experiment = begun(problem)

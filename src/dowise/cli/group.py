@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import select
 import sys
 import warnings
 from collections.abc import Callable
@@ -62,15 +63,27 @@ class _PlainSpeaking(click.Group):
             click.echo("\nStopped.", err=True)
             return context.exit(130)
         except OSError as error:
-            if error.errno == errno.EPIPE:
+            if error.errno == errno.EPIPE and _has_no_reader(1):
                 raise  # the reader has seen enough; click leaves quietly
             where = error.filename or "the output"
             message = f"{where} can't be written: {error.strerror}"
+            if error.errno == errno.EPIPE:
+                message = "other processes could not be started, or have ended: try --workers 1"
             # What is still in the buffer would fail again when Python exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
         click.echo(message, err=True)
         return context.exit(2)
+
+
+def _has_no_reader(file: int) -> bool:
+    """Whether nobody reads any more what is written to a pipe; True where that can't be told."""
+    try:
+        poll = select.poll()
+        poll.register(file, select.POLLOUT)
+        return any(event & select.POLLERR for _, event in poll.poll(0))
+    except (AttributeError, OSError, ValueError):
+        return True
 
 
 _usual = warnings.showwarning

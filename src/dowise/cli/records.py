@@ -37,9 +37,9 @@ def import_records(where: Where, file: Path, skip_bad: bool, again: bool, as_jso
     """Bring past records in: a CSV or Parquet FILE, a row a record, a column a variable.
 
     A column `arm` says what was set, such as do(X=1); without it nothing was. Empty cells are
-    missing values. Where a row is bad nothing is imported, and the bad ones are listed.
+    missing values, and NA, nan and NULL where they are no labels. Where a row is bad nothing is imported, and the bad ones are listed.
     """
-    from dowise.cli.show_live import show_imported
+    from dowise.cli.show_live import show_imported, use_of
 
     with where.open() as experiment:
         before, found = experiment.head, read(file, experiment.problem)
@@ -49,9 +49,10 @@ def import_records(where: Where, file: Path, skip_bad: bool, again: bool, as_jso
             )
         if as_json:
             page = {"imported": count, **bad_rows(found), "head": str(experiment.head)}
-            print_json(page | {"changed": experiment.head != before})
+            notes = use_of(experiment) if count else []
+            print_json(page | {"notes": notes, "changed": experiment.head != before})
         else:
-            show_imported(file, count, found)
+            show_imported(experiment, file, count, found)
 
 
 def read(path: Path, problem: Problem) -> CheckedRecords:

@@ -12,9 +12,14 @@ import click
 from dowise.cli.group import command, json_option, load, print_json, problem_argument
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from dowise.experiment.rehearsal import Rehearsal
 
 __all__ = ["rehearse"]
+
+_COLUMNS = ("round", "regret", "at random", "stopping", "truly", "sure", "right", "advised")
+_STARTS = (3, 5)  # the columns where a new table may begin
 
 
 @command(
@@ -125,6 +130,7 @@ def _prior(given: str | None) -> Any:
 
 def _show(found: Rehearsal) -> None:
     from dowise.cli.tables import plain_console, print_table, print_wrapped
+    from dowise.experiment.rehearsal import amount
 
     console = plain_console()
     for line in found.in_words().splitlines():
@@ -132,22 +138,38 @@ def _show(found: Rehearsal) -> None:
     console.print()
     rows = [
         (
-            str(look["round"]), f"{look['regret'].mean:.3g}", f"{look['at_random']:.3g}",
-            f"{look['stopping'].mean:.3g}", f"{look['cost'].mean:.3g}",
+            f"{look['round']:,}", amount(look["regret"].mean), amount(look["at_random"]),
+            amount(look["stopping"].mean), amount(look["cost"].mean),
             _percent(look["sure"].mean), _percent(look["best"]), _percent(look["stopped"]),
         )
         for look in _some(found.curve())
     ]  # fmt: skip
-    columns = ("round", "regret", "at random", "stopping", "truly", "sure", "right", "advised")
-    print_table(console, columns, rows, right=columns)
-    console.print()
+    for header, *part in _parts(console, [_COLUMNS, *rows]):
+        print_table(console, header, part, right=header)
+        console.print()
+    means = "Means over worlds, as in the figure. " if found.worlds > 1 else ""
     print_wrapped(
         console,
-        "Means over worlds, as in the figure. stopping: what stopping then is expected to cost a "
+        f"{means}stopping: what stopping then is expected to cost a "
         "round, and truly does; sure: how likely what looks best is the best, by what is known; "
         "right: the share of worlds where it is; advised: the share where the advice was to stop "
         "by then.",
     )
+
+
+def _parts(console: Console, rows: list[tuple[str, ...]]) -> list[list[tuple[str, ...]]]:
+    """The rows, header first, in as few tables as the width allows, each with the round."""
+    from dowise.cli.tables import is_narrow_enough
+
+    parts = [[row[: _STARTS[0]] for row in rows]]
+    for start, end in zip(_STARTS, (*_STARTS[1:], None), strict=True):
+        more = [row[start:end] for row in rows]
+        wider = [(*row, *cells) for row, cells in zip(parts[-1], more, strict=True)]
+        if is_narrow_enough(console, wider[0], wider[1:]):
+            parts[-1] = wider
+        else:
+            parts.append([(row[0], *cells) for row, cells in zip(rows, more, strict=True)])
+    return parts
 
 
 def _some(looks: list[dict[str, Any]], most: int = 11) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,17 @@ from dowise.cli.tables import (
     print_table,
     print_wrapped,
 )
+from dowise.errors import DowiseError
 from dowise.experiment.advice import SoftAdvice
 from dowise.experiment.asking import Asked
 from dowise.experiment.case import Case, labels_of
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.learner import INSTEAD
 from dowise.problem import Problem
 from dowise.problem.checked import CheckedRecords
 
 __all__ = [
     "case_page", "erased_page", "new_page", "revised_page", "show_asked", "show_case",
-    "show_erased", "show_imported", "show_new", "show_revised",
+    "show_erased", "show_imported", "show_new", "show_revised", "use_of",
 ]  # fmt: skip
 
 _MANY = 8  # arms or variables that are named on one line
@@ -45,7 +46,7 @@ def new_page(
     return {
         **_plan_page(experiment),
         "imported": 0 if found is None else len(found.batch),
-        **({} if found is None else bad_rows(found)),
+        **({} if found is None else {**bad_rows(found), "notes": use_of(experiment)}),
         "advice": None if advice is None else advice.as_dict(),
     }
 
@@ -59,6 +60,7 @@ def show_new(
     if found is not None:
         _line("records", f"{len(found.batch):,} to begin with")
         _show_bad(found)
+        _show_use(experiment)
     click.echo(f"  {'head':<10}{experiment.head}")  # whole, so that it can be copied
     click.echo("  Keep the head elsewhere: `dowise audit --head` then finds a rewritten journal.")
     named = replace(where, name=experiment.name if experiment.is_one_of_many else None)
@@ -95,7 +97,8 @@ def show_asked(experiment: Experiment, where: Where, asked: Sequence[Asked]) -> 
 def case_page(experiment: Experiment, case: Case, is_news: bool) -> dict[str, Any]:
     """A decision after something was said of it, for JSON."""
     page = case.as_dict(experiment.problem)
-    return {**page, "changed": is_news, "head": str(experiment.head)}
+    notes = [f"{line}." for line in experiment.idle(case.id)]
+    return {**page, "notes": notes, "changed": is_news, "head": str(experiment.head)}
 
 
 def show_case(
@@ -118,8 +121,6 @@ def show_case(
         print_wrapped(console, f"Nothing new: {words}")
         for said in case.corrected_since(labels_of(experiment.problem, told, "")).values():
             print_indented(console, f"{said}; `dowise amend` changes it again.")
-    if case.played is not None and not case.is_unrelated:
-        print_indented(console, f"Nothing is learned from it: {INSTEAD} (--unrelated).")
     for line in experiment.idle(case.id):
         print_indented(console, f"{line}.")
     lacking = case.open(experiment.problem)
@@ -143,9 +144,8 @@ def show_revised(experiment: Experiment, is_news: bool) -> None:
     _show_plan(experiment)
     with working("Reading past records …"):
         counted = experiment.counted()
-    is_loud = counted.all > 0 and not counted.used
     for line in counted.in_words().splitlines():
-        print_indented(plain_console(), line, "bold red" if is_loud else None)
+        print_indented(plain_console(), line, "bold red" if counted.is_in_vain else None)
 
 
 def erased_page(experiment: Experiment, decision: int, is_news: bool) -> dict[str, Any]:
@@ -164,13 +164,33 @@ def show_erased(experiment: Experiment, decision: int, is_news: bool) -> None:
     click.echo("  Exports and backups are yours to erase.")
 
 
-def show_imported(file: Path, imported: int, found: CheckedRecords) -> None:
-    """How many records came in, and which rows did not."""
+def show_imported(experiment: Experiment, file: Path, imported: int, found: CheckedRecords) -> None:
+    """How many records came in, which rows did not, and what of all that is known is not used."""
     if imported:
         click.secho(f"{count(imported, 'record')} imported from {file}", bold=True)
     else:
         click.echo(f"Nothing to import: {file} has no good rows")
     _show_bad(found)
+    if imported:
+        _show_use(experiment)
+
+
+def use_of(experiment: Experiment) -> list[str]:
+    """What is not used of all past records, and why: sentences."""
+    try:
+        counted = experiment.counted()
+    except DowiseError:  # a policy of one's own that is not registered in this process
+        return []
+    left_out = (f"{count(n, 'record')} left out: {why}." for why, n in counted.left_out.items())
+    return [*left_out, *counted.unused_in_words()]
+
+
+def _show_use(experiment: Experiment) -> None:
+    with working("Reading past records …"):
+        lines = use_of(experiment)
+        is_in_vain = bool(lines) and experiment.counted().is_in_vain
+    for line in lines:
+        print_indented(plain_console(), line, "bold red" if is_in_vain else None)
 
 
 def _show_bad(found: CheckedRecords) -> None:
@@ -194,7 +214,10 @@ def _plan_page(experiment: Experiment) -> dict[str, Any]:
 def _show_plan(experiment: Experiment) -> None:
     problem = experiment.problem
     wanted = "minimise" if problem.minimise else "maximise"
-    _line(wanted, problem.reward)
+    _line(wanted, f"{problem.reward} ({_worth(problem)})")
+    if not _are_as_they_read(problem.reward_values):
+        note = f"The labels of {problem.reward} are numbers, but count as what is said here:"
+        print_indented(plain_console(), f"{note} `reward_values` in the problem file.", "bold red")
     if problem.context:
         _line("context", ", ".join(problem.context))
     few = [str(arm) for arm in problem.arms[:_MANY]]
@@ -205,6 +228,29 @@ def _show_plan(experiment: Experiment) -> None:
     for i, line in enumerate(few):
         _line("" if i else "arms", line)
     _line("policy", experiment.policy)
+
+
+def _worth(problem: Problem) -> str:
+    """What the values of the reward count as, or the best and the worst of many."""
+    worth = [f"{label} counts as {value:g}" for label, value in problem.reward_values.items()]
+    if len(worth) > _MANY:
+        low, high = min(problem.reward_values.values()), max(problem.reward_values.values())
+        return f"{len(worth)} values that count as {low:g} to {high:g}"
+    return ", ".join(worth)
+
+
+def _are_as_they_read(worth: Mapping[str, float]) -> bool:
+    """Whether labels that are all numbers are in proportion to what they count as."""
+    try:
+        labels = [float(label) for label in worth]
+    except ValueError:
+        return True
+    spans = max(labels) - min(labels), max(worth.values()) - min(worth.values())
+    first, counts = labels[0], [*worth.values()]
+    return all(
+        isclose((label - first) * spans[1], (value - counts[0]) * spans[0], abs_tol=1e-9)
+        for label, value in zip(labels, counts, strict=True)
+    )
 
 
 def _line(what: str, said: str) -> None:

@@ -80,7 +80,7 @@ class Asked:
         )
         """Of every arm of the problem, at that moment; None where the policy does not know."""
         self.reason: str = says["reason"]
-        self.figures: dict[str, Any] = says["figures"]
+        self.figures: dict[str, Any] = {**says["figures"]}
         self.request_id: str | None = says["request_id"]
         every = problem.arms
         self.allowed = every if says["allowed"] is None else [every[i] for i in says["allowed"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dowise.experiment.case import Case
@@ -19,6 +19,9 @@ class Counted:
     imported: int
     left_out: dict[str, int] = field(default_factory=dict)
     """How many are not learned from, by the reason."""
+    reward: str = ""
+    unused: dict[str, dict[str, int]] = field(default_factory=dict)
+    """What was seen in the others and could not be used, by variable and reason: how often."""
 
     @property
     def all(self) -> int:
@@ -30,6 +33,12 @@ class Counted:
         """How many of them are learned from."""
         return self.all - sum(self.left_out.values())
 
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether there are records, and none of their rewards counts."""
+        lost = sum(self.unused.get(self.reward, {}).values())
+        return self.all > 0 and self.used <= lost
+
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
         return {
@@ -37,6 +46,7 @@ class Counted:
             "imported": self.imported,
             "used": self.used,
             "left_out": dict(self.left_out),
+            "unused": {name: dict(reasons) for name, reasons in self.unused.items()},
         }
 
     def in_words(self) -> str:
@@ -47,12 +57,22 @@ class Counted:
         brought = f" and {self.imported:,} imported" if self.imported else ""
         of = f"{self.all:,} past records ({decided}{brought})"
         if not self.left_out:
-            return f"All {of} count under it."
-        if self.used:
+            first = f"All {of} count under it."
+        elif self.used:
             first = f"{self.used:,} of {of} count under it. Left out:"
         else:
             first = f"NONE of {of} counts under it, so nothing is known. Left out:"
-        return "\n".join([first, *(f"  {n:,}: {why}" for why, n in self.left_out.items())])
+        reasons = (f"  {n:,}: {why}" for why, n in self.left_out.items())
+        return "\n".join([first, *reasons, *self.unused_in_words()])
+
+    def unused_in_words(self) -> Iterator[str]:
+        """A sentence for each variable that could not be used, and why; the reward first."""
+        for name, reasons in sorted(self.unused.items(), key=lambda one: one[0] != self.reward):
+            for why, times in reasons.items():
+                many = f"{times:,} {'record' if times == 1 else 'records'}"
+                whole = "NOT USED in any of" if times >= self.used else "not used in"
+                lost = ", so nothing is known of the arms" if name == self.reward else ""
+                yield f"{name} is {whole} {many}: {why}{lost if times >= self.used else ''}."
 
 
 def ended_with_values(cases: Iterable[Case]) -> int:

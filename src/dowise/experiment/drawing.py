@@ -25,6 +25,7 @@ _LINE, _REST, _LOWEST = 0.17, 1.15, 2.1  # inches: for a line of names, and of a
 _NAMED, _ONCE_NAMED = 0.04, 0.3  # a line is named if it ends above one, or ever was above the other
 _MOST_POINTS = 1000
 _LONG, _LINE_LENGTH, _MOST_LINES = 16, 36, 3  # characters of an arm's name, and lines
+_LABEL_LENGTH = 62  # characters of a line below an axis
 _GREY = "#777777"
 
 
@@ -51,7 +52,7 @@ def draw_status(data: FigureData, path: str | Path) -> None:
     grid = figure.subplots(len(heights), 2, squeeze=False, gridspec_kw={"height_ratios": heights})
     figure.suptitle(data.title, fontsize=11, color=INK, x=0.01, ha="left")
     for axes, context in zip(grid, data.contexts, strict=False):
-        _draw_arms(axes[0], context.intervals, pens, f"looks best; {data.unit}")
+        _draw_arms(axes[0], context.intervals, pens)
         _draw_best(axes[1], data, context, pens)
     _draw_stopping(grid[-1, 0], data)
     _draw_regret(grid[-1, 1], data)
@@ -63,7 +64,7 @@ def draw_intervals(data: IntervalData, path: str | Path) -> None:
     path = check_path(path)
     figure = _new_figure(_height(data), 7.0)
     pens = {place: _Pen.number(i) for i, place in enumerate(data.places.tolist())}
-    _draw_arms(figure.subplots(), data, pens, "chosen; mean reward")
+    _draw_arms(figure.subplots(), data, pens)
     save_figure(figure, path)
 
 
@@ -80,7 +81,7 @@ def _height(data: IntervalData) -> float:
 # -- the panels ---------------------------------------------------------------------------------
 
 
-def _draw_arms(axes: Any, data: IntervalData, pens: dict[int, _Pen], what: str) -> None:
+def _draw_arms(axes: Any, data: IntervalData, pens: dict[int, _Pen]) -> None:
     """A bar from low to high for each arm, the first on top, with its mean and P(best)."""
     for row, place in enumerate(data.places.tolist()):
         pen, is_marked = pens[place], row == data.marked
@@ -102,8 +103,9 @@ def _draw_arms(axes: Any, data: IntervalData, pens: dict[int, _Pen], what: str) 
     margin = 0.06 * (float(data.high.max() - data.low.min()) or 1.0)
     axes.set_xlim(float(data.low.min()) - margin, float(data.high.max()) + margin)
     plural = "" if data.left_out == 1 else "s"
-    more = f"\n{data.left_out:,} other arm{plural} not drawn" if data.left_out else ""
-    _finish(axes, data.title or "All arms", f"▸ {what}, with its 90 % interval{more}")
+    more = [f"{data.left_out:,} other arm{plural} not drawn"] if data.left_out else []
+    along = wrap(f"{data.along}, with its 90\u00a0% interval", _LABEL_LENGTH)
+    _finish(axes, data.title or "All arms", "\n".join([*along, *more]))
     axes.tick_params(axis="y", labelsize=8.5 if _are_short(data) else 7.5)
     axes.grid(axis="x", color=GRID, linewidth=0.6)
 

@@ -53,8 +53,30 @@ def export(facts: Facts, asked: Iterable[Event], path: str | Path) -> int:
         content = _csv(table)
     else:
         raise DowiseError(f"{path}: the name must end in .csv or .parquet")
+    _spare_others(Path(path), ending == ".csv")
     write_bytes(path, content)
     return len(table["id"])
+
+
+def _spare_others(path: Path, is_csv: bool) -> None:
+    """Raise where something else than an earlier export would be overwritten."""
+    if not path.is_file() or not path.stat().st_size:
+        return
+    begins = list(EXPORT_COLUMNS)
+    if is_csv:
+        with path.open("rb") as file:
+            found = file.readline(1000).decode(errors="replace").split(",")[: len(begins)]
+    else:
+        parquet = import_extra("pyarrow.parquet", "simulate", "writing Parquet")
+        try:
+            found = parquet.read_schema(path).names[: len(begins)]
+        except (OSError, ValueError):
+            found = []
+    if found != begins:
+        raise DowiseError(
+            f"{path} is there already, and is no export of an experiment: name another file, or "
+            "remove that one first"
+        )
 
 
 def _variables(facts: Facts) -> list[str]:

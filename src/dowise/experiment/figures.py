@@ -8,7 +8,7 @@ arms, those that matter are drawn and the others are summed up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,8 @@ from dowise.experiment.case import Case
 from dowise.experiment.explain import Explanation
 from dowise.experiment.history import History
 from dowise.experiment.status import Status
-from dowise.experiment.status_words import context_text
+from dowise.experiment.status_words import context_text, counted, tied
+from dowise.problem import Problem
 
 __all__ = ["ContextData", "FigureData", "IntervalData", "draw", "figure_data", "intervals_then"]
 
@@ -36,6 +37,8 @@ class IntervalData:
     """The arms of one panel, in the order of the problem, those of `MOST_ARMS` that matter most."""
 
     title: str
+    along: str
+    """What the axis says: what the mark means, and what the means are of."""
     places: Integers
     """Where these arms stand among the problem's."""
     arms: tuple[str, ...]
@@ -44,7 +47,7 @@ class IntervalData:
     high: Floats
     best: Floats
     marked: int | None
-    """The place in this list of the arm that is marked: the leader, or what was chosen."""
+    """The place in this list of the leader, or of what was chosen; None where leaders tie."""
     left_out: int
     """How many other arms there are."""
 
@@ -94,18 +97,15 @@ def figure_data(
         one = next((one for one in status.contexts if one.context == context), None)
         if one is None:
             raise DowiseError(f"the status has no context {context}: take both of one experiment")
-        panels.append(_context(one, history.best[:, c]))
+        panels.append(_context(status.problem, one, history.best[:, c]))
     decisions, regret = _regrets(status, cases)
-    problem = status.problem
-    worth = f"mean {problem.reward}{', smaller is better' if problem.minimise else ''}"
-    title = (
-        f"{status.name}: {status.counts['done']:,} outcomes, {status.counts['pending']:,} pending"
-    )
+    done, pending = counted(status.counts["done"], "outcome"), status.counts["pending"]
+    title = f"{status.name}: {done}, {pending:,} pending"
     if len(panels) < len(status.contexts):
         title += f"; the context{'' if len(panels) == 1 else 's'} that came most often"
     return FigureData(
         title,
-        worth,
+        _unit(status.problem),
         tuple(panels),
         history.outcomes,
         history.expected_regret_of_stopping,
@@ -120,7 +120,8 @@ def intervals_then(explanation: Explanation) -> IntervalData:
     decision, then = explanation.decision, explanation.then
     place = decision.problem.arm_index(decision.arm)
     where = f", {context_text(then)}" if then.context else ""
-    return _intervals(then, f"decision {decision.id}{where}", place, then.best)
+    title, along = f"decision {decision.id}{where}", f"▸ chosen; {_unit(decision.problem)}"
+    return _intervals(then, title, along, place, then.best)
 
 
 def draw(data: FigureData | IntervalData, path: str | Path) -> None:
@@ -133,20 +134,34 @@ def draw(data: FigureData | IntervalData, path: str | Path) -> None:
         draw_status(data, path)
 
 
-def _context(one: ArmsStatus, best: Floats) -> ContextData:
-    intervals = _intervals(one, context_text(one), one.leader, best.max(axis=0))
+def _unit(problem: Problem) -> str:
+    return f"mean {problem.reward}{', smaller is better' if problem.minimise else ''}"
+
+
+def _context(problem: Problem, one: ArmsStatus, best: Floats) -> ContextData:
+    same, says = tied(problem, one), "▸ looks best"
+    if len(same) > 1:
+        is_all = len(same) == len(one.arms)
+        says = "nothing tells the arms apart" if is_all else f"{len(same)} arms tie for the best"
+    along = f"{says}; {_unit(problem)}"
+    intervals = _intervals(one, context_text(one), along, one.leader, best.max(axis=0))
+    if len(same) > 1:
+        intervals = replace(intervals, marked=None)
     own = best[:, intervals.places]
     others = 1 - own.sum(axis=1) if intervals.left_out else None
     return ContextData(intervals, own, others)
 
 
-def _intervals(one: ArmsStatus, title: str, marked: int, interest: Floats) -> IntervalData:
+def _intervals(
+    one: ArmsStatus, title: str, along: str, marked: int, interest: Floats
+) -> IntervalData:
     """The marked arm, and those with the largest `interest`, today's P(best) deciding ties."""
     order = np.lexsort((np.arange(len(one.arms)), -one.best, -np.maximum(interest, one.best)))
     first: Sequence[int] = [marked, *(a for a in order.tolist() if a != marked)][:MOST_ARMS]
     places = np.array(sorted(first))
     return IntervalData(
         title,
+        along,
         places,
         tuple(str(one.arms[a]) for a in places),
         one.mean[places],

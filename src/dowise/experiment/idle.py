@@ -31,6 +31,12 @@ class Idle:
             self._found[key] = self._lacking(*key)
         return self._found[key]
 
+    def may_still_count(self, case: Case) -> bool:
+        """Whether its reward was told, and something counts only once more is told."""
+        return case.status == "done" and any(
+            not any(other in case.values for other in others) for others in self.of(case).values()
+        )
+
     def in_words(self, case: Case) -> list[str]:
         """The same as sentences, which say whether it may still come to count."""
         lines = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
@@ -69,6 +71,7 @@ class Journal:
         self._facts: Facts | None = None
         self._learner: Learner | None = None
         self._lookers: dict[bool, Learner] = {}  # without and with evidence
+        _ALL.add(self)
 
     def facts(self) -> Facts:
         """What the journal amounts to as of now."""
@@ -95,8 +98,9 @@ class Journal:
                     self._take_in(events)
                     step = Step(self, facts, writing)
                     yield step
-            except BaseException:
-                if is_new or (step is not None and step.has_written):
+            except BaseException as error:
+                is_stopped = not isinstance(error, DowiseError)  # perhaps in the middle of a fold
+                if is_new or is_stopped or (step is not None and step.has_written):
                     self._forget()
                 raise
 
@@ -166,9 +170,26 @@ class Journal:
             self._forget()
             raise
 
+    def begin_anew(self) -> None:
+        """In a forked child: another thread may have held the lock, in the middle of a fold."""
+        self.lock = RLock()
+        self._forget()
+
     def _forget(self) -> None:
         self._facts = self._learner = None
         self._lookers.clear()
+
+
+_ALL: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+def _begin_anew() -> None:
+    for journal in list(_ALL):
+        journal.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _number(facts: Facts) -> int:

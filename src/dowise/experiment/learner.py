@@ -29,7 +29,10 @@ _MANY = 64  # from so many changed cases on they are learned together
 _MOST_ALIKE = 4096  # outcomes that are remembered, so that the same one need not be read again
 
 RESTRICTED = "some arms were not allowed, and learn_restricted is False"
-INSTEAD = "another arm was played, and it was not said that this had nothing to do with the unit"
+INSTEAD = (
+    "another arm was played, and it was not said that this had nothing to do with the unit "
+    "(--unrelated)"
+)
 
 
 class Learner:

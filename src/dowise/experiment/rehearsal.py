@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from dowise.plain import plain
 from dowise.problem import Problem
 
-__all__ = ["Rehearsal", "Spread"]
+__all__ = ["Rehearsal", "Spread", "amount", "counted", "given"]
 
 RANGE = (0.05, 0.95)  # of the worlds
 _EXACT = 1e-12  # a regret below this is none
+_WHOLE = 1e15  # from here on a number is too long to be written out
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +43,11 @@ class Spread:
             numbers, [RANGE[0], 0.5, RANGE[1]], method="inverted_cdf"
         ).tolist()
         return cls(float(np.mean(numbers)), median, low, high)
+
+    @property
+    def ends(self) -> str:
+        """The range in words."""
+        return f"{amount(self.low)} to {amount(self.high)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,49 +177,63 @@ class Rehearsal:
         """A few sentences."""
         regret, random = Spread.of(self.regret[:, -1]), self.at_random[:, -1].mean()
         end, sure = Spread.of(self.per_round), Spread.of(self.sure[:, -1])
-        late = "" if not self.delay else f", outcomes told {self.delay} rounds late"
+        late = f", outcomes told {counted(self.delay, 'round')} late" if self.delay else ""
+        chances = f"{_percent(sure.low)} to {_percent(sure.high)}"
         lines = [
-            f"In {_count(self.worlds, 'world')} drawn from the prior, {self.policy} over "
-            f"{_count(self.horizon, 'round')}{late}:",
-            f"The regret is {regret.mean:.3g} in all on average (90 % of worlds: {regret.low:.3g} "
-            f"to {regret.high:.3g}); choosing at random costs {random:.3g}.",
-            f"At the end a round costs {end.mean:.3g} on average; at random "
-            f"{self.per_round_at_random.mean():.3g}.",
-            f"Then you take what looks best for the best with probability {_percent(sure.mean)} "
-            f"on average (90 % of worlds: {_percent(sure.low)} to {_percent(sure.high)}). It is "
-            "the best in "
-            f"{_percent(self.is_best[:, -1].mean())} of worlds, and within {self.tolerance:g} of "
-            f"it in {_percent(self.is_nearly_best[:, -1].mean())}.",
+            f"In {counted(self.worlds, 'world')} drawn from the prior, {self.policy} over "
+            f"{counted(self.horizon, 'round')}{late}:",
+            f"The regret is {amount(regret.mean)} in all{self._averaged(regret.ends)}; choosing at "
+            f"random costs {amount(random)}.",
+            f"At the end a round costs {amount(end.mean)}{self._averaged()}; at random "
+            f"{amount(self.per_round_at_random.mean())}.",
+            f"Then you take what looks best for the best with probability {_percent(sure.mean)}"
+            f"{self._averaged(chances)}. It is the best in "
+            f"{_percent(self.is_best[:, -1].mean())} of worlds, and within "
+            f"{given(self.tolerance)} of it in {_percent(self.is_nearly_best[:, -1].mean())}.",
             self._stop_in_words(),
         ]
         return "\n".join(lines)
 
+    def _averaged(self, ends: str | None = None) -> str:
+        """That a number is a mean, and the range over worlds; nothing where there is one world."""
+        if self.worlds == 1:
+            return ""
+        return f" on average{'' if ends is None else f' (90 % of worlds: {ends})'}"
+
     def _stop_in_words(self) -> str:
-        never = float(np.isinf(self.stops).mean())
-        advice = f"to stop, with a tolerance of {self.tolerance:g} a round,"
-        if never == 1:
-            return (
-                f"The advice {advice} comes in no world within {self.horizon} rounds: take more "
-                "rounds, or tolerate more."
-            )
-        came = Spread.of(self.stops[np.isfinite(self.stops)])
-        ends = f"{came.low:.0f} to {came.high:.0f}"
-        if never == 0:
-            when = f"after {came.median:.0f} rounds (median; 90 % of worlds: {ends})"
+        when_it_came = self.stops[np.isfinite(self.stops)]
+        advice = f"The advice to stop, with a tolerance of {given(self.tolerance)} a round,"
+        within = f"within {counted(self.horizon, 'round')}"
+        if self.stopped_cost is None:
+            return f"{advice} comes in no world {within}: take more rounds, or tolerate more."
+        came, share = Spread.of(when_it_came), len(when_it_came) / self.worlds
+        if share == 1:
+            when, whose = f"after {counted(int(came.median), 'round')}", "worlds"
         else:
-            when = (
-                f"in {_percent(1 - never)} of worlds within {self.horizon} rounds, there after "
-                f"{came.median:.0f} (median; 90 % of them: {ends})"
-            )
-        return (
-            f"The advice {advice} comes {when}. What looks best then truly costs "
-            f"{self.stopped_cost:.2g} a round on average."
-        )
+            there = f"in {_percent(share)} of worlds {within}"
+            when, whose = f"{there}, there after {came.median:,.0f}", "them"
+        cost = f"What looks best then truly costs {amount(self.stopped_cost)} a round"
+        if len(when_it_came) == 1:
+            return f"{advice} comes {when}. {cost}."
+        ends = f"{came.low:,.0f} to {came.high:,.0f}"
+        return f"{advice} comes {when} (median; 90 % of {whose}: {ends}). {cost} on average."
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _count(number: int, thing: str) -> str:
+def amount(value: float) -> str:
+    """Three significant digits: "2,120", "0.0123"; tiny and huge ones as "1.23e-05"."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if 1000 <= abs(rounded) < _WHOLE else f"{rounded:.3g}"
+
+
+def given(value: float) -> str:
+    """A number that somebody chose, with all its digits: "1,250.5", "0.01"."""
+    return f"{value:,.12g}"
+
+
+def counted(number: int, thing: str) -> str:
+    """ "1 world", "2 worlds"."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"

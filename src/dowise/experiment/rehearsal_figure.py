@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.experiment.rehearsal import Rehearsal
+from dowise.experiment.rehearsal import Rehearsal, counted, given
 from dowise.files import write_bytes
 from dowise.picture.drawing import check_path
 from dowise.picture.library import matplotlib_part
@@ -63,16 +63,16 @@ class RehearsalFigure:
 def rehearsal_figure(rehearsal: Rehearsal) -> RehearsalFigure:
     """The numbers of the picture."""
     name = rehearsal.problem.name or "the problem"
-    late = f", outcomes {rehearsal.delay} rounds late" if rehearsal.delay else ""
-    title = (
-        f"{name}: {rehearsal.policy} in {rehearsal.worlds} worlds drawn from the prior{late}   "
-        "(mean, and the range of 90 % of worlds)"
-    )
+    late = f", outcomes {counted(rehearsal.delay, 'round')} late" if rehearsal.delay else ""
+    worlds = counted(rehearsal.worlds, "world")
+    title = f"{name}: {rehearsal.policy} in {worlds} drawn from the prior{late}"
+    if rehearsal.worlds > 1:
+        title += "   (mean, and the range of 90 % of worlds)"
     return RehearsalFigure(title, rehearsal.rounds, _panels(rehearsal))
 
 
 def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
-    looks, tolerance = rehearsal.curve(), rehearsal.tolerance
+    looks, tolerance = rehearsal.curve(), given(rehearsal.tolerance)
 
     def numbers(name: str) -> Floats:
         return np.array([look[name] for look in looks])
@@ -82,9 +82,9 @@ def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
         middle, low, high = (
             np.array([getattr(look[name], part) for look in looks]) for part in parts
         )
-        return Line(label, middle, low, high)
+        return Line(label, middle, low, high) if rehearsal.worlds > 1 else Line(label, middle)
 
-    limit = np.full(len(looks), tolerance)
+    limit = np.full(len(looks), rehearsal.tolerance)
     return (
         Panel(
             "regret so far",
@@ -98,7 +98,7 @@ def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
             (
                 spread("stopping", "expected"),
                 Line("true", np.array([look["cost"].mean for look in looks])),
-                Line(f"tolerance {tolerance:g}", limit, is_aside=True),
+                Line(f"tolerance {tolerance}", limit, is_aside=True),
             ),
         ),
         Panel(
@@ -106,13 +106,13 @@ def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
             (
                 spread("sure", "believed probability"),
                 Line("share of worlds where it is", numbers("best")),
-                Line(f"… within {tolerance:g}", numbers("nearly_best"), is_aside=True),
+                Line(f"… within {tolerance}", numbers("nearly_best"), is_aside=True),
             ),
             is_share=True,
         ),
         Panel(
             "worlds in which the advice was to stop",
-            (Line(f"tolerance {tolerance:g}", numbers("stopped")),),
+            (Line(f"tolerance {tolerance}", numbers("stopped")),),
             is_share=True,
         ),
     )
@@ -147,11 +147,13 @@ def _draw_panel(axes: Any, rounds: NDArray[np.int64], panel: Panel) -> None:
         )
     axes.set_title(panel.title, fontsize=10, color=_INK, loc="left")
     axes.set_xlim(rounds[0], rounds[-1])
+    axes.xaxis.set_major_formatter(lambda number, _: given(number))
     if panel.is_share:
         axes.set_ylim(-0.02, 1.02)
         axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
     else:
         axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter(lambda value, _: given(value))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)

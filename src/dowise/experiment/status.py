@@ -55,6 +55,8 @@ class Status:
     """What to know about these numbers."""
     has_contexts: bool = True
     """Whether any decision had one of these contexts; without any all weigh alike."""
+    incomplete: tuple[Case, ...] = ()
+    """Decisions whose reward was told, but of which something does not count until more is."""
 
     @property
     def stopping(self) -> float:
@@ -147,6 +149,10 @@ class Status:
                     {"id": case.id, "arm": str(case.arm), "asked_at": case.asked_at,
                      "waiting_seconds": waiting(case), "open": case.open(self.problem)}
                     for case in self.pending
+                ],
+                "incomplete": [
+                    {"id": case.id, "arm": str(case.arm), "open": case.open(self.problem)}
+                    for case in self.incomplete
                 ],
                 "edges": self.edges,
                 "alarms": self.alarms,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from dowise.experiment.arms import ArmsStatus
 from dowise.experiment.case import Case
 from dowise.experiment.status import Status, waiting
+from dowise.problem import Problem
 
 __all__ = [
     "counted",
@@ -16,9 +19,11 @@ __all__ = [
     "leader_in_words",
     "pending_in_words",
     "status_in_words",
+    "tied",
 ]  # fmt: skip
 
-_SHOWN = 10  # pending decisions
+_SHOWN, _NAMED = 10, 3  # pending decisions, arms that tie
+_TIE = 1e-12  # means that are closer than this, as a share, are the same
 _UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60))
 
 
@@ -56,18 +61,43 @@ def decisions_in_words(status: Status) -> str:
 
 def leader_in_words(status: Status, one: ArmsStatus) -> str:
     """Which arm looks best in a context, and how sure that is."""
-    i = one.leader
-    if one.are_alike and len(one.arms) > 1:
+    i, same = one.leader, tied(status.problem, one)
+    if len(same) == len(one.arms) > 1:
         return (
             f"Nothing tells the arms apart yet: all have a mean reward of {one.mean[i]:.3g}, and "
             f"always playing one of them is expected to cost {one.stopping:.3g} a round."
         )
     order = " (smaller is better)" if status.problem.minimise else ""
+    if len(same) > 1:
+        return (
+            f"{_arms_in_words(one, same)} tie for the best, each with a mean reward of "
+            f"{one.mean[i]:.3g}{order}; one of them is the best with probability "
+            f"{one.best[same].sum():.2g}, and always playing one of them is expected to cost "
+            f"{one.stopping:.3g} a round."
+        )
     return (
         f"{one.arms[i]} looks best, with a mean reward of {one.mean[i]:.3g}{order}; it is the best "
         f"with probability {one.best[i]:.2g}, and always playing it is expected to cost "
         f"{one.stopping:.3g} a round."
     )
+
+
+def tied(problem: Problem, one: ArmsStatus) -> list[int]:
+    """The arms whose mean is that of the arm that looks best, which is among them."""
+    if one.are_alike:
+        return list(range(len(one.arms)))
+    scale = max(problem.payoff.span, float(np.abs(one.mean).max()))
+    same: list[int] = np.flatnonzero(
+        np.abs(one.mean - one.mean[one.leader]) <= _TIE * scale
+    ).tolist()
+    return same
+
+
+def _arms_in_words(one: ArmsStatus, places: list[int]) -> str:
+    if len(places) > _NAMED:
+        return f"{len(places):,} of {counted(len(one.arms), 'arm')}"
+    *first, last = (str(one.arms[i]) for i in places)
+    return f"{', '.join(first)} and {last}"
 
 
 def stopping_in_words(status: Status) -> str:
@@ -83,13 +113,26 @@ def stopping_in_words(status: Status) -> str:
 
 def pending_in_words(status: Status) -> Iterator[str]:
     """What has not been told yet, and for how long: the oldest first."""
-    if not status.pending:
-        return
-    yield f"{counted(len(status.pending), 'decision')} pending, the oldest first:"
-    for case in status.pending[:_SHOWN]:
-        yield f"  {pending_line(status, case)}"
-    if len(status.pending) > _SHOWN:
-        yield f"  … and {len(status.pending) - _SHOWN:,} more"
+    if status.pending:
+        yield f"{counted(len(status.pending), 'decision')} pending, the oldest first:"
+        yield from _first_of([pending_line(status, case) for case in status.pending])
+    if status.incomplete:
+        yield (
+            f"{counted(len(status.incomplete), 'decision')} with an outcome that does not count "
+            "before more is told:"
+        )
+        yield from _first_of([incomplete_line(status, case) for case in status.incomplete])
+
+
+def _first_of(lines: list[str]) -> Iterator[str]:
+    yield from (f"  {line}" for line in lines[:_SHOWN])
+    if len(lines) > _SHOWN:
+        yield f"  … and {len(lines) - _SHOWN:,} more"
+
+
+def incomplete_line(status: Status, case: Case) -> str:
+    """One decision of which something does not count yet."""
+    return f"decision {case.id}, {case.arm}; not told: {', '.join(case.open(status.problem))}"
 
 
 def pending_line(status: Status, case: Case) -> str:

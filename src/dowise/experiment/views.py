@@ -27,13 +27,14 @@ from dowise.experiment.facts import Facts
 from dowise.experiment.history import POINTS, History, history
 from dowise.experiment.idle import Idle
 from dowise.experiment.journal import Journal
-from dowise.experiment.learner import Learner
+from dowise.experiment.learner import Learner, barred
 from dowise.experiment.logged import Log
 from dowise.experiment.looking import evidence_seconds, looker
+from dowise.experiment.plan import Plan
 from dowise.experiment.status import Status, looked_at, summary
 from dowise.experiment.tracking import Track, tracked
 from dowise.picture.drawing import check_path
-from dowise.policies.registry import policy_info
+from dowise.policies.registry import policy_info, policy_names
 from dowise.problem import Problem
 from dowise.problem.problem import Context
 
@@ -121,9 +122,11 @@ class Views:
         """What was told of a decision and does not count, or not yet, and why: sentences."""
         with self._journal.lock:
             facts = self._journal.facts()
-            if policy_info(facts.plan.policy).learns_from != "everything":
-                return []
-            return Idle(facts.plan.problem).in_words(facts.case(id))
+            plan, case = facts.plan, facts.case(id)
+            why = barred(case, plan)
+            if why is not None:
+                return [f"Nothing is learned from it: {why}"]
+            return Idle(plan.problem).in_words(case) if _learns_from_all(plan) else []
 
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
         """The journal itself: what happened, event by event."""
@@ -141,7 +144,11 @@ class Views:
             came = Came(plan.problem, facts.cases.values())
             pending = _pending(facts)
             belief, left_out = self._journal.belief().copy(), learner.left_out
-            unused = _without(belief.lacking(), Idle(plan.problem).times(pending))
+            idle = Idle(plan.problem)
+            unused = _without(belief.lacking(), idle.times(pending))
+            incomplete = tuple(
+                case.copy() for case in facts.cases.values() if idle.may_still_count(case)
+            )
             if evidence is None and isinstance(belief.posterior, ArmByArm):
                 evidence = False  # what keeps it from the graph's posterior keeps it from these too
             found, note = self._evidence(evidence, facts)
@@ -149,15 +156,19 @@ class Views:
         is_one = context is not None or not plan.problem.context
         return Status(
             self.name, plan.problem, plan.policy, arms, is_one, counts, pending, belief.edges(),
-            found, imported, unused, left_out, (*notes, *note), bool(came.times),
+            found, imported, unused, left_out, (*notes, *note), bool(came.times), incomplete,
         )  # fmt: skip
 
     def counted(self) -> Counted:
         """How many past records the policy that holds learns from, and why not from the others."""
         with self._journal.lock:
             facts, learner = self._journal.facts(), self._journal.learner()
-            ended = ended_with_values(facts.cases.values())
-            return Counted(ended, facts.imported, learner.left_out)
+            ended, problem = ended_with_values(facts.cases.values()), facts.plan.problem
+            unused = {}
+            if _learns_from_all(facts.plan):
+                lacking = self._journal.belief().lacking()
+                unused = _without(lacking, Idle(problem).times(_pending(facts)))
+            return Counted(ended, facts.imported, learner.left_out, problem.reward, unused)
 
     def _evidence(self, wanted: bool | None, facts: Facts) -> tuple[Evidence | None, list[str]]:
         """What the records say against the graph, or why that was not looked at."""
@@ -274,6 +285,11 @@ class Views:
         `head` is one that was kept elsewhere, `experiment.head` or its text.
         """
         return audit(self._journal.storage, self.name, head_of(head), track)
+
+
+def _learns_from_all(plan: Plan) -> bool:
+    """Whether its policy learns from whatever was seen; not known of one that is not registered."""
+    return plan.policy in policy_names() and (policy_info(plan.policy).learns_from == "everything")
 
 
 def _pending(facts: Facts) -> tuple[Case, ...]:

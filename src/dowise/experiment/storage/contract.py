@@ -31,8 +31,8 @@ event whose number is not the next one, or that is of another experiment, and th
 it was before the call. An experiment that is not there has no events. It never imports code and
 never opens a file that an event names. What it can't do it says by a `DowiseError` in plain English
 that shows no password, and then it is unharmed. Where a connection is lost while a block ends, the
-events are there all or not at all, and the error says that one has to look. All methods may be
-called by several threads.
+events are there all or not at all, and the error says that one has to look; who is stopped by
+Ctrl-C there has to look as well. All methods may be called by several threads.
 """
 
 from __future__ import annotations

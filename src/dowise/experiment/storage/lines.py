@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 __all__ = ["Lines", "Loan"]
 
+PATIENCE_BEFORE_FORK = 10.0  # seconds
 MOST_KEPT = 8  # idle connections; a server has room for about a hundred from all programs together
 
 
@@ -45,7 +46,7 @@ class Lines:
 
     def _start(self) -> None:
         self.process = object()
-        self.turn = threading.Lock()
+        self.turn = threading.RLock()  # of which only its owner can let go
         self.holders: set[tuple[int, str]] = set()
         self._generation = object()
         self._guard = threading.Lock()
@@ -68,7 +69,11 @@ class Lines:
         """Keep the connection for the next one if it is well, and still of use."""
         if loan.process is not self.process:
             _ABANDONED.append(loan)
-        elif not (well and self._keep(loan)):
+        elif not well:
+            with suppress(SQLAlchemyError):
+                loan.connection.invalidate()  # so that nothing more is said by it
+            _close(loan.connection)
+        elif not self._keep(loan):
             _close(loan.connection)
 
     def close(self) -> None:
@@ -106,10 +111,29 @@ def _close(connection: Connection) -> None:
         connection.close()
 
 
+_held: list[threading.RLock] = []
+
+
+def _let_writers_end() -> None:
+    """Before a fork: SQLite in the child would take for held what a thread holds at that moment."""
+    turns = [lines.turn for lines in list(_ALL)]
+    _held.extend(turn for turn in turns if turn.acquire(timeout=PATIENCE_BEFORE_FORK))
+
+
+def _let_writers_begin() -> None:
+    while _held:
+        _held.pop().release()
+
+
 def _abandon_all() -> None:
+    _held.clear()
     for lines in list(_ALL):
         lines.abandon()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
-    os.register_at_fork(after_in_child=_abandon_all)
+    os.register_at_fork(
+        before=_let_writers_end,
+        after_in_parent=_let_writers_begin,
+        after_in_child=_abandon_all,
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -99,12 +99,16 @@ class PostgresDatabase:
             return cursor.fetchall() if cursor.description else []
 
     def commit(self, connection: Connection, text: str = "", values: Values = ()) -> None:
-        """Run a last statement, if there is one, and commit: in one journey to the server."""
-        driver = _driver(connection)
-        with _as_sqlalchemy_says(connection), _pipeline(driver) if text else nullcontext():
-            if text:
-                driver.execute(text, values or None)
-            driver.execute("COMMIT")
+        """Run a last statement, if there is one, and commit: in one journey to the server.
+
+        The values stand in the text, as the driver quotes them, and what fails ends all of it. (A
+        pipeline would do too, but where a connection is lost in one, the driver does not say so.)
+        """
+        import psycopg
+
+        with _as_sqlalchemy_says(connection):
+            cursor = psycopg.ClientCursor(_driver(connection))
+            cursor.execute(f"{text}; COMMIT" if text else "COMMIT", values or None)
 
     def close(self) -> None:
         """Nothing is left open but connections."""
@@ -145,12 +149,6 @@ class PostgresDatabase:
 def _driver(connection: Connection) -> Any:
     """The driver's own connection: SQLAlchemy takes longer for a statement than the server."""
     return connection.connection.driver_connection
-
-
-def _pipeline(driver: Any) -> AbstractContextManager[object]:
-    import psycopg
-
-    return driver.pipeline() if psycopg.Pipeline.is_supported() else nullcontext()
 
 
 @contextmanager

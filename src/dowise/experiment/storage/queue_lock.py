@@ -33,16 +33,21 @@ class QueueLock:
 
     def join(self, seconds: float) -> int | None:
         """Wait for one's turn, which lasts until `leave`; None where there is none to be had."""
+        place = None
         try:
             while (place := self._open()) is not None:
                 if not _lock(place, seconds):
-                    os.close(place)
-                    return None
+                    break
                 if os.fstat(place).st_nlink:
                     return place
                 os.close(place)  # the file was removed meanwhile: others queue at a new one
+                place = None
         except OSError:  # a folder that can't be written, a file system without locks
             pass
+        except BaseException:  # Ctrl-C while waiting
+            _close(place)
+            raise
+        _close(place)
         return None
 
     def leave(self, place: int | None) -> None:
@@ -83,17 +88,31 @@ def _lock(place: int, seconds: float) -> bool:
     except BlockingIOError:
         pass
     again = os.dup(place)  # one lock, which lasts until both are closed
-    locked = threading.Lock()
+    locked, gave_up = threading.Lock(), False
     locked.acquire()
 
     def wait() -> None:
         try:
             fcntl.flock(again, fcntl.LOCK_EX)
-            locked.release()
+            if gave_up:
+                fcntl.flock(again, fcntl.LOCK_UN)  # a forked child may hold the file open
+            else:
+                locked.release()
         except OSError:
             pass
         finally:
             os.close(again)
 
     threading.Thread(target=wait, daemon=True, name="dowise-queue").start()
-    return locked.acquire(timeout=seconds)
+    try:
+        gave_up = not locked.acquire(timeout=seconds)
+    except BaseException:
+        gave_up = True
+        raise
+    return not gave_up
+
+
+def _close(place: int | None) -> None:
+    if place is not None:
+        with suppress(OSError):
+            os.close(place)

@@ -154,30 +154,38 @@ class SqlStorage:
         self, experiment: str, patience: float, meanwhile: Callable[[], None] | None = None
     ) -> Iterator[SqlWriting]:
         deadline = time.monotonic() + patience
-        with self._turn(experiment, patience):
+        with self._turn(experiment, patience), self._line() as line:
             try:
                 with plainly(self._location, f"write to {experiment!r}"):
-                    loan = self._begin(experiment, deadline, meanwhile)
+                    self._begin(line, experiment, deadline, meanwhile)
             except TimeoutError:
                 raise too_long(self._location, experiment, patience) from None
-            lines = self._lines
+            assert line.loan is not None
+            loan, lines = line.loan, self._lines
             block = SqlWriting(
                 self._database, loan.connection, experiment, lambda: loan.process is lines.process
             )
-            well = False
             try:
-                try:
-                    yield block
-                    block.commit()
-                except BaseException:
-                    well = block.roll_back()
-                    raise
-                if block.erases:
-                    self._clean(loan.connection, experiment)
-                well = True
+                yield block
+                block.commit()
+            except BaseException:
+                line.well = block.roll_back()
+                raise
             finally:
                 block.ended = True
-                lines.give_back(loan, well)
+            if block.erases:
+                self._clean(loan.connection, experiment)
+            line.well = True
+
+    @contextmanager
+    def _line(self) -> Iterator[_Line]:
+        """A connection, given back in any case: also if one is stopped while it begins to write."""
+        line = _Line()
+        try:
+            yield line
+        finally:
+            if line.loan is not None:
+                self._lines.give_back(line.loan, line.well)
 
     @contextmanager
     def _turn(self, experiment: str, patience: float) -> Iterator[None]:
@@ -185,39 +193,37 @@ class SqlStorage:
         lines, one_writer = self._lines, self._database.one_writer
         me = (threading.get_ident(), "" if one_writer else experiment)
         check_alone(experiment, me in lines.holders)
-        if one_writer and not lines.turn.acquire(timeout=patience):
-            raise too_long(self._location, experiment, patience)
         turn, holders = lines.turn, lines.holders
-        holders.add(me)
         try:
+            if one_writer and not turn.acquire(timeout=patience):
+                raise too_long(self._location, experiment, patience)
+            holders.add(me)
             yield
         finally:
             holders.discard(me)
-            if one_writer:
+            with suppress(RuntimeError):  # it was not ours
                 turn.release()
 
     def _begin(
-        self, experiment: str, deadline: float, meanwhile: Callable[[], None] | None
-    ) -> Loan:
-        """A connection that nobody else can write beside; a new one where an idle one was dead."""
+        self,
+        line: _Line,
+        experiment: str,
+        deadline: float,
+        meanwhile: Callable[[], None] | None,
+    ) -> None:
+        """See that nobody else can write; on a new connection where an idle one was dead."""
+        begin = self._database.begin
+        line.loan = self._lines.take()
         try:
-            return self._begin_once(experiment, deadline, meanwhile)
+            begin(line.loan.connection, experiment, deadline, meanwhile)
         except DBAPIError as error:
             if not error.connection_invalidated:
                 raise
+            self._lines.give_back(line.loan, well=False)
+            line.loan = None
             self._lines.close()
-        return self._begin_once(experiment, deadline, meanwhile)
-
-    def _begin_once(
-        self, experiment: str, deadline: float, meanwhile: Callable[[], None] | None
-    ) -> Loan:
-        loan = self._lines.take()
-        try:
-            self._database.begin(loan.connection, experiment, deadline, meanwhile)
-        except BaseException:
-            self._lines.give_back(loan, well=False)
-            raise
-        return loan
+            line.loan = self._lines.take()
+            begin(line.loan.connection, experiment, deadline, meanwhile)
 
     def _clean(self, connection: Connection, experiment: str) -> None:
         """What was erased is committed; now its old copies."""
@@ -233,6 +239,14 @@ class SqlStorage:
             f"{self}: the erasure in {experiment!r} is recorded, but old copies of what was erased "
             f"remain in the store's files ({reason}): once that is over, erase the same again"
         )
+
+
+class _Line:
+    """A connection in use; `well` says whether it can be used again."""
+
+    def __init__(self) -> None:
+        self.loan: Loan | None = None
+        self.well = False
 
 
 def _snapshot(connection: Connection, experiment: str) -> Snapshot | None:

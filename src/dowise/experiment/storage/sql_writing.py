@@ -97,11 +97,6 @@ class SqlWriting:
 
     def commit(self) -> None:
         """Make it last; refuse where something in the block went wrong and was passed over."""
-        if self._failed:
-            raise DowiseError(
-                f"{self._location.shown}: nothing was written to {self._experiment!r}, since the "
-                "store failed inside of this block: do it again"
-            )
         with self._at_work(f"write to {self._experiment!r}"):
             if self._unsent is None:
                 self._database.commit(self.connection)
@@ -128,6 +123,11 @@ class SqlWriting:
             raise DowiseError(
                 "this writing block has ended, or belongs to the process that forked this one: "
                 "open another one"
+            )
+        if self._failed:
+            raise DowiseError(
+                f"{self._location.shown}: nothing was written to {self._experiment!r}, since the "
+                "store failed inside of this block: do it again"
             )
         try:
             with plainly(self._location, doing):

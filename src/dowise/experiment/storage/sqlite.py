@@ -180,8 +180,9 @@ class SqliteDatabase:
             except sqlite3.OperationalError as error:
                 if not is_busy(error):
                     raise
-        place = self._queue.join(min(PATIENCE_IN_QUEUE, max(deadline - time.monotonic(), 0.0)))
+        place = None
         try:
+            place = self._queue.join(min(PATIENCE_IN_QUEUE, max(deadline - time.monotonic(), 0.0)))
             pauses = PAUSES_WITHOUT_QUEUE if place is None else PAUSES
             _patiently(lambda: execute("BEGIN IMMEDIATE"), deadline, pauses, _sparsely(meanwhile))
             self._burst_began = time.monotonic()
