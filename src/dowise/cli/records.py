@@ -37,7 +37,8 @@ def import_records(where: Where, file: Path, skip_bad: bool, again: bool, as_jso
     """Bring past records in: a CSV or Parquet FILE, a row a record, a column a variable.
 
     A column `arm` says what was set, such as do(X=1); without it nothing was. Empty cells are
-    missing values, and NA, nan and NULL where they are no labels. Where a row is bad nothing is imported, and the bad ones are listed.
+    missing values; so are NA, N/A, nan and null where they are no labels. Where a row is bad
+    nothing is imported, and the bad ones are listed.
     """
     from dowise.cli.show_live import show_imported, use_of
 
