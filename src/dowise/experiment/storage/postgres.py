@@ -118,23 +118,31 @@ class PostgresDatabase:
         connection: Connection,
         experiment: str,
         deadline: float,
-        meanwhile: Callable[[], None] | None = None,  # noqa: ARG002
+        meanwhile: Callable[[], None] | None = None,
     ) -> None:
-        """Begin to write, alone in the experiment; one journey to the server, which does wait.
+        """Begin to write, alone in the experiment; the server wakes who has waited longest.
 
-        To read what others write `meanwhile` was tried, behind a second lock for those who queue:
-        the journeys took more time than they saved.
+        Who does not get in at once stands in a queue, behind a lock of the session's. Only the first
+        in it waits for the experiment, having read what is new `meanwhile`: then little is left to
+        read while all others wait.
         """
+        alone, queue = _key(f"dowise:{experiment}"), _key(f"dowise queue:{experiment}")
         patience = max(int(1000 * (deadline - time.monotonic())), 1)
-        digest = sha256(f"dowise:{experiment}".encode()).digest()
-        key = int.from_bytes(digest[:8], "big", signed=True)
         try:
-            self.run(
+            ((is_in,),) = self.run(
                 connection,
                 "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
                 f"SET LOCAL lock_timeout = {patience}; SET LOCAL synchronous_commit = on; "
-                f"SELECT pg_advisory_xact_lock({key})",
+                f"SELECT CASE WHEN pg_try_advisory_xact_lock({alone}) THEN 1 "
+                f"ELSE (SELECT 0 FROM (SELECT pg_advisory_lock({queue})) AS waited) END",
             )
+            if not is_in:
+                if meanwhile is not None:
+                    meanwhile()
+                self.run(
+                    connection,
+                    f"SELECT pg_advisory_xact_lock({alone}); SELECT pg_advisory_unlock({queue})",
+                )
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) == _LOCK_TIMEOUT:
                 raise TimeoutError from None
@@ -144,6 +152,10 @@ class PostgresDatabase:
         """Let the server make the old rows' room free; when it is used again is its own affair."""
         with suppress(DBAPIError):  # not the tables' owner; autovacuum does it some time later
             connection.exec_driver_sql("VACUUM events, snapshots")
+
+
+def _key(text: str) -> int:
+    return int.from_bytes(sha256(text.encode()).digest()[:8], "big", signed=True)
 
 
 def _driver(connection: Connection) -> Any:
