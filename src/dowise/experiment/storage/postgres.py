@@ -122,8 +122,8 @@ class PostgresDatabase:
     ) -> None:
         """Begin to write, alone in the experiment; the server wakes who has waited longest.
 
-        Who does not get in at once stands in a queue, behind a lock of the session's. Only the first
-        in it waits for the experiment, having read what is new `meanwhile`: then little is left to
+        Who does not get in at once stands in a queue, behind a lock of the session's. Only its
+        first waits for the experiment, having read what is new `meanwhile`: so little is left to
         read while all others wait.
         """
         alone, queue = _key(f"dowise:{experiment}"), _key(f"dowise queue:{experiment}")
