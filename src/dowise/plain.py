@@ -1,4 +1,4 @@
-"""Data as JSON has it: what `as_dict` hands out."""
+"""Data as JSON has it, which `as_dict` hands out, and numbers as people read them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["plain"]
+__all__ = ["amount", "counted", "plain"]
+
+_LARGEST = 1e15  # that is written out
 
 
 def plain(value: Any) -> Any:
@@ -41,3 +43,22 @@ def _is_finite(array: Any) -> bool:
 
 def _odd(value: float) -> str | None:
     return None if isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def amount(value: float) -> str:
+    """Three significant digits; tiny and huge numbers in scientific notation.
+
+    >>> amount(2123.4), amount(0.01234), amount(0.00001234)
+    ('2,120', '0.0123', '1.23e-05')
+    """
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if 1000 <= abs(rounded) < _LARGEST else f"{rounded:.3g}"
+
+
+def counted(number: int, thing: str) -> str:
+    """So many of a thing.
+
+    >>> counted(1, "arm"), counted(2000, "arm")
+    ('1 arm', '2,000 arms')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
-from dowise.experiment.rehearsal import Rehearsal, Spread, amount, given
+from dowise.experiment.rehearsal import Rehearsal, Spread, given
 from dowise.experiment.rehearsal_figure import draw_rehearsal, rehearsal_figure
 from dowise.experiment.rehearsing import rehearse
+from dowise.plain import amount
 
 ARRAYS = ("regret", "at_random", "stopping", "cost", "sure")
 INF = float("inf")

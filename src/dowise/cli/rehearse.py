@@ -130,7 +130,7 @@ def _prior(given: str | None) -> Any:
 
 def _show(found: Rehearsal) -> None:
     from dowise.cli.tables import plain_console, print_table, print_wrapped
-    from dowise.experiment.rehearsal import amount
+    from dowise.plain import amount
 
     console = plain_console()
     for line in found.in_words().splitlines():

@@ -21,6 +21,7 @@ from dowise.experiment.status_words import (
     pending_in_words,
     stopping_in_words,
 )
+from dowise.plain import amount
 
 __all__ = ["show_audit", "show_evaluation", "show_explanation", "show_status"]
 
@@ -69,7 +70,8 @@ def _show_arms(console: Console, status: Status, one: ArmsStatus) -> None:
         order = sorted(order, key=lambda i: (i != one.leader, -one.best[i], i))[:_ARMS]
     rows = [
         (
-            str(one.arms[i]), f"{one.mean[i]:.3g}", f"{one.low[i]:.3g} to {one.high[i]:.3g}",
+            str(one.arms[i]), amount(one.mean[i]),
+            f"{amount(one.low[i])} to {amount(one.high[i])}",
             f"{one.best[i]:.2f}", f"{one.plays[i]:,}",
         )
         for i in order
@@ -100,10 +102,10 @@ def show_explanation(found: Explanation) -> None:
             (
                 row["arm"],
                 _number(row["probability"]) if row["allowed"] else "not allowed",
-                f"{row['mean']:.3g}",
-                f"{row['low']:.3g} to {row['high']:.3g}",
+                amount(row["mean"]),
+                f"{amount(row['low'])} to {amount(row['high'])}",
                 f"{row['best']:.2f}",
-                "" if row["cost"] is None else f"{row['cost']:.3g}",
+                "" if row["cost"] is None else amount(row["cost"]),
                 *([_number(row["bits"])] if taught else []),
                 *(_number(value) for value in row["own"].values()),
             )
@@ -141,7 +143,7 @@ def show_evaluation(found: Evaluation) -> None:
         console,
         ("estimate", "a decision", f"{100 * found.level:g} % interval"),
         [
-            (name, f"{one.value:.3g}", f"{one.low:.3g} to {one.high:.3g}")
+            (name, amount(one.value), f"{amount(one.low)} to {amount(one.high)}")
             if one is not None
             else (name, "refused", "")
             for name, one in named
@@ -171,5 +173,5 @@ def show_audit(found: Audit) -> None:
 
 def _number(value: object) -> str:
     if isinstance(value, int | float):
-        return f"{value:.3g}"
+        return amount(value)
     return "" if value is None else str(value)

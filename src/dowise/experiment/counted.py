@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dowise.experiment.case import Case
+from dowise.plain import counted
 
 __all__ = ["Counted", "ended_with_values"]
 
@@ -53,7 +54,7 @@ class Counted:
         """What counts, in one sentence, and a line for each reason why others don't."""
         if not self.all:
             return "There are no past records yet."
-        decided = f"{self.decisions:,} {'decision' if self.decisions == 1 else 'decisions'}"
+        decided = counted(self.decisions, "decision")
         brought = f" and {self.imported:,} imported" if self.imported else ""
         of = f"{self.all:,} past records ({decided}{brought})"
         if not self.left_out:
@@ -69,7 +70,7 @@ class Counted:
         """A sentence for each variable that could not be used, and why; the reward first."""
         for name, reasons in sorted(self.unused.items(), key=lambda one: one[0] != self.reward):
             for why, times in reasons.items():
-                many = f"{times:,} {'record' if times == 1 else 'records'}"
+                many = counted(times, "record")
                 whole = "NOT USED in any of" if times >= self.used else "not used in"
                 lost = ", so nothing is known of the arms" if name == self.reward else ""
                 yield f"{name} is {whole} {many}: {why}{lost if times >= self.used else ''}."

@@ -20,7 +20,8 @@ from dowise.experiment.case import Case
 from dowise.experiment.explain import Explanation
 from dowise.experiment.history import History
 from dowise.experiment.status import Status
-from dowise.experiment.status_words import context_text, counted, tied
+from dowise.experiment.status_words import context_text, tied
+from dowise.plain import counted
 from dowise.problem import Problem
 
 __all__ = ["ContextData", "FigureData", "IntervalData", "draw", "figure_data", "intervals_then"]

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.plain import plain
+from dowise.plain import amount, counted, plain
 from dowise.problem import Problem
 
-__all__ = ["Rehearsal", "Spread", "amount", "counted", "given"]
+__all__ = ["Rehearsal", "Spread", "given"]
 
 RANGE = (0.05, 0.95)  # of the worlds
 _EXACT = 1e-12  # a regret below this is none
-_WHOLE = 1e15  # from here on a number is too long to be written out
 
 Floats = NDArray[np.float64]
 
@@ -223,17 +222,6 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def amount(value: float) -> str:
-    """Three significant digits: "2,120", "0.0123"; tiny and huge ones as "1.23e-05"."""
-    rounded = float(f"{value:.3g}")
-    return f"{rounded:,.0f}" if 1000 <= abs(rounded) < _WHOLE else f"{rounded:.3g}"
-
-
 def given(value: float) -> str:
     """A number that somebody chose, with all its digits: "1,250.5", "0.01"."""
     return f"{value:,.12g}"
-
-
-def counted(number: int, thing: str) -> str:
-    """ "1 world", "2 worlds"."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

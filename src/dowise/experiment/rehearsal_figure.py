@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.experiment.rehearsal import Rehearsal, counted, given
+from dowise.experiment.rehearsal import Rehearsal, given
 from dowise.files import write_bytes
 from dowise.picture.drawing import check_path
 from dowise.picture.library import matplotlib_part
+from dowise.plain import counted
 
 __all__ = ["Line", "Panel", "RehearsalFigure", "draw_rehearsal", "rehearsal_figure"]
 

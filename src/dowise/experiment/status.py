@@ -20,7 +20,7 @@ from dowise.experiment.arms import ArmsStatus, Came, arms_status, contexts_of, d
 from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.case import Case
 from dowise.experiment.maker import now
-from dowise.plain import plain
+from dowise.plain import amount, plain
 from dowise.problem import Problem
 from dowise.problem.problem import Context
 
@@ -79,7 +79,7 @@ class Status:
 
     def advice(self, tolerance: float) -> str:
         """Whether to stop, if a loss of `tolerance` a round does not matter."""
-        cost, limit = f"{self.stopping:.3g} a round", f"your tolerance of {tolerance:g}"
+        cost, limit = f"{amount(self.stopping)} a round", f"your tolerance of {tolerance:g}"
         if self.should_stop(tolerance):
             return (
                 "You can stop: playing what looks best from now on is expected to cost "
@@ -99,7 +99,7 @@ class Status:
         where = ", ".join(f"{name}={label}" for name, label in worst.context.items())
         more = f", and above it in {len(above) - 1} more contexts" if len(above) > 1 else ""
         came = f", which {worst.weight:.0%} of decisions had" if self.has_contexts else ""
-        return f" But not where {where}{came}: there it is {worst.stopping:.3g}{more}."
+        return f" But not where {where}{came}: there it is {amount(worst.stopping)}{more}."
 
     def in_words(self, tolerance: float | None = None) -> str:
         """All of it in sentences."""

@@ -9,10 +9,10 @@ import numpy as np
 from dowise.experiment.arms import ArmsStatus
 from dowise.experiment.case import Case
 from dowise.experiment.status import Status, waiting
+from dowise.plain import amount, counted
 from dowise.problem import Problem
 
 __all__ = [
-    "counted",
     "duration",
     "graph_in_words",
     "lacking_in_words",
@@ -62,23 +62,22 @@ def decisions_in_words(status: Status) -> str:
 def leader_in_words(status: Status, one: ArmsStatus) -> str:
     """Which arm looks best in a context, and how sure that is."""
     i, same = one.leader, tied(status.problem, one)
+    mean, cost = amount(one.mean[i]), f"is expected to cost {amount(one.stopping)} a round"
     if len(same) == len(one.arms) > 1:
         return (
-            f"Nothing tells the arms apart yet: all have a mean reward of {one.mean[i]:.3g}, and "
-            f"always playing one of them is expected to cost {one.stopping:.3g} a round."
+            f"Nothing tells the arms apart yet: all have a mean reward of {mean}, and always "
+            f"playing one of them {cost}."
         )
     order = " (smaller is better)" if status.problem.minimise else ""
     if len(same) > 1:
         return (
             f"{_arms_in_words(one, same)} tie for the best, each with a mean reward of "
-            f"{one.mean[i]:.3g}{order}; one of them is the best with probability "
-            f"{one.best[same].sum():.2g}, and always playing one of them is expected to cost "
-            f"{one.stopping:.3g} a round."
+            f"{mean}{order}; one of them is the best with probability {one.best[same].sum():.2g}, "
+            f"and always playing one of them {cost}."
         )
     return (
-        f"{one.arms[i]} looks best, with a mean reward of {one.mean[i]:.3g}{order}; it is the best "
-        f"with probability {one.best[i]:.2g}, and always playing it is expected to cost "
-        f"{one.stopping:.3g} a round."
+        f"{one.arms[i]} looks best, with a mean reward of {mean}{order}; it is the best with "
+        f"probability {one.best[i]:.2g}, and always playing it {cost}."
     )
 
 
@@ -106,7 +105,7 @@ def stopping_in_words(status: Status) -> str:
     over = ", over the contexts as they came" if came else ", over all contexts alike"
     over = "" if len(status.contexts) == 1 else over
     return (
-        f"Expected regret of stopping now: {status.stopping:.3g} a round{over}. No further "
+        f"Expected regret of stopping now: {amount(status.stopping)} a round{over}. No further "
         "experiment can gain more than that."
     )
 
@@ -181,8 +180,3 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return counted(int(seconds // size), unit)
     return counted(int(seconds), "second")
-
-
-def counted(number: int, thing: str) -> str:
-    """ "1 arm", "2 arms"."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -19,7 +19,7 @@ from dowise.experiment.evaluation.estimates import (
 from dowise.experiment.evaluation.log import Step
 from dowise.experiment.evaluation.replay import Replay, replay
 from dowise.experiment.evaluation.targets import TargetLike, as_target
-from dowise.plain import plain
+from dowise.plain import amount, counted, plain
 from dowise.problem import Problem
 
 __all__ = ["Evaluation", "evaluate"]
@@ -139,7 +139,7 @@ class Evaluation:
         smaller = " (smaller is better)" if self.problem.minimise else ""
         count = "counts" if self.decisions == 1 else "count"
         yield (
-            f"On the {_counted(self.decisions, 'decision')} that {count}, {self.target} would have "
+            f"On the {counted(self.decisions, 'decision')} that {count}, {self.target} would have "
             f"had a mean {self.problem.reward} of {_shown(self.dr)} by the doubly robust estimate; "
             f"the policy that decided had {_shown(self.logged)}{smaller}. "
             f"In brackets: {100 * self.level:g} % intervals."
@@ -158,19 +158,19 @@ class Evaluation:
         if self.left_out:
             each = "; ".join(f"{times:,}: {why}" for why, times in self.left_out.items())
             total = sum(self.left_out.values())
-            yield f"{_counted(total, 'decision')} left out ({each})."
+            yield f"{counted(total, 'decision')} left out ({each})."
 
     def _cautions(self) -> Iterator[str]:
         if not self.dr.low <= self.dr.value <= self.dr.high:
             yield (
-                f"A few decisions with weights of up to {self.largest_weight:.3g} drive the "
+                f"A few decisions with weights of up to {amount(self.largest_weight)} drive the "
                 "estimate out of its interval: rely on the interval."
             )
         if self.dr.normal is not None and self.effective_decisions >= _FEW:
             low, high = self.dr.normal
             yield (
                 f"By the normal approximation, which holds for many decisions with moderate "
-                f"weights only, the doubly robust interval is {low:.3g} to {high:.3g}."
+                f"weights only, the doubly robust interval is {amount(low)} to {amount(high)}."
             )
         elif self.effective_decisions < _FEW:
             yield (
@@ -179,12 +179,12 @@ class Evaluation:
             )
         if self.not_allowed:
             yield (
-                f"At {_counted(self.not_allowed, 'decision')} its arm was not allowed: there it is "
+                f"At {counted(self.not_allowed, 'decision')} its arm was not allowed: there it is "
                 "taken to do what was done."
             )
         if self.unused:
             yield (
-                f"It could learn nothing from {_counted(self.unused, 'record')}, in which "
+                f"It could learn nothing from {counted(self.unused, 'record')}, in which "
                 "something that it needs was not seen."
             )
 
@@ -234,11 +234,7 @@ def evaluate(
 
 
 def _shown(found: Estimated) -> str:
-    return f"{found.value:.3g} [{found.low:.3g} to {found.high:.3g}]"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    return f"{amount(found.value)} [{amount(found.low)} to {amount(found.high)}]"
 
 
 def _percent(part: float) -> str:
