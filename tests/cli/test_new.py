@@ -230,9 +230,9 @@ def test_numbers_that_count_as_something_else_are_pointed_out(desk):
     )
     shown = one_line(desk.well("new", "stay.db", "stay.toml"))
     assert "minimise Days (1 counts as 0, 2 counts as 0.5, 30 counts as 1)" in shown
-    assert "The labels of Days are numbers, but count as what is said here" in shown
+    assert "The labels of Days are numbers, but only their order counts: say what" in shown
     with (desk.folder / "stay.toml").open("a") as file:
-        file.write('[reward_values]\n"1" = 1\n"2" = 2\n"30" = 30\n')
+        file.write('[reward_values]\n"1" = 1\n"2" = 2\n"30" = 9\n')
     shown = one_line(desk.well("new", "right.db", "stay.toml"))
-    assert "30 counts as 30" in shown and "The labels" not in shown
+    assert "30 counts as 9" in shown and "The labels" not in shown  # as somebody said
     assert "The labels" not in desk.well("new", "ward.db", "ward.toml")  # 0 and 1

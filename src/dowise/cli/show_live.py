@@ -216,8 +216,9 @@ def _show_plan(experiment: Experiment) -> None:
     wanted = "minimise" if problem.minimise else "maximise"
     _line(wanted, f"{problem.reward} ({_worth(problem)})")
     if not _are_as_they_read(problem.reward_values):
-        note = f"The labels of {problem.reward} are numbers, but count as what is said here:"
-        print_indented(plain_console(), f"{note} `reward_values` in the problem file.", "bold red")
+        note = f"The labels of {problem.reward} are numbers, but only their order counts:"
+        remedy = "say what they count as with `reward_values` in the problem file."
+        print_indented(plain_console(), f"{note} {remedy}", "bold red")
     if problem.context:
         _line("context", ", ".join(problem.context))
     few = [str(arm) for arm in problem.arms[:_MANY]]
@@ -240,15 +241,17 @@ def _worth(problem: Problem) -> str:
 
 
 def _are_as_they_read(worth: Mapping[str, float]) -> bool:
-    """Whether labels that are all numbers are in proportion to what they count as."""
+    """False where labels are numbers, and count by their order for want of other word."""
+    counts, steps = [*worth.values()], max(len(worth) - 1, 1)
+    if counts != [i / steps for i in range(len(counts))]:
+        return True  # somebody said what they count as
     try:
         labels = [float(label) for label in worth]
     except ValueError:
         return True
-    spans = max(labels) - min(labels), max(worth.values()) - min(worth.values())
-    first, counts = labels[0], [*worth.values()]
+    first, span = labels[0], labels[-1] - labels[0]
     return all(
-        isclose((label - first) * spans[1], (value - counts[0]) * spans[0], abs_tol=1e-9)
+        isclose(label - first, value * span, abs_tol=1e-9 * abs(span))
         for label, value in zip(labels, counts, strict=True)
     )
 

@@ -44,7 +44,7 @@ class Head(NamedTuple):
         return f"{self.number}:{self.hash}"
 
 
-@dataclass(slots=True, unsafe_hash=True)  # frozen would take as long as all else in reading it
+@dataclass(slots=True, unsafe_hash=True)  # not frozen, which would make reading slower by half
 class Event:
     """What happened, as it is stored: never to be changed. `body` is JSON text, `at` in UTC."""
 

@@ -289,7 +289,7 @@ class Views:
 
 def _learns_from_all(plan: Plan) -> bool:
     """Whether its policy learns from whatever was seen; not known of one that is not registered."""
-    return plan.policy in policy_names() and (policy_info(plan.policy).learns_from == "everything")
+    return plan.policy in policy_names() and policy_info(plan.policy).learns_from == "everything"
 
 
 def _pending(facts: Facts) -> tuple[Case, ...]:

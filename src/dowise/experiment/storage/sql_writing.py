@@ -23,6 +23,7 @@ _BLANK = (
     .where(_OF_EXPERIMENT, events.c.number == bindparam("which"))
     .values(salt=bindparam("new_salt"), body=bindparam("new_body"))
 )
+_APPEND_MANY = insert(events)
 _DROP_SNAPSHOTS = delete(snapshots).where(snapshots.c.experiment == bindparam("name"))
 
 
@@ -58,9 +59,9 @@ class SqlWriting:
                 self._last = found[-1].number
             return [event for event in found if event.number > after]
 
-    def append(self, news: Iterable[Event]) -> None:
+    def append(self, events: Iterable[Event]) -> None:
         """Add the next events; the last one is sent when the block ends, which saves a journey."""
-        fresh = list(news)
+        fresh = list(events)
         with self._at_work(f"write to {self._experiment!r}"):
             if self._last is None:
                 given = {"name": self._experiment}
@@ -74,7 +75,7 @@ class SqlWriting:
             self._last = self._unsent.number
             if fresh:
                 with self._at_work(f"write to {self._experiment!r}"):
-                    self.connection.execute(insert(events), [event.row() for event in fresh])
+                    self.connection.execute(_APPEND_MANY, [event.row() for event in fresh])
 
     def _send(self) -> None:
         if self._unsent is not None:
