@@ -31,11 +31,13 @@ def test_any_problem_round_trips(tmp_path_factory, case, data):
         graph, reward, context, hidden, domains, arms=data.draw(st.sampled_from(["pomis", "all"])),
         minimise=data.draw(st.booleans()), name=data.draw(labels),
         max_arms=data.draw(st.sampled_from([1_000, 100_000])),
+        max_program=data.draw(st.sampled_from([10_000, 2_000_000])),
     )  # fmt: skip
     path = tmp_path_factory.mktemp("problem") / "saved.toml"
     problem.save(path)
     assert load_problem(path) == problem
     assert load_problem(str(path)).max_arms == problem.max_arms
+    assert load_problem(str(path)).max_program == problem.max_program
 
 
 def test_own_arms_round_trip(tmp_path):

@@ -92,11 +92,14 @@ def test_where_nothing_reaches_the_reward_only_do_nothing_is_left():
 def test_a_problem_never_changes_and_travels_between_processes():
     for problem in (
         load_problem("task3"),
-        Problem(CausalGraph.parse("X -> Y"), "Y", arms=["do()", "do(X=1)"], max_arms=7),
+        Problem(
+            CausalGraph.parse("X -> Y"), "Y", arms=["do()", "do(X=1)"], max_arms=7, max_program=99
+        ),
         Problem(CausalGraph.parse("X -> Y"), "Y", minimise=True),
     ):
         for copied in (pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
             assert copied == problem and copied.max_arms == problem.max_arms
+            assert copied.max_program == problem.max_program
         with pytest.raises(AttributeError, match="a Problem never changes"):
             problem.reward = "X"
         with pytest.raises(TypeError):
@@ -200,6 +203,8 @@ GRAPH = CausalGraph.parse("Cause -> C -> X -> Y; Z -> Y; X -> Z")
         ({"minimise": "yes"}, "minimise='yes' must be True or False"),
         ({"minimise": None}, "minimise=None must be True or False"),
         ({"max_arms": None}, "max_arms=None must be a whole number"),
+        ({"max_program": 0}, "max_program=0 must be a whole number, 1 or more"),
+        ({"max_program": 10**12}, "max_program=1000000000000 must be at most 1,000,000,000"),
         ({"max_arms": 1}, "max_arms is 1; declare the variables that you can't or won't set"),
         ({"arms": "all", "max_arms": 80}, "81 arms, and max_arms is 80"),
     ],

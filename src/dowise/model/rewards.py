@@ -35,10 +35,6 @@ __all__ = ["reward_circuit"]
 
 Integers = NDArray[np.int64]
 
-# Ten times what `insurance` needs, which is built in half a second and takes a twelfth of a second
-# for 1000 draws (docs/performance.md); both grow in proportion.
-MAX_MULTIPLICATIONS = 2_000_000
-
 
 def reward_circuit(problem: Problem, factors: Factors, whole: bool = False) -> Circuit:
     """The circuit, or why it can't be built: too many multiplications.
@@ -52,10 +48,10 @@ def reward_circuit(problem: Problem, factors: Factors, whole: bool = False) -> C
         arms_of.setdefault(arm.variables, []).append(i)
     plans = {names: rewards.cheapest(names, len(own)) for names, own in arms_of.items()}
     cost = sum(plan.multiplications for plan in plans.values())
-    if cost > MAX_MULTIPLICATIONS:
+    if cost > problem.max_program:
         raise DowiseError(
             f"the rewards of this problem take about {cost:.1e} multiplications a draw "
-            f"(the limit is {MAX_MULTIPLICATIONS:.0e}): its variables are too entangled. Make "
+            f"(max_program is {problem.max_program:,}): its variables are too entangled. Make "
             "domains smaller, condition on more context, or cut edges that hardly matter"
         )
     results = np.zeros((len(problem.arms), rewards.sizes[problem.reward_position]), np.int64)

@@ -13,7 +13,7 @@ from dowise.errors import DowiseError, InputSyntaxError, suggestion
 from dowise.files import read_file, write_text
 from dowise.graph import CausalGraph
 from dowise.graph.formats import GRAPH_ENDINGS, read_structure
-from dowise.problem.problem import MAX_ARMS, Problem
+from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem
 
 __all__ = ["builtin_names", "builtin_path", "load_problem", "parse_problem", "save_problem"]
 
@@ -34,6 +34,7 @@ _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "soft": ((int, float), "a number between 0 and 1"),
     "arms": ((str, list), '"pomis", "all" or a list such as ["do()", "do(X=1)"]'),
     "max_arms": (int, "a whole number"),
+    "max_program": (int, "a whole number"),
     "domains": (dict, "a table with a list of labels for each variable"),
     "reward_values": (dict, "a table with a number for each label of the reward"),
 }
@@ -106,6 +107,8 @@ def problem_text(problem: Problem) -> str:
     elif problem.arms_kind != "pomis":
         lines += [f"arms = {_toml(problem.arms_kind)}"]
     lines += [f"max_arms = {problem.max_arms}"] if problem.max_arms != MAX_ARMS else []
+    if problem.max_program != MAX_PROGRAM:
+        lines += [f"max_program = {problem.max_program}"]
     lines += ["", "[domains]"]
     domains = {**problem.domains, **problem.hidden_domains}
     lines += [f"{_toml(name)} = {_toml(labels)}" for name, labels in domains.items()]

@@ -32,12 +32,16 @@ from dowise.problem.roles import known_variable, roles_of
 from dowise.problem.soft import soft_edges, with_soft_edges
 from dowise.problem.values import check_domain, label_of
 
-__all__ = ["MAX_ARMS", "ArmLike", "Context", "Problem", "Role"]
+__all__ = ["MAX_ARMS", "MAX_PROGRAM", "ArmLike", "Context", "Problem", "Role"]
 
 ArmLike = Intervention | Mapping[str, object] | str
 Role = Literal["reward", "context", "non_manipulable", "manipulable"]
 
 MAX_ARMS = 100_000
+# Ten times what `insurance` needs, which is built in half a second and takes a twelfth of a second
+# for 1000 draws (docs/performance.md); both grow in proportion.
+MAX_PROGRAM = 2_000_000
+_LARGEST_PROGRAM = 1_000_000_000  # values of a circuit are numbered by 31 bits
 
 
 class Problem(Positions):
@@ -55,6 +59,7 @@ class Problem(Positions):
     edges are to be there: a number for every `<->` without a mark (.9 unless told), or numbers by
     the texts of edges. `soft`, say .1, is the prior of every edge that might have been forgotten;
     `possible` is the graph with all of these, and `edge_priors` lists what is not certain in it.
+    `max_program` is how many multiplications a draw of all arms' rewards may take.
     """
 
     drawn: CausalGraph
@@ -86,6 +91,7 @@ class Problem(Positions):
         manipulable: str | Iterable[str] | None = None,
         edge_prior: float | Mapping[str, float] | None = None,
         soft: float | None = None,
+        max_program: int = MAX_PROGRAM,
     ) -> None:
         self.name, self.description = name, description
         self.drawn = _checked_graph(graph)
@@ -105,6 +111,7 @@ class Problem(Positions):
         self._fixed: dict[Intervention, NDArray[np.int64]] = {}  # only of what was checked
         self.arms_kind = arms if isinstance(arms, str) else "custom"
         self.max_arms = whole_number("max_arms", max_arms, 1)
+        self.max_program = whole_number("max_program", max_program, 1, _LARGEST_PROGRAM)
         own = None if isinstance(arms, str) else self._own_arms(arms)
         self.soft = None if soft is None else share("soft", soft, 0.1)
         self.possible, self.edge_priors = self._possible(priors, own)
@@ -245,6 +252,7 @@ class Problem(Positions):
                 "hidden": self.hidden,
                 "edge_prior": dict(prior) if isinstance(prior, Mapping) else prior,
                 "soft": self.soft,
+                "max_program": self.max_program,
             },
         )
 
