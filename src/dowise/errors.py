@@ -7,7 +7,18 @@ import importlib
 from collections.abc import Iterable
 from types import ModuleType
 
-__all__ = ["DowiseError", "InputSyntaxError", "MissingExtraError", "import_extra", "suggestion"]
+__all__ = [
+    "DowiseError",
+    "InputSyntaxError",
+    "MissingExtraError",
+    "import_extra",
+    "listed",
+    "suggestion",
+]
+
+
+_MOST_LISTED = 30  # names in a message
+_MOST_COMPARED = 2_000  # candidates that are looked through for a close one
 
 
 class DowiseError(Exception):
@@ -43,8 +54,19 @@ def suggestion(name: str, candidates: Iterable[str]) -> str:
     by_lower = {candidate.lower(): candidate for candidate in reversed(known)}
     if name.lower() in by_lower:
         return f" (did you mean {by_lower[name.lower()]!r}?)"
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.55)
+    close = difflib.get_close_matches(name, known[:_MOST_COMPARED], n=1, cutoff=0.55)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names between commas, the first of them where they are many.
+
+    >>> listed(["low", "high"]), listed(map(str, range(50_000)))[-26:]
+    ('low, high', ' 28, 29, … (50,000 in all)')
+    """
+    known = list(names)
+    shown = ", ".join(known[:_MOST_LISTED])
+    return f"{shown}, … ({len(known):,} in all)" if len(known) > _MOST_LISTED else shown
 
 
 def import_extra(module: str, extra: str, purpose: str) -> ModuleType:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.environments.environment import Environment
-from dowise.errors import DowiseError, suggestion
+from dowise.errors import DowiseError, listed, suggestion
 from dowise.files import read_file
 from dowise.graph import CausalGraph
 from dowise.graph.formats.bif import Network, read_bif
@@ -53,8 +53,7 @@ def read_world(
     if reward is None:
         raise DowiseError(
             f"{path}: say which variable to maximise, reward=…, or to minimise, minimise=True; "
-            f"the network has "
-            f"{', '.join(network.graph)}"
+            f"the network has {listed(network.graph)}"
         )
     problem = Problem(
         observed, reward, context or (), non_manipulable or (),
@@ -97,11 +96,12 @@ def _in_order(problem: Problem, network: Network) -> dict[str, NDArray[np.float6
         wanted = problem.domains.get(name, labels)
         if sorted(wanted) != sorted(labels):
             raise DowiseError(
-                f"{name} has the labels {', '.join(wanted)} in the problem and "
-                f"{', '.join(labels)} in the network: without the network's own its numbers mean "
+                f"{name} has the labels {listed(wanted)} in the problem and "
+                f"{listed(labels)} in the network: without the network's own its numbers mean "
                 "nothing"
             )
-        places[name] = [labels.index(label) for label in wanted]
+        position = {label: place for place, label in enumerate(labels)}
+        places[name] = [position[label] for label in wanted]
     return {
         name: table[np.ix_(*(places[axis] for axis in (*network.graph.parents(name), name)))]
         for name, table in network.cpts.items()

@@ -11,15 +11,34 @@ the value is missing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
+from functools import cached_property
 from numbers import Integral, Real
+from typing import SupportsIndex
 
-from dowise.errors import DowiseError, suggestion
+from dowise.errors import DowiseError, listed, suggestion
 
 __all__ = ["MISSING", "as_mapping", "check_domain", "find_label", "label_of", "text_of"]
 
 MISSING = -1  # the position of a value that was not seen
 
+_MANY = 100  # labels of a domain; a tuple finds the last of so many in a microsecond
 _PANDAS_MISSING = ("NAType", "NaTType")  # by name: pandas need not be there
+
+
+class _ManyLabels(tuple[str, ...]):
+    """A domain of many labels, which finds each at once."""
+
+    @cached_property
+    def _places(self) -> dict[object, int]:
+        return {label: place for place, label in enumerate(self)}
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._places
+
+    def index(self, label: object, *bounds: SupportsIndex) -> int:
+        """The position of a label."""
+        simple = label in self and not bounds
+        return self._places[label] if simple else super().index(label, *bounds)
 
 
 def as_mapping(given: object, what: str) -> Mapping[str, object]:
@@ -70,7 +89,7 @@ def label_of(variable: str, value: object, domain: tuple[str, ...]) -> str | Non
         return own
     raise DowiseError(
         f"{variable} has no value {label!r}{suggestion(label, domain)}: "
-        f"its values are {', '.join(domain)}"
+        f"its values are {listed(domain)}"
     )
 
 
@@ -80,7 +99,7 @@ def find_label(text: str, domain: tuple[str, ...]) -> str | None:
         return text
     # An Intervention made from a bool knows no domain and has 1 or 0 as well.
     truth = {"1": "true", "0": "false"}.get(text)
-    return next((own for own in domain if own.lower() == truth), None)
+    return truth and next((own for own in domain if own.lower() == truth), None)
 
 
 def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:
@@ -109,4 +128,4 @@ def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:
             f"the domain of {variable} is {list(domain)}: a variable needs at least two values; "
             f"take {variable} out of the graph if it can't vary"
         )
-    return tuple(domain)
+    return _ManyLabels(domain) if len(domain) > _MANY else tuple(domain)

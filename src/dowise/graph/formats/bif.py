@@ -36,14 +36,17 @@ if TYPE_CHECKING:
 __all__ = ["Network", "parse_bif", "read_bif", "to_bif", "write_bif"]
 
 _WORDS = {
-    "WORD": "a name",
-    "QUOTED": "a name",
-    "NUMBER": "a number",
+    **dict.fromkeys(("WORD", "WORDS", "QUOTED"), "a name"),
+    "NUMBERS": "a number",
+    "ROWS": "",
     "COUNT": "a whole number",
     "_PROPERTY": "'property'",
     "$END": "the end",
 }
 _BARE = re.compile(r'(?:(?!/[/*])[^\s,;{}()\[\]|"])+')
+_QUOTED = r'"(?:[^"\\]|\\[\s\S])*"'
+_NAME = re.compile(rf"{_QUOTED}|[^\s,\"]+")
+_ROW = re.compile(rf"\(((?:[^\")]|{_QUOTED})*)\)([^;]*);")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +76,10 @@ def parse_bif(text: str) -> Network:
             return bare_text(str(children[0]))
 
         def names(self, children: list[Any]) -> tuple[str, ...]:
-            return tuple(children)
+            return tuple(name for run in children for name in _names(run))
 
         def numbers(self, children: list[Any]) -> list[float]:
-            return [float(number) for number in children]
+            return [number for run in children for number in _numbers(run)]
 
         def network(self, children: list[Any]) -> None:  # noqa: ARG002 - its name is no matter
             return None
@@ -87,19 +90,23 @@ def parse_bif(text: str) -> Network:
         def variable(self, children: list[Any]) -> Variable:
             return Variable(children[0], *children[1])
 
-        def table(self, children: list[Any]) -> Entry:
-            return Entry("table", (), children[0])
+        def table(self, children: list[Any]) -> list[Entry]:
+            return [Entry("table", (), children[0])]
 
-        def default(self, children: list[Any]) -> Entry:
-            return Entry("default", (), children[0])
+        def default(self, children: list[Any]) -> list[Entry]:
+            return [Entry("default", (), children[0])]
 
-        def row(self, children: list[Any]) -> Entry:
-            return Entry("row", children[0], children[1])
+        def row(self, children: list[Any]) -> list[Entry]:
+            return [Entry("row", children[0], children[1])]
+
+        def rows(self, children: list[Any]) -> list[Entry]:
+            parts = _ROW.findall(children[0])
+            return [Entry("row", _names(labels), _numbers(numbers)) for labels, numbers in parts]
 
         def probability(self, children: list[Any]) -> Block:
-            entries = [child for child in children if isinstance(child, Entry)]
-            parents = children[1 : len(children) - len(entries)]
-            return Block(children[0], parents[0] if parents else (), entries)
+            name, *rest = children
+            parents = rest.pop(0) if rest and isinstance(rest[0], tuple) else ()
+            return Block(name, parents, [entry for entries in rest for entry in entries])
 
         def start(self, children: list[Any]) -> list[Variable | Block]:
             return [child for child in children if child is not None]
@@ -147,6 +154,18 @@ def to_bif(network: Network) -> str:
 def write_bif(network: Network, path: str | Path) -> None:
     """Write the network to a BIF file."""
     write_text(path, to_bif(network))
+
+
+def _names(run: str) -> tuple[str, ...]:
+    """The names that stand in a row."""
+    if '"' not in run:
+        return tuple(run.replace(",", " ").split())
+    return tuple(map(bare_text, _NAME.findall(run)))
+
+
+def _numbers(run: str) -> list[float]:
+    """The numbers that stand in a row."""
+    return list(map(float, run.replace(",", " ").split()))
 
 
 def _listed(names: Iterable[str]) -> str:

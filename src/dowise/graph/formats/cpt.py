@@ -6,10 +6,11 @@ Every check names the variable and says what would be right.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dowise.errors import DowiseError, suggestion
+from dowise.errors import DowiseError, listed, suggestion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,11 +58,11 @@ def domains_of(variables: Iterable[Variable]) -> Domains:
         if declared != len(labels):
             raise DowiseError(
                 f"variable {name!r} is declared with [ {declared} ] labels but lists {len(labels)} "
-                f"({', '.join(labels)}): correct the number or the list"
+                f"({listed(labels)}): correct the number or the list"
             )
-        for label in labels:
-            if labels.count(label) > 1:
-                raise DowiseError(f"variable {name!r} lists the label {label!r} twice: rename one")
+        if len(set(labels)) < len(labels):
+            label, _ = Counter(labels).most_common(1)[0]
+            raise DowiseError(f"variable {name!r} lists the label {label!r} twice: rename one")
         domains[name] = labels
     if not domains:
         raise DowiseError("the network is empty: it declares no variable")
@@ -109,7 +110,7 @@ def cpt_of(block: Block, domains: Domains) -> NDArray[np.float64]:
         (~(np.abs(sums - 1) <= _TOLERANCE), "must sum to 1: correct or rescale its entries"),
     ]:
         for place in np.flatnonzero(wrong).tolist():
-            row = ", ".join(map(repr, rows[place].tolist()))
+            row = listed(map(repr, rows[place].tolist()))
             raise DowiseError(
                 f"{_row_name(block, place, domains)} = {row} (sum {sums[place]:.6g}) {what}"
             )
@@ -130,11 +131,10 @@ def _rows(block: Block, domains: Domains) -> NDArray[np.float64]:
         )
     rows, given = np.empty((count, size)), np.zeros(count, dtype=bool)
 
-    def check(numbers: list[float], expected: int, where: str) -> None:
-        if len(numbers) != expected:
-            labels = f"{size} labels ({', '.join(domains[block.name])})"
-            each = f"{count} rows of {labels}" if expected > size else labels
-            raise DowiseError(f"{where} has {len(numbers)} numbers: give {expected}, for {each}")
+    def refuse_length(numbers: list[float], expected: int, where: str) -> None:
+        labels = f"{size} labels ({listed(domains[block.name])})"
+        each = f"{count} rows of {labels}" if expected > size else labels
+        raise DowiseError(f"{where} has {len(numbers)} numbers: give {expected}, for {each}")
 
     def refuse_twice(place: int) -> None:
         if given[place]:
@@ -142,19 +142,25 @@ def _rows(block: Block, domains: Domains) -> NDArray[np.float64]:
                 f"{_row_name(block, place, domains)} is given twice: remove one of the two"
             )
 
+    positions = [
+        {label: place for place, label in enumerate(domains[parent])} for parent in block.parents
+    ]
     default: list[float] | None = None
     for kind, labels, numbers in block.entries:
         if kind == "row":
-            place = _place(block, labels, domains)
-            check(numbers, size, _row_name(block, place, domains))
+            place = _place(block, labels, positions)
+            if len(numbers) != size:
+                refuse_length(numbers, size, _row_name(block, place, domains))
             refuse_twice(place)
             rows[place], given[place] = numbers, True
         elif kind == "table":
-            check(numbers, count * size, f"the table of P({block.name})")
+            if len(numbers) != count * size:
+                refuse_length(numbers, count * size, f"the table of P({block.name})")
             refuse_twice(int(given.argmax()))
             rows[:], given[:] = np.reshape(numbers, (size, count)).T, True
         else:
-            check(numbers, size, f"the default of P({block.name})")
+            if len(numbers) != size:
+                refuse_length(numbers, size, f"the default of P({block.name})")
             default = numbers
     if default is not None:
         rows[~given] = default
@@ -164,25 +170,29 @@ def _rows(block: Block, domains: Domains) -> NDArray[np.float64]:
     return rows
 
 
-def _place(block: Block, labels: tuple[str, ...], domains: Domains) -> int:
+def _place(block: Block, labels: tuple[str, ...], positions: Sequence[Mapping[str, int]]) -> int:
     """The position of a row; the label of the last parent varies fastest."""
-    where = f"P({block.name}), row ({', '.join(labels)})"
     if len(labels) != len(block.parents):
         parents = ", ".join(block.parents)
         remedy = f"give one label for each of {parents}" if parents else "write 'table ...;'"
         raise DowiseError(
-            f"{where}: {block.name} has {len(block.parents)} parents, not {len(labels)}: {remedy}"
+            f"{_row(block, labels)}: {block.name} has {len(block.parents)} parents, "
+            f"not {len(labels)}: {remedy}"
         )
     place = 0
-    for parent, label in zip(block.parents, labels, strict=True):
-        domain = domains[parent]
+    for parent, label, domain in zip(block.parents, labels, positions, strict=True):
         if label not in domain:
             raise DowiseError(
-                f"{where}: {parent} has no label {label!r}{suggestion(label, domain)}; "
-                f"its labels are {', '.join(domain)}"
+                f"{_row(block, labels)}: {parent} has no label {label!r}"
+                f"{suggestion(label, domain)}; its labels are {listed(domain)}"
             )
-        place = place * len(domain) + domain.index(label)
+        place = place * len(domain) + domain[label]
     return place
+
+
+def _row(block: Block, labels: tuple[str, ...]) -> str:
+    """A row as the file has it."""
+    return f"P({block.name}), row ({', '.join(labels)})"
 
 
 def _row_name(block: Block, place: int, domains: Domains) -> str:
