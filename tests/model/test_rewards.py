@@ -9,10 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cases
 
-from dowise import CausalGraph, DowiseError, Problem, load_problem
+from dowise import CausalGraph, DowiseError, Problem, load_problem, simulate
 from dowise.belief import Belief
 from dowise.model import model_of
 from dowise.model.elimination import elimination
+from dowise.model.factors import Factors
+from dowise.model.plans import Plans
+from dowise.model.rewards import reward_distributions
 
 
 def rewards(problem, cpts, context, dtype=np.float64):
@@ -22,6 +25,14 @@ def rewards(problem, cpts, context, dtype=np.float64):
     found = model.evaluated(flat[:, None], problem.context_codes(context))[..., 0]
     worth = problem.payoff.values
     return worth[0] + found @ (worth[1:] - worth[0])
+
+
+def rewards_at_once(problem, cpts, context):
+    """The same by numbers instead of symbols."""
+    flat = np.concatenate([cpts[name].ravel() for name in problem.graph])
+    plans = Plans(problem, Factors(problem), whole=True)
+    found = reward_distributions(plans, flat, problem.context_codes(context))
+    return found @ problem.payoff.values
 
 
 def circuit_of(problem):
@@ -49,6 +60,8 @@ def test_rewards_equal_brute_force(case, data):
     seen = {name: int(rng.integers(sizes[name])) for name in context}
     truth = [mean_reward(problem, cpts, arm, seen) for arm in problem.arms]
     np.testing.assert_allclose(rewards(problem, cpts, seen), truth, rtol=0, atol=1e-12)
+    at_once = rewards_at_once(problem, cpts, seen)
+    np.testing.assert_allclose(at_once, truth, rtol=0, atol=1e-12)
     means = belief.mean_cpts()
     truth_of_means = [mean_reward(problem, means, arm, seen) for arm in problem.arms]
     np.testing.assert_allclose(belief.mean_rewards(seen), truth_of_means, rtol=0, atol=1e-12)
@@ -112,8 +125,9 @@ def test_a_cpt_that_does_not_fit_is_refused_by_name():
         Belief(Problem(wide, "Y", non_manipulable=[v for v in wide if v not in ("X", "Y")]))
 
 
-def test_an_entangled_problem_is_refused_with_its_cost_before_any_work():
-    # A ladder of hidden variables, each caused by four of the rung before: a wide elimination.
+@pytest.fixture(scope="module")
+def entangled():
+    """A ladder of variables, each caused by four of the rung before: a wide elimination."""
     rung, rungs = 26, 3
     edges = [
         (f"R{r}-{i:02}", f"R{r + 1}-{(i + k * k) % rung:02}")
@@ -124,8 +138,17 @@ def test_an_entangled_problem_is_refused_with_its_cost_before_any_work():
     last = [f"R{rungs - 1}-{i:02}" for i in range(rung)]
     edges += [(a, b) for a, b in pairwise(last)] + [(last[-1], "Y"), ("X", "Y")]
     graph = CausalGraph(edges)
+    return Problem(graph, "Y", manipulable="X")
+
+
+def test_an_entangled_problem_is_refused_with_its_cost_before_any_work(entangled):
     with pytest.raises(DowiseError, match=r"take about \d\.\de\+\d+ multiplications a draw"):
-        Belief(Problem(graph, "Y", non_manipulable=[v for v in graph if v not in ("X", "Y")]))
+        Belief(entangled)
+
+
+def test_means_that_are_out_of_reach_are_refused_before_a_race(entangled):
+    with pytest.raises(DowiseError, match=r"a table of \d.*numbers in each world, too much"):
+        simulate([entangled], ["ucb"], horizon=5, trials=1)
 
 
 def test_elimination_order_prefers_what_fills_least():

@@ -72,6 +72,7 @@ class Reversal:
             )  # fmt: skip
         self.model = model_of(turned)
         """Of the DAG in which the context is closed under ancestors."""
+        self.model.check_distributions()
         self.turned = self._mechanism(problem, self.model.factors)
         """How the turned DAG is sampled, but for the numbers."""
         self.forwards = self._mechanism(problem, self.whole)

@@ -1,7 +1,8 @@
 """All of a problem's mathematics that does not depend on what is known.
 
 Where each entry of each factor stands, and the circuit from the entries to the distribution of the
-reward under every arm. A belief brings posterior draws of the entries, a world the true ones.
+reward under every arm. A belief brings posterior draws of the entries, a world the true ones. The
+circuit is built when it is first needed: what asks for one set of numbers at a time does without.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.compiling import kernels_of
+from dowise.errors import DowiseError
 from dowise.model.circuit import Circuit
 from dowise.model.factors import Factors
-from dowise.model.rewards import reward_circuit
+from dowise.model.plans import Plans
+from dowise.model.remedies import too_large, too_large_at_once
+from dowise.model.rewards import reward_circuit, reward_distributions
 from dowise.model.structures import Structures
 from dowise.problem import Problem
 
@@ -28,20 +32,46 @@ _kernels = kernels_of("dowise.model.kernels")
 _NONE = np.zeros(1)
 
 
+MAX_CELLS = 2**26  # of a table of numbers on the way: half a gigabyte
+MAX_AT_ONCE = 1e10  # multiplications at one set of numbers: about a minute
+
+
 class Model:
     """Factors and reward circuit of a problem: built once, whatever is learned."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.factors = Factors(problem)
-        self.circuit: Circuit = reward_circuit(problem, self.factors)
-        """results[arm, y − 1]: all values of the reward but the first."""
         self._rows: dict[Codes, NDArray[np.int64]] = {}
 
     @cached_property
+    def _plans(self) -> Plans:
+        return Plans(self.problem, self.factors)
+
+    @cached_property
+    def _whole_plans(self) -> Plans:
+        return Plans(self.problem, self.factors, whole=True)
+
+    @cached_property
+    def circuit(self) -> Circuit:
+        """results[arm, y − 1]: all values of the reward but the first."""
+        if not self._has_circuit:
+            raise DowiseError(self._too_large)
+        return reward_circuit(self._plans)
+
+    @cached_property
+    def _too_large(self) -> str:
+        return too_large(self._plans)  # takes a while
+
+    @property
+    def _has_circuit(self) -> bool:
+        return self._plans.multiplications <= self.problem.max_program
+
+    @cached_property
     def whole_circuit(self) -> Circuit:
-        """The same with the reward's first value: results[arm, y]."""
-        return reward_circuit(self.problem, self.factors, whole=True)
+        """The same with the reward's first value: results[arm, y]. It is up to twice as large."""
+        assert self._has_circuit
+        return reward_circuit(self._whole_plans)
 
     @cached_property
     def structures(self) -> Structures:
@@ -67,8 +97,23 @@ class Model:
         return self.factors.row_starts[circuit.blocks] + shift
 
     def distributions(self, entries: NDArray[np.float64], codes: Codes) -> NDArray[np.float64]:
-        """P(Y = y | do(arm), c) at these entries of all factors: an array (arms, values of Y)."""
+        """P(Y = y | do(arm), c) at these entries of all factors: an array (arms, values of Y).
+
+        Exact also where the circuit would be too large.
+        """
+        if not self._has_circuit:
+            self.check_distributions()
+            return reward_distributions(self._whole_plans, entries, codes)
         return with_first_value(self.evaluated(entries[:, None], codes)[..., 0])
+
+    def check_distributions(self) -> None:
+        """Raise where even one set of numbers takes too much time or room."""
+        if self._has_circuit:
+            return
+        plans = self._whole_plans
+        cells = max(plans.cells(plan.largest) for plan in plans.of.values())
+        if cells > MAX_CELLS or plans.multiplications > MAX_AT_ONCE:
+            raise DowiseError(too_large_at_once(plans, cells))
 
     def evaluated(self, entries: NDArray[Any], codes: Codes) -> NDArray[Any]:
         """The circuit at entries (entries, lanes): (arms, values of Y but the first, lanes).

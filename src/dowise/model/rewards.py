@@ -1,165 +1,132 @@
-"""The reward circuit: the distribution of the reward under every arm, from the factors' entries.
+"""The distribution of the reward under every arm, from the factors' entries: as a circuit, for any
+number of draws, or once, at given numbers.
 
 P(Y = y | do(x), c) is a polynomial in the entries: by the truncated factorisation (section 4, and
 docs/hidden.md where causes are hidden) a sum of products of one entry of each variable's factor.
-Variable elimination, done on symbols instead of numbers, turns it into a circuit
-(`dowise.model.circuit`). Built once per problem:
+Variable elimination by the problem's plans (`dowise.model.plans`) evaluates it. Done on symbols
+instead of numbers, it turns it into a circuit (`dowise.model.circuit`), built once per problem:
 
-- arms of one intervention set share one elimination, in which the set's variables stay as axes
-  (unless only a few of the set's values are arms: then each has its own);
 - equal intermediate results of different sets are computed once;
-- context variables are no axes: the context selects which rows of the factors are the inputs;
-- a variable without a way to the reward under an arm plays no part in it (it would sum to 1), and
-  rows that no arm can reach are no inputs, so they are never drawn;
+- rows that no arm can reach are no inputs, so they are never drawn;
 - the probability of the reward's first value is one minus the others, and so left out, unless it is
   asked for: where the others come close to 1 their rest has no digits left.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.errors import DowiseError
-from dowise.graph.bits import bits
 from dowise.model.circuit import Builder, Circuit
-from dowise.model.elimination import elimination
 from dowise.model.factors import Factors
-from dowise.model.tables import Algebra, Table
-from dowise.problem import Problem
+from dowise.model.plans import Plan, Plans
+from dowise.model.tables import Algebra, Arithmetic, Numbers, Table
 
-__all__ = ["reward_circuit"]
+__all__ = ["reward_circuit", "reward_distributions"]
 
+Codes = tuple[int, ...]
 Integers = NDArray[np.int64]
+EntriesOf = Callable[[int], NDArray[Any]]
+"""The entries of a factor in one context: an axis for each other variable of its scope, then it."""
 
 
-def reward_circuit(problem: Problem, factors: Factors, whole: bool = False) -> Circuit:
-    """The circuit, or why it can't be built: too many multiplications.
+def reward_circuit(plans: Plans) -> Circuit:
+    """The circuit of these plans, however many multiplications they are.
 
     Its blocks are rows of the factors, by number. results[arm, y − 1] is P(Y = y | do(arm), c)
-    for all values y but the first; with `whole` the first is there too, results[arm, y].
+    for all values y but the first; where the plans are `whole` the first is there too,
+    results[arm, y].
     """
-    rewards = _Rewards(problem, factors, whole)
-    arms_of: dict[frozenset[str], list[int]] = {}
-    for i, arm in enumerate(problem.arms):
-        arms_of.setdefault(arm.variables, []).append(i)
-    plans = {names: rewards.cheapest(names, len(own)) for names, own in arms_of.items()}
-    cost = sum(plan.multiplications for plan in plans.values())
-    if cost > problem.max_program:
-        raise DowiseError(
-            f"the rewards of this problem take about {cost:.1e} multiplications a draw "
-            f"(max_program is {problem.max_program:,}): its variables are too entangled. Make "
-            "domains smaller, condition on more context, or cut edges that hardly matter"
-        )
-    results = np.zeros((len(problem.arms), rewards.sizes[problem.reward_position]), np.int64)
-    for names, plan in plans.items():
-        own = arms_of[names]
-        settings = np.array([problem.fixed(problem.arms[i]) for i in own])
-        values = {problem.positions[name]: settings[:, problem.positions[name]] for name in names}
-        results[own] = rewards.values_of(plan, values, len(own))
-    circuit = rewards.builder.finish(results)
-    return circuit._replace(blocks=np.concatenate(rewards.rows)[circuit.blocks])
+    builder = Builder()
+    inputs = _Inputs(plans.factors, plans.context, builder)
+    results = _of_arms(plans, Algebra(builder, plans.sizes), inputs.of)
+    circuit = builder.finish(results)
+    return circuit._replace(blocks=np.concatenate(inputs.rows)[circuit.blocks])
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """How the rewards of one intervention set are eliminated, and what it costs.
+def reward_distributions(
+    plans: Plans, entries: NDArray[np.float64], codes: Codes
+) -> NDArray[np.float64]:
+    """P(Y = y | do(arm), c) at these entries of all factors, by plans that are `whole`.
 
-    `together`: for all its values at once, the set's variables staying as axes; otherwise for one
-    arm at a time, which pays where few of them are arms.
+    One set of numbers takes far less room than the circuit for any.
     """
+    factors, where = plans.factors, dict(zip(sorted(plans.context), codes, strict=True))
 
-    factors: tuple[int, ...]
-    order: tuple[int, ...]
-    multiplications: float
-    together: bool
+    def entries_of(f: int) -> NDArray[np.float64]:
+        place = tuple(where.get(u, slice(None)) for u in factors.families[f])
+        return np.asarray(factors.table(entries, f)[place])
+
+    return _of_arms(plans, Numbers(), entries_of)
 
 
-class _Rewards:
-    """The circuit under construction."""
+def _of_arms(plans: Plans, algebra: Arithmetic, entries_of: EntriesOf) -> NDArray[Any]:
+    """The rewards of all arms, on symbols or on numbers: (arms, values of Y)."""
+    problem, parts, order = plans.problem, [], list[int]()
+    for names, plan in plans.of.items():
+        settings = np.array([problem.fixed(problem.arms[i]) for i in plan.arms])
+        codes = {problem.positions[name]: settings[:, problem.positions[name]] for name in names}
+        found = _of_set(plans, plan, codes, algebra, entries_of)
+        parts.append(np.broadcast_to(found, (len(plan.arms), found.shape[-1])))
+        order += plan.arms
+    return np.concatenate(parts)[np.argsort(order)]
 
-    def __init__(self, problem: Problem, factors: Factors, whole: bool) -> None:
-        self.problem = problem
-        self.factors = factors
-        self.reward = problem.reward_position
-        self.context = frozenset(problem.context_positions.tolist())
-        self.first = 0 if whole else 1  # of the reward's values
-        self.sizes = factors.sizes.tolist()
-        self.sizes[self.reward] -= self.first
-        self.builder = Builder()
-        self.algebra = Algebra(self.builder, self.sizes)
-        self.inputs: dict[int, Integers] = {}
-        """The values of the entries of each factor that some arm needs."""
+
+def _of_set(
+    plans: Plans, plan: Plan, settings: dict[int, Integers], algebra: Arithmetic, entries: EntriesOf
+) -> NDArray[Any]:
+    """The same for the arms of one set; settings[v] has the code of v in each of them."""
+
+    def eliminated(fixed: dict[int, int]) -> Table:
+        tables = [_factor(plans, f, fixed, entries(f)) for f in plan.factors]
+        return algebra.product(algebra.eliminated(tables, plan.order))
+
+    if not plan.together:
+        each = [{v: int(codes[i]) for v, codes in settings.items()} for i in range(len(plan.arms))]
+        return np.stack([eliminated(fixed).values for fixed in each])
+    table = eliminated({})
+    axes = [v for v in table.axes if v != plans.reward]
+    values = np.moveaxis(table.values, table.axes.index(plans.reward), -1)
+    return np.asarray(values[tuple(settings[v] for v in axes)])
+
+
+def _factor(plans: Plans, f: int, fixed: dict[int, int], entries: NDArray[Any]) -> Table:
+    """A factor at the fixed values."""
+    axes = [u for u in plans.factors.families[f] if u not in plans.context]
+    values = entries[tuple(fixed.get(u, slice(None)) for u in axes)]
+    if axes[-1] == plans.reward:
+        values = values[..., plans.first :]
+    return Table.of([u for u in axes if u not in fixed], values)
+
+
+class _Inputs:
+    """The inputs of a circuit under construction: the rows of factors that some arm needs."""
+
+    def __init__(self, factors: Factors, context: frozenset[int], builder: Builder) -> None:
+        self._factors, self._context, self._builder = factors, context, builder
+        self._known: dict[int, Integers] = {}
         self.rows: list[Integers] = []
-        """The numbers of their rows, which are the blocks of inputs, in the order of blocks."""
+        """The numbers of the rows, which are the blocks of inputs, in the order of blocks."""
 
-    def cheapest(self, intervened: frozenset[str], arms: int) -> _Plan:
-        together = self._plan(intervened, 1, together=True)
-        if arms == prod(len(self.problem.domains[name]) for name in intervened):
-            return together
-        apart = self._plan(intervened, arms, together=False)
-        return min(together, apart, key=lambda plan: plan.multiplications)
-
-    def _plan(self, intervened: frozenset[str], times: int, together: bool) -> _Plan:
-        """Which factors matter for this set, in what order their variables go, and the cost."""
-        families, cut = self.factors.families, self.problem.graph.mask(intervened)
-        under = self.factors.under(cut)
-        relevant: dict[int, int] = {}
-        waiting = [self.reward]
-        while waiting:
-            v = waiting.pop()
-            if v not in relevant and not cut >> v & 1 and v not in self.context:
-                relevant[v] = int(under[v])
-                waiting += families[relevant[v]]
-        fixed = self.context if together else self.context | set(bits(cut))
-        factors = tuple(relevant[v] for v in sorted(relevant))
-        scopes = [frozenset(families[f]) - fixed for f in factors]
-        found = elimination(scopes, sorted(relevant.keys() - {self.reward}), self.sizes)
-        cost = times * found.multiplications(self.sizes)
-        return _Plan(factors, found.order, cost, together)
-
-    def values_of(self, plan: _Plan, settings: dict[int, Integers], arms: int) -> Integers:
-        """The values of P(Y = y | do(x)) for each arm and y.
-
-        `settings` has for each variable of the set its code in each of the arms.
-        """
-        if not plan.together:
-            each = [{v: int(codes[i]) for v, codes in settings.items()} for i in range(arms)]
-            return np.stack([self._eliminated(plan, fixed).values for fixed in each])
-        table = self._eliminated(plan, {})
-        axes = [v for v in table.axes if v != self.reward]
-        values = np.moveaxis(table.values, table.axes.index(self.reward), -1)
-        return np.asarray(values[tuple(settings[v] for v in axes)])
-
-    def _eliminated(self, plan: _Plan, fixed: dict[int, int]) -> Table:
-        """The table of P(Y = y | do(x)) over the reward and the set's variables."""
-        tables = [self._factor(f, fixed) for f in plan.factors]
-        return self.algebra.product(self.algebra.eliminated(tables, plan.order))
-
-    def _factor(self, f: int, fixed: dict[int, int]) -> Table:
-        """A factor at the fixed values, context variables at their first."""
-        axes = [u for u in self.factors.families[f] if u not in self.context]
-        values = self._inputs_of(f)[tuple(fixed.get(u, slice(None)) for u in axes)]
-        if axes[-1] == self.reward:
-            values = values[..., self.first :]
-        return Table.of([u for u in axes if u not in fixed], values)
-
-    def _inputs_of(self, f: int) -> Integers:
+    def of(self, f: int) -> Integers:
         """The values of a factor's entries, context variables at their first value.
 
         No others are made: of a factor that nobody needs none, and of one that hangs on the context
         only what one context reads.
         """
-        if f not in self.inputs:
-            *scope, _ = self.factors.families[f]
-            *shape, size = self.factors.shapes[f]
-            first = np.searchsorted(self.factors.row_starts, self.factors.starts[f])
+        if f not in self._known:
+            factors = self._factors
+            *scope, _ = factors.families[f]
+            *shape, size = factors.shapes[f]
+            first = np.searchsorted(factors.row_starts, factors.starts[f])
             every = first + np.arange(prod(shape)).reshape(shape)
-            rows = np.asarray(every[tuple(0 if u in self.context else slice(None) for u in scope)])
-            values = self.builder.input_blocks(np.full(rows.size, size))
-            self.inputs[f] = values.reshape(*rows.shape, size)
+            in_context = tuple(0 if u in self._context else slice(None) for u in scope)
+            rows = np.asarray(every[in_context])
+            values = self._builder.input_blocks(np.full(rows.size, size))
+            self._known[f] = values.reshape(*rows.shape, size)
             self.rows.append(rows.ravel())
-        return self.inputs[f]
+        return self._known[f]

@@ -1,48 +1,44 @@
-"""Variable elimination on symbols: tables whose entries are values of a circuit under construction.
+"""Variable elimination, on numbers and on symbols.
 
-The same steps that would multiply and sum tables of numbers, done once, write down the circuit that
-does it for any numbers.
+On symbols the entries of tables are values of a circuit under construction: the same steps that
+multiply and sum tables of numbers, done once, write down the circuit that does it for any numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.model.circuit import ONE, Builder, TooLargeError
 
-__all__ = ["Algebra", "Table"]
+__all__ = ["Algebra", "Arithmetic", "Numbers", "Table"]
 
 Integers = NDArray[np.int64]
 
 
 class Table(NamedTuple):
-    """For each assignment of its axes (variables in rising order), a value of the circuit."""
+    """For each assignment of its axes (variables in rising order), a number, or a value of the
+    circuit."""
 
     axes: tuple[int, ...]
-    values: Integers
+    values: NDArray[Any]
 
     @classmethod
-    def of(cls, axes: Sequence[int], values: Integers) -> Table:
+    def of(cls, axes: Sequence[int], values: NDArray[Any]) -> Table:
         """With axes in any order."""
         order = np.argsort(axes)
         return cls(tuple(axes[i] for i in order), values.transpose(order).copy())
 
 
-_UNIT = Table((), np.array(ONE))
+_UNIT = Table((), np.array(ONE))  # by its number and as a number
 
 
-class Algebra:
-    """Products, sums and quotients of tables; variable v has sizes[v] values."""
-
-    def __init__(self, builder: Builder, sizes: Sequence[int]) -> None:
-        self.builder = builder
-        self.sizes = sizes
-        self._known: dict[object, Table] = {}
+class Arithmetic:
+    """Products of tables, and sums of such products over one variable after the other."""
 
     def eliminated(self, tables: Iterable[Table], order: Iterable[int]) -> list[Table]:
         """What is left of the factors after these variables were summed out, one by one."""
@@ -66,12 +62,35 @@ class Algebra:
             return self._combined(tables[0], _UNIT, v)
         return self._combined(self.product(tables[:-1]), tables[-1], v)
 
+    def _combined(self, one: Table, other: Table, summed: int | None) -> Table:
+        """The product of two tables, summed over a variable unless it is None."""
+        raise NotImplementedError
+
+
+class Numbers(Arithmetic):
+    """Of numbers."""
+
+    def _combined(self, one: Table, other: Table, summed: int | None) -> Table:
+        axes = tuple(sorted({*one.axes, *other.axes}))
+        place = {v: i for i, v in enumerate(axes)}  # einsum knows no more than 52 names
+        kept = tuple(v for v in axes if v != summed)
+        ones, others, left = ([place[v] for v in x] for x in (one.axes, other.axes, kept))
+        return Table(kept, np.einsum(one.values, ones, other.values, others, left))
+
+
+class Algebra(Arithmetic):
+    """Of values of a circuit, quotients too; variable v has sizes[v] values."""
+
+    def __init__(self, builder: Builder, sizes: Sequence[int]) -> None:
+        self.builder = builder
+        self.sizes = sizes
+        self._known: dict[object, Table] = {}
+
     def quotient(self, top: Table, bottom: Table) -> Table:
         """Element by element."""
         return self._joined(top, bottom, self.builder.quotients)
 
     def _combined(self, one: Table, other: Table, summed: int | None) -> Table:
-        """The product of two tables, summed over a variable unless it is None."""
         key = (one.axes, one.values.tobytes(), other.axes, other.values.tobytes(), summed)
         if key not in self._known:
             if summed is None:

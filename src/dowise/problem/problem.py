@@ -266,7 +266,7 @@ class Problem(Positions):
         doubts = dict(self.edge_priors), self.soft
         domains = dict(self.domains), dict(self.hidden_domains)
         worth = dict(self.reward_values), self.minimise
-        return *roles, *doubts, *domains, *worth, self.arms, self.name
+        return *roles, *doubts, *domains, *worth, self.arms, self.name, self.max_program
 
     def projection(self, graph: CausalGraph) -> CausalGraph:
         """What is left of a graph with these variables for choosing where to intervene."""
