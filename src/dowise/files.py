@@ -1,5 +1,7 @@
 """Reading and writing files so that whatever goes wrong is said with the path.
 
+A text may be packed by gzip, whatever its name; one that is written to a name in .gz is.
+
 Every file that dowise writes is written whole or not at all: to a draft in the same folder, which
 is forced to the disk and then takes the file's place. A write that fails leaves what was there.
 """
@@ -7,6 +9,7 @@ is forced to the disk and then takes the file's place. A write that fails leaves
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from collections.abc import Callable
@@ -16,9 +19,16 @@ from uuid import uuid4
 
 from dowise.errors import DowiseError
 
-__all__ = ["existing_file", "read_file", "write_bytes", "write_text"]
+__all__ = ["ending_of", "existing_file", "read_file", "stem_of", "write_bytes", "write_text"]
 
 Result = TypeVar("Result")
+
+_MOST_UNPACKED = 256 * 2**20  # bytes: a file of a few kilobytes can unpack to terabytes
+_GZIP = b"\x1f\x8b"
+_OTHERWISE_PACKED = {
+    b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd",
+}  # fmt: skip
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 DRAFT = ".draft"  # how the name of a file ends while it is written
 
@@ -36,19 +46,28 @@ def existing_file(path: str | Path) -> Path:
     return path
 
 
+def ending_of(path: str | Path) -> str:
+    """The ending in small letters, that before a .gz: ".bif" of `Asia.BIF.gz`.
+
+    >>> ending_of("Asia.BIF.gz"), stem_of("Asia.BIF.gz"), ending_of("asia")
+    ('.bif', 'Asia', '')
+    """
+    return _unpacked_name(path).suffix.lower()
+
+
+def stem_of(path: str | Path) -> str:
+    """The name without folders and ending."""
+    return _unpacked_name(path).stem
+
+
 def read_file(path: str | Path, parse: Callable[[str], Result]) -> Result:
-    """Parse the text of a file, which must be UTF-8."""
+    """Parse the text of a file, which must be UTF-8, packed by gzip or not."""
     path = existing_file(path)
     try:
-        # Bytes, so that a carriage return inside a quoted name survives; utf-8-sig drops the
-        # byte order mark that some editors put first.
-        text = path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes()
     except OSError as error:
         raise DowiseError(f"{path}: can't be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise DowiseError(
-            f"{path}: byte {error.start + 1} is not UTF-8 text: save the file as UTF-8"
-        ) from None
+    text = _decoded(path, _unpacked(path, content))
     if not text.strip():
         raise DowiseError(f"{path}: the file is empty")
     try:
@@ -58,12 +77,53 @@ def read_file(path: str | Path, parse: Callable[[str], Result]) -> Result:
         raise
 
 
+def _unpacked(path: Path, content: bytes) -> bytes:
+    for start, packer in _OTHERWISE_PACKED.items():
+        if content.startswith(start):
+            raise DowiseError(f"{path} is packed by {packer}: unpack it, or pack it by gzip")
+    if not content.startswith(_GZIP):
+        return content
+    import gzip
+    import zlib
+
+    try:
+        with gzip.open(io.BytesIO(content)) as file:
+            unpacked = file.read(_MOST_UNPACKED + 1)
+    except EOFError:
+        raise DowiseError(f"{path}: the packed file is cut short: copy it once more") from None
+    except (OSError, zlib.error):
+        raise DowiseError(f"{path}: the packed file is damaged: copy it once more") from None
+    if len(unpacked) > _MOST_UNPACKED:
+        most = _MOST_UNPACKED // 2**20
+        raise DowiseError(f"{path}: unpacked it has more than {most} MB: unpack it yourself first")
+    return unpacked
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    try:
+        # Bytes, so that a carriage return inside a quoted name survives; utf-8-sig drops the
+        # byte order mark that some editors put first.
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        rather = ", it looks like UTF-16" if content.startswith(_UTF_16) else ""
+        raise DowiseError(
+            f"{path}: byte {error.start + 1} is not UTF-8 text{rather}: save the file as UTF-8"
+        ) from None
+
+
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text as UTF-8, with the line ends that it has: whole, or not at all."""
+    """Write a text as UTF-8, with the line ends that it has: whole, or not at all.
+
+    It is packed where the name ends in .gz, the same text to the same bytes.
+    """
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
         raise DowiseError(f"{path}: {error.object[error.start]!r} can't be written") from None
+    if _path(path).suffix.lower() == ".gz":
+        import gzip
+
+        content = gzip.compress(content, mtime=0)
     write_bytes(path, content)
 
 
@@ -110,6 +170,11 @@ def _settle(folder: Path) -> None:
         pass
     finally:
         os.close(handle)
+
+
+def _unpacked_name(path: str | Path) -> Path:
+    path = _path(path)
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
 def _path(given: str | Path) -> Path:

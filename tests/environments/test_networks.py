@@ -1,5 +1,6 @@
 """Worlds from BIF files: five published networks agree with pyAgrum, hidden variables included."""
 
+import gzip
 import re
 
 import numpy as np
@@ -144,3 +145,27 @@ def test_a_problem_file_may_turn_the_labels_of_its_network(tmp_path):
 def test_a_problem_without_numbers_says_so():
     with pytest.raises(DowiseError, match="task1 has no numbers of its own: .*alarm, asia"):
         network_world("task1")
+
+
+@pytest.mark.parametrize("name", ["rain.bif.gz", "rain.txt", "rain"])
+def test_a_network_may_be_packed_or_have_another_ending(tmp_path, name):
+    content = RAIN.encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    world = Environment.from_bif(tmp_path / name, reward="grass")
+    assert world.problem.name == "rain"
+    assert Environment.from_bif(str(tmp_path / name), reward="grass").problem == world.problem
+    (tmp_path / "rain.toml").write_text(f'graph_file = "{name}"\nreward = "grass"\n')
+    same = network_world(tmp_path / "rain.toml")
+    np.testing.assert_array_equal(same.means({}), world.means({}))
+
+
+def test_a_graph_without_numbers_is_no_network(tmp_path):
+    (tmp_path / "g.bif").write_text("digraph { X -> Y }")
+    with pytest.raises(DowiseError, match=r"this looks like DOT, which has no numbers: give a BIF"):
+        Environment.from_bif(tmp_path / "g.bif", reward="Y")
+    with pytest.raises(DowiseError, match=r"nowhere\.bif\.gz: there is no such file"):
+        Environment.from_bif(str(tmp_path / "nowhere.bif.gz"), reward="Y")
+    (tmp_path / "g.txt").write_text("dag { X -> Y }")
+    (tmp_path / "g.toml").write_text('graph_file = "g.txt"\nreward = "Y"\n')
+    with pytest.raises(DowiseError, match=r"g\.toml has no numbers of its own"):
+        network_world(tmp_path / "g.toml")

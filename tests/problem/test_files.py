@@ -1,5 +1,6 @@
 """Problem files: what is written is read back, and a bad page is explained."""
 
+import gzip
 import re
 
 import pytest
@@ -164,3 +165,43 @@ def test_bad_paths(tmp_path):
         load_problem(tmp_path / "binary.toml")
     with pytest.raises(DowiseError, match="can't be written"):
         load_problem("task1").save(tmp_path / "no" / "folder.toml")
+
+
+@pytest.mark.parametrize("name", ["ward.toml", "ward.toml.gz", "ward.txt", "ward", "ward.graph"])
+def test_a_problem_is_read_whatever_its_name(tmp_path, name):
+    page = '# A -> B is no graph here\ngraph = "X -> Y"\nreward = "Y"\n'
+    packed = gzip.compress(page.encode()) if name.endswith(".gz") else page.encode()
+    (tmp_path / name).write_bytes(packed)
+    assert load_problem(tmp_path / name).graph == CausalGraph.parse("X -> Y")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.txt", "X -> Y"),
+        ("g.txt", "dag { X -> Y }"),
+        ("g.toml", 'digraph { X -> Y [label="="] }'),
+        ("g", "network unknown { }"),
+        ("g.bif.gz", "any"),
+    ],
+)
+def test_a_graph_is_no_problem(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DowiseError, match=f'this is a graph, not a prob.*graph_file = "{name}"'):
+        load_problem(tmp_path / name)
+
+
+def test_roles_of_dagitty_in_a_text_file_fill_in_the_problem(tmp_path):
+    (tmp_path / "g.txt").write_text("dag { X [exposure] Y [outcome] Z X <- Z -> Y X -> Y }")
+    (tmp_path / "p.toml").write_text('graph_file = "g.txt"\n')
+    problem = load_problem(tmp_path / "p.toml")
+    assert problem.reward == "Y" and problem.non_manipulable == ("Z",)
+
+
+def test_what_is_written_to_a_gz_is_packed(tmp_path):
+    problem = load_problem("task1")
+    problem.save(tmp_path / "p.toml.gz")
+    content = (tmp_path / "p.toml.gz").read_bytes()
+    assert content[:2] == b"\x1f\x8b" and load_problem(tmp_path / "p.toml.gz") == problem
+    problem.save(tmp_path / "p.toml.gz")
+    assert (tmp_path / "p.toml.gz").read_bytes() == content

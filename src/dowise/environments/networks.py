@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 
 from dowise.environments.environment import Environment
 from dowise.errors import DowiseError, listed, suggestion
-from dowise.files import read_file
+from dowise.files import ending_of, read_file, stem_of
 from dowise.graph import CausalGraph
-from dowise.graph.formats.bif import Network, read_bif
+from dowise.graph.formats import format_of
+from dowise.graph.formats.bif import Network, parse_bif, read_bif
 from dowise.problem import Problem, builtin_names, load_problem
 from dowise.problem.files import builtin_path
 from dowise.problem.problem import ArmLike
@@ -57,7 +59,7 @@ def read_world(
         )
     problem = Problem(
         observed, reward, context or (), non_manipulable or (),
-        {name: network.domains[name] for name in observed}, reward_values, arms, name=file.stem,
+        {name: network.domains[name] for name in observed}, reward_values, arms, name=stem_of(file),
         minimise=False if minimise is None else minimise,
     )  # fmt: skip
     return problem, network.cpts, network.graph
@@ -72,13 +74,17 @@ def network_world(source: str | Path) -> Environment:
     """
     problem = load_problem(source)
     file = _graph_file(source)
-    if file is None or file.suffix.lower() != ".bif":
+    network = None if file is None else read_file(file, partial(_network, ending_of(file)))
+    if network is None:
         raise DowiseError(
             f"{source} has no numbers of its own: its graph would have to come from a .bif file "
             f"(graph_file), as those of {', '.join(_networks())} do"
         )
-    network = read_bif(file)
     return Environment(problem, _in_order(problem, network), network.graph)
+
+
+def _network(ending: str, text: str) -> Network | None:
+    return parse_bif(text) if format_of(ending, text) == "BIF" else None
 
 
 def _graph_file(source: str | Path) -> Path | None:
@@ -116,7 +122,7 @@ def _networks() -> list[str]:
 def _find(path: str | Path) -> tuple[Path, Problem | None]:
     """The network's file, and the built-in problem with its roles where there is one."""
     networks = _networks()
-    if not isinstance(path, str) or os.path.lexists(path) or path.lower().endswith(".bif"):
+    if not isinstance(path, str) or os.path.lexists(path) or ending_of(path) == ".bif":
         return Path(path) if isinstance(path, str) else path, None
     if path in networks:
         return _network_of(path), load_problem(path)

@@ -224,7 +224,7 @@ class CausalGraph(Relations):
 
     @classmethod
     def read(cls, path: str | Path) -> CausalGraph:
-        """From a file, by its ending: .txt, .dot, .gv, .gml, .dagitty, .bif."""
+        """From a file, by its ending (.dot, .gv, .gml, .dagitty, .bif) or else its content."""
         from dowise.graph.formats import read_structure
 
         return read_structure(path).graph

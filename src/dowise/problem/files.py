@@ -6,13 +6,14 @@ import json
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
-from dowise.files import read_file, write_text
+from dowise.files import ending_of, read_file, write_text
 from dowise.graph import CausalGraph
-from dowise.graph.formats import GRAPH_ENDINGS, read_structure
+from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
 from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem
 
 __all__ = ["builtin_names", "builtin_path", "load_problem", "parse_problem", "save_problem"]
@@ -23,7 +24,7 @@ _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "name": (str, "a text"),
     "description": (str, "a text"),
     "graph": (str, 'a text such as "X -> Y"'),
-    "graph_file": (str, "the path of a .txt, .dot, .gml, .dagitty or .bif file"),
+    "graph_file": (str, "the path of a .txt, .dot, .gml, .dagitty or .bif file, or of such a .gz"),
     "reward": (str, "the name of a variable"),
     "minimise": (bool, "true or false"),
     "context": (list, "a list of names"),
@@ -65,12 +66,19 @@ def load_problem(source: str | Path) -> Problem:
             f"no problem {shown!r}{suggestion(shown, builtin_names())}: give the path "
             f"of a problem file (.toml) or one of {', '.join(builtin_names())}"
         )
-    if path.suffix.lower() in GRAPH_ENDINGS:
+    return read_file(path, partial(_parse_file, path))
+
+
+def _parse_file(path: Path, text: str) -> Problem:
+    seen = format_of(ending_of(path), text)
+    if seen == "text" and (ending_of(path) not in GRAPH_ENDINGS or "=" in text):
+        seen = None  # a page of TOML has arrows too, but no graph in the text form has a "="
+    if seen is not None:
         raise DowiseError(
-            f"{path} is a graph, not a problem: write a problem file (.toml) with "
+            f"this is a graph, not a problem: write a problem file (.toml) with "
             f'graph_file = "{path.name}" and reward = "…"'
         )
-    return read_file(path, lambda text: parse_problem(text, path.parent))
+    return parse_problem(text, path.parent)
 
 
 def parse_problem(text: str, folder: Path | None = None) -> Problem:

@@ -24,7 +24,7 @@ from dowise.graph.formats.dagitty import parse_dagitty, to_dagitty
             "A -> B; C",
         ),
         ("dag { z -> x [beta=-.6] x <- y [beta=-.6] }", "z -> x <- y"),
-        ("dag { A [adjusted] B [selected,weight=2] A -> B }", "A -> B"),
+        ('dag { A [a="3",weight=2] B [s=2,l=0] A -> B [selected] }', "A -> B"),
         ('dag { "body mass" -> "a \\"b\\"" -> v.1 }', '"body mass" -> "a \\"b\\"" -> v.1'),
         ("// x\ndag { A /* -> C */ -> B # x\n}", "A -> B"),
         ("dag { dag -> node; graphs -> edge }", "dag -> node; graphs -> edge"),
@@ -107,6 +107,14 @@ def test_syntax_errors_say_where_and_what(text, line, column, message):
         ("dag { A [latent, exposure] B }", "A can't be both exposure and latent"),
         ("dag { A [outcome] A [u] B }", "A can't be both outcome and latent"),
         ("dag { A -> B -> A }", "cycle, .*A.*B"),
+        (
+            "dag { A [adjusted] A -> B }",
+            "A is tagged 'adjusted': .*drop the tag.*make it context = .\"A\".",
+        ),
+        ('dag { X [pos="0,1",a] X -> B }', "X is tagged 'adjusted'"),
+        ("dag { A -> S [beta=2] S [selected] }", "S is tagged 'selected': .*drop the tag if S"),
+        ("dag { A -> S; S [Selected, pos=3] }", "S is tagged 'selected'"),
+        ("dag { {A S} [s] }", "A is tagged 'selected'"),
     ],
 )
 def test_what_is_no_causal_graph(text, message):

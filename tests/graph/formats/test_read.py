@@ -1,5 +1,6 @@
-"""Reading files by their ending, and the round trip that every format owes."""
+"""Reading files by their ending or content, and the round trip that every format owes."""
 
+import gzip
 import subprocess
 import sys
 from itertools import pairwise
@@ -84,6 +85,43 @@ def test_the_ending_tells_the_format(tmp_path, name, text):
     assert structure.domains == ({"X": ("low", "high"), "Y": ("0", "1")} if has_domains else {})
 
 
+GML = CausalGraph.parse("X -> Y").to_gml()
+
+
+@pytest.mark.parametrize("name", ["g.txt", "g.graph", "g", "g.model", "g.TXT.gz", "g.gz"])
+@pytest.mark.parametrize(
+    ("text", "has_roles"),
+    [
+        ("X -> Y", False),
+        ("# mine\r\n\r\nX -> Y # yours", False),
+        ('dag {\nbb="0,0,1,1"\nX [exposure]\nY [outcome]\nX -> Y\n}\n', True),
+        ('/* mine */ DAG "my model" { X [e] Y [o] X -> Y }', True),
+        ("\ufeff// mine\ndigraph G { X -> Y }", False),
+        ("strict digraph{X->Y}", False),
+        (GML, False),
+        ('Creator "me"\nVersion 1\n' + GML, False),
+        (BIF, False),
+        ("network unknown {\n}" + BIF, False),
+    ],
+)
+def test_the_content_tells_the_format_where_the_ending_does_not(tmp_path, name, text, has_roles):
+    content = text.encode()
+    packed = gzip.compress(content) if name.endswith(".gz") else content
+    (tmp_path / name).write_bytes(packed)
+    structure = read_structure(tmp_path / name)
+    assert structure.graph == CausalGraph.parse("X -> Y")
+    assert structure.outcomes == (("Y",) if has_roles else ())
+    assert bool(structure.domains) == ("discrete" in text)
+
+
+@pytest.mark.parametrize("name", ["g.bif.gz", "g.BIF.GZ", "g.bif"])
+def test_a_packed_file_is_read_whatever_its_name(tmp_path, name):
+    (tmp_path / name).write_bytes(gzip.compress(BIF.encode()))
+    assert CausalGraph.read(tmp_path / name) == CausalGraph.parse("X -> Y")
+    (tmp_path / name).write_bytes(BIF.encode())  # unpacked on the way, as browsers do
+    assert CausalGraph.read(tmp_path / name) == CausalGraph.parse("X -> Y")
+
+
 def test_dagitty_keeps_the_roles(tmp_path):
     (tmp_path / "g.dagitty").write_text("dag { X [e] Y [o] U [u] X <- U -> Y }")
     assert read_structure(tmp_path / "g.dagitty") == Structure(
@@ -91,11 +129,34 @@ def test_dagitty_keeps_the_roles(tmp_path):
     )
 
 
+PACKED = gzip.compress(BIF.encode(), mtime=0)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("g.png", b"x", "the ending '.png' is unknown; known endings are .txt, .graph, .dot, .gv"),
-        ("graph", b"A -> B", "it has no ending; known endings are .*.bif"),
+        ("g.png", b"x", "the ending '.png' is unknown and what .*; known endings are .txt, .graph"),
+        ("graph", b"A, B", "it has no ending and what it says is no graph.* known endings are "),
+        ("g.toml", b'graph = "A -> B"', "the ending '.toml' is unknown and what it says is no "),
+        ("g.csv.gz", b"A,B\n0,1\n", "the ending '.csv' is unknown"),
+        (
+            "g.bif",
+            b"digraph { A -> B }",
+            "BIF, line 1, column 1: .*; this looks like DOT: let the ",
+        ),
+        ("g.dot", b"dag { A <-> B }", "DOT, line 1, column 1: .*; this looks like dagitty: let "),
+        ("g.dagitty", BIF.encode(), "dagitty, line 2, .*; this looks like BIF: let the name"),
+        ("g.gml", b"digraph { A -> B }", "GML.*; this looks like DOT"),
+        ("g.dot", b"A -> B", "DOT, line 1, column 1: found 'A', expected 'digraph'$"),
+        ("g.txt", b"digraph { A -> }", "DOT, line 1, column 16: found '}', expected"),
+        ("g.txt", b"dag { S [selected] }", "dagitty: S is tagged 'selected'"),
+        ("g.txt", "A -> B".encode("utf-16"), "byte 1 is not UTF-8 text, it looks like UTF-16: "),
+        ("g.bif", b"PK\x03\x04rest", " is packed by zip: unpack it, or pack it by gzip"),
+        ("g.bif.gz", PACKED[:40], "the packed file is cut short: copy it once more"),
+        ("g.bif.gz", PACKED[:40] + b"?" + PACKED[41:], "the packed file is damaged: copy it once"),
+        ("g.bif.gz", PACKED + b"?", "the packed file is damaged"),
+        ("g.bif.gz", gzip.compress(b""), "the file is empty"),
+        ("g.bif.gz", gzip.compress(PACKED), "byte 2 is not UTF-8 text"),
         ("g.txt", b"A -> \xff", "byte 6 is not UTF-8 text: save the file as UTF-8"),
         ("g.bif", b"", "the file is empty"),
         ("g.dot", b" \n\t\n", "the file is empty"),
@@ -104,8 +165,16 @@ def test_dagitty_keeps_the_roles(tmp_path):
 )
 def test_unreadable_files(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DowiseError, match=f"{name}: {message}"):
+    with pytest.raises(DowiseError, match=f"{name}:? ?{message}") as caught:
         read_structure(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_packed_file_that_never_ends_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("dowise.files._MOST_UNPACKED", 2**20)
+    (tmp_path / "g.txt.gz").write_bytes(gzip.compress(b"A -> B\n" + b" " * 2**20))
+    with pytest.raises(DowiseError, match=r"g\.txt\.gz: unpacked it has more than 1 MB: unpack it"):
+        CausalGraph.read(tmp_path / "g.txt.gz")
 
 
 @pytest.mark.parametrize("name", ["g.txt", "g.unknown"])

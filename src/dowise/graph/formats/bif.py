@@ -27,6 +27,7 @@ from dowise.files import read_file, write_text
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.formats.cpt import Block, Domains, Entry, Variable, blocks_of, cpt_of, domains_of
 from dowise.graph.formats.grammar import parse_with
+from dowise.graph.formats.recognise import reading_as
 from dowise.graph.names import bare_text, quoted
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ def parse_bif(text: str) -> Network:
 
 def read_bif(path: str | Path) -> Network:
     """Read the network of a BIF file."""
-    return read_file(path, parse_bif)
+    remedy = "this looks like {}, which has no numbers: give a BIF file"
+    return read_file(path, lambda text: reading_as("BIF", parse_bif, text, remedy))
 
 
 def to_bif(network: Network) -> str:

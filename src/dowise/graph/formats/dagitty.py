@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError, InputSyntaxError
 from dowise.graph.causal_graph import CausalGraph
-from dowise.graph.edges import mark_of
+from dowise.graph.edges import mark_of, says_yes
 from dowise.graph.formats.grammar import parse_with
 from dowise.graph.formats.structure import Arrow, Sketch, Structure, isolated
 from dowise.graph.names import bare_text, quoted
@@ -40,6 +40,14 @@ _ROLES = {  # dagitty's words and their abbreviations
     **dict.fromkeys(("exposure", "e", "source"), "exposure"),
     **dict.fromkeys(("outcome", "o", "target"), "outcome"),
     **dict.fromkeys(("latent", "l", "unobserved", "u"), "latent"),
+    **dict.fromkeys(("adjusted", "adjustednode", "a"), "adjusted"),
+    **dict.fromkeys(("selected", "selectednode", "s"), "selected"),
+}
+_REFUSED = {
+    "adjusted": "what to adjust for follows from the graph here: drop the tag, and if {0} is seen "
+    'before each choice make it context = ["{0}"] of the problem',
+    "selected": "effects that are learned from selected cases are not those of all, and nothing "
+    "here corrects that: drop the tag if {0} does not decide who gets into the data",
 }
 _BARE = re.compile(r"[A-Za-z0-9_.]+")
 
@@ -53,7 +61,7 @@ class _Chain(NamedTuple):
 
 
 def parse_dagitty(text: str) -> Structure:
-    """Read a `dag { ... }`. Positions, and tags such as `adjusted` or `selected`, don't matter."""
+    """Read a `dag { ... }`; positions don't matter. `adjusted` and `selected` are refused."""
     from lark import Transformer
 
     class Reader(Transformer[Any, Any]):
@@ -61,7 +69,8 @@ def parse_dagitty(text: str) -> Structure:
             return bare_text(str(children[0]))
 
         def tag(self, children: list[Any]) -> str:
-            return str(children[0])
+            name, *value = children
+            return str(name) if says_yes(*value or [True]) else f"{name}={value[0]}"
 
         def tags(self, children: list[Any]) -> tuple[str, ...]:
             return tuple(children)
@@ -87,8 +96,11 @@ def parse_dagitty(text: str) -> Structure:
             return list(children[-1])
 
     sketch = Sketch()
-    roles: dict[str, set[str]] = {"exposure": set(), "outcome": set(), "latent": set()}
+    roles: dict[str, set[str]] = {role: set() for role in _ROLES.values()}
     _take_in(parse_with("dagitty", text, Reader(), _WORDS, "dagitty"), sketch, roles)
+    for role, why in _REFUSED.items():
+        for name in sorted(roles.pop(role)):
+            raise DowiseError(f"dagitty: {name} is tagged '{role}': {why.format(name)}")
     for role in ("exposure", "outcome"):
         for name in sorted(roles[role] & roles["latent"]):
             raise DowiseError(f"dagitty: {name} can't be both {role} and latent: drop one tag")
@@ -119,8 +131,9 @@ def _take_in(statements: list[_Chain], sketch: Sketch, roles: dict[str, set[str]
         mark = mark_of(dict.fromkeys(tags, True), f"dagitty: an edge at {mentioned[-1]}")
         sketch.chain(groups, [Arrow(arrow, mark) for arrow in arrows])
         if not arrows:  # the tags of an edge say nothing about its ends
-            for role in {_ROLES[tag] for tag in tags if tag in _ROLES}:
-                roles[role].update(groups[0])
+            for tag in tags:
+                if tag.lower() in _ROLES:
+                    roles[_ROLES[tag.lower()]].update(groups[0])
     return list(dict.fromkeys(mentioned))
 
 
