@@ -12,6 +12,7 @@ __all__ = [
     "InputSyntaxError",
     "MissingExtraError",
     "import_extra",
+    "kind_of",
     "listed",
     "suggestion",
 ]
@@ -67,6 +68,16 @@ def listed(names: Iterable[str]) -> str:
     known = list(names)
     shown = ", ".join(known[:_MOST_LISTED])
     return f"{shown}, … ({len(known):,} in all)" if len(known) > _MOST_LISTED else shown
+
+
+def kind_of(value: object) -> str:
+    """What something is, with its article.
+
+    >>> kind_of(7), kind_of("7")
+    ('an int', 'a str')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def import_extra(module: str, extra: str, purpose: str) -> ModuleType:

@@ -137,6 +137,8 @@ def write_bytes(path: str | Path, content: bytes) -> None:
             _replace(path.resolve(), content)  # a link stays a link: what it leads to is replaced
     except (OSError, ValueError, RuntimeError) as error:  # the latter two: names that can't be
         reason = getattr(error, "strerror", None) or error
+        if not path.parent.exists():
+            reason = f"there is no folder {path.parent}"
         raise DowiseError(f"{path}: can't be written ({reason})") from error
 
 

@@ -117,7 +117,10 @@ def test_bad_data_is_one_line_and_status_2(run, problem, tmp_path, text, message
 
 def test_other_bad_input(run, problem, tmp_path):
     (tmp_path / "bad.parquet").write_text("X,Y\n")
-    for data, message in (("bad.parquet", "can't be read as Parquet"), ("no.csv", "no such file")):
+    for data, message in (
+        ("bad.parquet", "this is no Parquet file, or a damaged one"),
+        ("no.csv", "no such file"),
+    ):
         result = run("check", problem, tmp_path / data)
         assert result.exit_code == 2 and message in result.stderr
         assert len(result.stderr.splitlines()) == 1

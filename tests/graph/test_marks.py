@@ -193,3 +193,14 @@ def test_marks_in_other_formats():
 def test_two_marks_on_one_edge_are_refused(read):
     with pytest.raises(DowiseError, match="can't be both doubtful and certain: keep one mark"):
         read()
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [("A ?-> B; A -> B", "doubtful"), ("B <- A; A ?-> B", "doubtful"),
+     ("A <-> B!; B <-> A", "certain")],
+)  # fmt: skip
+def test_an_edge_is_not_drawn_both_with_and_without_a_mark(text, how):
+    with pytest.raises(DowiseError, match=f"is drawn twice, as {how} and without a mark: keep one"):
+        CausalGraph.parse(text)
+    assert CausalGraph.parse("A ?-> B; A ?-> B").doubtful_edges == ("A -> B",)

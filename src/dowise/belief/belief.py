@@ -30,7 +30,7 @@ from dowise.belief.posterior import Posterior
 from dowise.belief.prior import Prior
 from dowise.belief.unused import lacking
 from dowise.checks import share, true_or_false
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, kind_of
 from dowise.files import read_file, write_text
 from dowise.model import Codes
 from dowise.model.draws import Draws
@@ -62,7 +62,7 @@ class Belief:
     ) -> None:
         if not isinstance(problem, Problem):
             raise DowiseError(
-                f"a belief is about a Problem, not a {type(problem).__name__}: "
+                f"a belief is about a Problem, not {kind_of(problem)}: "
                 "make one with Problem(graph, reward) or load_problem(name)"
             )
         if posterior is not None and posterior.problem != problem:

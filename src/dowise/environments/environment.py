@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from dowise.compiling import kernels_of
 from dowise.environments.arc_reversal import flat_entries, reversal_of
 from dowise.environments.cpts import checked_cpts, checked_graph
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, kind_of
 from dowise.graph import CausalGraph
 from dowise.model import Codes
 from dowise.model.sampling import Mechanism
@@ -58,7 +58,7 @@ class Environment:
         graph: CausalGraph | None = None,
     ) -> None:
         if not isinstance(problem, Problem):
-            raise DowiseError(f"a world needs a Problem, not a {type(problem).__name__}")
+            raise DowiseError(f"a world needs a Problem, not {kind_of(problem)}")
         if not isinstance(cpts, Mapping):
             raise DowiseError(f"cpts must map each variable to its table, not be {cpts!r}")
         self.problem = problem

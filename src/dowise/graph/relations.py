@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from dowise.errors import DowiseError, suggestion
+from dowise.errors import DowiseError, listed, suggestion
 from dowise.frozen import Frozen
 from dowise.graph.adjacency import Adjacency
 from dowise.graph.bits import bits, closure, mask_of
@@ -129,5 +129,6 @@ class Relations(Frozen):
             return self._position[name]
         except (KeyError, TypeError):
             raise DowiseError(
-                f"unknown variable {name!r}{suggestion(str(name), self.variables)}"
+                f"unknown variable {name!r}{suggestion(str(name), self.variables)}: "
+                f"the graph's variables are {listed(self.variables)}"
             ) from None

@@ -86,6 +86,8 @@ def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
             f"rewards of shape {drawn.shape} {'with' if values is not None else 'without'} values: "
             "give (arms, samples), or (arms, values, samples) with values="
         )
+    if np.isnan(drawn).any():
+        raise DowiseError("some rewards are no numbers (NaN): leave these draws out")
     if not (drawn.min() >= -_SLACK and drawn.max() <= 1 + _SLACK):
         raise DowiseError(
             f"rewards range from {drawn.min():.4g} to {drawn.max():.4g}: scale them to [0, 1]"

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.checks import share, whole_number
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, kind_of
 from dowise.graph import CausalGraph
 from dowise.problem.arms import all_sets, arms_of, canonical_order, possibly_optimal_sets
 from dowise.problem.checked import CheckedRecords, check_rows, parse_frame
@@ -325,7 +325,7 @@ class Problem(Positions):
 def _checked_graph(graph: object) -> CausalGraph:
     if not isinstance(graph, CausalGraph):
         raise DowiseError(
-            f"the graph must be a CausalGraph, not a {type(graph).__name__}: "
+            f"the graph must be a CausalGraph, not {kind_of(graph)}: "
             "make one with CausalGraph.parse(text) or CausalGraph.from_networkx(graph)"
         )
     return graph

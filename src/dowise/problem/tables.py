@@ -95,6 +95,10 @@ def _read_parquet(path: Path) -> Any:
     parquet = import_extra("pyarrow.parquet", "simulate", f"reading {path.name}")
     try:
         return parquet.read_table(path)
-    except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
-        reason = str(error).partition("\n")[0]
-        raise DowiseError(f"{path}: can't be read as Parquet ({reason})") from None
+    except OSError as error:
+        reason = error.strerror or str(error).partition("\n")[0]
+        raise DowiseError(f"{path}: can't be read ({reason})") from None
+    except ValueError:  # pyarrow's word for what is wrong inside is of this kind, and long
+        raise DowiseError(
+            f"{path}: this is no Parquet file, or a damaged one: write it again, or as CSV"
+        ) from None

@@ -15,7 +15,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dowise.errors import DowiseError, InputSyntaxError
+from dowise.errors import DowiseError, InputSyntaxError, kind_of
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.edges import mark_of, says_yes
 from dowise.graph.formats.structure import Arrow, Sketch
@@ -34,7 +34,7 @@ def from_networkx(graph: networkx.Graph[Any]) -> CausalGraph:
     import networkx
 
     if not isinstance(graph, networkx.Graph):
-        raise DowiseError(f"expected a networkx.DiGraph, not a {type(graph).__name__}")
+        raise DowiseError(f"expected a networkx.DiGraph, not {kind_of(graph)}")
     return _causal_graph(graph, {node: node for node in graph})
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from dowise.errors import DowiseError, InputSyntaxError
+from dowise.errors import DowiseError, InputSyntaxError, kind_of
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Transformer
@@ -31,7 +31,7 @@ def parse_with(
     from lark.exceptions import UnexpectedEOF, UnexpectedInput, VisitError
 
     if not isinstance(text, str):
-        raise DowiseError(f"{what}: expected a text, not a {type(text).__name__}")
+        raise DowiseError(f"{what}: expected a text, not {kind_of(text)}")
     try:
         tree = _parser(grammar).parse(text)
     except UnexpectedInput as error:

@@ -41,6 +41,7 @@ class Sketch:
         self.directed: list[Edge] = []
         self.bidirected: list[Edge] = []
         self.marked: dict[Mark, list[str]] = {"?": [], "!": []}
+        self._marks: dict[str, Mark] = {}
         self.names: dict[str, None] = {}
 
     def chain(self, groups: Sequence[Sequence[str]], arrows: Iterable[Arrow]) -> None:
@@ -51,8 +52,16 @@ class Sketch:
                 edge = EdgeName.of(left, shape, right)
                 ends = self.bidirected if edge.is_bidirected else self.directed
                 ends.append((edge.one, edge.other))
+                self._refuse_another(edge, mark)
                 if mark:
                     self.marked[mark].append(str(edge))
+
+    def _refuse_another(self, edge: EdgeName, mark: Mark) -> None:
+        """An edge may be drawn twice, but not once with a mark and once without."""
+        before = self._marks.setdefault(str(edge), mark)
+        if before != mark and not (before and mark):  # of two marks, the graph itself will tell
+            how = "doubtful" if "?" in (before, mark) else "certain"
+            raise DowiseError(f"{edge} is drawn twice, as {how} and without a mark: keep one")
 
     def graph(self) -> CausalGraph:
         """The finished graph."""
