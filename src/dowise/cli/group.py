@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dowise.cli.stopping import is_stopped, say_kept, say_stopped, stoppable
 from dowise.errors import DowiseError, DowiseWarning
 
 if TYPE_CHECKING:
@@ -34,7 +35,12 @@ _SECTIONS = {
 
 
 class _PlainSpeaking(click.Group):
-    """Turns every error of ours into one line on stderr and exit status 2."""
+    """Turns every error of ours into one line and exit status 2, every stop into a word."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """As a program, whose signals are its own."""
+        with stoppable():
+            return self.main(*arguments, **options)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by what they are for."""
@@ -48,6 +54,7 @@ class _PlainSpeaking(click.Group):
                     formatter.write_dl(rows)
 
     def invoke(self, context: click.Context) -> Any:
+        say_kept("")
         if isinstance(sys.stdout, io.TextIOWrapper):
             # A terminal that has no Σ shows a question mark; that is no reason to stop.
             sys.stdout.reconfigure(errors="replace")
@@ -60,8 +67,7 @@ class _PlainSpeaking(click.Group):
         except DowiseError as error:
             message = str(error)
         except KeyboardInterrupt:
-            click.echo("\nStopped.", err=True)
-            return context.exit(130)
+            return context.exit(say_stopped())
         except OSError as error:
             if error.errno == errno.EPIPE and _has_no_reader(1):
                 raise  # the reader has seen enough; click leaves quietly
@@ -71,6 +77,8 @@ class _PlainSpeaking(click.Group):
                 message = "other processes could not be started, or have ended: try --workers 1"
             # What is still in the buffer would fail again when Python exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if is_stopped():
+            return context.exit(say_stopped())
         click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
         click.echo(message, err=True)
         return context.exit(2)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dowise.cli.group import command, json_option, print_json
+from dowise.cli.stopping import say_kept
 
 __all__ = ["reproduce", "simulate"]
 
@@ -103,7 +102,8 @@ def simulate(
     names = [name.strip() for name in policies.split(",") if name.strip()]
     own = {"ids": {"samples": samples}} if "ids" in names else {}
     worlds = [network_world(name) for name in problems] if world == "bif" else problems
-    with _kept(options["out"]), shown_progress() as show:
+    _say_kept(options["out"])
+    with shown_progress() as show:
         result = race(
             worlds, names, options=own, progress=lambda done, total: show("race", done, total),
             **options,
@@ -154,17 +154,12 @@ def reproduce(panels: tuple[str, ...], **options: Any) -> None:
     from dowise.cli.show_races import show_reproduction
     from dowise.simulation.reproduce import reproduce as run
 
-    with _kept(options["out"]), shown_progress() as show:
+    _say_kept(options["out"])
+    with shown_progress() as show:
         found = run(panels=panels, progress=show, **options)
     show_reproduction(found)
 
 
-@contextmanager
-def _kept(out: Path | None) -> Iterator[None]:
-    """Ctrl-C ends a race with a word on what is kept."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        kept = f"; what is done is kept in {out}, and the same command goes on" if out else ""
-        click.echo(f"\nStopped{kept}.", err=True)
-        raise click.exceptions.Exit(130) from None
+def _say_kept(out: Path | None) -> None:
+    if out:
+        say_kept(f"; what is done is kept in {out}, and the same command goes on")

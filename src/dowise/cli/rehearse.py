@@ -98,7 +98,7 @@ def rehearse(
 
         check_path(figure)
     if workers is None:
-        workers = (os.cpu_count() or 1) if find_spec("joblib") and find_spec("cloudpickle") else 1
+        workers = (os.cpu_count() or 1) if find_spec("cloudpickle") else 1
     with shown_progress() as show:
         found = play(
             load(problem), options=options_of(options), prior=_prior(prior), workers=workers,

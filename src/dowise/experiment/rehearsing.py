@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -69,10 +70,11 @@ def rehearse(
     is_ours = policy_factory(policy).__module__.partition(".")[0] == "dowise"
     crew = min(whole_number("workers", workers, 1), count) if is_ours else 1
     found: dict[int, _Notes] = {}
-    for world, notes in run_everywhere(partial(_played, play), range(count), crew, None):
-        found[world] = notes
-        if progress is not None:
-            progress(len(found), count)
+    with closing(run_everywhere(partial(_played, play), range(count), crew, None)) as played:
+        for world, notes in played:
+            found[world] = notes
+            if progress is not None:
+                progress(len(found), count)
     columns = zip(*(found[world] for world in range(count)), strict=True)
     return Rehearsal(
         plan.problem, policy, plan.options, drawn_from, play.horizon, limit, play.delay, play.seed,

@@ -1,0 +1,143 @@
+"""Worker processes: they end with who started them, say what went wrong, and are used again."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from programs import end, left, start, until
+
+from dowise import DowiseError
+from dowise.simulation import crew
+from dowise.simulation.workers import run_everywhere
+
+RACE = """
+import sys
+from dowise import simulate
+simulate(["task3"], ["ucb", "ids"], horizon=1000, trials=200, workers=2, out=sys.argv[1])
+"""
+
+
+def test_workers_end_by_themselves_when_their_starter_is_killed(tmp_path):
+    process = start("-c", RACE, tmp_path / "race")
+    try:
+        assert until(lambda: list(tmp_path.glob("race/results/*.parquet")))
+        assert len(left(process)) == 3
+        os.kill(process.pid, signal.SIGKILL)
+        assert until(lambda: not left(process), 10), left(process)
+    finally:
+        end(process)
+
+
+MANY = """
+from dowise.simulation.workers import run_everywhere
+list(run_everywhere(abs, range(10**6), 2, None))
+"""
+
+
+def test_workers_that_have_hardly_started_end_too():
+    process = start("-c", MANY)
+    try:
+        assert until(lambda: len(left(process)) > 1)
+        os.kill(process.pid, signal.SIGKILL)
+        assert until(lambda: not left(process), 10), left(process)
+    finally:
+        end(process)
+
+
+def done(task, items=range(4)):
+    return dict(run_everywhere(task, items, 2, None))
+
+
+def test_workers_are_used_again_and_do_the_new_task():
+    pids = {*done(lambda _: os.getpid()).values()}
+    assert os.getpid() not in pids
+    assert {*done(lambda _: os.getpid()).values()} <= {one._process.pid for one in crew._idle}
+    assert done(lambda x: x * x) == {0: 0, 1: 1, 2: 4, 3: 9}
+
+
+def test_idle_workers_leave_after_a_while(monkeypatch):
+    crew._dismiss_idle(list(crew._idle))
+    monkeypatch.setattr(crew, "_REST", 0.05)
+    pids = {*done(lambda _: os.getpid()).values()}
+    assert until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 10)
+    assert not crew._idle
+
+
+def test_signals_are_left_to_the_program():
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    done(abs)
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+def test_a_worker_that_dies_is_said_and_replaced():
+    def die(_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(DowiseError, match="a worker died, perhaps for want of memory"):
+        done(die)
+    assert done(abs) == {0: 0, 1: 1, 2: 2, 3: 3}
+
+
+def test_who_wants_no_more_leaves_no_work_behind():
+    results = run_everywhere(lambda _: os.getpid(), range(100), 2, None)
+    _, pid = next(results)
+    results.close()
+    assert until(lambda: not psutil.pid_exists(pid), 10)
+
+
+class OddError(Exception):
+    def __init__(self, one, two):
+        super().__init__(one + two)
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [
+        (lambda: DowiseError("a reason"), "a reason"),
+        (lambda: OddError(1, 2), "OddError"),  # can be pickled, but not read again
+        (lambda: ValueError(lambda: 1), "lambda"),
+        (lambda: SystemExit(3), "SystemExit"),
+    ],
+)
+def test_an_error_comes_back_with_the_place_where_it_was(error, found):
+    def fail(_):
+        raise error()
+
+    with pytest.raises((DowiseError, ValueError), match=found) as caught:
+        done(fail)
+    assert "in fail" in caught.value.__notes__[0]
+
+
+def test_what_a_task_prints_or_reads_does_not_get_between_the_answers(capfd):
+    def chatty(_):
+        sys.stdout.write("hello\n")
+        os.write(1, b"there\n")
+        return sys.stdin.read()
+
+    assert done(chatty) == dict.fromkeys(range(4), "")
+    assert capfd.readouterr().err.count("there") == 4
+
+
+def test_tasks_work_where_their_starter_does(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert {*done(lambda _: Path.cwd()).values()} == {tmp_path}
+
+
+def test_what_can_t_be_sent_is_said():
+    with pytest.raises(DowiseError, match="the work can't be sent to other processes"):
+        done((x for x in ()).__next__)
+
+
+def test_no_process_to_be_had_is_said(monkeypatch):
+    crew._dismiss_idle(list(crew._idle))
+
+    def refused(*_arguments, **_options):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("subprocess.Popen", refused)
+    with pytest.raises(DowiseError, match="can't be started .Resource temporarily unavailable"):
+        done(abs)
