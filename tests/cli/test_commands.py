@@ -74,34 +74,6 @@ def test_arms_with_a_picture(run, tmp_path, ending):
     assert len(json.loads(beside_json.stdout)["arms"]) == 9
 
 
-def test_formulas(run):
-    assert "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | X=0, z) P(z)" in run("formulas", "task1").stdout
-    assert r"\sum_{z} P(Y=1 \mid X=0, z) P(z)" in run("formulas", "task1", "--latex").stdout
-    document = json.loads(run("formulas", "task1", "--json").stdout)
-    assert [entry["arm"] for entry in document["formulas"]] == [{}, {"X": "0"}, {"X": "1"}]
-    assert [way["text"] for way in document["formulas"][1]["estimators"]] == [
-        "P_{x}(y)", "Σ_{z} P(y | x, z) P(z)",
-    ]  # fmt: skip
-    shown = run("formulas", "task1").stdout
-    assert "P_{x}(y) = Σ_{z} P(y | x, z) P(z)" in shown
-    assert "P(y): only from its own data" in shown
-    assert "within each context value" in run("formulas", "task3").stdout
-    assert r"P_{x}(y) = \sum_{z} P(y \mid x, z) P(z)" in run("formulas", "task1", "--latex").stdout
-
-
-def test_formulas_take_doubtful_edges_for_granted(run, tmp_path):
-    path = tmp_path / "bow.toml"
-    path.write_text('graph = "Z ?-> X -> Y; X <-> Y"\nreward = "Y"\nsoft = 0.1')
-    shown = " ".join(run("formulas", str(path)).stdout.split())
-    assert "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | do(X=0), z) P(z)" in shown
-    assert "simpler. Doubtful: X <-> Y, X <-> Z, Y <-> Z, Z -> X, Z -> Y From" in shown
-    assert "in the graph as drawn" in shown
-    document = json.loads(run("formulas", str(path), "--json").stdout)
-    assert document["doubtful_edges"] == ["X <-> Y", "X <-> Z", "Y <-> Z", "Z -> X", "Z -> Y"]
-    assert [entry["seen"] for entry in document["formulas"]][:2] == [True, False]
-    assert "oubtful" not in run("formulas", "task1").stdout
-
-
 def test_problems(run):
     listed = run("problems").stdout
     document = json.loads(run("problems", "--json").stdout)

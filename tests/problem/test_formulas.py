@@ -17,17 +17,21 @@ from dowise.problem.formulas import formulas
 def test_section_3_prints_these_for_g1():
     task1 = formulas(load_problem("task1"))
     assert [str(formula) for formula in task1] == [
-        "P(Y=1 | do()) = Σ_{x,z} P(Y=1 | x, z) P(x | z) P(z)",
-        "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | X=0, z) P(z)",
-        "P(Y=1 | do(X=1)) = Σ_{z} P(Y=1 | X=1, z) P(z)",
+        "P(Y=1 | do()) = Σ_{x,z} P(Y=1 | X=x, Z=z) P(X=x | Z=z) P(Z=z)",
+        "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | X=0, Z=z) P(Z=z)",
+        "P(Y=1 | do(X=1)) = Σ_{z} P(Y=1 | X=1, Z=z) P(Z=z)",
     ]
-    assert task1[1].latex() == (r"P(Y=1 \mid \mathrm{do}(X=0)) = \sum_{z} P(Y=1 \mid X=0, z) P(z)")
+    assert task1[1].latex() == (
+        r"P(Y=1 \mid \mathrm{do}(X=0)) = \sum_{z} P(Y=1 \mid X=0, Z=z) P(Z=z)"
+    )
 
 
 def test_context_is_held_and_what_does_not_matter_is_left_out():
     found = [str(formula) for formula in formulas(load_problem("task2"))]
-    assert found[0] == ("P(Y=1 | do(X1=0), c) = Σ_{x2,z} P(Y=1 | x2, z) P(x2 | c, X1=0, z) P(z)")
-    assert found[2] == "P(Y=1 | do(X2=0), c) = Σ_{z} P(Y=1 | X2=0, z) P(z)"
+    assert found[0] == (
+        "P(Y=1 | do(X1=0), C=c) = Σ_{x2,z} P(Y=1 | X2=x2, Z=z) P(X2=x2 | C=c, X1=0, Z=z) P(Z=z)"
+    )
+    assert found[2] == "P(Y=1 | do(X2=0), C=c) = Σ_{z} P(Y=1 | X2=0, Z=z) P(Z=z)"
 
 
 def test_latex_of_longer_names_and_indices():
@@ -41,18 +45,34 @@ def test_latex_of_longer_names_and_indices():
 
 def test_a_reward_of_several_values_is_weighted_by_its_worth():
     problem = Problem(CausalGraph.parse("X -> Y"), "Y", domains={"Y": ["a", "b", "c"]})
-    assert str(formulas(problem)[0]) == "E[r(Y) | do(X=0)] = Σ_{y} r(y) P(y | X=0)"
+    assert str(formulas(problem)[0]) == "E[worth(Y) | do(X=0)] = Σ_{y} worth(y) P(Y=y | X=0)"
 
 
-def test_names_that_differ_only_in_case_stay_apart():
+def test_names_keep_their_spelling_and_stay_apart_from_values():
+    """Once `Alcohol` and `alcohol` were alike: names were written small for their values."""
+    graph = CausalGraph.parse("Age -> Alcohol; Alcohol -> Y; alcohol -> Y; alcohol -> Alcohol")
+    problem = Problem(graph, "Y", non_manipulable=["alcohol", "Age"])
+    assert str(formulas(problem)[1]) == (
+        "P(Y=1 | do(Alcohol=0)) = Σ_{a3} P(Y=1 | Alcohol=0, alcohol=a3) P(alcohol=a3)"
+    )
     problem = Problem(CausalGraph.parse("x -> Y; X -> Y; x -> X"), "Y", non_manipulable="x")
-    assert str(formulas(problem)[0]) == "P(Y=1 | do()) = Σ_{X,x} P(Y=1 | X, x) P(X | x) P(x)"
+    assert str(formulas(problem)[0]) == (
+        "P(Y=1 | do()) = Σ_{x1,x2} P(Y=1 | X=x1, x=x2) P(X=x1 | x=x2) P(x=x2)"
+    )
     problem = Problem(CausalGraph.parse("X1 -> Y; X_1 -> Y; X_1 -> X1"), "Y", arms=["do()"])
     assert formulas(problem)[0].latex() == (
-        r"P(\mathrm{Y}=1 \mid \mathrm{do}()) = \sum_{\mathrm{X1},\mathrm{X\_1}} "
-        r"P(\mathrm{Y}=1 \mid \mathrm{X1}, \mathrm{X\_1}) "
-        r"P(\mathrm{X1} \mid \mathrm{X\_1}) P(\mathrm{X\_1})"
+        r"P(Y=1 \mid \mathrm{do}()) = \sum_{x_{1},x_{2}} "
+        r"P(Y=1 \mid \mathrm{X1}=x_{1}, \mathrm{X\_1}=x_{2}) "
+        r"P(\mathrm{X1}=x_{1} \mid \mathrm{X\_1}=x_{2}) P(\mathrm{X\_1}=x_{2})"
     )
+
+
+def test_an_open_value_is_never_taken_for_a_label():
+    graph = CausalGraph.parse("A -> B -> Y; A -> Y")
+    domains = {"A": ["a", "b"], "B": ["a", "b1"]}
+    problem = Problem(graph, "Y", non_manipulable="A", domains=domains)
+    assert str(formulas(problem)[1]) == ("P(Y=1 | do(B=a)) = Σ_{a1} P(Y=1 | A=a1, B=a) P(A=a1)")
+    assert problem.arms[2]["B"] == "b1" and formulas(problem)[0].notation.symbols["B"] == "b2"
 
 
 def told(graph, **options):
@@ -63,31 +83,32 @@ def told(graph, **options):
 def test_where_causes_are_hidden_factors_say_what_is_set_and_what_is_seen():
     found = told("X -> Z -> Y; X <-> Y", arms="all")
     assert [str(found[arm]) for arm in ("do()", "do(X=0)", "do(Z=0)", "do(X=0, Z=1)")] == [
-        "P(Y=1 | do()) = Σ_{x,z} P(Y=1 | x, z) P(z | x) P(x)",
-        "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | do(z)) P(z | X=0)",
-        "P(Y=1 | do(Z=0)) = Σ_{x} P(Y=1 | x, Z=0) P(x)",
+        "P(Y=1 | do()) = Σ_{x,z} P(Y=1 | X=x, Z=z) P(Z=z | X=x) P(X=x)",
+        "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | do(Z=z)) P(Z=z | X=0)",
+        "P(Y=1 | do(Z=0)) = Σ_{x} P(Y=1 | X=x, Z=0) P(X=x)",
         "P(Y=1 | do(X=0, Z=1)) = P(Y=1 | do(Z=1))",
     ]
-    assert found["do(X=0)"].latex().endswith(r"P(Y=1 \mid \mathrm{do}(z)) P(z \mid X=0)")
+    assert found["do(X=0)"].latex().endswith(r"P(Y=1 \mid \mathrm{do}(Z=z)) P(Z=z \mid X=0)")
     assert [found[arm].is_seen for arm in ("do()", "do(X=0)", "do(Z=0)")] == [True, False, True]
     # Under do(X1=0) a record counts for Y whatever X1 was set to, and the context is only seen.
     task2 = "C -> X1; C -> X2; C -> Y; X1 -> X2; Z -> X2; Z -> Y; X2 -> Y; X1 <-> Y"
     assert str(told(task2, context="C", non_manipulable="Z")["do(X1=0)"]) == (
-        "P(Y=1 | do(X1=0), c) = Σ_{x2,z} P(Y=1 | do(x2, z), c) P(x2 | c, X1=0, z) P(z)"
+        "P(Y=1 | do(X1=0), C=c) = "
+        "Σ_{x2,z} P(Y=1 | do(X2=x2, Z=z), C=c) P(X2=x2 | C=c, X1=0, Z=z) P(Z=z)"
     )
 
 
 def test_a_factor_that_is_the_reward_itself_is_said_in_words():
     found = told("C -> Y; X -> Y; X <-> Y", context="C")
-    assert str(found["do()"]) == "P(Y=1 | do(), c) = Σ_{x} P(Y=1 | c, x) P(x)"
+    assert str(found["do()"]) == "P(Y=1 | do(), C=c) = Σ_{x} P(Y=1 | C=c, X=x) P(X=x)"
     assert str(found["do(X=1)"]) == (
-        "P(Y=1 | do(X=1), c) is a factor of its own: seeing alone does not tell it"
+        "P(Y=1 | do(X=1), C=c) is a factor of its own: seeing alone does not tell it"
     )
     assert found["do(X=1)"].latex() == (
-        r"P(Y=1 \mid \mathrm{do}(X=1), c) \quad\text{(a factor of its own)}"
+        r"P(Y=1 \mid \mathrm{do}(X=1), C=c) \quad\text{(a factor of its own)}"
     )
     assert str(told("X -> Y; X <-> Y", domains={"Y": [0, 1, 2]})["do(X=0)"]) == (
-        "E[r(Y) | do(X=0)] = Σ_{y} r(y) P(y | do(X=0))"
+        "E[worth(Y) | do(X=0)] = Σ_{y} worth(y) P(Y=y | do(X=0))"
     )
 
 

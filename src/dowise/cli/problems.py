@@ -44,32 +44,32 @@ def arms(problem: str, as_json: bool, picture: Path | None) -> None:
 
 @command("""\
   dowise formulas task1
-  dowise formulas task2 --latex""")
+  dowise formulas task2 --latex > formulas.tex
+  dowise formulas insurance --all""")
 @problem_argument
 @json_option
-@click.option("--latex", is_flag=True, help="Print LaTeX instead of text.")
-def formulas(problem: str, as_json: bool, latex: bool) -> None:
+@click.option("--latex", is_flag=True, help="Print LaTeX instead of text, and nothing else.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Print them all, not only the first of many."
+)
+def formulas(problem: str, as_json: bool, latex: bool, everything: bool) -> None:
     """Each arm's expected reward as a formula, and what the other arms' data tell of it.
 
     First each arm's reward in factors. Without hidden common causes that is the truncated
     factorisation. With them a factor may have a do() of its own: then what is seen where nothing is
     set does not count in it. Then, for each intervention set, the formulas by which its reward can
-    be estimated from experiments on other sets (z²ID); P_x is the distribution under do(x).
+    be estimated from experiments on other sets (z²ID); P_{X=x} is the distribution under do(X=x).
+    Names stand as they are spelled, and a small letter for any value of a variable: Z=z.
     """
-    from dowise.problem.formulas import formulas as formulas_of
-
     loaded = load(problem)
     if as_json:
         from dowise.identification.describe import describe_formulas
 
         print_json(describe_formulas(loaded))
         return
-    from dowise.cli.show_problems import show_doubts, show_estimators
+    from dowise.cli.show_formulas import show_formulas
 
-    for formula in formulas_of(loaded):
-        click.echo(formula.latex() if latex else str(formula))
-    show_doubts(loaded)
-    show_estimators(loaded, latex)
+    show_formulas(loaded, latex, everything)
 
 
 @command("""\

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -22,9 +21,7 @@ from dowise.problem import Problem
 from dowise.problem.describe import doubts_in_words
 from dowise.problem.explain import why_others_are_out
 
-__all__ = ["show_arms", "show_doubts", "show_estimators", "show_problems"]
-
-_MOST_EDGES = 12  # in a sentence; --json lists them all
+__all__ = ["show_arms", "show_problems"]
 
 
 def show_arms(problem: Problem) -> None:
@@ -64,35 +61,6 @@ def show_arms(problem: Problem) -> None:
         print_numbered(console, rows)
     console.print()
     print_wrapped(console, why_others_are_out(problem))
-
-
-def show_doubts(problem: Problem) -> None:
-    """Which doubtful edges the formulas take for granted."""
-    edges = list(problem.edge_priors)
-    if edges:
-        rest = f" and {len(edges) - _MOST_EDGES} more" if len(edges) > _MOST_EDGES else ""
-        plain_console().print(
-            "\nSo far as if every doubtful edge were there; where one is not, formulas may be "
-            f"simpler. Doubtful: {', '.join(edges[:_MOST_EDGES])}{rest}"
-        )
-
-
-def show_estimators(problem: Problem, latex: bool) -> None:
-    """For each intervention set how its reward can be estimated from other sets' experiments."""
-    from dowise.identification import estimators
-
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-    ways = estimators(problem)
-    where = ", in the graph as drawn" if problem.possible != problem.graph else ""
-    where += ", within each context value" if problem.context else ""
-    console.print(f"\nFrom the data of other arms{where}")
-    for found in ways.values():
-        written = [way.latex() if latex else str(way) for way in found]
-        direct, others = written[0], written[1:]
-        for other in others:
-            console.print(f"{direct} = {other}")
-        if not others:
-            console.print(f"{direct}: only from its own data")
 
 
 def show_problems(problems: Iterable[tuple[str, Problem]]) -> None:

@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 __all__ = [
-    "count", "is_narrow_enough", "plain_console", "print_indented", "print_numbered",
+    "MOST_ROWS", "count", "is_narrow_enough", "plain_console", "print_indented", "print_numbered",
     "print_stripped", "print_table", "print_wrapped",
 ]  # fmt: skip
 
 # Nobody reads more rows than this on a terminal; --json has them all.
-_MOST_ROWS = 40
+MOST_ROWS = 40
 
 
 def plain_console() -> Console:
@@ -36,7 +36,7 @@ def print_table(
     Where rows would have to be broken, the column named by `alone` goes on a line of its own
     above the rest of each row.
     """
-    shown = rows[:_MOST_ROWS]
+    shown = rows[:MOST_ROWS]
     lines = console.render_lines(_table(columns, shown, right), pad=False)
     if alone in columns and len(lines) > len(shown) + 1:
         place = columns.index(alone)
@@ -59,7 +59,7 @@ def print_stripped(console: Console, table: Table) -> None:
 
 def print_numbered(console: Console, rows: Sequence[tuple[str, ...]]) -> None:
     """For rows that are too wide for a table: a number, then each of the other cells on a line."""
-    shown = rows[:_MOST_ROWS]
+    shown = rows[:MOST_ROWS]
     width = max((cell_len(number) for number, *_ in shown), default=0)
     for number, *cells in shown:
         for i, cell in enumerate(cells):
@@ -124,8 +124,8 @@ def _print_line(console: Console, line: list[Segment]) -> None:
 
 
 def _print_rest(console: Console, rows: int) -> None:
-    if rows > _MOST_ROWS:
-        console.print(f"  … and {rows - _MOST_ROWS:,} more; --json lists them all")
+    if rows > MOST_ROWS:
+        console.print(f"  … and {rows - MOST_ROWS:,} more; --json lists them all")
 
 
 def count(number: int, thing: str) -> str:

@@ -7,12 +7,16 @@ from typing import Any
 from dowise.identification.estimators import Estimator, estimators
 from dowise.problem import Problem
 from dowise.problem.formulas import formulas
+from dowise.problem.notation import notation_of
 
 __all__ = ["describe_formulas"]
 
 
 def describe_formulas(problem: Problem) -> dict[str, Any]:
-    """For each arm its reward in factors, and every way to estimate it; all doubtful edges."""
+    """For each arm its reward in factors, and every way to estimate it.
+
+    Then the symbol for any value of each variable, and all doubtful edges.
+    """
     ways = estimators(problem)
     return {
         "formulas": [
@@ -25,6 +29,7 @@ def describe_formulas(problem: Problem) -> dict[str, Any]:
             }
             for formula in formulas(problem)
         ],
+        "symbols": dict(notation_of(problem).symbols),
         "doubtful_edges": list(problem.edge_priors),
     }
 

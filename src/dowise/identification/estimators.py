@@ -7,15 +7,15 @@ of a set of experiments also comes out of just those that it uses, so small sets
 >>> from dowise.problem import load_problem
 >>> for estimator in estimators(load_problem("task1"))[frozenset("X")]:
 ...     print(estimator)
-P_{x}(y)
-Σ_{z} P(y | x, z) P(z)
+P_{X=x}(Y=y)
+Σ_{z} P(Y=y | X=x, Z=z) P(Z=z)
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations, islice
 from types import MappingProxyType
@@ -24,9 +24,9 @@ from dowise.graph import CausalGraph
 from dowise.identification.formula import Expression, Term, as_latex, as_text
 from dowise.identification.identify import Identifier
 from dowise.problem import Problem
-from dowise.problem.formulas import latex_name
+from dowise.problem.notation import Notation, notation_of
 
-__all__ = ["Estimator", "estimators"]
+__all__ = ["Estimator", "estimators", "iter_estimators"]
 
 Names = frozenset[str]
 
@@ -38,13 +38,14 @@ _log = logging.getLogger("dowise")
 class Estimator:
     """A formula for P_settings(reward).
 
-    `str` writes it for people. Values are lower-case names; a value that is neither the arm's nor
-    summed over is free: the formula holds whatever it is.
+    `str` writes it for people. A value that is neither the arm's nor summed over is free: the
+    formula holds whatever it is.
     """
 
     reward: str
     settings: Names
     formula: Expression
+    notation: Notation = field(repr=False)
 
     @property
     def is_direct(self) -> bool:
@@ -62,35 +63,45 @@ class Estimator:
         return frozenset(term.experiment for term in self.formula.terms())
 
     def __str__(self) -> str:
-        free = f"  (any {', '.join(x.lower() for x in self.any_value)})" if self.any_value else ""
-        return as_text(self.formula) + free
+        free = ", ".join(map(self.notation.text.value, self.any_value))
+        return as_text(self.formula, self.notation) + (f"  (any {free})" if free else "")
 
     def latex(self) -> str:
         """The same for LaTeX, without the dollar signs."""
-        free = ", ".join(latex_name(name.lower()) for name in self.any_value)
-        return as_latex(self.formula) + (rf" \quad(\text{{any }} {free})" if free else "")
+        free = ", ".join(map(self.notation.latex.value, self.any_value))
+        written = as_latex(self.formula, self.notation)
+        return written + (rf" \quad(\text{{any }} {free})" if free else "")
 
 
 def estimators(problem: Problem) -> Mapping[Names, tuple[Estimator, ...]]:
     """For each intervention set its estimators, the direct one first."""
+    return _estimators(*_asked(problem))
+
+
+def iter_estimators(problem: Problem) -> Iterator[tuple[Estimator, ...]]:
+    """The same, one set after the other: on large problems all of them may take minutes."""
+    return _found(*_asked(problem))
+
+
+def _asked(problem: Problem) -> tuple[CausalGraph, str, tuple[Names, ...], Notation]:
     graph = problem.graph.condition(problem.context)
-    return _estimators(graph, problem.reward, problem.intervention_sets)
+    return graph, problem.reward, problem.intervention_sets, notation_of(problem)
 
 
 @lru_cache(maxsize=64)
 def _estimators(
-    graph: CausalGraph, reward: str, sets: tuple[Names, ...]
+    graph: CausalGraph, reward: str, sets: tuple[Names, ...], notation: Notation
 ) -> Mapping[Names, tuple[Estimator, ...]]:
+    return MappingProxyType(dict(zip(sets, _found(graph, reward, sets, notation), strict=True)))
+
+
+def _found(
+    graph: CausalGraph, reward: str, sets: tuple[Names, ...], notation: Notation
+) -> Iterator[tuple[Estimator, ...]]:
     identifier = Identifier(graph)
-    return MappingProxyType(
-        {
-            settings: tuple(
-                Estimator(reward, settings, formula)
-                for formula in _formulas(identifier, reward, settings, sets)
-            )
-            for settings in sets
-        }
-    )
+    for settings in sets:
+        formulas = _formulas(identifier, reward, settings, sets)
+        yield tuple(Estimator(reward, settings, formula, notation) for formula in formulas)
 
 
 def _formulas(

@@ -1,6 +1,6 @@
 """Formulas for the effect of an intervention in terms of experiments: a small algebra.
 
-    P_b(y) = Σ_{a,c} P(c | a, b) Σ_{b'} P(y | a, b', c) P(a, b')
+    P_{B=b}(Y=y) = Σ_{a,c} P(C=c | A=a, B=b) Σ_{b'} P(A=a, B=b') P(Y=y | A=a, B=b', C=c)
 
 A formula is a tree of terms, products, quotients and sums. A term P_Z(v | w) is read off the data
 of the experiments on Z. Variables stand for their values; a sum binds its variables, and a variable
@@ -13,11 +13,11 @@ into P(a, b), cancel what stands above and below a bar, and drop a conditional t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from dowise.problem.formulas import latex_name
+from dowise.problem.notation import Notation, Writer
 
 __all__ = ["Expression", "Product", "Quotient", "Sum", "Term", "product", "quotient", "total"]
 
@@ -161,7 +161,7 @@ def _plain_product(factors: list[Expression]) -> Expression:
 def _place(expression: Expression) -> tuple[int, str]:
     """Terms first, conditionals before marginals, so that equal products are equal."""
     kind = (Term, Product, Quotient, Sum).index(type(expression))
-    return kind, as_text(expression)
+    return kind, _whole(expression, _BY_NAME)
 
 
 def _merged(factors: list[Expression]) -> list[Expression]:
@@ -189,65 +189,56 @@ def _cancelled(
     return list((Counter(top) - common).elements()), list((Counter(bottom) - common).elements())
 
 
+class _ByName(Writer):
+    """Variables by their names alone: an order that no choice of symbols can change."""
+
+    def event(self, name: str, label: str | None = None, primes: int = 0) -> str:
+        assert label is None
+        return name + "'" * primes
+
+
+_BY_NAME = _ByName(str, str, str)
+
+
 # -- printing -----------------------------------------------------------------------------------
 
 
-def as_text(expression: Expression) -> str:
-    """For people: P_b(c | a)."""
-    return _written(expression, _value(expression), _TEXT, dict.fromkeys(expression.free, 0))
+def as_text(expression: Expression, notation: Notation | None = None) -> str:
+    """For people: P_{B=b}(C=c | A=a)."""
+    return _whole(expression, (notation or _own(expression)).text)
 
 
-def as_latex(expression: Expression) -> str:
+def as_latex(expression: Expression, notation: Notation | None = None) -> str:
     """For LaTeX, without the dollar signs."""
-    free, value = dict.fromkeys(expression.free, 0), _value(expression)
-    return _written(expression, lambda name: latex_name(value(name)), _LATEX, free)
+    return _whole(expression, (notation or _own(expression)).latex)
 
 
-def _value(expression: Expression) -> Callable[[str], str]:
-    """Values are lower-case names, unless that makes two variables look the same."""
-    names = frozenset().union(*(term.free for term in expression.terms()))
-    return str.lower if len({name.lower() for name in names}) == len(names) else str
+def _own(expression: Expression) -> Notation:
+    """The notation of an expression by itself."""
+    return Notation(tuple(sorted(frozenset().union(*(term.free for term in expression.terms())))))
 
 
-@dataclass(frozen=True)
-class _Style:
-    bar: str
-    sum: str
-    fraction: Callable[[str, str], str]
-    experiment: Callable[[str], str]
+def _whole(expression: Expression, write: Writer) -> str:
+    return _written(expression, write, dict.fromkeys(expression.free, 0))
 
 
-_TEXT = _Style(
-    " | ", "Σ", lambda top, bottom: f"[{top}] / [{bottom}]", lambda names: f"_{{{names}}}"
-)
-_LATEX = _Style(
-    r" \mid ",
-    r"\sum",
-    lambda top, bottom: rf"\frac{{{top}}}{{{bottom}}}",
-    lambda names: f"_{{{names}}}",
-)
-
-
-def _written(
-    expression: Expression, value: Callable[[str], str], style: _Style, primes: dict[str, int]
-) -> str:
-    def names(group: Names) -> str:
-        return ", ".join(value(name) + "'" * primes.get(name, 0) for name in sorted(group))
+def _written(expression: Expression, write: Writer, primes: Mapping[str, int]) -> str:
+    def events(group: Names) -> list[str]:
+        return [write.event(name, primes=primes.get(name, 0)) for name in sorted(group)]
 
     if isinstance(expression, Term):
-        given = style.bar + names(expression.given) if expression.given else ""
-        where = style.experiment(names(expression.experiment)) if expression.experiment else ""
-        return f"P{where}({names(expression.variables)}{given})"
+        return write.probability(
+            events(expression.variables), events(expression.given), events(expression.experiment)
+        )
     if isinstance(expression, Quotient):
-        return style.fraction(
-            _written(expression.top, value, style, primes),
-            _written(expression.bottom, value, style, primes),
+        return write.ratio(
+            _written(expression.top, write, primes), _written(expression.bottom, write, primes)
         )
     if isinstance(expression, Sum):
-        inner = primes | {name: primes.get(name, -1) + 1 for name in expression.bound}
-        bound = ",".join(value(x) + "'" * inner[x] for x in sorted(expression.bound))
-        return f"{style.sum}_{{{bound}}} {_written(expression.body, value, style, inner)}"
-    parts = [_written(factor, value, style, primes) for factor in expression.factors]
+        inner = {**primes, **{name: primes.get(name, -1) + 1 for name in expression.bound}}
+        over = write.sum(write.value(name, inner[name]) for name in sorted(expression.bound))
+        return over + _written(expression.body, write, inner)
+    parts = [_written(factor, write, primes) for factor in expression.factors]
     if len(parts) > 1:  # a sum inside a product needs brackets unless it comes last
         parts = [
             f"[{part}]" if isinstance(factor, Sum) and i + 1 < len(parts) else part

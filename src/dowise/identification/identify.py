@@ -11,7 +11,7 @@ P_Z.
 >>> from dowise.identification.formula import as_text
 >>> front_door = CausalGraph.parse("X -> Z -> Y; X <-> Y")
 >>> print(as_text(identify(front_door, "Y", {"X"}, [frozenset()])))
-Σ_{z} P(z | x) Σ_{x'} P(x') P(y | x', z)
+Σ_{z} P(Z=z | X=x) Σ_{x'} P(X=x') P(Y=y | X=x', Z=z)
 """
 
 from __future__ import annotations

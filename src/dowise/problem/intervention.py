@@ -19,7 +19,7 @@ from dowise.errors import DowiseError, InputSyntaxError
 from dowise.graph.names import bare_text, quoted
 from dowise.problem.values import text_of
 
-__all__ = ["Intervention"]
+__all__ = ["Intervention", "bare_or_quoted"]
 
 _BARE = r"""[^\s"=,()]+(?:[ \t]+[^\s"=,()]+)*"""
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -105,12 +105,15 @@ class Intervention(Mapping[str, str]):
         return hash(frozenset(self._settings.items()))
 
     def __str__(self) -> str:
-        settings = (f"{_as_text(name)}={_as_text(label)}" for name, label in self.items())
+        settings = (
+            f"{bare_or_quoted(name)}={bare_or_quoted(label)}" for name, label in self.items()
+        )
         return f"do({', '.join(settings)})"
 
     def __repr__(self) -> str:
         return f"Intervention({self._settings!r})"
 
 
-def _as_text(text: str) -> str:
+def bare_or_quoted(text: str) -> str:
+    """A name or a label as the text of an arm has it."""
     return text if re.fullmatch(_BARE, text) else quoted(text)
