@@ -5,6 +5,7 @@ import pytest
 from live_tools import WARD, new, played
 
 from dowise import Belief, CausalGraph, DowiseError, Problem
+from dowise.errors import DowiseWarning
 from dowise.experiment.experiment import Experiment
 from dowise.problem.record import past_record
 
@@ -199,3 +200,28 @@ def test_an_import_that_a_revision_overtook_is_refused(monkeypatch):
     with pytest.raises(DowiseError, match="revised meanwhile: import the records again"):
         experiment.import_records({"C": ["0"], "Y": ["1"]})
     assert experiment.head.number == 2
+
+
+def test_forbidden_assignments_are_kept_to_and_pending_decisions_on_them_are_named():
+    experiment = new()
+    first = experiment.ask({"C": 0}, allowed=["do(X=1)"])
+    second = experiment.ask({"C": 0}, allowed=["do(W=0, X=1)"])
+    third = experiment.ask({"C": 0}, allowed=["do(X=0)"])
+    stricter = Problem(WARD.graph, "Y", "C", "Z", arms="all", forbidden=["do(X=1)"])
+    with pytest.warns(
+        DowiseWarning, match=r"2 pending decisions are on arms .* \(1, 2\): withdraw"
+    ):
+        experiment.revise(stricter, reason="side effects")
+    again = Experiment.open(experiment._journal.storage)
+    assert again.problem == stricter and again.problem.forbidden == stricter.forbidden
+    before = again.belief.parameters.copy()
+    again.tell(first.id, {"W": 0, "Z": 1, "Y": 1})  # it was carried out, and teaches
+    assert (again.belief.parameters != before).any()
+    again.withdraw(second.id, reason="not any more")
+    again.tell(third.id, {"W": 0, "Z": 1, "Y": 1})
+    assert again.import_records({"arm": ["do(X=1)"], "C": [0], "W": [0], "Z": [1], "Y": [1]}) == 1
+    for _ in range(5):
+        assert again.ask({"C": 1}).arm.get("X") != "1"
+    with pytest.raises(DowiseError, match=r"do\(X=1\) is forbidden"):
+        again.ask({"C": 1}, allowed=["do(X=1)"])
+    assert again.audit().ok

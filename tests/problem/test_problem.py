@@ -117,10 +117,16 @@ def test_problems_differ_by_each_of_their_parts():
         Problem(graph, "Y", reward_values={"0": 0, "1": 2}),
         Problem(graph, "Y", minimise=True),
         Problem(graph, "Y", arms="all"),
-        Problem(graph, "Y", name="other"),
+        Problem(graph, "Y", forbidden="do(X=1)"),
     ]
     for i, one in enumerate(problems):
         assert [one == other for other in problems].count(True) == 1, i
+
+
+def test_a_name_is_for_people():
+    """So the same file in another folder, or under another name, is the same problem."""
+    graph = CausalGraph.parse("X -> Y")
+    assert Problem(graph, "Y", name="ward") == Problem(graph, "Y", description="the other")
 
 
 def test_roles():

@@ -81,7 +81,7 @@ def new(
     named: dict[str, Any] = {} if policy is None else {"policy": policy}
     with listing_bad_rows(data, as_json):
         experiment = Experiment.create(
-            where.store, where.name or loaded.name or Path(problem).stem, loaded,
+            where.store, where.name or str(loaded.name), loaded,
             options=options, records=found, source=None if data is None else data.name,
             skip_bad=skip_bad, actor=where.actor, accept_clock=where.accept_clock, **named, **rest,
         )  # fmt: skip

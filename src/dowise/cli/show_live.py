@@ -207,6 +207,7 @@ def _plan_page(experiment: Experiment) -> dict[str, Any]:
         "policy": experiment.policy,
         "options": experiment.options,
         "arms": [dict(arm) for arm in problem.arms],
+        "forbidden": [dict(assignment) for assignment in problem.forbidden],
         "head": str(experiment.head),
     }
 
@@ -228,6 +229,8 @@ def _show_plan(experiment: Experiment) -> None:
         few = [", ".join(few)]
     for i, line in enumerate(few):
         _line("" if i else "arms", line)
+    if problem.forbidden:
+        _line("forbidden", ", ".join(map(str, problem.forbidden)))
     _line("policy", experiment.policy)
 
 

@@ -36,6 +36,7 @@ def show_arms(problem: Problem) -> None:
         ("seen before the choice", problem.context),
         ("can't be set", problem.non_manipulable),
         ("hidden, never recorded", problem.hidden),
+        ("forbidden in an arm", tuple(map(str, problem.forbidden))),
     ):
         if names:
             roles.add_row("", role, Text(", ".join(names)))
@@ -44,8 +45,10 @@ def show_arms(problem: Problem) -> None:
     print_stripped(console, roles)
 
     sizes = Counter(arm.variables for arm in problem.arms)
-    claim = " that can be optimal" if problem.arms_kind == "pomis" else ""
-    console.print(f"\n{count(len(sizes), 'intervention set')}{claim}", style="bold")
+    kind = "minimal intervention set" if problem.arms_kind == "minimal" else "intervention set"
+    can_be_best = problem.arms_kind == "pomis" and not problem.forbidden
+    claim = " that can be optimal" if can_be_best else ""
+    console.print(f"\n{count(len(sizes), kind)}{claim}", style="bold")
     print_table(
         console,
         ("set", "arms"),

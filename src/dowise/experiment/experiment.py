@@ -25,7 +25,7 @@ from dowise.experiment.journal import Journal
 from dowise.experiment.maker import actor_of, maker
 from dowise.experiment.opening import Store, checked_name, name_in, opened
 from dowise.experiment.plan import DEFAULT_POLICY, Plan
-from dowise.experiment.revising import check_readable
+from dowise.experiment.revising import check_readable, warn_of_forbidden
 from dowise.experiment.snapshots import draft_of
 from dowise.experiment.views import Views
 from dowise.problem import Problem
@@ -280,6 +280,7 @@ class Experiment(Views):
             check_readable(facts, plan.problem, self._journal.columns)
             step.write("revised", {**plan.page(), "reason": why})
         self._is_warm = False
+        warn_of_forbidden(facts, plan.problem)
 
     def import_records(
         self,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, DowiseWarning
 from dowise.experiment.columns import unpack
 from dowise.experiment.facts import Facts
 from dowise.problem import Problem
+from dowise.problem.forbidden import forbidden_in
 
-__all__ = ["check_readable"]
+__all__ = ["check_readable", "warn_of_forbidden"]
 
 _SHOWN = 5  # decisions in an error
 
@@ -26,13 +28,33 @@ def check_readable(
             if label is not None and label not in problem.domains.get(name, (label,)):
                 lost[name, label].append(case.id)
     for (name, label), ids in lost.items():
-        shown = ", ".join(map(str, ids[:_SHOWN])) + (", …" if len(ids) > _SHOWN else "")
         raise DowiseError(
-            f"{name}={label} is in {len(ids)} decisions ({shown}), but the new domain of {name} is "
-            f"{', '.join(problem.domains[name])}: keep the label"
+            f"{name}={label} is in {len(ids)} decisions ({_shown(ids)}), but the new domain of "
+            f"{name} is {', '.join(problem.domains[name])}: keep the label"
         )
     for number in facts.imports:
         try:
             unpack(columns(number), problem)
         except DowiseError as error:
             raise DowiseError(f"the records of event {number}: {error}") from None
+
+
+def warn_of_forbidden(facts: Facts, problem: Problem) -> None:
+    """Say which decisions are still to be carried out, or told of, on arms that are forbidden."""
+    ids = [
+        case.id
+        for case in facts.cases.values()
+        if case.status == "pending" and forbidden_in(case.asked, problem.forbidden) is not None
+    ]
+    if ids:
+        what = "decision is" if len(ids) == 1 else "decisions are"
+        warnings.warn(
+            f"{len(ids)} pending {what} on arms that are forbidden from here on ({_shown(ids)}): "
+            "withdraw what was not carried out; what was can still be told",
+            DowiseWarning,
+            stacklevel=3,
+        )
+
+
+def _shown(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids[:_SHOWN])) + (", …" if len(ids) > _SHOWN else "")

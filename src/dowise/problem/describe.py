@@ -11,22 +11,35 @@ __all__ = ["describe_arms", "describe_problems", "doubts_in_words"]
 
 
 def describe_arms(problem: Problem) -> dict[str, Any]:
-    """The intervention sets and the arms, both in canonical order.
-
-    What is hidden, the priors of edges and of soft edges are there where there are any.
+    """The problem, its intervention sets and its arms, both in canonical order.
 
     >>> from dowise.problem import load_problem
-    >>> describe_arms(load_problem("task1"))
-    {'intervention_sets': [[], ['X']], 'arms': [{}, {'X': '0'}, {'X': '1'}]}
+    >>> page = describe_arms(load_problem("task1"))
+    >>> page["roles"], page["intervention_sets"], page["arms"]
+    ({'X': 'manipulable', 'Y': 'reward', 'Z': 'non_manipulable'}, [[], ['X']], [{}, {'X': '0'}, \
+{'X': '1'}])
     """
-    document: dict[str, Any] = {
+    roles = {name: problem.role(name) for name in problem.graph}
+    return {
+        "name": problem.name,
+        "description": problem.description,
+        "graph": problem.drawn.to_text(),
+        "reward": problem.reward,
+        "minimise": problem.minimise,
+        "reward_values": dict(problem.reward_values),
+        "roles": dict(sorted({**roles, **dict.fromkeys(problem.hidden, "hidden")}.items())),
+        "domains": {
+            name: list(labels)
+            for name, labels in sorted({**problem.domains, **problem.hidden_domains}.items())
+        },
+        "hidden": list(problem.hidden),
+        "edge_priors": dict(problem.edge_priors),
+        "soft": problem.soft,
+        "forbidden": [dict(assignment) for assignment in problem.forbidden],
+        "kind": problem.arms_kind,
         "intervention_sets": [sorted(names) for names in problem.intervention_sets],
         "arms": [dict(arm) for arm in problem.arms],
     }
-    document |= {"hidden": list(problem.hidden)} if problem.hidden else {}
-    document |= {"edge_priors": dict(problem.edge_priors)} if problem.edge_priors else {}
-    document |= {"soft": problem.soft} if problem.soft is not None else {}
-    return document
 
 
 def doubts_in_words(problem: Problem) -> list[str]:

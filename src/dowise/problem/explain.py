@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
+from dowise.graph import CausalGraph
+from dowise.graph.minimal import is_minimal
 from dowise.problem.problem import Problem
 
 __all__ = ["why_others_are_out"]
@@ -20,13 +22,16 @@ def why_others_are_out(problem: Problem) -> str:
     The other 3 of 4 sets of variables are out: in every world with this graph some arm above does \
 at least as well. For example, doing nothing never beats the best way of setting Diet and Treatment.
     """
-    if problem.arms_kind == "custom":
-        return (
-            'These arms were chosen by hand; there may be better ones (arms = "pomis" finds them).'
-        )
-    if problem.arms_kind == "all":
-        return 'These are all interventions; arms = "pomis" would keep those that can be optimal.'
     projected = problem.projection(problem.possible)
+    if problem.arms_kind in ("custom", "all"):
+        return _as_told(problem)
+    if problem.arms_kind == "minimal":
+        return _beyond_the_minimal(problem, projected)
+    if problem.forbidden:
+        return (
+            "These are the permitted ones of the arms that could be optimal if nothing were "
+            "forbidden. As it is there may be better ones: leave arms out, and they are found."
+        )
     effective = projected.ancestors(problem.reward) - {problem.reward}
     if not effective:
         return (
@@ -52,6 +57,35 @@ at least as well. For example, doing nothing never beats the best way of setting
         f"{which} {'is' if out == 1 else 'are'} out: {where} some arm above does at least as well. "
         f"For example, {_doing(lost)} never beats "
         f"{'the best way of ' if better else ''}{_doing(better)}."
+    )
+
+
+def _as_told(problem: Problem) -> str:
+    which = "minimal" if problem.forbidden else "pomis"
+    if problem.arms_kind == "custom":
+        return (
+            "These arms were chosen by hand; there may be better ones "
+            f'(arms = "{which}" finds them).'
+        )
+    but = ", but for the forbidden ones" if problem.forbidden else ""
+    keeps = "are as good" if problem.forbidden else "can be optimal"
+    return f'These are all interventions{but}; arms = "{which}" would keep those that {keeps}.'
+
+
+def _beyond_the_minimal(problem: Problem, projected: CausalGraph) -> str:
+    """That setting more does no more, on an example: a set that is just not minimal."""
+    said = "Whatever contains something forbidden is out. " if problem.forbidden else ""
+    lost = frozenset(problem.manipulable)
+    if is_minimal(projected, problem.reward, lost):
+        return f"{said}No set of variables is left out: each variable matters in each of them."
+    for name in problem.manipulable:
+        if not is_minimal(projected, problem.reward, lost - {name}):
+            lost -= {name}
+    matters = lost & projected.cut(lost).ancestors(problem.reward)
+    return (
+        f"{said}In every other set of variables one makes no difference beside the others, so that "
+        f"an arm above does the same. For example, {_doing(lost)} does no more than "
+        f"{_doing(matters)}{' to the same' if matters else ''}."
     )
 
 

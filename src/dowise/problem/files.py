@@ -14,7 +14,7 @@ from dowise.errors import DowiseError, InputSyntaxError, suggestion
 from dowise.files import ending_of, read_file, write_text
 from dowise.graph import CausalGraph
 from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
-from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem
+from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem, remade
 
 __all__ = ["builtin_names", "builtin_path", "load_problem", "parse_problem", "save_problem"]
 
@@ -33,7 +33,8 @@ _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "hidden": (list, "a list of names"),
     "edge_prior": ((int, float, dict), "a number, or a table with a number for each edge"),
     "soft": ((int, float), "a number between 0 and 1"),
-    "arms": ((str, list), '"pomis", "all" or a list such as ["do()", "do(X=1)"]'),
+    "arms": ((str, list), '"pomis", "minimal", "all" or a list such as ["do()", "do(X=1)"]'),
+    "forbidden": ((str, list), 'a list of assignments such as ["do(X=1, Z=0)"]'),
     "max_arms": (int, "a whole number"),
     "max_program": (int, "a whole number"),
     "domains": (dict, "a table with a list of labels for each variable"),
@@ -52,7 +53,7 @@ def builtin_path(name: str) -> Path:
 
 
 def load_problem(source: str | Path) -> Problem:
-    """Load a problem file, or a built-in problem by its name.
+    """Load a problem file, or a built-in problem by its name; unnamed, it has its file's name.
 
     >>> len(load_problem("task3").arms)
     9
@@ -78,16 +79,22 @@ def _parse_file(path: Path, text: str) -> Problem:
             f"this is a graph, not a problem: write a problem file (.toml) with "
             f'graph_file = "{path.name}" and reward = "…"'
         )
-    return parse_problem(text, path.parent)
+    return parse_problem(text, path.parent, Path(path.name.removesuffix(".gz")).stem)
 
 
-def parse_problem(text: str, folder: Path | None = None) -> Problem:
-    """Read the text of a problem file; `graph_file` is looked up in `folder`, refused without."""
+def parse_problem(text: str, folder: Path | None = None, name: str | None = None) -> Problem:
+    """Read the text of a problem file; `graph_file` is looked up in `folder`.
+
+    `name` is the problem's where the text has none.
+
+    Without a folder the text is one that we wrote: other files are refused, and nothing is said
+    that was said when it was written.
+    """
     try:
         page = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also numbers of 5,000 digits
         raise InputSyntaxError(f"not valid TOML: {error}") from None
-    return _build(page, folder)
+    return _build(page if name is None else {"name": name, **page}, folder)
 
 
 def save_problem(problem: Problem, path: str | Path) -> None:
@@ -112,8 +119,10 @@ def problem_text(problem: Problem) -> str:
     lines += [f"soft = {problem.soft!r}"] if problem.soft is not None else []
     if problem.arms_kind == "custom":
         lines += [f"arms = {_toml([str(arm) for arm in problem.arms])}"]
-    elif problem.arms_kind != "pomis":
+    elif problem.arms_kind != "pomis" or problem.forbidden:
         lines += [f"arms = {_toml(problem.arms_kind)}"]
+    if problem.forbidden:
+        lines += [f"forbidden = {_toml(map(str, problem.forbidden))}"]
     lines += [f"max_arms = {problem.max_arms}"] if problem.max_arms != MAX_ARMS else []
     if problem.max_program != MAX_PROGRAM:
         lines += [f"max_program = {problem.max_program}"]
@@ -154,7 +163,7 @@ def _build(page: dict[str, Any], folder: Path | None) -> Problem:
             'no reward: say which variable to maximise, reward = "Y", above any [table]; or to '
             "minimise, with minimise = true"
         )
-    return Problem(graph, **options)
+    return Problem(graph, **options) if folder is not None else remade({"graph": graph, **options})
 
 
 def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -18,21 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.checks import share, whole_number
-from dowise.errors import DowiseError, kind_of
+from dowise.errors import DowiseError, DowiseWarning, kind_of
 from dowise.graph import CausalGraph
-from dowise.problem.arms import all_sets, arms_of, canonical_order, possibly_optimal_sets
+from dowise.problem.arms import arms_asked_for, canonical_order, found_arms
 from dowise.problem.checked import CheckedRecords, check_rows, parse_frame
+from dowise.problem.domains import domains_of
 from dowise.problem.edges import checked_prior, seen_edges
+from dowise.problem.forbidden import checked_forbidden, forbidden_in
 from dowise.problem.frame import RecordBatch
 from dowise.problem.intervention import Intervention
 from dowise.problem.payoff import Payoff
 from dowise.problem.positions import Context, Positions
 from dowise.problem.record import Record, parse_outcome
-from dowise.problem.roles import known_variable, roles_of
+from dowise.problem.roles import roles_of
 from dowise.problem.soft import soft_edges, with_soft_edges
-from dowise.problem.values import check_domain, label_of
+from dowise.problem.values import label_of
 
-__all__ = ["MAX_ARMS", "MAX_PROGRAM", "ArmLike", "Context", "Problem", "Role"]
+__all__ = ["MAX_ARMS", "MAX_PROGRAM", "ArmLike", "Context", "Problem", "Role", "remade"]
 
 ArmLike = Intervention | Mapping[str, object] | str
 Role = Literal["reward", "context", "non_manipulable", "manipulable"]
@@ -47,10 +50,12 @@ _LARGEST_PROGRAM = 1_000_000_000  # values of a circuit are numbered by 31 bits
 class Problem(Positions):
     """Which variable is the reward, which are seen before the choice, which can't be set.
 
-    `arms` is "pomis" (only what can be optimal), "all" (every intervention on manipulable
-    variables) or a list of arms of your own. `reward_values` gives each label of the reward its
-    worth; the default is its position in the domain, scaled to [0, 1]. Where the reward's domain is
-    not given, the labels of `reward_values` are it. With `minimise` smaller is
+    `arms` is "pomis" (only what can be optimal), "minimal" (every intervention of which no part is
+    without effect), "all" (every intervention on manipulable variables) or a list of arms of your
+    own. No arm may contain an assignment that is `forbidden`; where there are such, `arms` is
+    "minimal" unless told, because the POMISs no longer suffice. `reward_values` gives each label of
+    the reward its worth; the default is its position in the domain, scaled to [0, 1]. Where the
+    reward's domain is not given, the labels of `reward_values` are it. With `minimise` smaller is
     better: the reward is something like a cost. A problem never changes.
 
     `hidden` names variables of the graph that are never recorded: `drawn` is the graph as given,
@@ -72,6 +77,7 @@ class Problem(Positions):
     """How likely each edge of `possible` that is not certain is to be there, by its text."""
     intervention_sets: tuple[frozenset[str], ...]
     arms: tuple[Intervention, ...]
+    _is_remade = False  # from one that was made before, so that a warning would be the second
 
     def __init__(
         self,
@@ -81,7 +87,7 @@ class Problem(Positions):
         non_manipulable: str | Iterable[str] = (),
         domains: Mapping[str, Iterable[object]] | None = None,
         reward_values: Mapping[str, float] | None = None,
-        arms: str | Iterable[ArmLike] = "pomis",
+        arms: str | Iterable[ArmLike] | None = None,
         max_arms: int = MAX_ARMS,
         name: str | None = None,
         description: str | None = None,
@@ -92,6 +98,7 @@ class Problem(Positions):
         edge_prior: float | Mapping[str, float] | None = None,
         soft: float | None = None,
         max_program: int = MAX_PROGRAM,
+        forbidden: ArmLike | Iterable[ArmLike] = (),
     ) -> None:
         self.name, self.description = name, description
         self.drawn = _checked_graph(graph)
@@ -101,7 +108,12 @@ class Problem(Positions):
         self.edge_prior = checked_prior(edge_prior, graph, self.hidden)
         self.graph, priors = seen_edges(graph, self.hidden, self.edge_prior)
         self.projected = self.projection(self.graph)
-        self.domains, self.hidden_domains = self._domains(domains, reward_values)
+        labels = domains_of(graph, self.reward, domains, reward_values)
+        hidden_labels = {name: labels.pop(name) for name in self.hidden}
+        self.domains, self.hidden_domains = (
+            MappingProxyType(labels),
+            MappingProxyType(hidden_labels),
+        )
         domain = self.domains[self.reward]
         self.payoff = Payoff.of(self.reward, domain, reward_values, minimise)
         """What the values of the reward are worth."""
@@ -109,10 +121,11 @@ class Problem(Positions):
             dict(zip(domain, self.payoff.values.tolist(), strict=True))
         )
         self._fixed: dict[Intervention, NDArray[np.int64]] = {}  # only of what was checked
-        self.arms_kind = arms if isinstance(arms, str) else "custom"
+        self.forbidden = checked_forbidden(forbidden, self._checked_intervention)
+        """The assignments that no arm may contain."""
         self.max_arms = whole_number("max_arms", max_arms, 1)
         self.max_program = whole_number("max_program", max_program, 1, _LARGEST_PROGRAM)
-        own = None if isinstance(arms, str) else self._own_arms(arms)
+        self.arms_kind, own = arms_asked_for(arms, self.forbidden, self._checked_intervention)
         self.soft = None if soft is None else share("soft", soft, 0.1)
         self.possible, self.edge_priors = self._possible(priors, own)
         self.intervention_sets, self.arms = self._arms(own)
@@ -171,6 +184,9 @@ class Problem(Positions):
 
     def not_an_arm(self, arm: Intervention) -> str:
         """That an intervention is none of the arms, in words."""
+        never = forbidden_in(arm, self.forbidden)
+        if never is not None:
+            return f"{arm} is forbidden" + (f": it contains {never}" if arm != never else "")
         return (
             f"{arm} is not one of the {len(self.arms)} arms of this problem; "
             "`dowise arms` lists them"
@@ -230,13 +246,15 @@ class Problem(Positions):
         roles += [f"non_manipulable={self.non_manipulable!r}"] if self.non_manipulable else []
         roles += [f"hidden={self.hidden!r}"] if self.hidden else []
         roles += [f"soft={self.soft:g}"] if self.soft is not None else []
+        never = ", ".join(map(str, self.forbidden))
+        roles += [f"forbidden=[{never}]"] if self.forbidden else []
         name = f"{self.name}: " if self.name else ""
         sizes = f"{len(self.graph)} variables, {', '.join(roles)}, {len(self.arms)} arms"
         return f"<Problem {name}{sizes}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         prior = self.edge_prior
-        return _problem, (
+        return remade, (
             {
                 "graph": self.drawn,
                 "reward": self.reward,
@@ -253,6 +271,7 @@ class Problem(Positions):
                 "edge_prior": dict(prior) if isinstance(prior, Mapping) else prior,
                 "soft": self.soft,
                 "max_program": self.max_program,
+                "forbidden": self.forbidden,
             },
         )
 
@@ -266,31 +285,11 @@ class Problem(Positions):
         doubts = dict(self.edge_priors), self.soft
         domains = dict(self.domains), dict(self.hidden_domains)
         worth = dict(self.reward_values), self.minimise
-        return *roles, *doubts, *domains, *worth, self.arms, self.name, self.max_program
+        return *roles, *doubts, *domains, *worth, self.forbidden, self.arms, self.max_program
 
     def projection(self, graph: CausalGraph) -> CausalGraph:
         """What is left of a graph with these variables for choosing where to intervene."""
         return graph.condition(self.context).project(self.non_manipulable)
-
-    def _domains(
-        self, domains: Mapping[str, Iterable[object]] | None, reward_values: object
-    ) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, tuple[str, ...]]]:
-        """The labels of what is recorded, and of what is hidden."""
-        if domains is not None and not isinstance(domains, Mapping):
-            raise DowiseError(f"domains must map names to lists of labels, not {domains!r}")
-        given = dict(domains or {})
-        if isinstance(reward_values, Iterable):
-            given.setdefault(self.reward, list(reward_values))
-        for name in given:
-            known_variable(self.drawn, name, "variable in domains")
-        checked = {name: check_domain(name, given.get(name, ("0", "1"))) for name in self.drawn}
-        hidden = {name: checked.pop(name) for name in self.hidden}
-        return MappingProxyType(checked), MappingProxyType(hidden)
-
-    def _own_arms(self, arms: Iterable[ArmLike]) -> list[Intervention]:
-        if isinstance(arms, Mapping) or not isinstance(arms, Iterable):
-            raise DowiseError(f"arms={arms!r}: give a list of arms, 'pomis' or 'all'")
-        return [self._checked_intervention(arm) for arm in arms]
 
     def _possible(
         self, priors: dict[str, float], own: list[Intervention] | None
@@ -308,18 +307,24 @@ class Problem(Positions):
     ) -> tuple[tuple[frozenset[str], ...], tuple[Intervention, ...]]:
         if own is not None:
             return canonical_order(own, self.domains, self.max_arms)
-        if self.arms_kind == "pomis":
-            graphs = [self.projected]
-            graphs += [self.projection(self.possible)] if self.soft is not None else []
-            sets = possibly_optimal_sets(graphs, self.reward, self.domains, self.max_arms)
-        elif self.arms_kind == "all":
-            sets = all_sets(self.manipulable, self.domains, self.max_arms)
-        else:
+        graphs = [self.projected]
+        graphs += [self.projection(self.possible)] if self.soft is not None else []
+        found = found_arms(
+            self.arms_kind, graphs, self.reward, self.domains, self.forbidden, self.max_arms
+        )
+        if not found[1]:  # only of POMISs: do() is minimal, and never forbidden
             raise DowiseError(
-                f"arms={self.arms_kind!r}: say 'pomis', 'all', or give a list of arms such as "
-                "['do(X=1)']"
+                "all arms that could be optimal are forbidden: leave arms = 'pomis' out, and there "
+                "are others"
             )
-        return sets, tuple(arms_of(sets, self.domains))
+        if self.arms_kind == "pomis" and self.forbidden and not self._is_remade:
+            warnings.warn(
+                "with forbidden assignments the best arm need not be one of those that could be "
+                "optimal without them: leave arms = 'pomis' out, and it is among the arms",
+                DowiseWarning,
+                stacklevel=3,
+            )
+        return found
 
 
 def _checked_graph(graph: object) -> CausalGraph:
@@ -331,6 +336,12 @@ def _checked_graph(graph: object) -> CausalGraph:
     return graph
 
 
-def _problem(options: dict[str, Any]) -> Problem:
-    """For pickle, which has no keyword arguments."""
-    return Problem(**options)
+def remade(options: dict[str, Any]) -> Problem:
+    """A problem once more, from what it was made of: for pickle, copies and journals.
+
+    What there was to warn of was said before.
+    """
+    problem = Problem.__new__(Problem)
+    problem._is_remade = True
+    problem.__init__(**options)  # type: ignore[misc]
+    return problem

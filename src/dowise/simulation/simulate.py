@@ -262,8 +262,8 @@ def _labelled_worlds(
         label = str(own or worlds.label or f"problem {len(seen) + 1}")
         if label in seen:
             raise DowiseError(
-                f"two problems are called {label!r}: give them different names, in pairs (name in "
-                "this race, problem or world)"
+                f'two problems are called {label!r}: give them different names (name = "…" in a '
+                "problem file), in Python in pairs (name in this race, problem or world)"
             )
         seen.add(label)
         yield label, worlds
