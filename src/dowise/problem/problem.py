@@ -109,17 +109,10 @@ class Problem(Positions):
         self.graph, priors = seen_edges(graph, self.hidden, self.edge_prior)
         self.projected = self.projection(self.graph)
         labels = domains_of(graph, self.reward, domains, reward_values)
-        hidden_labels = {name: labels.pop(name) for name in self.hidden}
-        self.domains, self.hidden_domains = (
-            MappingProxyType(labels),
-            MappingProxyType(hidden_labels),
-        )
-        domain = self.domains[self.reward]
-        self.payoff = Payoff.of(self.reward, domain, reward_values, minimise)
+        self.hidden_domains = MappingProxyType({name: labels.pop(name) for name in self.hidden})
+        self.domains = MappingProxyType(labels)
+        self.payoff = Payoff.of(self.reward, labels[self.reward], reward_values, minimise)
         """What the values of the reward are worth."""
-        self.reward_values: Mapping[str, float] = MappingProxyType(
-            dict(zip(domain, self.payoff.values.tolist(), strict=True))
-        )
         self._fixed: dict[Intervention, NDArray[np.int64]] = {}  # only of what was checked
         self.forbidden = checked_forbidden(forbidden, self._checked_intervention)
         """The assignments that no arm may contain."""
@@ -135,6 +128,12 @@ class Problem(Positions):
     def manipulable(self) -> tuple[str, ...]:
         """The variables that can be set, sorted by name."""
         return tuple(name for name in self.projected.variables if name != self.reward)
+
+    @cached_property
+    def reward_values(self) -> Mapping[str, float]:
+        """What each label of the reward is worth, in the user's units."""
+        values = self.payoff.values.tolist()
+        return MappingProxyType(dict(zip(self.domains[self.reward], values, strict=True)))
 
     @property
     def minimise(self) -> bool:
