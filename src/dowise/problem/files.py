@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
-from dowise.files import ending_of, read_file, write_text
+from dowise.files import ending_of, read_file, stem_of, write_text
 from dowise.graph import CausalGraph
 from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
 from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem, remade
@@ -79,7 +79,7 @@ def _parse_file(path: Path, text: str) -> Problem:
             f"this is a graph, not a problem: write a problem file (.toml) with "
             f'graph_file = "{path.name}" and reward = "…"'
         )
-    return parse_problem(text, path.parent, Path(path.name.removesuffix(".gz")).stem)
+    return parse_problem(text, path.parent, stem_of(path))
 
 
 def parse_problem(text: str, folder: Path | None = None, name: str | None = None) -> Problem:
