@@ -315,9 +315,22 @@ def test_a_race_for_people_and_for_programs(run, tmp_path):
     assert pair["mean"] == pytest.approx(ucb["regret"] - ts["regret"])
     assert pair["low"] < pair["mean"] < pair["high"]
     assert f"{pair['low']:+.2f} to {pair['high']:+.2f}" in shown
-    again = run("simulate", "task1", "--policies", "ts,ucb", "--horizon", "31", "--trials", "12",
-                "--workers", "1", "--out", str(tmp_path / "race"))  # fmt: skip
-    assert again.exit_code == 2 and "its horizon is 30, not 31" in again.stderr
+    again = run(*args, "--seed", "1", "--out", str(tmp_path / "race"))
+    assert again.exit_code == 2 and "its seed is 0, not 1" in again.stderr
+
+
+@pytest.mark.filterwarnings("default")
+def test_damaged_results_are_mended_with_a_note(run, tmp_path):
+    args = ("simulate", "task1", "--policies", "ucb", "--horizon", "30", "--trials", "12",
+            "--workers", "1", "--json", "--out", str(tmp_path / "race"))  # fmt: skip
+    first = run(*args)
+    file = sorted((tmp_path / "race" / "results").iterdir())[1]
+    content = bytearray(file.read_bytes())
+    content[60:68] = bytes(x ^ 255 for x in content[60:68])
+    file.write_bytes(content)
+    again = run(*args)
+    assert again.exit_code == 0 and again.stdout == first.stdout
+    assert f"Note: {file} is damaged (its checksum does not fit): its trials" in again.stderr
 
 
 def test_a_race_in_the_world_of_a_bif_file(run):
@@ -399,14 +412,14 @@ def test_ctrl_c_is_one_line_everywhere(monkeypatch):
     assert result.stderr == "\nStopped.\n"
 
 
-def test_a_folder_that_can_t_be_written_is_named(monkeypatch):
+def test_a_folder_that_can_t_be_used_is_named(monkeypatch):
     def refused(*_args, **_options):
         raise PermissionError(13, "Permission denied", "/races/first")
 
     monkeypatch.setattr("dowise.simulation.simulate", refused)
     result = CliRunner().invoke(main, ["simulate", "task1", "--policies", "ts"])
     assert result.exit_code == 2
-    assert result.stderr == "Error: /races/first can't be written: Permission denied\n"
+    assert result.stderr == "Error: /races/first can't be read or written: Permission denied\n"
 
 
 @pytest.mark.filterwarnings("default")

@@ -59,8 +59,9 @@ def test_a_report_with_panels_of_both_kinds(tmp_path):
     assert "## Which claims hold" in report and "## Which claims beyond the paper hold" in report
     assert "ids, soft < 0.5 × (ids, drawn)" in report and "| ids < bernoulli-ts |" in report
     assert [*found.finals["missing-arrow"]][:3] == ["ids, right", "ids, drawn", "ids, soft"]
-    manifest = json.loads((tmp_path / "runs/bow-strong/manifest.json").read_text("utf-8"))["spec"]
-    assert manifest["problems"]["bow-strong"]["strong"] and manifest["horizon"] == 20
+    manifest = json.loads((tmp_path / "runs/bow-strong/manifest.json").read_text("utf-8"))
+    assert manifest["spec"]["problems"]["bow-strong"]["strong"]
+    assert manifest["races"][0]["horizon"] == 20
     own = json.loads((tmp_path / "runs/missing-arrow/manifest.json").read_text("utf-8"))["spec"]
     assert own["policies"]["ids, soft"]["options"] == {"samples": 30}
     alone = reproduce(tmp_path / "alone", ["bow"], **options)

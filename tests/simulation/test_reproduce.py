@@ -1,6 +1,7 @@
 """From a table to claims, pictures and a report; and the whole of it on a small scale."""
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,10 @@ from dowise.simulation.analysis import (
     standings,
 )
 from dowise.simulation.figures import draw_curves
+from dowise.simulation.manifest import write_manifest
 from dowise.simulation.pages import as_html, heading, image, table
 from dowise.simulation.pens import apart
+from dowise.simulation.report import Run
 from dowise.simulation.reproduce import PANELS, POLICIES, reproduce
 
 
@@ -166,6 +169,86 @@ def test_what_can_not_be_reproduced_is_explained(tmp_path):
         reproduce(tmp_path, ["task4"])
     with pytest.raises(DowiseError, match="band='both'"):
         reproduce(tmp_path, ["task1"], band="both")
+
+
+SMALL = {"trials": 3, "horizon": 20, "samples": 20}
+
+
+def test_further_panels_are_added_to_the_report(tmp_path):
+    """One after another they make the report that all at once make."""
+    reproduce(tmp_path / "out", ["task3"], **SMALL)
+    both = reproduce(tmp_path / "out", ["task2"], **SMALL)
+    assert [*both.finals] == ["task2", "task3"] == [*both.claims]
+    report = (tmp_path / "out" / "report.md").read_text("utf-8")
+    assert "These are all panels that were run in this folder so far" in " ".join(report.split())
+    assert "dowise reproduce task2 task3 --trials 3" in report
+    at_once = reproduce(tmp_path / "once", ["task2", "task3", "task2"], **SMALL)
+    assert at_once.finals == both.finals
+    assert (tmp_path / "once" / "report.md").read_text("utf-8") == report
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"trials": 4}, "has another reproduction: its trials are 3, not 4"),
+        ({"horizon": 21}, "its horizon is 20, not 21"),
+        ({"horizon": None}, "its horizon is 20, not 'that of the panel'"),
+        ({"samples": 21}, "its samples are 20, not 21"),
+        ({"seed": 1}, "its seed is 0, not 1"),
+    ],
+)
+def test_other_settings_in_the_same_folder_are_refused(tmp_path, change, complaint):
+    write_manifest(tmp_path / "reproduction.json", {"settings": settings_of(**SMALL), "panels": []})
+    with pytest.raises(DowiseError, match=complaint):
+        reproduce(tmp_path, ["task3"], **{**SMALL, **change})
+    assert [path.name for path in tmp_path.iterdir()] == ["reproduction.json"]
+
+
+def settings_of(trials, horizon, samples):
+    return Run(("task3",), trials, horizon, samples, 0, False, "se", trials).settings
+
+
+def test_a_stop_leaves_the_report_that_was_there(tmp_path):
+    def progress(panel, done, _total):
+        if panel == "task3" and done:
+            raise KeyboardInterrupt
+
+    reproduce(tmp_path, ["task2"], **SMALL)
+    before = (tmp_path / "report.md").read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(tmp_path, ["task3"], **SMALL, progress=progress)
+    assert (tmp_path / "report.md").read_bytes() == before
+    found = reproduce(tmp_path, ["task3"], **SMALL, band="sd")
+    assert [*found.finals] == ["task2", "task3"]
+
+
+@pytest.mark.parametrize("name", ["report.md", "report.html", "task1.png", "notes.txt"])
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(DowiseError, match="is there already, and no reproduction of ours"):
+        reproduce(tmp_path, ["task1"], **SMALL)
+    assert [*tmp_path.iterdir()] == [tmp_path / name]
+    assert (tmp_path / name).read_text() == "mine"
+    with pytest.raises(DowiseError, match="is a file: name a new folder"):
+        reproduce(tmp_path / name, ["task1"], **SMALL)
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "matplotlib", "pandas", "cloudpickle"])
+def test_where_an_extra_is_missing_no_folder_is_left_behind(tmp_path, monkeypatch, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(DowiseError, match=rf"needs {library}.*dowise\[simulate\]"):
+        reproduce(tmp_path / "out" / "deep", ["task1"], **SMALL, workers=2)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"trials": 1}, {"horizon": 0}, {"samples": 0}, {"seed": -1}, {"workers": 0}, {"trials": "3"}],
+)
+def test_wrong_numbers_are_noticed_before_anything_is_written(tmp_path, wrong):
+    with pytest.raises(DowiseError, match=next(iter(wrong))):
+        reproduce(tmp_path / "out", ["task1"], **{**SMALL, **wrong})
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_panels_are_those_of_the_paper():

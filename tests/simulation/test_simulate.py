@@ -172,11 +172,11 @@ def test_a_run_goes_on_where_it_stopped(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"horizon": 41}, "its horizon is 40, not 41"),
         ({"seed": 4}, "its seed is 3, not 4"),
         ({"options": {"ucb": {"exploration": 1.0}}}, "its policies ucb options lack exploration"),
         ({"policies": ["ts", ("ucb", "kl-ucb")]}, "its policies ucb made by is .*UCB.*KLUCB"),
-        ({"policies": ["ts"]}, "its policies have ucb"),
+        ({"every": 2}, "its every is 1, not 2"),
+        ({"observational": 5}, "its observational is 0, not 5"),
     ],
 )
 def test_another_race_in_the_same_folder_is_refused(tmp_path, change, complaint):
@@ -193,16 +193,8 @@ def test_a_run_can_be_opened_by_its_folder(tmp_path):
     made = race(out=tmp_path / "run")
     opened = Result.open(tmp_path / "run")
     assert opened.frame().equals(made.frame()) and opened.final().equals(made.final())
-    with pytest.raises(DowiseError, match="is no run: it has no manifest.json"):
+    with pytest.raises(DowiseError, match="is no run: it has no manifest.json of one"):
         Result.open(tmp_path)
-
-
-def test_a_broken_file_is_made_anew(tmp_path):
-    expected = race(out=tmp_path / "run").frame()
-    files = sorted((tmp_path / "run" / "results").glob("*.parquet"))
-    files[0].write_bytes(b"")
-    files[1].write_bytes(files[1].read_bytes()[:-20])
-    assert race(out=tmp_path / "run").frame().equals(expected)
 
 
 def test_a_run_that_was_killed_at_its_very_start_is_no_obstacle(tmp_path):
@@ -221,14 +213,6 @@ def test_numpy_numbers_and_arrays_are_welcome(tmp_path):
 
     with pytest.raises(DowiseError, match="give numbers, texts, lists"):
         simulate(["task1"], [make], options={"make": {"thing": object()}}, horizon=2, trials=1)
-
-
-def test_the_manifest_says_what_was_run(tmp_path):
-    race(out=tmp_path / "run")
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
-    assert manifest["spec"]["seed"] == 3 and manifest["spec"]["horizon"] == 40
-    assert 'reward = "Y"' in manifest["spec"]["problems"]["task1"]["problem"]
-    assert manifest["spec"]["dowise"] and {"machine", "started"} <= {*manifest}
 
 
 KILLED = """

@@ -71,8 +71,9 @@ class _PlainSpeaking(click.Group):
         except OSError as error:
             if error.errno == errno.EPIPE and _has_no_reader(1):
                 raise  # the reader has seen enough; click leaves quietly
-            where = error.filename or "the output"
-            message = f"{where} can't be written: {error.strerror}"
+            message = f"the output can't be written: {error.strerror}"
+            if error.filename:
+                message = f"{error.filename} can't be read or written: {error.strerror}"
             if error.errno == errno.EPIPE:
                 message = "other processes could not be started, or have ended: try --workers 1"
             # What is still in the buffer would fail again when Python exits.

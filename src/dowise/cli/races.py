@@ -59,7 +59,8 @@ _workers = click.option(
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR",
-    help="Keep the results here; the same command goes on with a run that was stopped.",
+    help="Keep the results here; the same command goes on with a run that was stopped, and one "
+    "with more trials, rounds, policies or problems extends it.",
 )  # fmt: skip
 @click.option(
     "--every", type=click.IntRange(1), default=1, show_default=True, metavar="R",
@@ -138,13 +139,15 @@ def simulate(
 @_workers
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, metavar="DIR",
-    help="Figures, tables and report go here; the same command goes on with a stopped run.",
+    help="Figures, tables and report go here; the same command goes on with a stopped run, and "
+    "further panels are added.",
 )  # fmt: skip
 def reproduce(panels: tuple[str, ...], **options: Any) -> None:
     """Run the paper's experiments again, and say which of its claims hold.
 
     Panels: task1, task2, task3, random-10-0.1, random-15-0.1, random-15-0.2, healthcare; all
-    unless named; the report has those of this call. The full run takes half an hour on two cores.
+    unless named; the report has all that were run in its folder. The full run takes half an hour on
+    two cores.
 
     Beyond the paper, run if named: hidden causes in bow, front-door, instrument, task2-hidden,
     task3-hidden, two-causes, each also with -strong at its end; and wrong graphs in missing-arrow,

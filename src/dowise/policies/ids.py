@@ -107,6 +107,11 @@ class InformationDirectedSampling(BayesianPolicy):
         chosen, seen = problem.arms[arms[pick]], problem.context_labels(codes)
         return Decision(chosen, workings.probabilities(), workings, figures, seen)
 
+    @property
+    def heeds_horizon(self) -> bool:
+        """Whether decisions depend on the horizon: estimates do not, their intervals do."""
+        return self.interval != "point"
+
     def _level(self, arms: int) -> float:
         return self.delta / (2 * self.horizon * arms)
 

@@ -9,6 +9,7 @@ wrong: there the world has an edge that the policies' problem lacks.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from dowise.problem import Problem, load_problem
 from dowise.simulation.analysis import Expected
 from dowise.simulation.entrants import Entry, On, entrants_of
 
-__all__ = ["ALL_PANELS", "BEYOND", "PANELS", "POLICIES", "Panel"]
+__all__ = ["ALL_PANELS", "BEYOND", "PANELS", "POLICIES", "Panel", "in_order"]
 
 POLICIES = ("ids", "ts", "z2-ts", "z2-kl-ucb", "bernoulli-ts", "ucb")
 """Those that the paper races."""
@@ -173,3 +174,8 @@ BEYOND = _by_name(
 )  # fmt: skip
 
 ALL_PANELS = PANELS | BEYOND
+
+
+def in_order(names: Container[str]) -> tuple[str, ...]:
+    """These panels, each once, in the order of a report."""
+    return tuple(name for name in ALL_PANELS if name in names)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import dowise
+from dowise.compiling import source_digest
 from dowise.environments import ChordalWorlds
 from dowise.randomness import stream
 from dowise.simulation.analysis import Claim, claims, spread_of
@@ -18,7 +19,7 @@ from dowise.simulation.trial import Purpose
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["REFRESH", "Run", "claims_table", "opening", "section"]
+__all__ = ["REFRESH", "Judged", "Run", "claims_table", "opening", "section"]
 
 REFRESH = 0.05
 """The z² policies resample an arm's data when they have grown by this share."""
@@ -40,6 +41,18 @@ class Run:
     count: int
     """The trials of a panel."""
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What all panels of a report share."""
+        return {
+            "dowise": dowise.__version__,
+            "sources": source_digest(),
+            "trials": self.count,
+            "horizon": "that of the panel" if self.horizon is None else self.horizon,
+            "samples": self.samples,
+            "seed": self.seed,
+        }
+
     def rounds(self, panel: Panel) -> int:
         """Those of a trial: the panel's own unless told."""
         return panel.horizon if self.horizon is None else self.horizon
@@ -47,7 +60,7 @@ class Run:
     @property
     def command(self) -> str:
         """What does the same again."""
-        parts = ["dowise", "reproduce", *self.panels]
+        parts = ["dowise", "reproduce", *(() if self.panels == tuple(PANELS) else self.panels)]
         parts += ["--quick"] if self.quick else []
         parts += [] if self.trials is None else ["--trials", str(self.trials)]
         parts += [] if self.horizon is None else ["--horizon", str(self.horizon)]
@@ -68,7 +81,9 @@ def opening(judged: Judged, run: Run) -> list[str]:
             f"Made by `{run.command}` with dowise {dowise.__version__}: {run.count} trials of "
             f"{rounds} rounds, N = {run.samples} posterior draws a round for ids. Each trial draws "
             "a world of its own, CPT rows from Dirichlet(1), the same for all policies, so "
-            "differences are paired. Regret is pseudo-regret under the true CPTs."
+            "differences are paired. Regret is pseudo-regret under the true CPTs. These are all "
+            "panels that were run in this folder so far, in one call or several, with the same "
+            "settings."
             + (
                 " The paper's own curves are not in its source, so its claims are checked, not "
                 "its numbers."

@@ -7,29 +7,39 @@ know no graph. Trials are paired: all policies of a trial face the same world an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dowise.checks import whole_number
 from dowise.errors import DowiseError, import_extra, suggestion
 from dowise.files import write_text
 from dowise.simulation.analysis import Claim, Spread, claims, curves, spread_of
 from dowise.simulation.entrants import entrants_of
 from dowise.simulation.figures import draw_curves
+from dowise.simulation.manifest import (
+    check_same,
+    contents,
+    make_folder,
+    read_manifest,
+    write_manifest,
+)
 from dowise.simulation.pages import as_html
-from dowise.simulation.panels import ALL_PANELS, BEYOND, PANELS, POLICIES, Panel
-from dowise.simulation.report import REFRESH, Run, opening, section
-from dowise.simulation.simulate import simulate
+from dowise.simulation.panels import ALL_PANELS, BEYOND, PANELS, POLICIES, Panel, in_order
+from dowise.simulation.report import REFRESH, Judged, Run, opening, section
+from dowise.simulation.simulate import MOST_ROUNDS, simulate
+from dowise.simulation.workers import checked_workers
 
 if TYPE_CHECKING:
     import pandas
 
 __all__ = ["BEYOND", "PANELS", "POLICIES", "Panel", "Reproduction", "reproduce"]
 
+MANIFEST = "reproduction.json"
 Z2 = ("z2-ts", "z2-kl-ucb")
-QUICK_TRIALS = 40
+TRIALS, QUICK_TRIALS = 500, 40
 CHECK_TRIALS = 200
 SAME = 0.1  # regrets that differ by less than this share count as the same
 KEPT = 100  # rounds of each trial that are kept for the curves
@@ -59,11 +69,48 @@ def reproduce(
     """Run the panels (the paper's unless named) and write figures, tables and a report to a folder.
 
     500 trials, or 40 with `quick`, of as many rounds as the panel has (1000 for the paper's) unless
-    `horizon` says otherwise. A run that was stopped goes on where it was. The report has the
-    panels of this call. Bands are two standard errors, or two standard deviations as in the paper.
+    `horizon` says otherwise. A run that was stopped goes on where it was. Further panels in the
+    same folder, with the same settings, are added to its report; other settings are refused, and
+    so is a folder that has anything else. Bands are two standard errors, or two standard deviations
+    as in the paper.
     """
-    for library in ("matplotlib", "markdown_it", "pandas", "scipy"):
+    run = _checked_run(panels, trials, horizon, samples, seed, quick, band)
+    workers = checked_workers(workers)
+    for library in ("matplotlib", "markdown_it", "pandas", "scipy", "pyarrow"):
         import_extra(library, "simulate", "a report")  # now, and not after the first panel
+    folder = Path(out)
+    earlier = _open(folder, run)
+    run = replace(run, panels=in_order({*run.panels, *earlier}))
+    sections: dict[str, list[str]] = {}
+    finals, judged, check = {}, {}, ""
+    # What is there already comes first: until it is done the old report stays.
+    for name in sorted(run.panels, key=lambda name: name not in earlier):
+        panel = ALL_PANELS[name]
+        final = _race(panel, folder, run, workers, partial(progress, name))
+        finals[name] = {policy: spread_of(final[policy]) for policy in panel.labels}
+        judged[name] = claims(final, panel.expected)
+        sections[name] = section(panel, final, judged[name], run.seed)
+        if name == "task1":
+            check = _refresh_check(folder, final, run, workers, progress)
+        if {*earlier} <= {*sections}:
+            _write(folder, replace(run, panels=in_order(sections)), judged, check, sections)
+    return Reproduction(
+        folder,
+        {name: finals[name] for name in run.panels},
+        {name: judged[name] for name in run.panels},
+    )
+
+
+def _checked_run(
+    panels: Sequence[str],
+    trials: int | None,
+    horizon: int | None,
+    samples: int,
+    seed: int,
+    quick: bool,
+    band: Literal["se", "sd"],
+) -> Run:
+    """How it was called, with everything checked before anything is written."""
     for name in panels:
         if name not in ALL_PANELS:
             raise DowiseError(
@@ -72,26 +119,43 @@ def reproduce(
             )
     if band not in ("se", "sd"):
         raise DowiseError(f"band={band!r} must be 'se' or 'sd'")
-    count = trials if trials is not None else QUICK_TRIALS if quick else 500
-    run = Run(tuple(panels), trials, horizon, samples, seed, quick, band, count)
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    found = Reproduction(folder, {}, {})
-    sections: list[str] = []
-    check: list[str] = []
-    for name in panels or PANELS:
-        panel = ALL_PANELS[name]
-        final = _race(panel, folder, run, workers, partial(progress, name))
-        found.finals[name] = {policy: spread_of(final[policy]) for policy in panel.labels}
-        found.claims[name] = claims(final, panel.expected)
-        sections += section(panel, final, found.claims[name], seed)
-        if name == "task1":
-            rounds = run.rounds(panel)
-            check = [_refresh_check(folder, final, rounds, seed, workers, progress)]
-        report = "\n\n".join([*opening(found.claims, run), *check, *sections]) + "\n"
-        write_text(folder / "report.md", report)
-        write_text(folder / "report.html", as_html(report))
-    return found
+    if horizon is not None:
+        horizon = whole_number("horizon", horizon, 1, MOST_ROUNDS)
+    if trials is not None:
+        trials = whole_number("trials", trials, 2)
+    return Run(
+        in_order(panels or PANELS), trials, horizon, whole_number("samples", samples, 1),
+        whole_number("seed", seed, 0), quick, band,
+        trials if trials is not None else QUICK_TRIALS if quick else TRIALS,
+    )  # fmt: skip
+
+
+def _open(folder: Path, run: Run) -> tuple[str, ...]:
+    """The panels that the report in a folder has; raises unless it is new, or one of ours."""
+    manifest = read_manifest(folder / MANIFEST)
+    if manifest is not None:
+        check_same(folder, "a reproduction", manifest["settings"], run.settings)
+        return in_order(manifest["panels"])
+    if contents(folder):
+        raise DowiseError(
+            f"{folder} is there already, and no reproduction of ours: name a new folder as out"
+        )
+    make_folder(folder)
+    write_manifest(folder / MANIFEST, {"settings": run.settings, "panels": []})
+    return ()
+
+
+def _write(
+    folder: Path, run: Run, judged: Judged, check: str, sections: Mapping[str, list[str]]
+) -> None:
+    """Say which panels are done, and report on them."""
+    write_manifest(folder / MANIFEST, {"settings": run.settings, "panels": [*run.panels]})
+    parts = opening({name: judged[name] for name in run.panels}, run)
+    parts += [check] if check else []
+    parts += [part for name in run.panels for part in sections[name]]
+    report = "\n\n".join(parts) + "\n"
+    write_text(folder / "report.md", report)
+    write_text(folder / "report.html", as_html(report))
 
 
 def _race(
@@ -125,15 +189,14 @@ def _options(panel: Panel, samples: int) -> dict[str, dict[str, Any]]:
 def _refresh_check(
     folder: Path,
     final: pandas.DataFrame,
-    horizon: int,
-    seed: int,
+    run: Run,
     workers: int,
     progress: Callable[[str, int, int], None],
 ) -> str:
     """Whether the z² policies do as well when they resample less often: the same trials."""
-    trials = min(len(final), CHECK_TRIALS)
+    trials, horizon = min(len(final), CHECK_TRIALS), run.rounds(ALL_PANELS["task1"])
     always = simulate(
-        ["task1"], Z2, horizon, trials, seed, workers, out=folder / "runs" / "refresh",
+        ["task1"], Z2, horizon, trials, run.seed, workers, out=folder / "runs" / "refresh",
         every=horizon, progress=partial(progress, "refresh check"),
     ).final().loc["task1"]  # fmt: skip
     found = []

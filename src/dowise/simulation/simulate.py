@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -20,19 +21,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import dowise
 from dowise.checks import whole_number
 from dowise.compiling import source_digest
 from dowise.environments import Manner, OneWorld, World, Worlds, worlds_of
 from dowise.environments.draw import EdgesOfWorlds
-from dowise.errors import DowiseError, import_extra
+from dowise.errors import DowiseError, DowiseWarning, import_extra
 from dowise.problem import Problem
 from dowise.simulation.entrants import Entrant, Entry, entrants_of
+from dowise.simulation.jobs import Extent, Job, kept_rounds
 from dowise.simulation.result import Result
-from dowise.simulation.store import Job, Rounds, Store, jobs_of
+from dowise.simulation.results import DamagedError, Rounds
+from dowise.simulation.store import Store
 from dowise.simulation.trial import make_world, run_trial, seed_of
-from dowise.simulation.workers import check_sendable, run_everywhere
+from dowise.simulation.workers import check_sendable, checked_workers, run_everywhere
 
 __all__ = ["simulate"]
 
@@ -56,19 +60,22 @@ class Race:
     every: int
     observational: int
 
+    @property
+    def extent(self) -> Extent:
+        """What it spans."""
+        return Extent(tuple(self.worlds), tuple(self.policies), self.horizon, self.trials)
+
     def spec(self) -> dict[str, Any]:
         """For the manifest: the worlds' own word, policies with what makes them, and how."""
         return {
             "dowise": dowise.__version__,
-            "sources": source_digest(),  # others may play otherwise
+            "sources": source_digest(),
             "problems": {label: worlds.spec() for label, worlds in self.worlds.items()},
             "policies": {
                 label: entrant.spec()
                 | {"options": _plain(dict(self.options.get(label, {})), label)}
                 for label, entrant in self.policies.items()
             },
-            "horizon": self.horizon,
-            "trials": self.trials,
             "seed": self.seed,
             "every": self.every,
             "observational": self.observational,
@@ -82,6 +89,19 @@ class Race:
             self.options.get(policy, {})
         )
 
+    def heeds_horizon(self, policy: str) -> bool:
+        """Whether the first rounds of a policy may depend on how many there are.
+
+        They may where it gets its horizon from the race, unless it says that it decides without.
+        """
+        entrant = self.policies[policy]
+        if not entrant.takes("horizon") or "horizon" in self.options.get(policy, {}):
+            return False
+        worlds = next(iter(self.worlds.values()))
+        problem = make_world(worlds, self.seed, 0).problem
+        made = entrant.make(problem, **self.options_of(policy, 0))
+        return bool(getattr(made, "heeds_horizon", True))
+
     def check_sendable(self) -> None:
         """Raise if a world can't be pickled for other processes."""
         for label, worlds in self.worlds.items():
@@ -90,26 +110,40 @@ class Race:
 
     def run(self, job: Job) -> Rounds:
         """Play the trials of one job."""
-        worlds = self.worlds[job.problem]
-        entrant = self.policies[job.policy]
-        kept = np.arange(self.every, self.horizon + 1, self.every, dtype=np.int32)
-        if not len(kept) or kept[-1] != self.horizon:
-            kept = np.append(kept, np.int32(self.horizon))
-        found = Rounds(list(range(job.first, job.last + 1)), kept, [], [])
+        found = self._kept_of(job, self.horizon)
+        shorter = None if job.known is None else self._kept_of(job, job.known[0])
         for trial in found.trials:
-            world = make_world(worlds, self.seed, trial)
-            make = partial(entrant.make, **self.options_of(job.policy, trial))
-            try:
-                played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
-            except Exception as error:
-                what = str(error) if isinstance(error, DowiseError) else repr(error)
-                raise DowiseError(
-                    f"{job.policy} on {job.problem}, trial {trial}: {what}"
-                ) from error
-            found.regrets.append(played.regrets.cumsum()[kept - 1])
+            world = make_world(self.worlds[job.problem], self.seed, trial)
+            totals, arms = self._played(job, world, trial)
             names = [str(arm) for arm in world.problem.arms]
-            found.arms.append([names[i] for i in played.arms[kept - 1].tolist()])
+            for rounds in (found, shorter):
+                if rounds is not None:
+                    rounds.regrets.append(totals[rounds.rounds - 1])
+                    rounds.arms.append([names[i] for i in arms[rounds.rounds - 1].tolist()])
+        if shorter is not None and job.known != (int(shorter.rounds[-1]), shorter.digest()):
+            raise DowiseError(
+                f"{job.policy} on {job.problem}, trials {job.first} to {job.last}: the first "
+                f"{shorter.rounds[-1]:,} rounds came out otherwise than those that are there, so "
+                "the policy depends on how many rounds there are, or this machine plays otherwise: "
+                "name another folder as out"
+            )
         return found
+
+    def _kept_of(self, job: Job, horizon: int) -> Rounds:
+        trials = list(range(job.first, job.last + 1))
+        return Rounds(trials, kept_rounds(horizon, self.every), [], [])
+
+    def _played(
+        self, job: Job, world: World, trial: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Of every round of a trial: the cumulative regret, and the arm by its position."""
+        make = partial(self.policies[job.policy].make, **self.options_of(job.policy, trial))
+        try:
+            played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
+        except Exception as error:
+            what = str(error) if isinstance(error, DowiseError) else repr(error)
+            raise DowiseError(f"{job.policy} on {job.problem}, trial {trial}: {what}") from error
+        return played.regrets.cumsum(), played.arms
 
 
 def simulate(
@@ -145,17 +179,18 @@ def simulate(
     `every=10` keeps every tenth round only, and the last. `strong` and `edges` are those of
     `make_environment`: worlds with strong hidden causes, or with the edges that priors bring.
 
-    With `out` the results live in that folder, job by job as they finish; the same call goes on
-    with a run that was stopped, and any other is refused. `workers` are processes on this machine;
-    `cluster` is the address of a Dask scheduler instead. The results are the same bits for any
-    number of workers.
+    With `out` the results live in that folder, job by job as they finish, and are verified whenever
+    they are read. The same call goes on with a run that was stopped; one with more trials, rounds,
+    policies or problems extends it, one with less shows that part, and any other is refused.
+    `workers` are processes on this machine; `cluster` is the address of a Dask scheduler instead.
+    The results are the same bits for any number of workers.
     """
     import_extra("pyarrow", "simulate", "a race")
     manner = Manner(strong=strong, edges=edges)
     race = _checked_race(
         problems, policies, horizon, trials, seed, options or {}, every, observational, manner
     )
-    workers = whole_number("workers", workers, 1)
+    workers = checked_workers(workers, cluster)
     if workers > 1 or cluster is not None:
         race.check_sendable()
     return _run(race, out, workers, cluster, progress)
@@ -167,11 +202,10 @@ def _run(
     """Start the race in its folder, or go on with it there."""
     path = Path(tempfile.mkdtemp(prefix="dowise-")) / "run" if out is None else Path(out)
     store = Store(path)
-    jobs = jobs_of(race.worlds, race.policies, race.trials)
-    result = Result(store, jobs)
+    jobs = store.open(race.spec(), race.extent, race.heeds_horizon)
+    result = Result(store, jobs, race.trials)
     if out is None:  # a folder that nobody named goes with the result
         weakref.finalize(result, shutil.rmtree, path.parent, ignore_errors=True)
-    store.open(race.spec())
     _finish(race, store, jobs, workers, cluster, progress)
     return result
 
@@ -185,7 +219,7 @@ def _finish(
     progress: Progress,
 ) -> None:
     """Do the jobs that are not done yet; this process alone writes."""
-    waiting = [job for job in jobs if not store.is_done(job)]
+    waiting = _not_done(store, jobs)
     done = len(jobs) - len(waiting)
     progress(done, len(jobs))
     with closing(run_everywhere(race.run, waiting, workers, cluster)) as finished:
@@ -193,6 +227,34 @@ def _finish(
             store.write(job, found)
             done += 1
             progress(done, len(jobs))
+
+
+def _not_done(store: Store, jobs: list[Job]) -> list[Job]:
+    """The jobs to do: those that were never done, and those whose results are damaged."""
+    waiting: list[Job] = []
+    again: list[str] = []
+    alone: list[str] = []
+    for job in jobs:
+        try:
+            if store.is_done(job):
+                continue
+        except DamagedError as error:
+            again.append(str(error))
+        try:
+            waiting.append(store.with_known(job))
+        except DamagedError as error:
+            alone.append(str(error))
+            waiting.append(job)
+    _say(again, "its trials are run again")
+    _say(alone, "the longer trials can't be compared with it")
+    return waiting
+
+
+def _say(damaged: list[str], what: str) -> None:
+    """Once, however many files there are."""
+    if damaged:
+        others = f" (and {len(damaged) - 1} more files likewise)" if len(damaged) > 1 else ""
+        warnings.warn(f"{damaged[0]}: {what}{others}", DowiseWarning, stacklevel=6)
 
 
 def _checked_race(

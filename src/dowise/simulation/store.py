@@ -1,9 +1,9 @@
 """A run on disk: `manifest.json` says what it is, `results/` has a Parquet file for each job done.
 
-A job is some trials of one policy on one problem. Its file is there whole or not at all
-(`dowise.files`); a run that was killed goes on with the jobs whose
-files are missing. The columns are problem, policy, trial, round (from 1), regret (cumulative) and
-arm; problem, policy and arm are dictionary-encoded texts.
+A job's file is there whole or not at all (`dowise.files`), and is verified whenever it is read
+(`results.py`); a run that was killed goes on with the jobs whose files are missing. The manifest
+has what all races of the folder share, each problem and each policy with what makes it, and the
+races themselves in the order in which they were begun: what each spans, when and where.
 """
 
 from __future__ import annotations
@@ -11,61 +11,32 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dowise.errors import DowiseError, import_extra
-from dowise.files import DRAFT, write_bytes, write_text
+from dowise.files import write_bytes
+from dowise.simulation.jobs import Extent, Job
+from dowise.simulation.manifest import (
+    check_same,
+    contents,
+    digest_of,
+    make_folder,
+    read_manifest,
+    write_manifest,
+)
+from dowise.simulation.results import DamagedError, Rounds, pack, table_of, verify
 
-__all__ = ["Job", "Rounds", "Store", "jobs_of"]
+__all__ = ["Store"]
 
 MANIFEST = "manifest.json"
 RESULTS = "results"
-TRIALS_PER_JOB = 10
-
-
-@dataclass(frozen=True, order=True)
-class Job:
-    """Trials `first` to `last` of one policy on one problem, by their names in the run."""
-
-    problem: str
-    policy: str
-    first: int
-    last: int
-
-    @property
-    def file(self) -> str:
-        """The name of its Parquet file."""
-        problem, policy = (quote(name, safe="") for name in (self.problem, self.policy))
-        return f"{problem}+{policy}+{self.first:06}-{self.last:06}.parquet"
-
-
-def jobs_of(problems: Iterable[str], policies: Iterable[str], trials: int) -> list[Job]:
-    """All jobs of a race; the first trials of all policies come first."""
-    names = list(policies)
-    return [
-        Job(problem, policy, first, min(first + TRIALS_PER_JOB, trials) - 1)
-        for problem in problems
-        for first in range(0, trials, TRIALS_PER_JOB)
-        for policy in names
-    ]
-
-
-@dataclass(frozen=True, eq=False)
-class Rounds:
-    """What a job found: for each trial kept rounds, cumulative regrets, and arms as texts."""
-
-    trials: list[int]
-    rounds: NDArray[np.int32]
-    regrets: list[NDArray[np.float64]]
-    arms: list[list[str]]
+NAMED = ("problems", "policies")
+"""What a race may have more of than those before it, by name; all else is the same for all."""
 
 
 class Store:
@@ -73,120 +44,196 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._spec: dict[str, Any] = {}
+        self._races: list[dict[str, Any]] = []
+        self._makers: dict[tuple[str, str], str] = {}
 
-    def open(self, spec: Mapping[str, Any]) -> None:
-        """Start the run, or go on with one of the same manifest; refuse any other."""
+    # -- what it has -------------------------------------------------------------------------------
+
+    @property
+    def races(self) -> list[Extent]:
+        """What was begun here, in that order."""
+        return [Extent.from_dict(race) for race in self._races]
+
+    def read(self) -> None:
+        """Take over what the manifest says."""
+        manifest = read_manifest(self.path / MANIFEST)
+        if manifest is None or not {"spec", "races"} <= {*manifest}:
+            raise DowiseError(f"{self.path} is no run: it has no {MANIFEST} of one")
+        self._spec, self._races = manifest["spec"], manifest["races"]
+
+    def open(
+        self, spec: Mapping[str, Any], extent: Extent, heeds_horizon: Callable[[str], bool]
+    ) -> list[Job]:
+        """Start a run, go on with it or extend it, and say which jobs the race has.
+
+        Any other folder is refused, and nothing is changed. `heeds_horizon` says of a policy
+        whether its first rounds depend on how many there are.
+        """
         wanted = json.loads(json.dumps(spec))
-        there, results = self.path / MANIFEST, self.path / RESULTS
-        if there.exists():
-            results.mkdir(exist_ok=True)
-            found = self.spec()
-            difference = _difference(found, wanted)
-            if difference:
-                raise DowiseError(
-                    f"{self.path} has another run: its {difference}; name another folder as out, "
-                    "or remove this one"
-                )
-            return
-        strange = self.path.exists() and not self.path.is_dir()
-        there_already = {*self.path.iterdir()} if self.path.is_dir() else set()
-        # A draft is what a stop in the middle of writing the manifest has left.
-        if strange or {x for x in there_already if x.suffix != DRAFT} - {results}:
+        if self._is_there(self.path / MANIFEST):
+            self.read()
+            self._check_shared(wanted)
+            self._check_horizons(extent, heeds_horizon)
+        else:
+            self._check_new()
+        make_folder(self.path / RESULTS)
+        there = {job for race in self.races for job in race.jobs(self.races)}
+        if not there.issuperset(extent.jobs([*self.races, extent])):
+            named = {part: {**self._spec.get(part, {}), **wanted[part]} for part in NAMED}
+            self._spec = {**wanted, **named}
+            self._races = [*self._races, {**extent.as_dict(), **_when_and_where()}]
+            write_manifest(self.path / MANIFEST, {"spec": self._spec, "races": self._races})
+        return extent.jobs(self.races)
+
+    def _check_shared(self, wanted: dict[str, Any]) -> None:
+        """Raise where a race differs in more than its extent from those that are there."""
+        found, given = dict(self._spec), dict(wanted)
+        for part in NAMED:
+            both = found[part].keys() & given[part].keys()
+            for side in (found, given):
+                side[part] = {name: x for name, x in side[part].items() if name in both}
+        check_same(self.path, "a run", found, given)
+
+    def _check_horizons(self, extent: Extent, heeds_horizon: Callable[[str], bool]) -> None:
+        """Raise where the rounds of a policy are no beginning of a longer race."""
+        for race in self.races:
+            for policy in extent.policies:
+                if race.horizon == extent.horizon or policy not in race.policies:
+                    continue
+                if heeds_horizon(policy):
+                    raise DowiseError(
+                        f"{policy} decides by the horizon of the race, so its {race.horizon:,} "
+                        f"rounds in {self.path} are no part of a race of {extent.horizon:,}: name "
+                        "another folder as out"
+                    )
+
+    def _check_new(self) -> None:
+        """Raise unless nothing is there but what a stop at the very start may have left."""
+        results = self.path / RESULTS
+        there = contents(self.path)
+        if results in there and contents(results):
+            raise DowiseError(
+                f"{self.path} has results without their {MANIFEST}, so nobody knows of which race: "
+                "put it back, or name another folder as out"
+            )
+        if {*there} - {results}:
             raise DowiseError(
                 f"{self.path} is there already, and no run of ours: name a new folder"
             )
-        results.mkdir(parents=True, exist_ok=True)
-        manifest = {
-            "spec": wanted,
-            "started": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": {
-                "python": platform.python_version(),
-                "system": platform.system(),
-                "processor": platform.machine(),
-                "cores": os.cpu_count(),
-            },
-        }
-        write_text(there, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
 
-    def spec(self) -> dict[str, Any]:
-        """What is run, from the manifest."""
-        try:
-            manifest = json.loads((self.path / MANIFEST).read_text("utf-8"))
-            spec: dict[str, Any] = dict(manifest["spec"])
-        except FileNotFoundError:
-            raise DowiseError(f"{self.path} is no run: it has no {MANIFEST}") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DowiseError(f"{self.path / MANIFEST} can't be read: {error}") from None
-        return spec
+    # -- the jobs ----------------------------------------------------------------------------------
+
+    def is_there(self, job: Job) -> bool:
+        """Whether there is a file that has the job's results; nobody has looked into it."""
+        return self._file(job) is not None
 
     def is_done(self, job: Job) -> bool:
-        """Whether the job's file is there, and whole."""
-        file = self.path / RESULTS / job.file
-        if not file.exists():
-            return False
-        pyarrow = import_extra("pyarrow", "simulate", "a race")
-        parquet = import_extra("pyarrow.parquet", "simulate", "a race")
-        try:
-            parquet.read_metadata(file)
-        except (OSError, pyarrow.ArrowInvalid):
-            return False
-        return True
+        """Whether the job's results are there; raises where they are damaged, or can't be read."""
+        file = self._file(job)
+        if file is not None:
+            self._verified(file)
+        return file is not None
+
+    def with_known(self, job: Job) -> Job:
+        """The job with the digest of what the longest shorter race found in its trials."""
+        for horizon in sorted({race.horizon for race in self.races}, reverse=True):
+            shorter = replace(job, horizon=horizon)
+            if horizon < job.horizon and self._is_there(self._path(shorter)):
+                return replace(job, known=(horizon, self._verified(shorter)[1]))
+        return job
 
     def write(self, job: Job, found: Rounds) -> None:
         """Keep what a job found."""
-        pyarrow = import_extra("pyarrow", "simulate", "a race")
-        parquet = import_extra("pyarrow.parquet", "simulate", "a race")
-        kept, trials = len(found.rounds), len(found.trials)
-
-        def repeated(text: str) -> Any:
-            zeros = pyarrow.array(np.zeros(kept * trials, np.int32))
-            return pyarrow.DictionaryArray.from_arrays(zeros, pyarrow.array([text]))
-
-        table = pyarrow.table(
-            {
-                "problem": repeated(job.problem),
-                "policy": repeated(job.policy),
-                "trial": np.repeat(np.array(found.trials, np.int32), kept),
-                "round": np.tile(found.rounds, trials),
-                "regret": np.concatenate(found.regrets),
-                "arm": pyarrow.array(
-                    [arm for trial in found.arms for arm in trial]
-                ).dictionary_encode(),
-            }
-        )
-        sink = pyarrow.BufferOutputStream()
-        parquet.write_table(table, sink, compression="zstd")
-        write_bytes(self.path / RESULTS / job.file, sink.getvalue().to_pybytes())
+        write_bytes(self._path(job), pack(job, self._owner(job), found))
 
     def table(
-        self, jobs: Iterable[Job], columns: list[str] | None = None, only_round: int | None = None
+        self,
+        jobs: Sequence[Job],
+        columns: list[str] | None = None,
+        trials: int | None = None,
+        only_last: bool = False,
     ) -> Any:
-        """The results of these jobs, in their order, as one Arrow table."""
+        """The results of these jobs, in their order, as one Arrow table.
+
+        Of so many trials, and of all rounds or the last alone.
+        """
         pyarrow = import_extra("pyarrow", "simulate", "a race")
-        parquet = import_extra("pyarrow.parquet", "simulate", "a race")
-        parts = [
-            parquet.read_table(
-                self.path / RESULTS / job.file,
-                columns=columns,
-                filters=None if only_round is None else [("round", "==", only_round)],
-                partitioning=None,
-            )
-            for job in jobs
-            if self.is_done(job)
-        ]
+        compute = import_extra("pyarrow.compute", "simulate", "a race")
+        parts = []
+        for job in jobs:
+            file = self._file(job)
+            if file is None:
+                continue
+            try:
+                part = table_of(self._verified(file)[0])
+            except DamagedError as error:
+                raise DamagedError(
+                    f"{error}: the same race once more, in this folder, runs its trials again"
+                ) from None
+            if only_last:
+                part = part.filter(compute.equal(part["round"], job.horizon))
+            elif file.horizon > job.horizon:
+                part = part.filter(compute.less_equal(part["round"], job.horizon))
+            if trials is not None and job.last >= trials:
+                part = part.filter(compute.less(part["trial"], trials))
+            parts.append(part if columns is None else part.select(columns))
         if not parts:
             raise DowiseError(f"{self.path} has no results yet")
         return pyarrow.concat_tables(parts).unify_dictionaries()
 
+    def _file(self, job: Job) -> Job | None:
+        """The job whose file has the results: this one, or that of a longer race."""
+        longer = {race.horizon for race in self.races if race.horizon > job.horizon}
+        if job.horizon % self._spec["every"]:  # its last round is not kept by others
+            longer = set()
+        for horizon in (job.horizon, *sorted(longer)):
+            found = replace(job, horizon=horizon)
+            if self._is_there(self._path(found)):
+                return found
+        return None
 
-def _difference(found: Any, wanted: Any) -> str:
-    """The first place where two specifications differ, in words; empty where they do not."""
-    if not (isinstance(found, dict) and isinstance(wanted, dict)):
-        return "" if found == wanted else f"is {found!r}, not {wanted!r}"
-    for key in [*found, *(key for key in wanted if key not in found)]:
-        if key not in found or key not in wanted:
-            return f"{'lack' if key not in found else 'have'} {key}"
-        inner = _difference(found[key], wanted[key])
-        if inner:
-            return f"{key} {inner}"
-    return ""
+    def _verified(self, job: Job) -> tuple[bytes, str]:
+        """The content of a job's file, and the digest of its rounds."""
+        path = self._path(job)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise DowiseError(f"{path}: can't be read ({error.strerror})") from None
+        try:
+            return content, verify(content, self._owner(job))
+        except DamagedError as error:
+            raise DamagedError(f"{path} {error}") from None
+
+    def _owner(self, job: Job) -> str:
+        """What tells this job of this run from all others: everything that its results come of."""
+        pair = job.problem, job.policy
+        if pair not in self._makers:
+            spec = {part: x for part, x in self._spec.items() if part not in NAMED}
+            makers = [self._spec[part][name] for part, name in zip(NAMED, pair, strict=True)]
+            self._makers[pair] = digest_of([spec, *pair, *makers])
+        trials = f"{job.first}-{job.last}"
+        return sha256(f"{self._makers[pair]} {trials} {job.horizon}".encode()).hexdigest()
+
+    def _path(self, job: Job) -> Path:
+        return self.path / RESULTS / job.file
+
+    @staticmethod
+    def _is_there(path: Path) -> bool:
+        try:
+            return path.exists()
+        except (OSError, ValueError) as error:  # a folder that may not be looked into
+            reason = getattr(error, "strerror", None) or error
+            raise DowiseError(f"{path}: can't be read ({reason})") from None
+
+
+def _when_and_where() -> dict[str, Any]:
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {
+            "python": platform.python_version(),
+            "system": platform.system(),
+            "processor": platform.machine(),
+            "cores": os.cpu_count(),
+        },
+    }

@@ -6,16 +6,27 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import TypeVar
 
+from dowise.checks import whole_number
 from dowise.errors import DowiseError, import_extra
 from dowise.simulation.crew import do_in_processes
 from dowise.simulation.worker import quietly
 
-__all__ = ["check_sendable", "run_everywhere"]
+__all__ = ["check_sendable", "checked_workers", "run_everywhere"]
 
 _DIED = "a worker died, perhaps for want of memory: what is done is kept, the same call goes on"
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
+
+
+def checked_workers(workers: int, cluster: str | None = None) -> int:
+    """So many; raises, before anything is begun, where a library is missing that they need."""
+    if cluster is not None:
+        import_extra("distributed", "cluster", "a Dask cluster")
+    workers = whole_number("workers", workers, 1)
+    if workers > 1:
+        import_extra("cloudpickle", "simulate", "more than one worker")
+    return workers
 
 
 def check_sendable(what: str, thing: object) -> None:
