@@ -1,9 +1,11 @@
 """A real Dask scheduler with worker processes, one of which is killed during the run."""
 
+import json
 import os
 import signal
 
 import pytest
+from programs import end, start, until
 
 from dowise import DowiseError, simulate
 
@@ -37,3 +39,27 @@ def test_an_address_without_a_scheduler_is_explained():
     pytest.importorskip("distributed")
     with pytest.raises(DowiseError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
         simulate(["task1"], ["ts"], horizon=3, trials=1, cluster="tcp://127.0.0.1:9")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_scheduler_that_is_lost_is_one_clear_message(tmp_path, caplog):
+    pytest.importorskip("distributed")
+    file = tmp_path / "scheduler.json"
+    scheduler = start("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
+                      "--no-dashboard", "--scheduler-file", file)  # fmt: skip
+    worker = start("-m", "distributed.cli.dask_worker", "--scheduler-file", file, "--nthreads", "1",
+                   "--no-dashboard", "--no-nanny")  # fmt: skip
+    try:
+        assert until(file.exists)
+        address = json.loads(file.read_text())["address"]
+
+        def kill(done, _total):
+            if done == 1:
+                scheduler.kill()
+
+        with pytest.raises(DowiseError, match=f"the Dask scheduler at {address} is lost"):
+            simulate(["task3"], ["ids"], 1000, 600, cluster=address, progress=kill)
+    finally:
+        end(scheduler)
+        end(worker)
+    assert not caplog.records

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dowise.checks import whole_number
 from dowise.errors import DowiseError, import_extra
@@ -66,13 +69,33 @@ def _on_cluster(
         client = distributed.Client(address, timeout="5s")
     except (OSError, ValueError, TimeoutError) as error:
         raise DowiseError(f"no Dask scheduler answers at {address}: {error}") from None
-    with client:
-        futures = client.map(partial(quietly, run), jobs, pure=False, retries=3)
-        place = {future.key: job for future, job in zip(futures, jobs, strict=True)}
-        for future in distributed.as_completed(futures):
-            try:
+    place: dict[Any, Item] = {}
+    with _unlogged("distributed.client", "distributed.core"), client:
+        try:
+            for future in client.map(partial(quietly, run), jobs, pure=False, retries=3):
+                place[future] = jobs[len(place)]
+            for future in distributed.as_completed(list(place)):
                 found = future.result()
-            except distributed.KilledWorker:
-                raise DowiseError(_DIED) from None
-            yield place[future.key], found
-            future.release()
+                yield place.pop(future), found
+                future.release()
+        except distributed.KilledWorker:
+            raise DowiseError(_DIED) from None
+        except (CancelledError, distributed.CancelledError, OSError) as error:
+            raise DowiseError(
+                f"the Dask scheduler at {address} is lost ({type(error).__name__}): what is done "
+                "is kept, the same call goes on once there is one"
+            ) from None
+
+
+@contextmanager
+def _unlogged(*names: str) -> Iterator[None]:
+    """Meanwhile these loggers say nothing: what a lost connection means is said once, by us."""
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL + 1)
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
