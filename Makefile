@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SAY := @printf '\n\033[1m%s\033[0m\n'
 TRIALS ?= 200
-# A process for each core; a file's tests stay in one, so that what they share is made once.
-TOGETHER := -n auto --dist loadfile -p no:benchmark
+# A process for each core, with its share of the tests in order, so that what those of a file share
+# is made once; who is done first takes from the others' ends.
+TOGETHER := -n auto --dist worksteal -p no:benchmark
 
 .PHONY: run test check setup format bench evidence help clean
 
@@ -23,6 +24,8 @@ run: setup
 	$(SAY) 'The experiments of the paper on a small scale (some two minutes on two cores)'
 	@$(BIN)/dowise reproduce --quick --out out/reproduction
 
+# Hundreds of tests start processes: what Python makes of the sources is kept.
+test check: export PYTHONDONTWRITEBYTECODE :=
 test: setup
 	$(SAY) 'Tests (all but the slow ones)'
 	$(BIN)/python -m pytest -q -m 'not slow' $(TOGETHER)

@@ -30,17 +30,20 @@ def main(name, title, says, panels, arguments=None):
     parser.add_argument("--horizon", type=int, help="rounds; each panel's own unless given")
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--panels", nargs="+", choices=panels, default=panels, metavar="PANEL",
+                        help=f"all unless given: {', '.join(panels)}")  # fmt: skip
     parser.add_argument("--runs", type=Path, default=HERE.parent / "out" / "evidence" / name)
     parser.add_argument("--results", type=Path, default=HERE / "results")
     given = parser.parse_args(arguments)
     with shown_progress() as show:
         found = reproduce(
-            given.runs, panels, given.trials, given.horizon, given.samples,
+            given.runs, given.panels, given.trials, given.horizon, given.samples,
             workers=given.workers, progress=show,
         )  # fmt: skip
     command = f"python evidence/{name}.py --trials {given.trials}"
     command += "" if given.horizon is None else f" --horizon {given.horizon}"
     command += "" if given.samples == 1000 else f" --samples {given.samples}"
+    command += "" if given.panels == panels else f" --panels {' '.join(given.panels)}"
     given.results.mkdir(parents=True, exist_ok=True)
     write_text(given.results / f"{name}.md", _page(title, says, command, found))
     write_text(given.results / f"{name}.json", _document(command, found))

@@ -378,7 +378,7 @@ def test_reproduce_one_panel(run, tmp_path):
 def test_ctrl_c_keeps_what_is_done(tmp_path, workers):
     """Stopped in the middle of a long race: a word on what is kept, no traceback; then resumed."""
     command = [sys.executable, "-m", "dowise", "simulate", "task3", "--policies", "ids",
-               "--horizon", "600", "--trials", "60", "--samples", "300", "--workers", workers,
+               "--horizon", "300", "--trials", "60", "--samples", "300", "--workers", workers,
                "--out", str(tmp_path / "race")]  # fmt: skip
     process = subprocess.Popen(
         command,
