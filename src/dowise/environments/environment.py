@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +28,7 @@ from dowise.environments.arc_reversal import flat_entries, reversal_of
 from dowise.environments.cpts import checked_cpts, checked_graph
 from dowise.errors import DowiseError, kind_of
 from dowise.graph import CausalGraph
+from dowise.graph.formats.bif import Network, write_bif
 from dowise.model import Codes
 from dowise.model.sampling import Mechanism
 from dowise.problem import Intervention, Problem
@@ -100,6 +102,37 @@ class Environment:
 
         roles = (reward, context, non_manipulable, reward_values, hidden, arms, minimise)
         return cls(*read_world(path, *roles))
+
+    @classmethod
+    def from_pgmpy(cls, model: Any, **roles: Any) -> Environment:
+        """The world of a Bayesian network of pgmpy whose CPDs are tables.
+
+        Its problem is that of `problem_from_pgmpy(model, **roles)`: where roles are not given,
+        the model's one outcome is the reward, its exposures are what can be set, and its latents
+        are hidden.
+        """
+        from dowise.environments.networks import pgmpy_world
+
+        return cls(*pgmpy_world(model, roles))
+
+    @property
+    def network(self) -> Network:
+        """The world as a Bayesian network; hidden variables without labels have 0, 1, …."""
+        labels = {**self.problem.hidden_domains, **self.problem.domains}
+        positions = {name: range(self._cpts[name].shape[-1]) for name in self.hidden}
+        unnamed = {name: tuple(map(str, places)) for name, places in positions.items()}
+        domains = {name: labels.get(name) or unnamed[name] for name in self.graph}
+        return Network(self.graph, domains, self.cpts)
+
+    def to_bif(self, path: str | Path) -> None:
+        """Write the network to a BIF file, which `from_bif` reads back to the last bit."""
+        write_bif(self.network, path)
+
+    def to_pgmpy(self) -> Any:
+        """A DiscreteBayesianNetwork of pgmpy; what is hidden here is latent there."""
+        from dowise.graph.formats.pgmpy_network import network_to_pgmpy
+
+        return network_to_pgmpy(self.network, self.hidden)
 
     @property
     def cpts(self) -> dict[str, NDArray[np.float64]]:

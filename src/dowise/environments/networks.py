@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,13 @@ from dowise.files import ending_of, read_file, stem_of
 from dowise.graph import CausalGraph
 from dowise.graph.formats import format_of
 from dowise.graph.formats.bif import Network, parse_bif, read_bif
+from dowise.graph.formats.pgmpy_network import network_from_pgmpy
 from dowise.problem import Problem, builtin_names, load_problem
 from dowise.problem.files import builtin_path
+from dowise.problem.libraries import problem_from_pgmpy
 from dowise.problem.problem import ArmLike
 
-__all__ = ["network_world", "read_world"]
+__all__ = ["network_world", "pgmpy_world", "read_world"]
 
 OneOrMore = str | Iterable[str]
 WorldParts = tuple[Problem, dict[str, NDArray[np.float64]], CausalGraph]
@@ -81,6 +84,13 @@ def network_world(source: str | Path) -> Environment:
             f"(graph_file), as those of {', '.join(_networks())} do"
         )
     return Environment(problem, _in_order(problem, network), network.graph)
+
+
+def pgmpy_world(model: Any, roles: Mapping[str, Any]) -> WorldParts:
+    """The problem, CPTs and graph that `Environment.from_pgmpy` makes a world of."""
+    problem = problem_from_pgmpy(model, **roles)
+    network = network_from_pgmpy(model)
+    return problem, _in_order(problem, network), network.graph
 
 
 def _network(ending: str, text: str) -> Network | None:

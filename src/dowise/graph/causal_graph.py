@@ -223,6 +223,20 @@ class CausalGraph(Relations):
         return parse_gml(text)
 
     @classmethod
+    def from_pgmpy(cls, model: Any) -> CausalGraph:
+        """From a DAG, an ADMG or a Bayesian network of pgmpy; its latents are projected out."""
+        from dowise.graph.formats.libraries import from_pgmpy
+
+        return from_pgmpy(model).projected
+
+    @classmethod
+    def from_dowhy(cls, model: Any) -> CausalGraph:
+        """From a CausalModel or a causal graph of DoWhy; what is unobserved is projected out."""
+        from dowise.graph.formats.libraries import from_dowhy
+
+        return from_dowhy(model).projected
+
+    @classmethod
     def read(cls, path: str | Path) -> CausalGraph:
         """From a file, by its ending (.dot, .gv, .gml, .dagitty, .bif) or else its content."""
         from dowise.graph.formats import read_structure
@@ -258,6 +272,18 @@ class CausalGraph(Relations):
         from dowise.graph.formats.exchange import to_gml
 
         return to_gml(self)
+
+    def to_pgmpy(self, hidden: str | Iterable[str] = ()) -> Any:
+        """A DAG of pgmpy; `hidden` variables and one for each bidirected edge are its latents."""
+        from dowise.graph.formats.libraries import to_pgmpy
+
+        return to_pgmpy(self, hidden)
+
+    def to_dowhy(self, hidden: str | Iterable[str] = ()) -> networkx.DiGraph[str]:
+        """The graph for a CausalModel of DoWhy; unobserved variables as in `to_pgmpy`."""
+        from dowise.graph.formats.libraries import to_dowhy
+
+        return to_dowhy(self, hidden)
 
     def _marked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The edges marked as doubtful, and those marked as certain."""

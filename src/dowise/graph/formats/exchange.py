@@ -1,7 +1,8 @@
 """Exchange with networkx, and through it with GML.
 
 networkx knows no bidirected edge, so one is a directed edge with a mark: the key "bidirected" of a
-multigraph, or the attribute `bidirected`, or Graphviz' `dir="both"`. The attributes `doubtful` and
+multigraph, or the attribute `bidirected`, or Graphviz' `dir="both"`, or pgmpy's
+`type="bidirected"`. The attributes `doubtful` and
 `certain` say how sure the edge is.
 
 >>> from dowise.graph import CausalGraph
@@ -112,7 +113,8 @@ def _arrows(graph: Any) -> Iterator[tuple[Hashable, Hashable, Arrow]]:
             raise DowiseError(
                 f"{where} has dir={direction!r}: use forward, back, or both for a bidirected edge"
             )
-        tied = key == ["bidirected"] or direction == "both" or says_yes(data.get("bidirected"))
+        tied = "bidirected" in (*key, data.get("type")) or direction == "both"
+        tied = tied or says_yes(data.get("bidirected"))
         shape = "<->" if tied else "<-" if direction == "back" else "->"
         yield cause, effect, Arrow(shape, mark_of(data, where))
 

@@ -1,0 +1,100 @@
+"""To and from the real DoWhy: run by `make check-interop`, in an environment of its own."""
+
+import networkx
+import numpy as np
+import pandas as pd
+import pytest
+from dowhy import CausalModel, gcm
+from dowhy.causal_graph import CausalGraph as DoWhyGraph
+
+from dowise import Belief, CausalGraph, DowiseError, make_environment
+from dowise.problem import problem_from_dowhy
+
+
+def table(rows=200, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.choice(["old", "young"], rows)
+    drug = rng.integers(0, 2, rows)
+    cure = rng.random(rows) < 0.3 + 0.4 * drug
+    return pd.DataFrame({"Age": age, "Drug": drug, "Cure": cure})
+
+
+GRAPH = networkx.DiGraph(
+    [("Age", "Drug"), ("Age", "Cure"), ("Drug", "Cure"), ("Mood", "Drug"), ("Mood", "Cure")]
+)
+
+
+@pytest.fixture
+def model():
+    return CausalModel(table(), treatment="Drug", outcome="Cure", graph=GRAPH)
+
+
+def test_what_the_data_lack_is_unobserved_and_projected_out(model):
+    expected = CausalGraph.parse("Age -> Drug; Age -> Cure; Drug -> Cure; Cure <-> Drug")
+    assert CausalGraph.from_dowhy(model) == expected
+    assert CausalGraph.from_dowhy(model._graph) == expected
+
+
+def test_a_model_makes_a_problem_with_the_labels_of_its_data(model):
+    problem = problem_from_dowhy(model)
+    assert problem.reward == "Cure" and problem.hidden == ("Mood",)
+    assert problem.manipulable == ("Drug",) and problem.non_manipulable == ("Age",)
+    assert dict(problem.domains) == {
+        "Age": ("old", "young"), "Cure": ("False", "True"), "Drug": ("0", "1"),
+    }  # fmt: skip
+    belief = Belief(problem_from_dowhy(model, context=["Age"]))
+    belief.update_many(model._data)
+    assert belief.mean_rewards({"Age": "old"}).shape == (len(belief.problem.arms),)
+
+
+def test_measurements_have_to_be_cut(model):
+    data = table()
+    data["Cure"] = np.linspace(0, 1, len(data))
+    measured = CausalModel(data, treatment="Drug", outcome="Cure", graph=GRAPH)
+    with pytest.raises(DowiseError, match="Cure has 200 different values.*pandas.cut"):
+        problem_from_dowhy(measured)
+    given = problem_from_dowhy(measured, domains={"Cure": ["bad", "good"]})
+    assert given.domains["Cure"] == ("bad", "good")
+
+
+@pytest.mark.parametrize("text", ["X -> Y; X <-> Y", "Z ?-> X -> Y; Z <-> Y!; X <?> Y; W"])
+def test_a_graph_comes_back_as_it_was_and_dowhy_understands_it(text):
+    graph = CausalGraph.parse(text)
+    drawn = graph.to_dowhy()
+    assert CausalGraph.from_dowhy(drawn) == graph
+    data = pd.DataFrame({name: [0, 1] for name in graph})
+    model = CausalModel(data, treatment="X", outcome="Y", graph=drawn)
+    assert CausalGraph.from_dowhy(model) == graph
+    estimand = model.identify_effect(proceed_when_unidentifiable=False)
+    assert estimand.get_backdoor_variables() in (None, [])  # confounded: nothing to adjust for
+
+
+def test_hidden_variables_stay_unobserved():
+    graph = CausalGraph.parse("U -> X; U -> Y; X -> Y")
+    assert CausalGraph.from_dowhy(graph.to_dowhy(hidden="U")) == CausalGraph.parse(
+        "X -> Y; X <-> Y"
+    )
+
+
+def test_dowhy_finds_what_we_find_in_a_world_of_ours():
+    world = make_environment("task2", seed=5)
+    problem = world.problem
+    rng = np.random.default_rng(0)
+    context = world.draw_context(rng)
+    rows = [world.play({}, context, rng) for _ in range(50)]
+    data = pd.DataFrame(rows)
+    model = CausalModel(
+        data, treatment="X2", outcome=problem.reward, graph=problem.drawn.to_dowhy(problem.hidden)
+    )
+    again = problem_from_dowhy(model, domains=problem.domains)
+    assert again.graph == problem.graph and again.reward == problem.reward
+
+
+def test_graphical_causal_models_and_graphs():
+    scm = gcm.StructuralCausalModel(networkx.DiGraph([("X", "Y"), ("Y", "Z")]))
+    assert CausalGraph.from_dowhy(scm) == CausalGraph.parse("X -> Y -> Z")
+    drawn = DoWhyGraph("X", "Y", networkx.DiGraph([("X", "Y"), ("U", "X"), ("U", "Y")]),
+                       observed_node_names=["X", "Y"])  # fmt: skip
+    assert CausalGraph.from_dowhy(drawn) == CausalGraph.parse("X -> Y; X <-> Y")
+    with pytest.raises(DowiseError, match="expected a CausalModel or a causal graph of DoWhy, not"):
+        CausalGraph.from_dowhy(7)

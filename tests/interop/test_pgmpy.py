@@ -1,0 +1,137 @@
+"""To and from the real pgmpy: run by `make check-interop`, in an environment of its own."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from pgmpy.base import ADMG, DAG, PDAG
+from pgmpy.factors.discrete import TabularCPD
+from pgmpy.inference import CausalInference
+from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
+from pgmpy.readwrite import BIFReader
+
+from dowise import CausalGraph, DowiseError, Environment, make_environment
+from dowise.problem import problem_from_pgmpy
+
+
+def test_the_environment_is_without_torch():
+    assert importlib.util.find_spec("torch") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["X -> Y", "A; X ?-> Y; X <-> Y; X <-> Z!; A <?> Z", "Z -> X -> Y; Z -> Y; U_X_Y; X <-> Y"],
+)
+def test_a_graph_comes_back_as_it_was(text):
+    graph = CausalGraph.parse(text)
+    dag = graph.to_pgmpy()
+    assert isinstance(dag, DAG)
+    assert len(dag.latents) == len(graph.bidirected_edges)
+    assert CausalGraph.from_pgmpy(dag) == graph
+
+
+def test_latents_are_projected_out_and_pgmpy_understands_ours():
+    dag = DAG([("U", "X"), ("U", "Y"), ("X", "M"), ("M", "Y")], latents={"U"})
+    graph = CausalGraph.from_pgmpy(dag)
+    assert graph == CausalGraph.parse("X -> M -> Y; X <-> Y")
+    ours = graph.to_pgmpy()
+    theirs = CausalInference(ours).get_all_frontdoor_adjustment_sets("X", "Y")
+    assert frozenset({frozenset({"M"})}) <= theirs
+    assert CausalGraph.from_pgmpy(graph.to_pgmpy(hidden="M")) == CausalGraph.parse("X -> Y <-> X")
+
+
+def test_an_admg_has_its_bidirected_edges():
+    admg = ADMG(directed_ebunch=[("X", "Y")], bidirected_ebunch=[("Y", "X"), ("X", "Z")])
+    assert CausalGraph.from_pgmpy(admg) == CausalGraph.parse("X -> Y; X <-> Y; X <-> Z")
+
+
+def test_what_is_no_causal_graph_is_refused():
+    with pytest.raises(DowiseError, match="A -- B has no direction"):
+        CausalGraph.from_pgmpy(PDAG(undirected_ebunch=[("A", "B")]))
+    with pytest.raises(DowiseError, match="expected a DAG, an ADMG or a Bayesian network of pgmpy"):
+        CausalGraph.from_pgmpy("X -> Y")
+
+
+def test_roles_make_a_problem():
+    dag = DAG(
+        [("Age", "Drug"), ("Age", "Cure"), ("Drug", "Cure"), ("U", "Drug"), ("U", "Cure")],
+        latents={"U"}, exposures={"Drug"}, outcomes={"Cure"},
+    )  # fmt: skip
+    problem = problem_from_pgmpy(dag)
+    assert problem.reward == "Cure" and problem.manipulable == ("Drug",)
+    assert problem.hidden == ("U",) and problem.non_manipulable == ("Age",)
+    assert problem_from_pgmpy(dag, context=["Age"]).context == ("Age",)
+
+
+@pytest.mark.parametrize("name", ["asia", "alarm", "insurance"])
+def test_a_network_comes_back_to_the_last_bit(name):
+    world = Environment.from_bif(name)
+    model = world.to_pgmpy()
+    assert model.check_model()
+    back = Environment.from_pgmpy(model, reward=world.problem.reward)
+    assert back.network.domains == world.network.domains
+    assert back.graph == world.graph
+    for variable, cpt in world.cpts.items():
+        np.testing.assert_array_equal(back.cpts[variable], cpt)
+
+
+def test_hidden_variables_are_latents_and_the_numbers_agree():
+    world = make_environment("task1", seed=3)
+    model = world.to_pgmpy()
+    assert model.latents == set(world.hidden)
+    problem = world.problem
+    back = Environment.from_pgmpy(
+        model, reward=problem.reward, context=problem.context,
+        non_manipulable=problem.non_manipulable,
+    )  # fmt: skip
+    assert back.problem.arms == problem.arms
+    context = world.draw_context(1)
+    np.testing.assert_allclose(back.means(context), world.means(context), rtol=1e-12)
+
+
+def test_means_agree_with_pgmpys_own_do():
+    world = Environment.from_bif("asia", reward="dysp", context=(), non_manipulable=())
+    inference = CausalInference(world.to_pgmpy())
+    for arm in world.problem.arms[:4]:
+        query = inference.query(["dysp"], do=dict(arm), show_progress=False)
+        labels = world.problem.domains["dysp"]
+        shares = [query.get_value(dysp=label) for label in labels]
+        worth = [world.problem.reward_values[label] for label in labels]
+        mean = world.means()[world.problem.arms.index(arm)]
+        assert mean == pytest.approx(np.dot(shares, worth), abs=1e-9)
+
+
+def test_states_in_another_order_and_other_kinds_of_names():
+    model = DiscreteBayesianNetwork([("b", "y"), ("a", "y")])
+    model.add_cpds(
+        TabularCPD("a", 2, [[0.2], [0.8]], state_names={"a": [0, 1]}),
+        TabularCPD("b", 3, [[0.1], [0.2], [0.7]], state_names={"b": ["x", "y", "z"]}),
+        TabularCPD(
+            "y", 2, [[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]],
+            evidence=["b", "a"], evidence_card=[3, 2],
+            state_names={"y": [True, False], "b": ["z", "y", "x"], "a": [1, 0]},
+        ),
+    )  # fmt: skip
+    network = Environment.from_pgmpy(model, reward="y").network
+    assert network.domains == {"a": ("0", "1"), "b": ("x", "y", "z"), "y": ("True", "False")}
+    assert network.cpts["y"][0, 0].tolist() == [0.6, 0.4]  # a=0, b=x
+    assert network.cpts["y"][1, 2].tolist() == [0.1, 0.9]  # a=1, b=z
+
+
+def test_what_is_no_network_is_explained():
+    bare = DiscreteBayesianNetwork([("x", "y")])
+    with pytest.raises(DowiseError, match="x has no table of probabilities: give .* TabularCPD"):
+        Environment.from_pgmpy(bare, reward="y")
+    with pytest.raises(DowiseError, match="x has no table of probabilities"):
+        Environment.from_pgmpy(LinearGaussianBayesianNetwork([("x", "y")]), reward="y")
+    with pytest.raises(DowiseError, match="say which variable to maximise, reward="):
+        problem_from_pgmpy(bare)
+
+
+def test_pgmpy_reads_the_bif_that_we_write(tmp_path):
+    world = Environment.from_bif("asia")
+    world.to_bif(tmp_path / "asia.bif")
+    model = BIFReader(str(tmp_path / "asia.bif")).get_model()
+    back = Environment.from_pgmpy(model, reward=world.problem.reward)
+    for variable, cpt in world.cpts.items():
+        np.testing.assert_allclose(back.cpts[variable], cpt, rtol=0, atol=1e-15)
