@@ -10,12 +10,13 @@ TRIALS ?= 200
 # is made once; who is done first takes from the others' ends.
 TOGETHER := -n auto --dist worksteal -p no:benchmark
 
-.PHONY: run test check setup format bench evidence help clean
+.PHONY: run test check check-interop setup format bench evidence help clean
 
 help:
 	@echo 'make run    set up .venv, then rerun the experiments of the paper on a small scale'
 	@echo 'make test   set up .venv, then run all tests but the slow ones'
 	@echo 'make check  slow tests, ruff, mypy --strict, the layers'
+	@echo 'make check-interop  to and from the real pgmpy and DoWhy, in .venv-interop (outside CI)'
 	@echo 'make bench  benchmarks, beside their yardsticks'
 	@echo 'make evidence  what we claim beyond the paper, measured (evidence/); TRIALS=40 for fewer worlds'
 	@echo 'make format let ruff format and mend the code'
@@ -44,6 +45,19 @@ check: setup
 	$(SAY) 'Layers (import-linter)'
 	$(BIN)/lint-imports --no-cache
 
+# In an environment of its own: neither is a dependency, and DoWhy holds SciPy back. Without torch.
+INTEROP := .venv-interop
+check-interop: $(INTEROP)/.ready
+	$(SAY) 'To and from pgmpy and DoWhy'
+	$(INTEROP)/bin/python -m pytest -q tests/interop -o filterwarnings=default --disable-warnings
+
+$(INTEROP)/.ready: pyproject.toml
+	$(SAY) 'Setting up $(INTEROP) (once; this downloads the libraries)'
+	@$(PYTHON) -m venv $(INTEROP)
+	@$(INTEROP)/bin/python -m pip install --quiet --disable-pip-version-check -e . \
+	  'pgmpy==1.1.2' 'dowhy==0.14' 'pytest>=8.3' 'hypothesis>=6.100'
+	@touch $@
+
 bench: setup
 	$(SAY) 'Benchmarks, each beside its yardstick'
 	$(BIN)/python -m pytest -q -s benchmarks/bench_*.py --benchmark-only --benchmark-columns=min,median,rounds --benchmark-sort=fullname
@@ -69,4 +83,4 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) out build dist
+	rm -rf $(VENV) $(INTEROP) out build dist

@@ -5,9 +5,17 @@ import re
 
 import numpy as np
 import pytest
-from agrum import NETWORKS, agrum_reward
+from agrum import NETWORKS, agrum_reward, gum
 
-from dowise import DowiseError, Environment, check_environment, load_problem
+from dowise import (
+    CausalGraph,
+    DowiseError,
+    Environment,
+    Problem,
+    check_environment,
+    load_problem,
+    make_environment,
+)  # fmt: skip
 from dowise.environments import network_world
 from dowise.graph.formats.bif import read_bif
 from dowise.problem.files import builtin_path
@@ -169,3 +177,54 @@ def test_a_graph_without_numbers_is_no_network(tmp_path):
     (tmp_path / "g.toml").write_text('graph_file = "g.txt"\nreward = "Y"\n')
     with pytest.raises(DowiseError, match=r"g\.toml has no numbers of its own"):
         network_world(tmp_path / "g.toml")
+
+
+AWKWARD = """
+variable "body mass" { type discrete [ 2 ] { "very low", "<5,;" }; }
+variable Y { type discrete [ 3 ] { a, "b c", "größer" }; }
+probability ( "body mass" ) { table 0.1, 0.9; }
+probability ( Y | "body mass" ) { ("very low") 0.3 0.3 0.4; ("<5,;") 0.7 0.2 0.1; }
+"""
+
+
+def test_a_world_is_written_as_bif_and_read_back_to_the_last_bit(tmp_path):
+    (tmp_path / "given.bif").write_text(AWKWARD, "utf-8")
+    worlds = [
+        Environment.from_bif("insurance"),
+        Environment.from_bif(tmp_path / "given.bif", reward="Y"),
+        make_environment(Problem(CausalGraph.parse("X -> Y; X <-> Y; Z -> X"), "Y"), seed=4),
+    ]
+    for world in worlds:
+        world.to_bif(tmp_path / "world.bif.gz")
+        back = Environment.from_bif(
+            tmp_path / "world.bif.gz", reward=world.problem.reward, hidden=world.hidden
+        )
+        assert back.graph == world.graph and back.problem.domains == world.problem.domains
+        for name, cpt in world.cpts.items():
+            np.testing.assert_array_equal(back.cpts[name], cpt)
+
+
+def test_labels_of_hidden_variables_are_written_where_they_are_known():
+    graph = CausalGraph.parse("Mood -> X; Mood -> Y; X -> Y")
+    mood = ("good", "bad", "so so")
+    named = Problem(graph, "Y", hidden=["Mood"], domains={"Mood": mood})
+    tables = {"Mood": [0.2, 0.3, 0.5], "X": [[0.5, 0.5]] * 3, "Y": [[[0.1, 0.9]] * 2] * 3}
+    assert Environment(named, tables).network.domains["Mood"] == mood
+    plain = Problem(graph.project("Mood"), "Y")
+    assert Environment(plain, tables, graph).network.domains["Mood"] == ("0", "1", "2")
+
+
+@pytest.mark.parametrize("name", ["asia", "alarm"])
+def test_pyagrum_reads_the_bif_that_we_write(name, tmp_path):
+    world = Environment.from_bif(name)
+    world.to_bif(tmp_path / "written.bif")
+    read = gum.loadBN(str(tmp_path / "written.bif"))
+    assert sorted(read.names()) == list(world.graph)
+    for variable, cpt in world.cpts.items():
+        assert read.variable(variable).labels() == world.network.domains[variable]
+        axes = (*world.graph.parents(variable), variable)
+        table = read.cpt(variable)  # its reader keeps single precision
+        for places in np.ndindex(cpt.shape):
+            assert table[dict(zip(axes, map(int, places), strict=True))] == pytest.approx(
+                cpt[places], abs=1e-6
+            )

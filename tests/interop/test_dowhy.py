@@ -47,7 +47,7 @@ def test_a_model_makes_a_problem_with_the_labels_of_its_data(model):
     assert belief.mean_rewards({"Age": "old"}).shape == (len(belief.problem.arms),)
 
 
-def test_measurements_have_to_be_cut(model):
+def test_measurements_have_to_be_cut():
     data = table()
     data["Cure"] = np.linspace(0, 1, len(data))
     measured = CausalModel(data, treatment="Drug", outcome="Cure", graph=GRAPH)

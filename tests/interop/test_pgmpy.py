@@ -10,7 +10,7 @@ from pgmpy.inference import CausalInference
 from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 from pgmpy.readwrite import BIFReader
 
-from dowise import CausalGraph, DowiseError, Environment, make_environment
+from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment
 from dowise.problem import problem_from_pgmpy
 
 
@@ -76,10 +76,10 @@ def test_a_network_comes_back_to_the_last_bit(name):
 
 
 def test_hidden_variables_are_latents_and_the_numbers_agree():
-    world = make_environment("task1", seed=3)
+    problem = Problem(CausalGraph.parse("C -> X -> Y; X <-> Y!; C -> Y"), "Y", context=["C"])
+    world = make_environment(problem, seed=3)
     model = world.to_pgmpy()
-    assert model.latents == set(world.hidden)
-    problem = world.problem
+    assert world.hidden and model.latents == set(world.hidden)
     back = Environment.from_pgmpy(
         model, reward=problem.reward, context=problem.context,
         non_manipulable=problem.non_manipulable,
