@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from types import ModuleType
 
 __all__ = [
     "DowiseError",
     "InputSyntaxError",
     "MissingExtraError",
+    "OwnCodeError",
+    "described",
     "import_extra",
     "kind_of",
     "listed",
+    "own_code_error",
+    "own_place",
     "suggestion",
 ]
 
@@ -37,6 +43,10 @@ class InputSyntaxError(DowiseError):
 
 class MissingExtraError(DowiseError, ImportError):
     """A library that one of dowise's extras brings is not installed."""
+
+
+class OwnCodeError(DowiseError):
+    """Something went wrong in code of the user's own: a policy, a world."""
 
 
 class DowiseWarning(UserWarning):
@@ -89,3 +99,45 @@ def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
         raise MissingExtraError(
             f"{purpose} needs {package}, which is not installed: pip install 'dowise[{extra}]'"
         ) from error
+
+
+def described(error: BaseException) -> str:
+    """An error of somebody's own code in one line: kind, message, and where it happened there."""
+    text = " ".join(str(error).split())
+    if not isinstance(error, DowiseError):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    place = None if isinstance(error, SyntaxError) else own_place(error)  # which says it itself
+    return f"{text} ({place})" if place else text
+
+
+def own_code_error(error: Exception) -> OwnCodeError | None:
+    """The same as one of ours, if it came through the user's own code; None otherwise."""
+    if isinstance(error, DowiseError) or own_place(error) is None:
+        return None
+    return OwnCodeError(described(error))
+
+
+def own_place(error: BaseException) -> str | None:
+    """The innermost line of the user's own code that an error came through, if there is one.
+
+    Own is what is neither ours nor Python's nor an installed library's.
+    """
+    import sysconfig  # here, so that nobody waits for these who makes no mistake
+    import traceback
+
+    paths = sysconfig.get_paths()
+    folders = (str(Path(__file__).parent), paths["stdlib"], paths["purelib"])
+    others = tuple(f"{folder}{os.sep}" for folder in folders)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        installed = {"site-packages", "dist-packages"} & {*Path(frame.filename).parts}
+        if not (installed or frame.filename.startswith(("<", *others))):
+            return f"{_from_here(frame.filename)}, line {frame.lineno}"
+    return None
+
+
+def _from_here(file: str) -> str:
+    """A path as one would type it in the current folder."""
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except (OSError, ValueError):
+        return file

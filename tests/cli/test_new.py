@@ -8,7 +8,7 @@ import pytest
 from desk import WARD, one_line
 
 from dowise.experiment import Experiment
-from dowise.policies import registry
+from dowise.policies import own, registry
 
 
 def test_a_new_experiment_for_people(desk):
@@ -107,6 +107,7 @@ def test_what_is_refused_leaves_nothing_behind(desk, arguments, message):
 def _as_it_was(monkeypatch):
     """Policies and modules of a test are gone after it."""
     monkeypatch.setattr(registry, "_POLICIES", {**registry._POLICIES})
+    monkeypatch.setattr(own, "_MODULES", {})
     monkeypatch.setattr(sys, "path", [*sys.path])
     before = {*sys.modules}
     yield

@@ -87,10 +87,17 @@ def test_standings_and_paired_differences():
     assert (ucb["policy"], ucb["than"], ucb["mean"]) == ("ucb", "ts", 4.0)
     assert (ucb["low"], ucb["high"]) == pytest.approx((4 - width, 4 + width))
     assert (ids["policy"], ids["mean"]) == ("ids", -0.5)
+    assert (ucb["trials"], ucb["standard_error"]) == (2, pytest.approx(1.0))
     assert alone == {
-        "problem": "a", "policy": "ucb", "than": "ts", "mean": 4.0, "low": None, "high": None,
+        "problem": "a", "policy": "ucb", "than": "ts", "mean": 4.0, "standard_error": None,
+        "low": None, "high": None, "trials": 1,
     }  # fmt: skip
     json.dumps([*found, ucb, ids, alone], allow_nan=False)
+    pairs = [one.as_dict() for one in differences(final, all_pairs=True)]
+    assert [(one["problem"], one["policy"], one["than"], one["mean"]) for one in pairs] == [
+        ("b", "ucb", "ts", 4.0), ("b", "ids", "ts", -0.5), ("b", "ids", "ucb", -4.5),
+        ("a", "ucb", "ts", 4.0),
+    ]  # fmt: skip
 
 
 def test_verdicts():

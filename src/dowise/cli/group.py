@@ -8,21 +8,23 @@ import json
 import os
 import select
 import sys
+import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dowise.cli.stopping import is_stopped, say_kept, say_stopped, stoppable
-from dowise.errors import DowiseError, DowiseWarning
+from dowise.errors import DowiseError, DowiseWarning, OwnCodeError, own_code_error
 
 if TYPE_CHECKING:
     from dowise.problem import Problem
 
 __all__ = ["command", "json_option", "load", "main", "print_json", "problem_argument"]
 
-
+_TRACEBACK = "DOWISE_TRACEBACK"  # a variable of the environment: show where an error came from
 _SECTIONS = {
     "Before you begin": ("problems", "arms", "formulas", "check", "rehearse"),
     "Live experiments": (
@@ -59,13 +61,17 @@ class _PlainSpeaking(click.Group):
             # A terminal that has no Σ shows a question mark; that is no reason to stop.
             sys.stdout.reconfigure(errors="replace")
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _own_code_in_one_line():
                 warnings.showwarning = _say  # type: ignore[assignment] # takes the rest too
                 result = super().invoke(context)
             sys.stdout.flush()
             return result
         except DowiseError as error:
             message = str(error)
+            if os.environ.get(_TRACEBACK):
+                traceback.print_exception(error)
+            elif isinstance(error, OwnCodeError):
+                message += f"; {_TRACEBACK}=1 shows how it came there"
         except KeyboardInterrupt:
             return context.exit(say_stopped())
         except OSError as error:
@@ -83,6 +89,19 @@ class _PlainSpeaking(click.Group):
         click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
         click.echo(message, err=True)
         return context.exit(2)
+
+
+@contextmanager
+def _own_code_in_one_line() -> Iterator[None]:
+    """What goes wrong in a policy of the user's own is said in one line, with its place there."""
+    try:
+        yield
+    except Exception as error:
+        own = sys.modules.get("dowise.policies.own")  # loaded where there may be one
+        known = own_code_error(error) if own is not None and own.asked_for() else None
+        if known is None:
+            raise
+        raise known from error
 
 
 def _has_no_reader(file: int) -> bool:
@@ -127,7 +146,8 @@ def main() -> None:
     """Decide which intervention to try next when the causal graph is known and the numbers are not.
 
     PROBLEM is a problem file (.toml) or the name of a built-in problem; `dowise problems` lists
-    those. STORE is where live experiments are kept: a file such as ward.db, or a URL.
+    those. STORE is where live experiments are kept: a file such as ward.db, or a URL. A policy of
+    your own is named as module:Class.
     """
 
 
@@ -146,9 +166,8 @@ class _WithPolicies(click.Command):
         super().format_options(context, formatter)
         with formatter.section("Policies"):
             known = [policy_info(name) for name in policy_names()]
-            formatter.write_dl(
-                [(info.name, f"{info.help} (learns from {info.learns_from})") for info in known]
-            )
+            rows = [(info.name, f"{info.help} (learns from {info.learns_from})") for info in known]
+            formatter.write_dl([*rows, ("MODULE:CLASS", "one of your own, from a Python module")])
 
 
 # What many commands have is listed behind what is a command's own.

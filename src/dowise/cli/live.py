@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dowise.cli.group import command, load, print_json, problem_argument
+from dowise.cli.own_policies import named_policy
 from dowise.cli.store import Where, decision_number, on_store, reason_option
 
 __all__ = ["amend", "ask", "erase", "new", "revise", "tell", "withdraw"]
@@ -44,8 +45,9 @@ _unrelated = click.option(
 @on_store(policies=True, name="Its name; by default the problem's own, or the file's.")
 @problem_argument
 @click.option(
-    "--policy", metavar="NAME", show_default="ids", help="Who decides; all are listed below."
-)
+    "--policy", metavar="NAME", show_default="ids", callback=named_policy,
+    help="Who decides; all are listed below.",
+)  # fmt: skip
 @_options[0]
 @_options[1]
 @click.option(
@@ -226,7 +228,9 @@ def _say(where: Where, number: str, as_json: bool, say: Any, told: Any = None) -
 )
 @on_store(policies=True)
 @click.option("--problem", metavar="PROBLEM", help="The problem from here on.")
-@click.option("--policy", metavar="NAME", help="Who decides; all are listed below.")
+@click.option(
+    "--policy", metavar="NAME", callback=named_policy, help="Who decides; all are listed below."
+)
 @_options[0]
 @_options[1]
 @click.option(

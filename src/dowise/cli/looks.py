@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dowise.cli.group import command, print_json
+from dowise.cli.own_policies import named_policy
 from dowise.cli.store import Where, decision_number, on_store
 
 __all__ = ["audit", "evaluate", "explain", "export", "status"]
@@ -144,7 +145,7 @@ def export(where: Where, as_json: bool, file: Path) -> None:
     policies=True,
 )
 @on_store(acts=False, policies=True)
-@click.argument("policy")
+@click.argument("policy", callback=named_policy)
 @click.option(
     "--option", "pairs", multiple=True, metavar="NAME=VALUE",
     help="An option of the policy, such as samples=1000; may be repeated.",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, suggestion
 from dowise.graph.names import bare_text, quoted
 
-__all__ = ["options_of", "typed_pair", "values_of"]
+__all__ = ["options_by_policy", "options_of", "typed_pair", "values_of"]
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _PAIR = re.compile(rf"\s*({_QUOTED}|[^=\"]+?)\s*=\s*({_QUOTED}|.*?)\s*", re.DOTALL)
@@ -48,6 +48,32 @@ def options_of(pairs: Iterable[str]) -> dict[str, Any]:
             raise DowiseError(f"{text!r}: say what {name} is, such as samples=1000")
         options[name] = _toml_value(value)
     return options
+
+
+def options_by_policy(pairs: Iterable[str], policies: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Options of several policies: POLICY.NAME=VALUE, by the names of the policies.
+
+    >>> options_by_policy(["ids.samples=500", "my.own:Class.explore=0.1"], ["ids", "my.own:Class"])
+    {'ids': {'samples': 500}, 'my.own:Class': {'explore': 0.1}}
+    """
+    found: dict[str, list[str]] = {}
+    for text in pairs:
+        name, _, value = text.partition("=")
+        policy, dot, option = name.strip().rpartition(".")
+        if not (dot and policy and option):
+            raise DowiseError(
+                f"--option {text}: say whose option it is, such as {next(iter(policies), 'ids')}."
+                f"{option or 'samples'}={value or 1000}"
+            )
+        if policy not in policies:
+            raise DowiseError(
+                f"--option {text}: {policy!r} is not among the policies"
+                f"{suggestion(policy, policies)}: they are {', '.join(policies)}"
+            )
+        if not value.strip():
+            raise DowiseError(f"--option {text}: say what {option} is, such as {name}=1000")
+        found.setdefault(policy, []).append(f"{option}={value}")
+    return {policy: options_of(own) for policy, own in found.items()}
 
 
 def typed_pair(name: str, value: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from dowise.cli.group import command, json_option, print_json
+from dowise.cli.own_policies import named_policies, policy_module_option
 from dowise.cli.stopping import say_kept
 
 __all__ = ["reproduce", "simulate"]
@@ -28,16 +29,21 @@ _workers = click.option(
   dowise simulate task1 task3 --policies ids,ts --trials 500 --out races/first
   dowise simulate alarm --world bif --policies ids,ts
   dowise simulate ward.toml --policies ids,bernoulli-ts --strong
+  dowise simulate task1 --policies ids,few=ids,z2-ts --option few.samples=50 \\
+    --option z2-ts.refresh=0.05 --figure race.png
+  dowise simulate task1 --policies ids,my_policies:Greedy --option my_policies:Greedy.explore=0.1
   dowise simulate chordal-15-0.1 --policies ts,z2-ts --cluster tcp://10.0.0.5:8786""",
     policies=True,
 )
 @click.argument("problems", nargs=-1, required=True, metavar="PROBLEM...")
 @click.option(
-    "--policies",
-    required=True,
-    metavar="NAME,NAME",
-    help="Which race; all are listed below.",
-)
+    "--policies", required=True, metavar="NAME,NAME", callback=named_policies,
+    help="Which race; all are listed below. LABEL=NAME gives one a name of its own in this race.",
+)  # fmt: skip
+@click.option(
+    "--option", "pairs", multiple=True, metavar="POLICY.NAME=VALUE",
+    help="An option of a policy, by its name in the race: z2-ts.refresh=0.05; may be repeated.",
+)  # fmt: skip
 @click.option(
     "--world", type=click.Choice(["random", "bif"]), default="random", show_default=True,
     help="Numbers drawn afresh in every trial, or those of the problem's .bif file in all.",
@@ -52,7 +58,7 @@ _workers = click.option(
 )  # fmt: skip
 @click.option(
     "--samples", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
-    help="Posterior draws in each round of ids.",
+    help="Posterior draws in each round of ids, unless an --option says otherwise.",
 )  # fmt: skip
 @_seed
 @_workers
@@ -78,14 +84,26 @@ _workers = click.option(
     "--edges", type=click.Choice(["all", "prior"]), default="all", show_default=True,
     help="Worlds with all edges drawn, or each doubtful one (soft too) with its prior.",
 )  # fmt: skip
+@click.option(
+    "--figure", type=click.Path(path_type=Path), metavar="FILE",
+    help="Draw the regret of every policy, round by round, to a .svg, .png or .pdf file.",
+)  # fmt: skip
+@click.option(
+    "--band", type=click.Choice(["se", "sd"]), default="se", show_default=True,
+    help="Bands of the figure: two standard errors, or two standard deviations.",
+)  # fmt: skip
+@policy_module_option
 @json_option
 def simulate(
     problems: tuple[str, ...],
-    policies: str,
+    policies: dict[str, str],
+    pairs: tuple[str, ...],
     world: str,
     samples: int,
+    figure: Path | None,
+    band: Literal["se", "sd"],
     as_json: bool,
-    **options: Any,
+    **settings: Any,
 ) -> None:
     """Race policies in worlds with known numbers.
 
@@ -95,24 +113,36 @@ def simulate(
     from a .bif file (alarm, asia, …) has that file's own numbers in every trial. Results are the
     same bits for any number of workers.
     """
+    from dowise.cli.pairs import options_by_policy
     from dowise.cli.progress import shown_progress
     from dowise.cli.show_races import show_race
     from dowise.environments import network_world
     from dowise.simulation import simulate as race
 
-    names = [name.strip() for name in policies.split(",") if name.strip()]
-    own = {"ids": {"samples": samples}} if "ids" in names else {}
+    out = settings["out"]
+    if figure is not None:
+        from dowise.picture.drawing import check_path
+
+        check_path(figure, folder_to_be=out)
+    drawn = {label: {"samples": samples} for label, name in policies.items() if name == "ids"}
+    given = options_by_policy(pairs, policies)
+    options = {label: drawn.get(label, {}) | given.get(label, {}) for label in drawn | given}
     worlds = [network_world(name) for name in problems] if world == "bif" else problems
-    _say_kept(options["out"])
+    _say_kept(out)
     with shown_progress() as show:
         result = race(
-            worlds, names, options=own, progress=lambda done, total: show("race", done, total),
-            **options,
+            worlds, policies.items(), options=options,
+            progress=lambda done, total: show("race", done, total), **settings,
         )  # fmt: skip
     if as_json:
-        print_json({**result.as_dict(), "out": str(options["out"] or "") or None})
+        places = {"out": out, "figure": figure}
+        print_json(result.as_dict() | {name: x and str(x) for name, x in places.items()})
     else:
-        show_race(result, options["out"])
+        show_race(result, out)
+    if figure is not None:  # last, so that the numbers are there whatever happens to the picture
+        result.plot(figure, band=band)
+        if not as_json:
+            click.echo(f"The race is drawn in {figure}")
 
 
 @command("""\

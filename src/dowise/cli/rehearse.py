@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dowise.cli.group import command, json_option, load, print_json, problem_argument
+from dowise.cli.own_policies import named_policy, policy_module_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +28,8 @@ _STARTS = (3, 5)  # the columns where a new table may begin
   dowise rehearse task2 --horizon 200
   dowise rehearse ward.toml --horizon 300 --delay 20 --tolerance 0.02
   dowise rehearse ward.toml --horizon 300 --prior prior.toml --figure rehearsal.png
-  dowise rehearse ward.toml --horizon 300 --policy ts --worlds 100 --json""",
+  dowise rehearse ward.toml --horizon 300 --policy ts --worlds 100 --json
+  dowise rehearse ward.toml --horizon 300 --policy my_policies:Greedy --option explore=0.1""",
     policies=True,
 )
 @problem_argument
@@ -39,7 +41,7 @@ _STARTS = (3, 5)  # the columns where a new table may begin
     help="How many worlds are drawn, each played from the start.",
 )  # fmt: skip
 @click.option(
-    "--policy", default="ids", show_default=True, metavar="NAME",
+    "--policy", default="ids", show_default=True, metavar="NAME", callback=named_policy,
     help="Who decides; all are listed below.",
 )  # fmt: skip
 @click.option(
@@ -73,6 +75,7 @@ _STARTS = (3, 5)  # the columns where a new table may begin
     "--figure", type=click.Path(path_type=Path), metavar="FILE",
     help="Draw it all to a .svg, .png or .pdf file.",
 )  # fmt: skip
+@policy_module_option
 @json_option
 def rehearse(
     problem: str,

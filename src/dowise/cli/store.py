@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dowise.cli.group import json_option
+from dowise.cli.own_policies import policy_module_option
 from dowise.errors import DowiseError
 
 if TYPE_CHECKING:
@@ -75,8 +74,6 @@ def on_store(
         @functools.wraps(function)
         def called(store: str, name: str | None, **rest: Any) -> None:
             where = Where(store, name, **{part: rest.pop(part) for part in _WHO if part in rest})
-            for module in rest.pop("policy_module", ()):
-                _import_policies(module)
             function(where=where, **rest)
 
         with_options: Command = called
@@ -90,10 +87,7 @@ def on_store(
 def _options(acts: bool, policies: bool, name: str) -> list[Callable[[Command], Command]]:
     found = [click.argument("store"), click.option("--name", metavar="N", help=name)]
     if policies:
-        found.append(click.option(
-            "--policy-module", multiple=True, metavar="MODULE",
-            help="Import a Python module that registers policies of your own.",
-        ))  # fmt: skip
+        found.append(policy_module_option)
     if acts:
         found += [
             click.option("--actor", metavar="WHO", show_default="the system's user",
@@ -128,24 +122,3 @@ def confirm(question: str) -> None:
         raise KeyboardInterrupt from None
     if not is_meant:
         raise DowiseError("nothing was changed")
-
-
-def _import_policies(module: str) -> None:
-    """Import a module by name, from the current folder or wherever Python looks."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name == module.partition(".")[0] or error.name == module:
-            _refuse(module, "there is no such module; give its name, my_policies, as import does")
-        _refuse(module, str(error))
-    except DowiseError:
-        raise
-    except Exception as error:
-        _refuse(module, f"{type(error).__name__}: {error}")
-
-
-def _refuse(module: str, why: str) -> NoReturn:
-    raise DowiseError(f"--policy-module {module} can't be imported: {why}")

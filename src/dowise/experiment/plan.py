@@ -19,7 +19,7 @@ from dowise.experiment.event import DamagedEventError
 from dowise.files import read_file
 from dowise.plain import plain
 from dowise.policies.policy import Policy
-from dowise.policies.registry import make_policy, policy_factory, policy_names
+from dowise.policies.registry import is_known, make_policy, policy_factory
 from dowise.problem import Problem, load_problem
 from dowise.problem.files import parse_problem, problem_text
 
@@ -79,10 +79,12 @@ class Plan:
 
     def make(self) -> Policy:
         """A fresh policy."""
-        if self.policy not in policy_names():
+        if not is_known(self.policy):
+            module, colon, _ = self.policy.partition(":")
             raise DowiseError(
                 f"the policy {self.policy!r} is not known here: where it is one of your own, "
-                "import the module that registers it first (--policy-module MODULE)"
+                f"import the module that {'has' if colon else 'registers'} it first "
+                f"(--policy-module {module if colon else 'MODULE'})"
             )
         if isinstance(self.options.get("prior"), str):  # nothing that a journal names is opened
             raise DowiseError("what the journal says of the prior is damaged")

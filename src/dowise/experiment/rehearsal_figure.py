@@ -7,7 +7,6 @@ dashes too.
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.experiment.rehearsal import Rehearsal, given
-from dowise.files import write_bytes
 from dowise.picture.drawing import check_path
 from dowise.picture.library import matplotlib_part
 from dowise.plain import counted
+from dowise.simulation.pens import save_figure
 
 __all__ = ["Line", "Panel", "RehearsalFigure", "draw_rehearsal", "rehearsal_figure"]
 
@@ -130,10 +129,7 @@ def draw_rehearsal(figure: RehearsalFigure, path: str | Path) -> None:
         _draw_panel(axes, figure.rounds, panel)
     for axes in drawing.axes[2:]:
         axes.set_xlabel("round", color=_INK)
-    drawn, ending = io.BytesIO(), path.suffix[1:].lower()
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
-    drawing.savefig(drawn, format=ending, metadata=metadata)
-    write_bytes(path, drawn.getvalue())
+    save_figure(drawing, path)
 
 
 def _draw_panel(axes: Any, rounds: NDArray[np.int64], panel: Panel) -> None:

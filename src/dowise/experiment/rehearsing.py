@@ -17,12 +17,14 @@ from dowise.belief import Belief
 from dowise.checks import real_number, whole_number
 from dowise.environments import Environment, Manner
 from dowise.environments.draw import draw_world
+from dowise.errors import own_code_error
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.looking import is_bayesian, prior_of
 from dowise.experiment.plan import DEFAULT_POLICY, Plan
 from dowise.experiment.rehearsal import Rehearsal
 from dowise.experiment.status import Status
 from dowise.experiment.storage import MemoryStorage
+from dowise.policies.own import asked_for, import_policies
 from dowise.policies.registry import policy_factory
 from dowise.problem import Problem
 from dowise.randomness import stream
@@ -55,7 +57,7 @@ def rehearse(
     policy that has a belief starts from it. Outcomes are told `delay` rounds late. At the start and
     at `looks` times along the rounds, evenly spread, it is noted where the experiment stands. The
     same seed gives the same numbers with any number of workers; a policy of your own is played in
-    this process.
+    this process, unless `import_policies` has its module.
     """
     plan, drawn_from = _planned(problem, policy, options, prior)
     play = _Play(
@@ -65,12 +67,12 @@ def rehearse(
         whole_number("delay", delay, 0),
         whole_number("looks", looks, 1),
         whole_number("seed", seed, 0),
+        _modules(policy),
     )
     count, limit = whole_number("worlds", worlds, 1), real_number("tolerance", tolerance, 0)
-    is_ours = policy_factory(policy).__module__.partition(".")[0] == "dowise"
-    crew = min(whole_number("workers", workers, 1), count) if is_ours else 1
+    crew = min(whole_number("workers", workers, 1), count) if play.modules is not None else 1
     found: dict[int, _Notes] = {}
-    with closing(run_everywhere(partial(_played, play), range(count), crew, None)) as played:
+    with closing(run_everywhere(partial(_done, play), range(count), crew, None)) as played:
         for world, notes in played:
             found[world] = notes
             if progress is not None:
@@ -95,6 +97,14 @@ def _planned(
     return plan, prior_of(plan) if prior is None else prior
 
 
+def _modules(policy: str) -> tuple[str, ...] | None:
+    """What has to be imported for the policy of this name; None where it is in no module."""
+    home = policy_factory(policy).__module__
+    if home.partition(".")[0] == "dowise":
+        return ()
+    return asked_for() if home in asked_for() else None
+
+
 @dataclass(frozen=True)
 class _Play:
     """What is the same for all worlds."""
@@ -105,6 +115,8 @@ class _Play:
     delay: int
     looks: int
     seed: int
+    modules: tuple[str, ...] | None
+    """What other processes have to import; None where they could not find the policy."""
 
     @property
     def rounds(self) -> NDArray[np.int64]:
@@ -114,6 +126,19 @@ class _Play:
 
 _Notes = tuple[NDArray[np.float64], ...]
 """Of one world at each look: regret, at_random, stopping, cost, sure."""
+
+
+def _done(play: _Play, number: int) -> _Notes:
+    """One world, by its number, in any process."""
+    for module in play.modules or ():
+        import_policies(module)
+    try:
+        return _played(play, number)
+    except Exception as error:  # where it was is known in this process only
+        known = own_code_error(error)
+        if known is None:
+            raise
+        raise known from error
 
 
 def _played(play: _Play, number: int) -> _Notes:

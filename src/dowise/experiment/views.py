@@ -34,7 +34,7 @@ from dowise.experiment.plan import Plan
 from dowise.experiment.status import Status, looked_at, summary
 from dowise.experiment.tracking import Track, tracked
 from dowise.picture.drawing import check_path
-from dowise.policies.registry import policy_info, policy_names
+from dowise.policies.registry import is_known, policy_info
 from dowise.problem import Problem
 from dowise.problem.problem import Context
 
@@ -289,7 +289,7 @@ class Views:
 
 def _learns_from_all(plan: Plan) -> bool:
     """Whether its policy learns from whatever was seen; not known of one that is not registered."""
-    return plan.policy in policy_names() and policy_info(plan.policy).learns_from == "everything"
+    return is_known(plan.policy) and policy_info(plan.policy).learns_from == "everything"
 
 
 def _pending(facts: Facts) -> tuple[Case, ...]:

@@ -185,8 +185,11 @@ def draw(picture: Picture, path: str | Path) -> None:
         raise DowiseError(f"can't write the picture {str(path)!r}: {reason}") from error
 
 
-def check_path(path: str | Path) -> Path:
-    """The path of a picture that can be drawn there, as far as can be told beforehand."""
+def check_path(path: str | Path, folder_to_be: Path | None = None) -> Path:
+    """The path of a picture that can be drawn there, as far as can be told beforehand.
+
+    `folder_to_be` will be there by the time.
+    """
     path = Path(path)
     endings = [f".{ending}" for ending in _FORMATS]
     if path.suffix.lower() not in endings:
@@ -194,7 +197,9 @@ def check_path(path: str | Path) -> Path:
             f"can't tell the format of the picture {str(path)!r} by its ending: "
             f"use one of {', '.join(endings)}"
         )
-    if not path.parent.is_dir():
+    if path.is_dir():
+        raise DowiseError(f"can't write the picture {str(path)!r}: it is a folder")
+    if not path.parent.is_dir() and path.parent != folder_to_be:
         raise DowiseError(
             f"can't write the picture {str(path)!r}: there is no folder {str(path.parent)!r}"
         )

@@ -2,6 +2,7 @@
 
 from dowise.policies.checks import check_policy
 from dowise.policies.decision import Decision
+from dowise.policies.own import import_policies
 from dowise.policies.policy import Policy
 from dowise.policies.registry import make_policy, policy_names, register_policy
 
@@ -9,6 +10,7 @@ __all__ = [
     "Decision",
     "Policy",
     "check_policy",
+    "import_policies",
     "make_policy",
     "policy_names",
     "register_policy",

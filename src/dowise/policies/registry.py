@@ -18,11 +18,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from dowise.errors import DowiseError, suggestion
+from dowise.policies.own import import_policies, is_asked_for, own_factory
 from dowise.policies.policy import Policy
 from dowise.problem import Problem
 
 __all__ = [
     "PolicyInfo",
+    "import_named",
+    "is_known",
     "make_checked",
     "make_policy",
     "names_with_hidden_causes",
@@ -101,14 +104,33 @@ def names_with_hidden_causes() -> tuple[str, ...]:
     return tuple(name for name, info in _POLICIES.items() if not info.needs_all_causes)
 
 
+def is_known(name: str) -> bool:
+    """Whether it is registered, or "module:Class" of a module that was asked for."""
+    return name in _POLICIES or is_asked_for(name)
+
+
+def import_named(name: str) -> None:
+    """Import the module of a policy that the user named as "module:Class".
+
+    Not for names that a journal has, which must not run code.
+    """
+    module, colon, _ = name.partition(":")
+    if colon and not is_known(name):
+        import_policies(module, f"the policy {name}")
+
+
 def policy_info(name: str) -> PolicyInfo:
-    """What there is to know of the policy of this name."""
-    if name not in _POLICIES:
-        raise DowiseError(
-            f"unknown policy {name!r}{suggestion(str(name), policy_names())}: "
-            f"there are {', '.join(policy_names())}"
-        )
-    return _POLICIES[name]
+    """What there is to know of the policy of this name; it imports nothing but ours."""
+    if name in _POLICIES:
+        return _POLICIES[name]
+    if isinstance(name, str) and is_asked_for(name):
+        factory = own_factory(name)
+        return PolicyInfo(name, factory, "everything", False, _first_line(factory))
+    remedy = f"there are {', '.join(policy_names())}; one of your own is module:Class"
+    if isinstance(name, str) and ":" in name:
+        module = name.partition(":")[0]
+        remedy = f"import its module first, dowise.policies.import_policies({module!r})"
+    raise DowiseError(f"unknown policy {name!r}{suggestion(str(name), policy_names())}: {remedy}")
 
 
 def policy_factory(name: str) -> Callable[..., Policy]:
@@ -132,11 +154,15 @@ def register_policy(
     def register(factory: Factory) -> Factory:
         if name in _POLICIES:
             raise DowiseError(f"there is a policy {name!r} already: choose another name")
-        line = help or (inspect.getdoc(factory) or "").partition("\n")[0]
+        line = help or _first_line(factory)
         _POLICIES[name] = PolicyInfo(name, factory, learns_from, needs_all_causes, line)
         return factory
 
     return register
+
+
+def _first_line(factory: Callable[..., Policy]) -> str:
+    return (inspect.getdoc(factory) or "").partition("\n")[0]
 
 
 def make_policy(name: str, problem: Problem, **options: Any) -> Policy:
@@ -168,4 +194,11 @@ def make_checked(
         is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if parameter.default is parameter.empty and not is_open and parameter.name not in options:
             raise DowiseError(f"the policy {name!r} needs the option {parameter.name!r}: give it")
-    return factory(problem, **options)
+    policy = factory(problem, **options)
+    for method in ("decide", "observe"):
+        if not callable(getattr(policy, method, None)):
+            raise DowiseError(
+                f"the policy {name!r} makes a {type(policy).__name__}, which has no {method}: "
+                f"check_policy({factory.__name__}) says what a policy needs"
+            )
+    return policy

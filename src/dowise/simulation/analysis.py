@@ -133,15 +133,18 @@ class Difference:
     difference: Spread
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: the mean and its 95 % interval, which one trial does not have."""
-        low, high = self.difference.interval if self.difference.trials > 1 else (None, None)
+        """For JSON: the mean, with what one trial does not have: a spread."""
+        several = self.difference.trials > 1
+        low, high = self.difference.interval if several else (None, None)
         return {
             "problem": self.problem,
             "policy": self.policy,
             "than": self.than,
             "mean": self.difference.mean,
+            "standard_error": self.difference.error if several else None,
             "low": low,
             "high": high,
+            "trials": self.difference.trials,
         }
 
 
@@ -191,14 +194,22 @@ def standings(final: pandas.DataFrame) -> list[Standing]:
     ]
 
 
-def differences(final: pandas.DataFrame) -> list[Difference]:
-    """Every other policy against the first, problem by problem, in the trials that both have."""
-    first, *others = final.columns
+def differences(final: pandas.DataFrame, all_pairs: bool = False) -> list[Difference]:
+    """Every other policy against the first, problem by problem, in the trials that both have.
+
+    With `all_pairs` every policy against each of those before it.
+    """
+    pairs = [
+        (policy, than)
+        for i, than in enumerate(final.columns)
+        for policy in final.columns[i + 1 :]
+        if all_pairs or not i
+    ]
     return [
-        Difference(problem, other, first, spread_of(paired))
+        Difference(problem, policy, than, spread_of(paired))
         for problem, own in _by_problem(final)
-        for other in others
-        if len(paired := (own[other] - own[first]).dropna())
+        for policy, than in pairs
+        if len(paired := (own[policy] - own[than]).dropna())
     ]
 
 

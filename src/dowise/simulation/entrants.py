@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dowise.environments.sources import fingerprint
 from dowise.errors import DowiseError
 from dowise.policies import Policy
-from dowise.policies.registry import make_checked, policy_factory
+from dowise.policies.registry import import_named, make_checked, policy_factory
 from dowise.problem import Problem
 from dowise.problem.files import problem_text
 
@@ -102,6 +102,8 @@ def _entrant(given: Entry) -> Entrant:
     problem = None
     if isinstance(kind, On):
         problem, label, kind = kind.problem, label or kind.label, kind.policy
+    if isinstance(kind, str):
+        import_named(kind)
     factory: Any = policy_factory(kind) if isinstance(kind, str) else kind
     if not hasattr(factory, "__qualname__"):
         raise DowiseError(

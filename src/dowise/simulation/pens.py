@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dowise.files import write_bytes
+from dowise.picture.library import matplotlib_part
 
 __all__ = ["COLOURS", "DASHES", "GRID", "INK", "apart", "save_figure"]
 
@@ -44,6 +45,8 @@ def apart(heights: list[float], least: float) -> list[float]:
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure of matplotlib whole, the same bytes for the same figure."""
     drawn, ending = BytesIO(), path.suffix[1:].lower()
-    metadata = {"CreationDate": None} if ending == "pdf" else None
-    figure.savefig(drawn, format=ending, metadata=metadata)
+    date = {"svg": "Date", "pdf": "CreationDate"}.get(ending)  # it would make the bytes differ
+    settings = {"svg.hashsalt": "dowise", "savefig.bbox": None}
+    with matplotlib_part("style").context(settings):
+        figure.savefig(drawn, format=ending, metadata={date: None} if date else None)
     write_bytes(path, drawn.getvalue())

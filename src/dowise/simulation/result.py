@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dowise.errors import DowiseError, import_extra
-from dowise.simulation.analysis import differences, standings
+from dowise.picture.drawing import check_path
+from dowise.simulation.analysis import RegretCurve, curves, differences, standings
+from dowise.simulation.figures import race_figure
 from dowise.simulation.jobs import Job
+from dowise.simulation.pens import save_figure
 from dowise.simulation.store import Store
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
 __all__ = ["Result"]
 
@@ -76,13 +80,39 @@ class Result:
         )
         return wide[self._policies]
 
+    def curves(self) -> dict[str, list[RegretCurve]]:
+        """For each problem the cumulative regret of every policy, round by round, over trials."""
+        import_extra("pandas", "simulate", "a data frame")
+        columns = ["problem", "policy", "trial", "round", "regret"]
+        frame = self._store.table(self._jobs, columns, self._trials).to_pandas()
+        return {
+            problem: curves(rows, [x for x in self._policies if (rows["policy"] == x).any()])
+            for problem, rows in frame.groupby("problem", sort=False, observed=True)
+        }
+
+    def plot(
+        self, path: str | Path | None = None, *, band: Literal["se", "sd"] = "se", axes: Any = None
+    ) -> Figure:
+        """Draw `curves`, a panel for each problem, with bands of two standard errors.
+
+        With a path it is written there too, whole, as .png, .pdf or .svg; the same run gives the
+        same bytes. `band="sd"` draws two standard deviations. `axes` are matplotlib's, one for each
+        problem, to draw into a figure of one's own. The figure is returned; pyplot knows nothing of
+        it.
+        """
+        file = None if path is None else check_path(path)
+        figure: Figure = race_figure(self.curves(), band, axes)
+        if file is not None:
+            save_figure(figure, file)
+        return figure
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the final regret of each policy on each problem with its standard error, and
-        every other policy's less that of the first, paired, with a 95 % interval."""
+        of every two policies the paired difference with a 95 % interval."""
         final = self.final()
         return {
             "final": [standing.as_dict() for standing in standings(final)],
-            "differences": [difference.as_dict() for difference in differences(final)],
+            "differences": [one.as_dict() for one in differences(final, all_pairs=True)],
         }
 
     def __repr__(self) -> str:

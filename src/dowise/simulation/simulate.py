@@ -28,7 +28,14 @@ from dowise.checks import whole_number
 from dowise.compiling import source_digest
 from dowise.environments import Manner, OneWorld, World, Worlds, worlds_of
 from dowise.environments.draw import EdgesOfWorlds
-from dowise.errors import DowiseError, DowiseWarning, import_extra
+from dowise.errors import (
+    DowiseError,
+    DowiseWarning,
+    OwnCodeError,
+    described,
+    import_extra,
+    own_place,
+)
 from dowise.problem import Problem
 from dowise.simulation.entrants import Entrant, Entry, entrants_of
 from dowise.simulation.jobs import Extent, Job, kept_rounds
@@ -141,8 +148,9 @@ class Race:
         try:
             played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
         except Exception as error:
-            what = str(error) if isinstance(error, DowiseError) else repr(error)
-            raise DowiseError(f"{job.policy} on {job.problem}, trial {trial}: {what}") from error
+            kind = DowiseError if own_place(error) is None else OwnCodeError
+            where = f"{job.policy} on {job.problem}, trial {trial}"
+            raise kind(f"{where}: {described(error)}") from error
         return played.regrets.cumsum(), played.arms
 
 

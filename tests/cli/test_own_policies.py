@@ -1,0 +1,160 @@
+"""Policies of one's own on the command line: one way in all commands that name a policy."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from own_policies import BROKEN, FAILING_LINE, GREEDY
+
+from dowise.policies import own, registry
+
+RACE = ("--horizon", "5", "--trials", "2", "--workers", "1")
+
+
+@pytest.fixture
+def desk(desk, monkeypatch):
+    """A desk with modules; what they made known is forgotten after the test."""
+    monkeypatch.setattr(registry, "_POLICIES", {**registry._POLICIES})
+    monkeypatch.setattr(own, "_MODULES", {})
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name, text in {"greedy_mine": GREEDY, **BROKEN}.items():
+        (desk.folder / f"{name}.py").write_text(text)
+    yield desk
+    for name in [name for name in sys.modules if name.endswith("_mine")]:
+        del sys.modules[name]
+
+
+def test_a_race_with_a_class_and_a_function_of_one_s_own(desk):
+    names = "ts,greedy_mine:Greedy,mine=greedy_mine:Greedy,greedy_mine:anything"
+    page = desk.json(
+        "simulate", "task1", "--policies", names, *RACE, "--option",
+        "greedy_mine:Greedy.explore=0.5", "--option", "mine.explore=0", "--out", "race",
+    )  # fmt: skip
+    labels = ["ts", "greedy_mine:Greedy", "mine", "greedy_mine:anything"]
+    assert [row["policy"] for row in page["final"]] == labels
+    spec = json.loads((desk.folder / "race" / "manifest.json").read_text())["spec"]["policies"]
+    assert spec["greedy_mine:Greedy"]["made by"] == spec["mine"]["made by"] == "greedy_mine:Greedy"
+    assert spec["greedy_mine:Greedy"]["options"] == {"explore": 0.5}
+    assert spec["mine"]["options"] == {"explore": 0} and spec["mine"]["source"]
+
+
+def test_a_policy_that_a_module_registers(desk):
+    args = ("simulate", "task1", "--policies", "any-of-mine", *RACE)
+    assert "unknown policy 'any-of-mine'" in desk.fails(*args)
+    page = desk.json(*args, "--policy-module", "greedy_mine")
+    assert [row["policy"] for row in page["final"]] == ["any-of-mine"]
+
+
+@pytest.mark.slow
+def test_workers_import_it_from_the_current_folder(desk):
+    command = [sys.executable, "-m", "dowise"]  # a process of its own, so that nothing is inherited
+    race = [*command, "simulate", "task1", "--policies", "ucb,greedy_mine:Greedy", "--horizon", "5",
+            "--trials", "12", "--json", "--workers"]  # fmt: skip
+    one, two = (
+        subprocess.run([*race, workers], capture_output=True, check=True, cwd=desk.folder).stdout
+        for workers in ("1", "2")
+    )
+    assert json.loads(one)["final"][1]["policy"] == "greedy_mine:Greedy" and one == two
+    rehearsal = [*command, "rehearse", "task1", "--policy", "greedy_mine:Greedy", "--horizon", "3",
+                 "--worlds", "3", "--json", "--workers"]  # fmt: skip
+    one, two = (
+        subprocess.run([*rehearsal, workers], capture_output=True, check=True, cwd=desk.folder)
+        for workers in ("1", "2")
+    )
+    assert json.loads(one.stdout)["policy"] == "greedy_mine:Greedy" and one.stdout == two.stdout
+    failing = ["greedy_mine:Failing" if x == "greedy_mine:Greedy" else x for x in rehearsal]
+    failed = subprocess.run([*failing, "2"], capture_output=True, cwd=desk.folder, text=True)
+    (line,) = (x for x in failed.stderr.splitlines() if x.startswith("Error"))
+    assert f"(greedy_mine.py, line {FAILING_LINE})" in line and "Traceback" not in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere_mine:X", "there is no such module in this folder or where Python looks; give"),
+        ("greedy_mine.py:Greedy", "give its name as import does, greedy_mine\n"),
+        ("./greedy_mine.py:Greedy", "is no name of a module; give its name as import does, greedy"),
+        (":Greedy", "'' is no name of a module"),
+        ("greedy_mine:Gredy", "has no 'Gredy' (did you mean 'Greedy'?): it has Greedy, Failing"),
+        ("greedy_mine:", "Say which class or function it is: it has Greedy, Failing"),
+        ("greedy_mine:NUMBER", "is an int, and no policy: name a class or a function"),
+        ("builtins:int", "name a class or a function that makes one from a problem"),
+        ("greedy_mine:Nothing", "makes a Nothing, which has no decide: check_policy(Nothing) says"),
+        ("divides_mine:X", "ZeroDivisionError: division by zero (divides_mine.py, line 1)"),
+        ("wrong_mine:X", "SyntaxError: invalid syntax (wrong_mine.py, line 1)"),
+        ("lacks_mine:X", "No module named 'no_such_thing' (lacks_mine.py, line 1)"),
+        ("leaves_mine:X", "SystemExit: 3 (leaves_mine.py, line 2)"),
+        ("refused_mine:X", "did you mean 'task1'?"),
+    ],
+)
+@pytest.mark.parametrize("command", ["simulate", "rehearse", "new"])
+def test_what_is_no_policy_is_refused_in_one_line_and_before_anything_runs(
+    desk, name, message, command
+):
+    before = {*desk.folder.iterdir()}
+    args = {
+        "simulate": ("task1", "--policies", f"ts,{name}", *RACE, "--out", "race"),
+        "rehearse": ("task1", "--policy", name, "--horizon", "5", "--workers", "1"),
+        "new": ("ward.db", "ward.toml", "--policy", name),
+    }[command]
+    assert message in desk.fails(command, *args)
+    assert {path for path in desk.folder.iterdir() if path.name != "__pycache__"} == before
+
+
+def test_an_error_in_a_policy_says_where_and_how_to_see_more(desk, monkeypatch):
+    args = ("simulate", "task1", "--policies", "greedy_mine:Failing", *RACE)
+    said = f"ZeroDivisionError: float division by zero (greedy_mine.py, line {FAILING_LINE})"
+    shown = desk.fails(*args)
+    assert f"greedy_mine:Failing on task1, trial 0: {said}; DOWISE_TRACEBACK=1 shows" in shown
+    assert desk.fails("rehearse", "task1", "--policy", "greedy_mine:Failing", "--horizon", "2",
+                      "--workers", "1").startswith(said)  # fmt: skip
+    wants = desk.fails("simulate", "task1", "--policies", "greedy_mine:Reading", *RACE)
+    assert wants.startswith("FileNotFoundError") and "greedy_mine.py, line" in wants
+    monkeypatch.setenv("DOWISE_TRACEBACK", "1")
+    lines = desk.run(*args).stderr.splitlines()
+    assert lines[0].startswith("Traceback") and any("in decide" in line for line in lines)
+    assert lines[-1] == f"Error: greedy_mine:Failing on task1, trial 0: {said}"
+
+
+def test_a_live_experiment(desk, monkeypatch):
+    policy = ("--policy", "greedy_mine:Greedy", "--option", "explore=0.2")
+    assert desk.begin(*policy)["policy"] == "greedy_mine:Greedy"
+    first = desk.json("ask", "ward.db", "-c", "Age=1")
+    assert max(first["probabilities"]) == pytest.approx(0.8 + 0.2 / len(first["probabilities"]))
+    desk.json("tell", "ward.db", "1", "Frailty=0", "Recovery=1")
+
+    monkeypatch.setattr(own, "_MODULES", {})  # another process, which nobody told of the module
+    del sys.modules["greedy_mine"], registry._POLICIES["any-of-mine"]
+    refused = desk.fails("ask", "ward.db", "-c", "Age=1")
+    assert "'greedy_mine:Greedy' is not known here" in refused
+    assert "import the module that has it first (--policy-module greedy_mine)" in refused
+    assert "greedy_mine" not in sys.modules  # what a journal names is not imported
+    module = ("--policy-module", "greedy_mine")
+    assert desk.json("ask", "ward.db", "-c", "Age=1", *module)["id"] == 2
+    assert desk.json("audit", "ward.db", *module)["ok"]
+
+
+def test_an_error_in_a_live_policy_changes_nothing(desk):
+    desk.begin("--policy", "greedy_mine:Failing")
+    events = desk.json("audit", "ward.db")["events"]
+    refused = desk.fails("ask", "ward.db", "-c", "Age=1")
+    assert f"ZeroDivisionError: float division by zero (greedy_mine.py, line {FAILING_LINE})" in (
+        refused
+    )
+    assert desk.json("audit", "ward.db")["events"] == events
+
+
+def test_another_policy_is_evaluated(desk):
+    desk.begin("--policy", "random")
+    for number in range(1, 4):
+        desk.json("ask", "ward.db", "-c", "Age=1")
+        desk.json("tell", "ward.db", number, "Frailty=0", "Recovery=1")
+    found = desk.json("evaluate", "ward.db", "greedy_mine:Greedy", "--option", "explore=0.2")
+    assert "greedy_mine:Greedy" in json.dumps(found)
+
+
+def test_the_help_says_how(desk):
+    for command in ("simulate", "rehearse", "new", "revise", "evaluate"):
+        shown = " ".join(desk.well(command, "--help").split())
+        assert "MODULE:CLASS one of your own" in shown and "--policy-module" in shown

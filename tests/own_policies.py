@@ -1,0 +1,61 @@
+"""Modules with policies of somebody's own, for tests."""
+
+GREEDY = '''\
+"""Policies of mine."""
+
+import numpy as np
+
+from dowise import Decision, make_policy, register_policy
+from dowise.policies.policy import BayesianPolicy, allowed_arms
+from dowise.randomness import generator
+
+NUMBER = 3
+
+
+class Greedy(BayesianPolicy):
+    """The arm with the best posterior mean."""
+
+    def __init__(self, problem, explore=0.05, prior=1.0):
+        super().__init__(problem, prior)
+        self.explore = explore
+
+    def decide(self, context=None, rng=None, allowed=None):
+        source, arms = generator(rng), allowed_arms(self.problem, allowed)
+        means = self.belief.mean_rewards(context)[arms]
+        probabilities = np.zeros(len(self.problem.arms))
+        probabilities[arms] = self.explore / len(arms)
+        probabilities[arms[self.problem.payoff.best_of(means)]] += 1 - self.explore
+        chosen = source.choice(len(probabilities), p=probabilities)
+        return Decision(self.problem.arms[chosen], probabilities, "")
+
+
+class Failing(Greedy):
+    def decide(self, context=None, rng=None, allowed=None):
+        return self.explore / 0
+
+
+class Reading(Greedy):
+    def __init__(self, problem):
+        super().__init__(problem)
+        open("no such table.csv")
+
+
+class Nothing:
+    def __init__(self, problem):
+        pass
+
+
+@register_policy("any-of-mine")
+def anything(problem, **options):
+    return make_policy("random", problem, **options)
+'''
+FAILING_LINE = 1 + GREEDY.splitlines().index("        return self.explore / 0")
+
+BROKEN = {
+    "divides_mine": "1 / 0\n",
+    "wrong_mine": "def f(:\n",
+    "lacks_mine": "import no_such_thing\n",
+    "leaves_mine": "import sys\nsys.exit(3)\n",
+    "refused_mine": "from dowise import load_problem\nload_problem('tsk1')\n",
+}
+"""Modules that can't be imported, by name."""
