@@ -75,7 +75,23 @@ def test_less_than_there_is_shows_what_was_asked_for(run):
     shorter = race(run, horizon=20)  # taken from what is longer
     assert shorter.frame().equals(race(None, horizon=20).frame())
     assert shorter.final().equals(race(None, horizon=20).final())
-    assert stamps_of(run) == before
+    assert stamps_of(run) == before and (run / "manifest.json").read_bytes() == manifest
+    file = sorted((run / "results").glob("*+ts+*+60.parquet"))[0]
+    file.unlink()  # now there is something to do, and the manifest says so
+    sorted((run / "results").glob("*+ts+*+40.parquet"))[0].unlink()
+    assert race(run, horizon=20).frame().equals(shorter.frame())
+    assert len([*(run / "results").glob("*+20.parquet")]) == 1
+    assert len(json.loads((run / "manifest.json").read_text("utf-8"))["races"]) == 3
+
+
+def test_options_that_are_equal_are_the_same(tmp_path):
+    own = {"policies": ["ucb"], "options": {"ucb": {"exploration": 2}}}
+    race(tmp_path / "run", **own)
+    before = stamps_of(tmp_path / "run")
+    own["options"]["ucb"]["exploration"] = 2.0
+    more = race(tmp_path / "run", **own, trials=25)
+    assert before.items() <= stamps_of(tmp_path / "run").items()
+    assert more.frame().equals(race(None, **own, trials=25).frame())
 
 
 def test_the_folder_shows_all_that_it_has(run):

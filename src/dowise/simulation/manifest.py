@@ -26,8 +26,9 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError as error:
-        raise DowiseError(f"{path}: can't be read ({error.strerror})") from None
+    except (OSError, ValueError) as error:  # the latter: a name that can't be
+        reason = getattr(error, "strerror", None) or error
+        raise DowiseError(f"{path}: can't be read ({reason})") from None
     try:
         said = json.loads(text)
         checksum = said.pop(_CHECKSUM, None)

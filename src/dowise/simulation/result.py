@@ -73,7 +73,7 @@ class Result:
         """The cumulative regret after the last round: a row for each problem and trial, a column
         for each policy, so that differences between columns are paired."""
         import_extra("pandas", "simulate", "a data frame")
-        columns = ["problem", "policy", "trial", "regret"]
+        columns = ["problem", "policy", "trial", "round", "regret"]
         last = self._store.table(self._jobs, columns, self._trials, only_last=True).to_pandas()
         wide: pandas.DataFrame = last.pivot(
             index=["problem", "trial"], columns="policy", values="regret"

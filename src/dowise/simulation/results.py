@@ -75,11 +75,11 @@ def verify(content: bytes, owner: str) -> str:
     return seal[2].decode()
 
 
-def table_of(content: bytes) -> Any:
+def table_of(content: bytes, columns: list[str] | None) -> Any:
     """What a file says that was verified, as an Arrow table."""
     pyarrow = import_extra("pyarrow", "simulate", "a race")
     parquet = import_extra("pyarrow.parquet", "simulate", "a race")
-    return parquet.ParquetFile(pyarrow.BufferReader(content)).read()
+    return parquet.ParquetFile(pyarrow.BufferReader(content)).read(columns)
 
 
 def _last_seal(content: bytes) -> re.Match[bytes]:

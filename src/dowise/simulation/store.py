@@ -78,13 +78,20 @@ class Store:
         else:
             self._check_new()
         make_folder(self.path / RESULTS)
-        there = {job for race in self.races for job in race.jobs(self.races)}
-        if not there.issuperset(extent.jobs([*self.races, extent])):
-            named = {part: {**self._spec.get(part, {}), **wanted[part]} for part in NAMED}
-            self._spec = {**wanted, **named}
+        if not self._has(extent):
+            # What is there stays as it is: an option of 1 is equal to 1.0, but not the same text.
+            named = {part: wanted[part] | self._spec.get(part, {}) for part in NAMED}
+            self._spec = wanted | self._spec | named
             self._races = [*self._races, {**extent.as_dict(), **_when_and_where()}]
             write_manifest(self.path / MANIFEST, {"spec": self._spec, "races": self._races})
         return extent.jobs(self.races)
+
+    def _has(self, extent: Extent) -> bool:
+        """Whether races that are there have all jobs of this one, or longer ones have done them."""
+        races = self.races
+        there = {job for race in races for job in race.jobs(races)}
+        wanted = extent.jobs([*races, extent])
+        return bool(there) and all(job in there or self._file(job) in there for job in wanted)
 
     def _check_shared(self, wanted: dict[str, Any]) -> None:
         """Raise where a race differs in more than its extent from those that are there."""
@@ -156,7 +163,7 @@ class Store:
     ) -> Any:
         """The results of these jobs, in their order, as one Arrow table.
 
-        Of so many trials, and of all rounds or the last alone.
+        Of so many trials, and of all rounds or the last alone. `columns` has trial and round.
         """
         pyarrow = import_extra("pyarrow", "simulate", "a race")
         compute = import_extra("pyarrow.compute", "simulate", "a race")
@@ -166,7 +173,7 @@ class Store:
             if file is None:
                 continue
             try:
-                part = table_of(self._verified(file)[0])
+                part = table_of(self._verified(file)[0], columns)
             except DamagedError as error:
                 raise DamagedError(
                     f"{error}: the same race once more, in this folder, runs its trials again"
@@ -177,7 +184,7 @@ class Store:
                 part = part.filter(compute.less_equal(part["round"], job.horizon))
             if trials is not None and job.last >= trials:
                 part = part.filter(compute.less(part["trial"], trials))
-            parts.append(part if columns is None else part.select(columns))
+            parts.append(part)
         if not parts:
             raise DowiseError(f"{self.path} has no results yet")
         return pyarrow.concat_tables(parts).unify_dictionaries()
