@@ -8,7 +8,6 @@ outline, so that the picture can be read in grey print and by colour-blind eyes.
 from __future__ import annotations
 
 import io
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dowise.errors import DowiseError
 from dowise.files import write_bytes
 from dowise.graph.edges import EdgeName, prior_of
+from dowise.picture.fonts import lettered, without_boxes_noticed
 from dowise.picture.layout import Layout, layout, text_width
 from dowise.picture.library import matplotlib_part
 from dowise.picture.pen import EDGE, Pen, draw_edge, pen_for
@@ -157,10 +157,9 @@ def render(picture: Picture, format: str = "svg") -> bytes:  # noqa: A002 - matp
     style = _matplotlib("style")
     # The user's own settings must not show in the picture, nor ours outlive it.
     settings = {"svg.hashsalt": "dowise", "svg.fonttype": "none", "font.size": _FONT_SIZE}
-    with style.context(["default", settings]), warnings.catch_warnings():
-        # A character that the font lacks prints as an empty box, which needs no second notice.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+    with style.context(["default", settings]), without_boxes_noticed():
         figure = _figure(picture)
+        lettered(figure, drawn_by_viewer=format == "svg")
         # A date would make the bytes differ.
         date = {"svg": "Date", "pdf": "CreationDate"}.get(format)
         metadata = {date: None} if date else None

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dowise.errors import DowiseError
+from dowise.picture.fonts import lettered
 from dowise.picture.library import matplotlib_part
 from dowise.plain import counted
 from dowise.policies import policy_names
@@ -55,6 +56,7 @@ def race_figure(
     with matplotlib_part("style").context("default"):
         figure, places = _new_figure(len(panels), max(map(len, styles)))
         _draw_panels(places, panels, band, styles)
+        lettered(figure)
         return figure
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dowise.files import write_bytes
+from dowise.picture.fonts import lettered, without_boxes_noticed
 from dowise.picture.library import matplotlib_part
 
 __all__ = ["COLOURS", "DASHES", "GRID", "INK", "apart", "save_figure"]
@@ -47,6 +48,7 @@ def save_figure(figure: Any, path: Path) -> None:
     drawn, ending = BytesIO(), path.suffix[1:].lower()
     date = {"svg": "Date", "pdf": "CreationDate"}.get(ending)  # it would make the bytes differ
     settings = {"svg.hashsalt": "dowise", "savefig.bbox": None}
-    with matplotlib_part("style").context(settings):
+    with matplotlib_part("style").context(settings), without_boxes_noticed():
+        lettered(figure)
         figure.savefig(drawn, format=ending, metadata={date: None} if date else None)
     write_bytes(path, drawn.getvalue())
