@@ -178,7 +178,9 @@ def test_a_missing_folder_is_named(tmp_path):
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     folder = tmp_path / "picture.png"
     folder.mkdir()
-    with pytest.raises(DowiseError, match=r"can't write the picture '.*picture\.png': Is a"):
+    with pytest.raises(
+        DowiseError, match=r"can't write the picture '.*picture\.png': it is a folder"
+    ):
         draw(picture(task_2()), folder)
 
 
