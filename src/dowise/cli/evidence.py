@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dowise.cli.group import command, json_option, load, print_json, problem_argument
+from dowise.cli.numbers import Number
 
 __all__ = ["check"]
 
@@ -19,7 +20,7 @@ __all__ = ["check"]
 @click.argument("data", type=click.Path(path_type=Path))
 @json_option
 @click.option(
-    "--alpha", type=click.FloatRange(1e-12, 1, max_open=True), default=0.05, show_default=True,
+    "--alpha", type=Number(1e-12, 1, max_open=True), default=0.05, show_default=True,
     help="The chance of an alarm where the graph is right, over all edges and records together.",
 )  # fmt: skip
 @click.option(

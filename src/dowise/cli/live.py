@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dowise.cli.group import command, load, print_json, problem_argument
+from dowise.cli.numbers import WholeNumber
 from dowise.cli.own_policies import named_policy
 from dowise.cli.store import Where, decision_number, on_store, reason_option
 
@@ -51,7 +52,7 @@ _unrelated = click.option(
 @_options[0]
 @_options[1]
 @click.option(
-    "--seed", type=click.IntRange(0), metavar="S", show_default="128 bits of the system's",
+    "--seed", type=WholeNumber(0), metavar="S", show_default="128 bits of the system's",
     help="Of everything random; whoever knows it can foresee arms.",
 )  # fmt: skip
 @click.option(
@@ -117,7 +118,7 @@ def new(
     help="The same request made again gives the same decision; name no person.",
 )  # fmt: skip
 @click.option(
-    "-n", "--number", "count", type=click.IntRange(1), metavar="K",
+    "-n", "--number", "count", type=WholeNumber(1), metavar="K",
     help="So many decisions for this context at once.",
 )  # fmt: skip
 def ask(

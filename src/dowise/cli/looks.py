@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dowise.cli.group import command, print_json
+from dowise.cli.numbers import Number
 from dowise.cli.own_policies import named_policy
 from dowise.cli.store import Where, decision_number, on_store
 
@@ -43,7 +44,7 @@ def _track(what: str) -> Any:
     help="Look at this context only; once for each context variable.",
 )  # fmt: skip
 @click.option(
-    "--tolerance", type=click.FloatRange(0), metavar="X",
+    "--tolerance", type=Number(0), metavar="X",
     help="A loss a round, in the reward's units, that does not matter: say whether to stop.",
 )  # fmt: skip
 @_figure("the intervals, P(best) along the way, and regrets")
@@ -151,7 +152,7 @@ def export(where: Where, as_json: bool, file: Path) -> None:
     help="An option of the policy, such as samples=1000; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.9,
+    "--level", type=Number(0, 1, min_open=True, max_open=True), default=0.9,
     show_default=True, help="Of the intervals.",
 )  # fmt: skip
 def evaluate(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dowise.cli.group import command, json_option, load, print_json, problem_argument
+from dowise.cli.numbers import Number, WholeNumber
 
 __all__ = ["arms", "bounds", "formulas", "problems"]
 
@@ -79,22 +80,22 @@ def formulas(problem: str, as_json: bool, latex: bool, everything: bool) -> None
 @problem_argument
 @json_option
 @click.option(
-    "--horizon", type=click.IntRange(1), required=True, metavar="T", help="The number of rounds."
+    "--horizon", type=WholeNumber(1), required=True, metavar="T", help="The number of rounds."
 )
 @click.option(
-    "--samples", type=click.IntRange(1), default=50_000, show_default=True, metavar="M",
+    "--samples", type=WholeNumber(1), default=50_000, show_default=True, metavar="M",
     help="Draws at the prior, for p* and the entropy H(Π*).",
 )  # fmt: skip
 @click.option(
-    "--policy-samples", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
+    "--policy-samples", type=WholeNumber(1), default=1000, show_default=True, metavar="N",
     help="Draws in each round of the run.",
 )  # fmt: skip
 @click.option(
-    "--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
+    "--delta", type=Number(0, 1, min_open=True, max_open=True), default=0.05,
     show_default=True, help="The intervals may fail with this probability, over the whole run.",
 )  # fmt: skip
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True,
+    "--seed", type=WholeNumber(0), default=0, show_default=True,
     help="Of the draws, and of the world of the run.",
 )  # fmt: skip
 def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:

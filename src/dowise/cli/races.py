@@ -9,16 +9,17 @@ from typing import Any, Literal
 import click
 
 from dowise.cli.group import command, json_option, print_json
+from dowise.cli.numbers import WholeNumber
 from dowise.cli.own_policies import named_policies, policy_module_option
 from dowise.cli.stopping import say_kept
 
 __all__ = ["reproduce", "simulate"]
 
 _seed = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of everything random."
+    "--seed", type=WholeNumber(0), default=0, show_default=True, help="Of everything random."
 )
 _workers = click.option(
-    "--workers", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="all cores",
+    "--workers", type=WholeNumber(1), default=os.cpu_count() or 1, show_default="all cores",
     metavar="W", help="Processes on this machine.",
 )  # fmt: skip
 
@@ -49,15 +50,15 @@ _workers = click.option(
     help="Numbers drawn afresh in every trial, or those of the problem's .bif file in all.",
 )  # fmt: skip
 @click.option(
-    "--horizon", type=click.IntRange(1), default=1000, show_default=True, metavar="T",
+    "--horizon", type=WholeNumber(1), default=1000, show_default=True, metavar="T",
     help="Rounds of a trial.",
 )  # fmt: skip
 @click.option(
-    "--trials", type=click.IntRange(1), default=100, show_default=True, metavar="K",
+    "--trials", type=WholeNumber(1), default=100, show_default=True, metavar="K",
     help="Of each problem; each draws a world, but for --world bif.",
 )  # fmt: skip
 @click.option(
-    "--samples", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
+    "--samples", type=WholeNumber(1), default=1000, show_default=True, metavar="N",
     help="Posterior draws in each round of ids, unless an --option says otherwise.",
 )  # fmt: skip
 @_seed
@@ -69,11 +70,11 @@ _workers = click.option(
     "with more trials, rounds, policies or problems extends it.",
 )  # fmt: skip
 @click.option(
-    "--every", type=click.IntRange(1), default=1, show_default=True, metavar="R",
+    "--every", type=WholeNumber(1), default=1, show_default=True, metavar="R",
     help="Keep every R-th round only, and the last.",
 )  # fmt: skip
 @click.option(
-    "--observational", type=click.IntRange(0), default=0, show_default=True, metavar="n",
+    "--observational", type=WholeNumber(0), default=0, show_default=True, metavar="n",
     help="Records of what the world does by itself, shown to every policy first.",
 )  # fmt: skip
 @click.option(
@@ -152,13 +153,13 @@ def simulate(
   dowise reproduce missing-arrow right-graph --trials 100 --out out/wrong""")
 @click.argument("panels", nargs=-1, metavar="[PANEL]...")
 @click.option("--quick", is_flag=True, help="40 trials instead of 500: some two minutes.")
-@click.option("--trials", type=click.IntRange(2), metavar="K", help="Trials of each panel.")
+@click.option("--trials", type=WholeNumber(2), metavar="K", help="Trials of each panel.")
 @click.option(
-    "--horizon", type=click.IntRange(1), show_default="1000, or 500 with hidden causes",
+    "--horizon", type=WholeNumber(1), show_default="1000, or 500 with hidden causes",
     metavar="T", help="Rounds of a trial.",
 )  # fmt: skip
 @click.option(
-    "--samples", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
+    "--samples", type=WholeNumber(1), default=1000, show_default=True, metavar="N",
     help="Posterior draws in each round of ids.",
 )  # fmt: skip
 @click.option(

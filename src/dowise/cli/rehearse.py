@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dowise.cli.group import command, json_option, load, print_json, problem_argument
+from dowise.cli.numbers import Number, WholeNumber
 from dowise.cli.own_policies import named_policy, policy_module_option
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ _STARTS = (3, 5)  # the columns where a new table may begin
 )
 @problem_argument
 @click.option(
-    "--horizon", type=click.IntRange(1), required=True, metavar="T", help="The number of rounds."
+    "--horizon", type=WholeNumber(1), required=True, metavar="T", help="The number of rounds."
 )
 @click.option(
-    "--worlds", type=click.IntRange(1), default=20, show_default=True, metavar="K",
+    "--worlds", type=WholeNumber(1), default=20, show_default=True, metavar="K",
     help="How many worlds are drawn, each played from the start.",
 )  # fmt: skip
 @click.option(
@@ -53,22 +54,22 @@ _STARTS = (3, 5)  # the columns where a new table may begin
     help="What worlds are drawn from and the policy starts from: a count, or a .toml file of them.",
 )  # fmt: skip
 @click.option(
-    "--tolerance", type=click.FloatRange(0), default=0.01, show_default=True, metavar="LOSS",
+    "--tolerance", type=Number(0), default=0.01, show_default=True, metavar="LOSS",
     help="What a round may cost without mattering, in the units of the reward.",
 )  # fmt: skip
 @click.option(
-    "--delay", type=click.IntRange(0), default=0, show_default=True, metavar="D",
+    "--delay", type=WholeNumber(0), default=0, show_default=True, metavar="D",
     help="Outcomes come so many rounds late.",
 )  # fmt: skip
 @click.option(
-    "--looks", type=click.IntRange(1), default=20, show_default=True, metavar="L",
+    "--looks", type=WholeNumber(1), default=20, show_default=True, metavar="L",
     help="How often along the rounds one looks where the experiment stands.",
 )  # fmt: skip
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of everything random."
+    "--seed", type=WholeNumber(0), default=0, show_default=True, help="Of everything random."
 )
 @click.option(
-    "--workers", type=click.IntRange(1), show_default="all cores", metavar="W",
+    "--workers", type=WholeNumber(1), show_default="all cores", metavar="W",
     help="Processes on this machine; the numbers are the same for any number of them.",
 )  # fmt: skip
 @click.option(
