@@ -23,7 +23,8 @@ __all__ = ["ending_of", "existing_file", "read_file", "stem_of", "write_bytes", 
 
 Result = TypeVar("Result")
 
-_MOST_UNPACKED = 256 * 2**20  # bytes: a file of a few kilobytes can unpack to terabytes
+_MEGABYTES = 256
+_MOST_UNPACKED = _MEGABYTES * 2**20  # a file of a few kilobytes can unpack to terabytes
 _GZIP = b"\x1f\x8b"
 _OTHERWISE_PACKED = {
     b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd",
@@ -63,11 +64,7 @@ def stem_of(path: str | Path) -> str:
 def read_file(path: str | Path, parse: Callable[[str], Result]) -> Result:
     """Parse the text of a file, which must be UTF-8, packed by gzip or not."""
     path = existing_file(path)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DowiseError(f"{path}: can't be read ({error.strerror})") from None
-    text = _decoded(path, _unpacked(path, content))
+    text = _decoded(path, _unpacked(path, _content(path)))
     if not text.strip():
         raise DowiseError(f"{path}: the file is empty")
     try:
@@ -75,6 +72,19 @@ def read_file(path: str | Path, parse: Callable[[str], Result]) -> Result:
     except DowiseError as error:
         error.args = (f"{path}: {error}",)
         raise
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if path.is_file():
+            return path.read_bytes()
+        with path.open("rb") as file:  # a pipe or a device, which may have no end
+            content = file.read(_MOST_UNPACKED + 1)
+    except OSError as error:
+        raise DowiseError(f"{path}: can't be read ({error.strerror})") from None
+    if len(content) > _MOST_UNPACKED:
+        raise DowiseError(f"{path} gives more than {_MEGABYTES} MB: give a file instead")
+    return content
 
 
 def _unpacked(path: Path, content: bytes) -> bytes:
@@ -94,8 +104,7 @@ def _unpacked(path: Path, content: bytes) -> bytes:
     except (OSError, zlib.error):
         raise DowiseError(f"{path}: the packed file is damaged: copy it once more") from None
     if len(unpacked) > _MOST_UNPACKED:
-        most = _MOST_UNPACKED // 2**20
-        raise DowiseError(f"{path}: unpacked it has more than {most} MB: unpack it yourself first")
+        raise DowiseError(f"{path}: unpacked it has more than {_MEGABYTES} MB: unpack it first")
     return unpacked
 
 

@@ -47,6 +47,14 @@ def test_a_model_makes_a_problem_with_the_labels_of_its_data(model):
     assert belief.mean_rewards({"Age": "old"}).shape == (len(belief.problem.arms),)
 
 
+def test_categories_keep_their_order_and_mixed_values_are_texts():
+    data = table()
+    data["Age"] = pd.Categorical(data["Age"], categories=["young", "old"])
+    data["Drug"] = ["none", 7] * 100
+    problem = problem_from_dowhy(CausalModel(data, treatment="Drug", outcome="Cure", graph=GRAPH))
+    assert problem.domains["Age"] == ("young", "old") and problem.domains["Drug"] == ("7", "none")
+
+
 def test_measurements_have_to_be_cut():
     data = table()
     data["Cure"] = np.linspace(0, 1, len(data))

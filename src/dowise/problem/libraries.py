@@ -7,6 +7,7 @@ a model's states, or from the values in the table that it came with.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from dowise.errors import DowiseError, listed
@@ -56,7 +57,7 @@ def _labels(outline: Outline, given: dict[str, Any]) -> dict[str, list[Any]]:
         if name not in outline.graph or name in given:
             continue
         ordered = getattr(values.dtype, "categories", None)
-        labels = sorted(values.dropna().unique()) if ordered is None else list(ordered)
+        labels = _sorted(values.dropna().unique()) if ordered is None else list(ordered)
         if len(labels) > _MOST_LABELS:
             raise DowiseError(
                 f"{name} has {len(labels):,} different values in the model's table: cut it into a "
@@ -64,3 +65,11 @@ def _labels(outline: Outline, given: dict[str, Any]) -> dict[str, list[Any]]:
             )
         found[name] = labels
     return found
+
+
+def _sorted(values: Iterable[Any]) -> list[Any]:
+    """In order; as texts where numbers and texts are mixed."""
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=str)

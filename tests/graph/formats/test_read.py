@@ -1,6 +1,7 @@
 """Reading files by their ending or content, and the round trip that every format owes."""
 
 import gzip
+import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -173,8 +174,20 @@ def test_unreadable_files(tmp_path, name, content, message):
 def test_a_packed_file_that_never_ends_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("dowise.files._MOST_UNPACKED", 2**20)
     (tmp_path / "g.txt.gz").write_bytes(gzip.compress(b"A -> B\n" + b" " * 2**20))
-    with pytest.raises(DowiseError, match=r"g\.txt\.gz: unpacked it has more than 1 MB: unpack it"):
+    with pytest.raises(DowiseError, match=r"g\.txt\.gz: unpacked it has more than 256 MB: unpack"):
         CausalGraph.read(tmp_path / "g.txt.gz")
+    with pytest.raises(DowiseError, match="/dev/zero gives more than 256 MB: give a file instead"):
+        CausalGraph.read("/dev/zero")
+
+
+def test_a_pipe_is_read_and_a_device_without_content_is_empty():
+    reader, writer = os.pipe()
+    os.write(writer, b"dag { X -> Y }")
+    os.close(writer)
+    assert CausalGraph.read(f"/dev/fd/{reader}") == CausalGraph.parse("X -> Y")
+    os.close(reader)
+    with pytest.raises(DowiseError, match="/dev/null: the file is empty"):
+        CausalGraph.read("/dev/null")
 
 
 @pytest.mark.parametrize("name", ["g.txt", "g.unknown"])
