@@ -190,7 +190,7 @@ def test_what_is_damaged_is_not_compared_with(run):
 KILLED = """
 import sys
 from dowise import simulate
-simulate(["task3"], ["ids"], horizon=int(sys.argv[2]), trials=30, seed=1, workers=2,
+simulate(["task3"], ["ids"], horizon=int(sys.argv[2]), trials=60, seed=1, workers=2,
          out=sys.argv[1], options={"ids": {"samples": 100}})
 """
 
@@ -198,17 +198,17 @@ simulate(["task3"], ["ids"], horizon=int(sys.argv[2]), trials=30, seed=1, worker
 def test_a_killed_extension_goes_on(tmp_path):
     """Killed hard while it plays longer trials; the shorter race stays whole."""
     out, options = tmp_path / "run", {"ids": {"samples": 100}}
-    spec = {"trials": 30, "seed": 1, "options": options, "workers": 2}
+    spec = {"trials": 60, "seed": 1, "options": options, "workers": 2}
     first = simulate(["task3"], ["ids"], horizon=20, out=out, **spec).frame()
     script = tmp_path / "race.py"
     script.write_text(KILLED)
     process = subprocess.Popen([sys.executable, script, out, "500"], start_new_session=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while len(list(out.glob("results/*+500.parquet"))) < 1 and time.monotonic() < deadline:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    assert 1 <= len(list(out.glob("results/*+500.parquet"))) < 3
+    assert 1 <= len(list(out.glob("results/*+500.parquet"))) < 6
     assert Result.open(out).frame().equals(first)
     more = simulate(["task3"], ["ids"], horizon=500, out=out, **spec).frame()
     assert more.equals(simulate(["task3"], ["ids"], horizon=500, **spec).frame())

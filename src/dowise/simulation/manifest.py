@@ -18,6 +18,7 @@ __all__ = ["check_same", "contents", "digest_of", "make_folder", "read_manifest"
 
 _CHECKSUM = "sha256"
 _PLAYERS = ("dowise", "sources")
+_SEVERAL = ("trials", "samples")
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
@@ -94,14 +95,16 @@ def check_same(folder: Path, what: str, found: dict[str, Any], wanted: dict[str,
         )
 
 
-def _difference(found: Any, wanted: Any, verb: str = "is") -> str:
+def _difference(found: Any, wanted: Any) -> str:
     """The first place where two specifications differ; empty where they do not."""
-    if not (isinstance(found, dict) and isinstance(wanted, dict)):
-        return "" if found == wanted else f"{verb} {found!r}, not {wanted!r}"
     for key in [*found, *(key for key in wanted if key not in found)]:
         if key not in found or key not in wanted:
             return f"{'lack' if key not in found else 'have'} {key}"
-        inner = _difference(found[key], wanted[key], "are" if key.endswith("s") else "is")
-        if inner:
-            return f"{key} {inner}"
+        here, there = found[key], wanted[key]
+        if isinstance(here, dict) and isinstance(there, dict):
+            inner = _difference(here, there)
+            if inner:
+                return f"{key} {inner}"
+        elif here != there:
+            return f"{key} {'are' if key in _SEVERAL else 'is'} {here!r}, not {there!r}"
     return ""

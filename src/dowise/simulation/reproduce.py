@@ -28,8 +28,9 @@ from dowise.simulation.manifest import (
 )
 from dowise.simulation.pages import as_html
 from dowise.simulation.panels import ALL_PANELS, BEYOND, PANELS, POLICIES, Panel, in_order
+from dowise.simulation.race import MOST_ROUNDS
 from dowise.simulation.report import REFRESH, Judged, Run, opening, section
-from dowise.simulation.simulate import MOST_ROUNDS, simulate
+from dowise.simulation.simulate import simulate
 from dowise.simulation.workers import checked_workers
 
 if TYPE_CHECKING:
