@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 VENV := .venv
+CONSTRAINTS := constraints.txt
+LOWEST := out/lowest.txt
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SAY := @printf '\n\033[1m%s\033[0m\n'
@@ -10,13 +12,15 @@ TRIALS ?= 200
 # is made once; who is done first takes from the others' ends.
 TOGETHER := -n auto --dist worksteal -p no:benchmark
 
-.PHONY: run test check check-interop setup format bench evidence help clean
+.PHONY: run test check check-interop check-lowest check-python setup format bench evidence help clean
 
 help:
 	@echo 'make run    set up .venv, then rerun the experiments of the paper on a small scale'
 	@echo 'make test   set up .venv, then run all tests but the slow ones'
 	@echo 'make check  slow tests, ruff, mypy --strict, the layers'
 	@echo 'make check-interop  to and from the real pgmpy and DoWhy, in .venv-interop (outside CI)'
+	@echo 'make check-lowest   the tests with the lowest versions of pyproject.toml, in .venv-lowest (outside CI)'
+	@echo 'make check-python PYTHON=python3.13  the tests with another Python, in .venv-3.13 (outside CI)'
 	@echo 'make bench  benchmarks, beside their yardsticks'
 	@echo 'make evidence  what we claim beyond the paper, measured (evidence/); TRIALS=40 for fewer worlds'
 	@echo 'make format let ruff format and mend the code'
@@ -44,6 +48,17 @@ check: setup
 	$(BIN)/mypy
 	$(SAY) 'Layers (import-linter)'
 	$(BIN)/lint-imports --no-cache
+
+check-lowest: $(LOWEST)
+	@$(MAKE) --no-print-directory test VENV=.venv-lowest CONSTRAINTS=$(LOWEST)
+
+$(LOWEST): pyproject.toml .ci/lowest.py
+	@mkdir -p $(@D)
+	@$(PYTHON) .ci/lowest.py > $@
+
+check-python:
+	@$(MAKE) --no-print-directory test \
+	  VENV=.venv-$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 # In an environment of its own: neither is a dependency, and DoWhy holds SciPy back. Without torch.
 INTEROP := .venv-interop
@@ -74,13 +89,13 @@ format: setup
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml $(CONSTRAINTS)
 	$(SAY) 'Setting up $(VENV) (once; this downloads the libraries)'
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'dowise needs Python 3.11 or newer; say which with: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)'; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
-	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@PIP_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) $(INTEROP) out build dist
+	rm -rf .venv .venv-* out build dist

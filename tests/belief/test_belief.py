@@ -162,11 +162,11 @@ def test_a_bad_outcome_is_named_and_changes_nothing(arm, outcome, message):
 @pytest.mark.parametrize(
     ("frame", "arm", "message"),
     [
-        ({"Z": [0, 1], "X": [0, 9], "Y": [1, 1]}, None, "row 1 of the table: X has no value '9'"),
+        ({"Z": [0, 1], "X": [0, 9], "Y": [1, 1]}, None, "row 2 of 2: X has no value '9'"),
         ({"Z": [0], "Why": [0]}, None, "column 'Why'"),
-        ({"arm": ["do(X=1)"], "X": [0]}, None, "row 0 of the table: do(X=1) set X=1"),
-        ({"arm": ["do(X=1)", None], "Z": [0, 0]}, None, "row 1 of the table has no arm"),
-        ({"arm": ["do(Q=1)"], "Z": [0]}, None, "row 0 of the table: unknown variable 'Q'"),
+        ({"arm": ["do(X=1)"], "X": [0]}, None, "row 1 of 1: do(X=1) set X=1"),
+        ({"arm": ["do(X=1)", None], "Z": [0, 0]}, None, "row 2 of 2 has no arm"),
+        ({"arm": ["do(Q=1)"], "Z": [0]}, None, "row 1 of 1: unknown variable 'Q'"),
         ({"Z": [[0]]}, None, "column 'Z' has values that can't be labels"),
         ({"Z": 1}, None, "column 'Z' must be a list of values, not 1"),
         (

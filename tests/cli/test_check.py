@@ -103,9 +103,9 @@ def test_parquet_and_csv_say_the_same(run, problem, tmp_path):
         ("X\tY\n0\t1\n", "separated by tabs"),
         (",X,Y\n0,0,1\n", "to_csv(path, index=False)"),
         ("Unnamed: 0,X,Y\n0,0,1\n", "to_csv(path, index=False)"),
-        ("\nX,Y\n0,1\n\n0,5\n", "bad.csv: row 1 (line 5 of the file): Y has no value '5'"),
+        ("\nX,Y\n0,1\n\n0,5\n", "bad.csv: line 5: Y has no value '5'"),
         ("X,Y\n0,1.5\n", "Y has no value '1.5'"),
-        ("arm,X,Y\ndo(X=1),0,1\n", "bad.csv: row 0 (line 2 of the file): do(X=1) set X=1"),
+        ("arm,X,Y\ndo(X=1),0,1\n", "bad.csv: line 2: do(X=1) set X=1"),
     ],
 )
 def test_bad_data_is_one_line_and_status_2(run, problem, tmp_path, text, message):

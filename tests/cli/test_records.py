@@ -39,7 +39,7 @@ def test_parquet(desk):
     assert desk.json("import", "ward.db", "past.parquet")["imported"] == 2
     pandas.DataFrame({"Age": [1, 7]}).to_parquet("bad.parquet")
     result = desk.run("import", "ward.db", "bad.parquet")
-    assert result.exit_code == 2 and "\n  row 1: Age has no value '7'" in result.stderr
+    assert result.exit_code == 2 and "\n  row 2: Age has no value '7'" in result.stderr
 
 
 def test_bad_rows_are_listed_with_their_lines(desk):

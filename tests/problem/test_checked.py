@@ -59,7 +59,7 @@ def assert_as_plain(frame, table):
         return
     with pytest.raises(DowiseError) as error:
         WARD.records(table)
-    assert str(error.value) == bad[0].said(f"row {bad[0].row} of the table")
+    assert str(error.value) == bad[0].said(f"row {bad[0].row + 1} of {checked.size}")
 
 
 @st.composite
@@ -94,12 +94,12 @@ def test_by_hand():
     }
     checked = WARD.checked_records(frame)
     assert [str(row) for row in checked.bad] == [
-        "row 1 has no arm: write do() where nothing was set",
-        "row 2: do(Dose=low) set Dose=low, but the outcome has Dose=high",
-        "row 3: Age can't be set: it is context",
-        "row 4: Recovery has no value 'goood' (did you mean 'good'?): its values are bad, fair, "
+        "row 2 has no arm: write do() where nothing was set",
+        "row 3: do(Dose=low) set Dose=low, but the outcome has Dose=high",
+        "row 4: Age can't be set: it is context",
+        "row 5: Recovery has no value 'goood' (did you mean 'good'?): its values are bad, fair, "
         "good",
-        "row 5: Dose has no value 'lo' (did you mean 'low'?): its values are low, high",
+        "row 6: Dose has no value 'lo' (did you mean 'low'?): its values are low, high",
     ]
     assert checked.rows.tolist() == [0] and checked.bad_count == 5 and len(checked.batch) == 1
     assert "1 good rows, 5 bad" in repr(checked)

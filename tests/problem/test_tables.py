@@ -138,7 +138,7 @@ def test_parquet_has_rows_without_lines(tmp_path):
     frame = pd.DataFrame({"X": [0, 1, 5], "Y": [1, None, 0]})
     frame.to_parquet(tmp_path / "records.parquet")
     checked = read_records(tmp_path / "records.parquet", PROBLEM)
-    assert [str(row) for row in checked.bad] == ["row 2: X has no value '5': its values are 0, 1"]
+    assert [str(row) for row in checked.bad] == ["row 3: X has no value '5': its values are 0, 1"]
     assert checked.batch.codes.tolist() == [[0, 1], [1, -1], [-1, -1]]
     frame.assign(W=1).to_parquet(tmp_path / "other.parquet")
     with pytest.raises(DowiseError, match="other.parquet: the table has a column 'W'"):

@@ -38,18 +38,21 @@ _ARM, _INSTEAD, _NOTHING, _GOOD = -1, -2, -3, np.iinfo(np.int32).max
 
 
 class BadRow(NamedTuple):
-    """A row that is no record: which one, from 0, why, and the line of the file if it has lines."""
+    """A row that is no record: which one, from 0, why, and the line of the file if it has lines.
+
+    In words the first row is row 1.
+    """
 
     row: int
     why: str
     line: int | None = None
 
     def said(self, place: str) -> str:
-        """The reason in a sentence that begins with a place, such as "row 3 of the table"."""
+        """The reason in a sentence that begins with a place, such as "row 3 of 8"."""
         return f"{place} {self.why}" if self.why.startswith("has ") else f"{place}: {self.why}"
 
     def __str__(self) -> str:
-        return self.said(f"row {self.row}" if self.line is None else f"line {self.line}")
+        return self.said(f"row {self.row + 1}" if self.line is None else f"line {self.line}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +83,7 @@ def parse_frame(problem: Problem, frame: Any, arm: Intervention | None) -> Recor
     """The records of a table, whose first bad row is an error."""
     checked = check_rows(problem, frame, arm, most=1)
     for first in checked.bad:
-        raise DowiseError(first.said(f"row {first.row} of the table"))
+        raise DowiseError(first.said(f"row {first.row + 1} of {checked.size:,}"))
     return checked.batch
 
 

@@ -75,15 +75,14 @@ def naming_the_file(path: str | Path, table: Any) -> Iterator[None]:
     """Errors in what a table says name its file, and the line of a CSV file."""
 
     def with_line(found: re.Match[str]) -> str:
-        row = int(found[1])
-        return f"row {row} (line {table.lines[row]} of the file)"
+        return f"line {table.lines[int(found[1]) - 1]}"
 
     try:
         yield
     except DowiseError as error:
         message = str(error)
         if isinstance(table, CsvTable):
-            message = re.sub(r"^row (\d+) of the table", with_line, message)
+            message = re.sub(r"^row (\d+) of [\d,]+", with_line, message)
         raise DowiseError(f"{path}: {message}") from None
 
 
