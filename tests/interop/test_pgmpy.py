@@ -8,7 +8,7 @@ from pgmpy.base import ADMG, DAG, PDAG
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.inference import CausalInference
 from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
-from pgmpy.readwrite import BIFReader
+from pgmpy.readwrite import BIFReader, BIFWriter
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment
 from dowise.problem import problem_from_pgmpy
@@ -135,3 +135,18 @@ def test_pgmpy_reads_the_bif_that_we_write(tmp_path):
     back = Environment.from_pgmpy(model, reward=world.problem.reward)
     for variable, cpt in world.cpts.items():
         np.testing.assert_allclose(back.cpts[variable], cpt, rtol=0, atol=1e-15)
+
+
+def test_we_read_the_bif_that_pgmpy_writes(tmp_path):
+    world = Environment.from_bif("asia")
+    BIFWriter(world.to_pgmpy()).write(str(tmp_path / "asia.bif"))
+    back = Environment.from_bif(tmp_path / "asia.bif", reward=world.problem.reward)
+    assert back.graph == world.graph
+    places = {
+        name: [back.problem.domains[name].index(label) for label in labels]
+        for name, labels in world.problem.domains.items()
+    }
+    for variable, cpt in world.cpts.items():
+        axes = (*world.graph.parents(variable), variable)
+        theirs = back.cpts[variable][np.ix_(*(places[axis] for axis in axes))]
+        np.testing.assert_allclose(theirs, cpt, rtol=0, atol=1e-12)

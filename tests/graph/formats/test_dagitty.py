@@ -24,7 +24,7 @@ from dowise.graph.formats.dagitty import parse_dagitty, to_dagitty
             "A -> B; C",
         ),
         ("dag { z -> x [beta=-.6] x <- y [beta=-.6] }", "z -> x <- y"),
-        ('dag { A [a="3",weight=2] B [s=2,l=0] A -> B [selected] }', "A -> B"),
+        ('dag { A [a="3",weight=2] B [s=2,l=0] A -> B [s] }', "A -> B"),
         ('dag { "body mass" -> "a \\"b\\"" -> v.1 }', '"body mass" -> "a \\"b\\"" -> v.1'),
         ("// x\ndag { A /* -> C */ -> B # x\n}", "A -> B"),
         ("dag { dag -> node; graphs -> edge }", "dag -> node; graphs -> edge"),
@@ -114,6 +114,7 @@ def test_syntax_errors_say_where_and_what(text, line, column, message):
         ('dag { X [pos="0,1",a] X -> B }', "X is tagged 'adjusted'"),
         ("dag { A -> S [beta=2] S [selected] }", "S is tagged 'selected': .*drop the tag if S"),
         ("dag { A -> S; S [Selected, pos=3] }", "S is tagged 'selected'"),
+        ("dag { A -> S [selected] }", "an edge at S is tagged 'selected', which only a variable"),
         ("dag { {A S} [s] }", "A is tagged 'selected'"),
     ],
 )

@@ -130,6 +130,11 @@ def _take_in(statements: list[_Chain], sketch: Sketch, roles: dict[str, set[str]
         mentioned += (name for group in groups for name in group)
         mark = mark_of(dict.fromkeys(tags, True), f"dagitty: an edge at {mentioned[-1]}")
         sketch.chain(groups, [Arrow(arrow, mark) for arrow in arrows])
+        for tag in _REFUSED.keys() & {tag.lower() for tag in tags} if arrows else ():
+            raise DowiseError(
+                f"dagitty: an edge at {mentioned[-1]} is tagged '{tag}', which only a variable can "
+                f"be: write {mentioned[-1]} [{tag}] if that is meant"
+            )
         if not arrows:  # the tags of an edge say nothing about its ends
             for tag in tags:
                 if tag.lower() in _ROLES:
