@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from math import inf, isfinite
 from numbers import Integral, Real
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, suggestion
 
-__all__ = ["real_number", "share", "true_or_false", "whole_number"]
+__all__ = ["real_number", "share", "spelled", "text_or_none", "true_or_false", "whole_number"]
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
 
 
 def whole_number(name: str, number: object, least: int, most: float = inf) -> int:
@@ -50,3 +57,32 @@ def true_or_false(name: str, value: object) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise DowiseError(f"{name}={value!r} must be True or False")
+
+
+def text_or_none(name: str, value: object) -> str | None:
+    """A text, or nothing."""
+    if value is None or isinstance(value, str):
+        return value
+    raise DowiseError(f"{name}={value!r} must be a text")
+
+
+def spelled(function: Callable[Given, Made]) -> Callable[Given, Made]:
+    """A function that says how a misspelt keyword is spelled; its signature stays what it is.
+
+    >>> @spelled
+    ... def paint(colour="red"): ...
+    >>> paint(color="blue")
+    Traceback (most recent call last):
+    dowise.errors.DowiseError: unknown keyword 'color' (did you mean 'colour'?): there are colour
+    """
+    known = [name for name in signature(function).parameters if name != "self"]
+
+    @wraps(function)
+    def checked(*given: Given.args, **named: Given.kwargs) -> Made:
+        for name in named:
+            if name not in known:
+                close = suggestion(name, known)
+                raise DowiseError(f"unknown keyword {name!r}{close}: there are {', '.join(known)}")
+        return function(*given, **named)
+
+    return checked

@@ -1,6 +1,7 @@
 """The posterior: counts, exact means, draws, intervals, and everything that it refuses."""
 
 import re
+import warnings
 from itertools import product
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import stats
 from strategies import cases
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
+from dowise.errors import DowiseWarning
 
 TASKS = ["task1", "task2", "task3", "healthcare"]
 
@@ -265,7 +267,8 @@ def test_when_leaving_incomplete_families_out_is_valid_and_when_it_is_not():
     for hides, valid in ((z, True), (x, False)):
         unseen = rng.random(20_000) < np.where(hides == 1, 0.1, 0.9)
         belief = Belief(problem)
-        belief.update_many({"Z": np.where(unseen, np.nan, z), "X": x})
+        with pytest.warns(DowiseWarning, match="none with a value of the reward"):
+            belief.update_many({"Z": np.where(unseen, np.nan, z), "X": x})
         found = belief.mean_cpts()["X"][:, 1]
         assert (np.abs(found - [0.2, 0.8]) < 0.02).all() == valid
 
@@ -420,7 +423,8 @@ def test_rows_of_a_table_and_pandas_missing_values():
         nothing = Belief(problem)
         nothing.update("do(X1=0)", {"C": missing, "Y": missing})
         assert (nothing.parameters == 1).all()
-        assert nothing.update_many({"C": [missing], "Y": [missing]}) == 1
+        with pytest.warns(DowiseWarning, match="none with a value of the reward"):
+            assert nothing.update_many({"C": [missing], "Y": [missing]}) == 1
         assert (nothing.parameters == 1).all()
 
 
@@ -436,3 +440,15 @@ def test_copies_learn_on_their_own():
     twin = belief.copy()
     twin.update("do()", {"Z": 0, "X": 0, "Y": 1})
     assert twin.parameters.sum() == belief.parameters.sum() + 3
+
+
+def test_a_table_without_any_reward_is_warned_of():
+    belief = Belief(load_problem("task1"))
+    with pytest.warns(DowiseWarning, match="2 records, none with a value of the reward: .* Y; its"):
+        assert belief.update_many({"X": [0, 1], "Z": [1, 1]}) == 2
+    with pytest.warns(DowiseWarning, match="1 record, none"):
+        belief.update_many({"arm": ["do(X=1)"], "Y": [None]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert belief.update_many({"X": [0, 1], "Z": [1, 1], "Y": [None, 1]}) == 2
+        assert belief.update_many({"X": [], "Z": []}) == 0

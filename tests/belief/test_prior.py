@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
+from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_policy
 
 
 def view(belief, name):
@@ -31,7 +31,6 @@ def test_prior_of_many_kinds(tmp_path):
         (0, "prior=0 must be above 0"),
         (1e300, "from 1e-06 to 1e+09"),
         (1e-300, "from 1e-06 to 1e+09"),
-        (None, "prior=None must be numbers"),
         (True, "must be numbers"),
         ([1, 2], "give one number, or a mapping"),
         ({"X": "2"}, "the prior of X must be numbers"),
@@ -76,3 +75,38 @@ def test_priors_by_variable_where_edges_are_doubtful():
         Belief(problem, {"Y": np.ones((2, 2, 2))})
     with pytest.raises(DowiseError, match="has no Dirichlet parameters of CPTs: mean_cpts has"):
         _ = belief.parameters
+
+
+def test_the_problems_prior_is_the_default_and_what_is_given_goes_before():
+    prior = {"X": [[1, 2], [3, 4]], "Z": [5, 6]}
+    plain, problem = (Problem("Z -> X -> Y; Z -> Y", "Y", prior=p) for p in (None, prior))
+    assert np.array_equal(Belief(problem).parameters, Belief(plain, prior).parameters)
+    assert (Belief(problem, 2.0).parameters == 2).all() and (Belief(plain).parameters == 1).all()
+    assert (Belief(Problem("X -> Y", "Y", prior=0.25)).parameters == 0.25).all()
+    for name in ("ids", "ts"):
+        policy = make_policy(name, problem)
+        assert np.array_equal(policy.belief.parameters, Belief(plain, prior).parameters)
+        assert (make_policy(name, problem, prior=3).belief.parameters == 3).all()
+    best = make_policy("bayes-optimal", problem, horizon=1)
+    assert np.array_equal(best.belief.parameters, Belief(plain, prior).parameters)
+    doubtful = Belief(Problem("Z -> X -> Y; Z ?-> Y", "Y", prior={"Y": [1, 3]}))
+    np.testing.assert_allclose(doubtful.mean_cpts()["Y"], [[[0.25, 0.75]] * 2] * 2)
+    with pytest.raises(DowiseError, match="give the prior or a belief, not both"):
+        make_policy("ids", problem, belief=Belief(problem), prior=2.0)
+
+
+def test_a_belief_of_a_problem_with_a_prior_is_kept_and_copied(tmp_path):
+    problem = Problem("X -> Y", "Y", prior={"X": [3, 1]})
+    belief = Belief(problem)
+    belief.update("do(X=1)", {"Y": 1})
+    belief.save(tmp_path / "belief.json")
+    for other in (belief.copy(), Belief.load(tmp_path / "belief.json", problem)):
+        assert np.array_equal(other.parameters, belief.parameters)
+
+
+def test_widening_keeps_a_prior_that_is_one_number():
+    problem = Problem("Z -> X -> Y", "Y", prior=0.5)
+    policy = make_policy("ts", problem, widen=True)
+    assert (policy.belief.parameters == 0.5).all()
+    with pytest.raises(DowiseError, match="widen needs a prior that is one number"):
+        make_policy("ts", Problem("Z -> X -> Y", "Y", prior={"X": [3, 1]}), widen=True)

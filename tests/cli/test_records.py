@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from desk import one_line
 
 from dowise.cli import progress
+from dowise.cli.main import main
 from dowise.experiment import Experiment
 
 GOOD = "arm,Age,Frailty,Dose,Recovery\ndo(),1,0,low,1\ndo(Dose=high),0,1,,0\ndo(),0,,none,1\n"
@@ -152,3 +154,18 @@ def test_a_bar_is_shown_on_a_terminal_only(desk, monkeypatch):
     monkeypatch.setattr(progress, "Console", terminal)
     result = desk.run("import", "ward.db", "past.csv", "--again")
     assert result.exit_code == 0 and "reading" in result.stderr and screens
+
+
+@pytest.mark.filterwarnings("always::dowise.errors.DowiseWarning")
+def test_a_file_without_any_reward_is_said_to_be(tmp_path):
+    problem, past, store = (str(tmp_path / name) for name in ("w.toml", "past.csv", "w.db"))
+    Path(problem).write_text('graph = "C -> X -> Y; C -> Y"\nreward = "Y"\ncontext = "C"\n')
+    Path(past).write_text("arm,C,Y\ndo(X=1),0,\ndo(X=0),1,\n")
+    made = CliRunner().invoke(main, ["new", store, problem, "--data", past])
+    assert made.exit_code == 0
+    assert "Note: 2 records, none with a value of the reward" in made.stderr
+    brought = CliRunner().invoke(main, ["import", store, past, "--again", "--json"])
+    assert "nothing about Y; its values belong in a column" in brought.stderr
+    assert json.loads(brought.stdout)["imported"] == 2
+    checked = CliRunner().invoke(main, ["check", problem, past])
+    assert "None of 2 records could be used for Y" in checked.stdout and not checked.stderr

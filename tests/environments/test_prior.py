@@ -3,9 +3,19 @@
 import numpy as np
 import pytest
 
-from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
+from dowise import (
+    Belief,
+    CausalGraph,
+    DowiseError,
+    Problem,
+    load_problem,
+    make_environment,
+    simulate,
+)
 from dowise.environments import Manner
 from dowise.environments.draw import draw_world
+from dowise.experiment.rehearsing import rehearse
+from dowise.simulation import bounds
 
 PRIOR = {"X": [8.0, 2.0], "Y": [[[1.0, 3.0], [5.0, 1.0]], [[2.0, 2.0], [0.5, 0.1]]]}
 PROBLEM = Problem(CausalGraph.parse("X -> Y; Z -> Y; Z -> X"), reward="Y")
@@ -61,3 +71,25 @@ def test_counts_for_parents_that_a_world_does_not_have_are_refused():
     assert len(worlds(problem, {"Y": [2.0, 1.0]}, 2)) == 2
     with pytest.raises(DowiseError, match="Y has rows for its parents .* others \\(M\\)"):
         worlds(problem, {"Y": [[2.0, 1.0], [1.0, 1.0]]}, 1)
+
+
+def test_worlds_of_a_problem_with_a_prior_come_from_it():
+    own = Problem(PROBLEM.graph, "Y", prior=PRIOR)
+    for seed in range(3):
+        given = draw_world(PROBLEM, np.random.default_rng(seed), prior=PRIOR).cpts
+        drawn = make_environment(own, np.random.default_rng(seed)).cpts
+        assert all(np.array_equal(drawn[name], given[name]) for name in given)
+    sure = Problem("X -> Y", "Y", prior={"Y": [[1e9, 1], [1, 1e9]]})
+    assert np.allclose(make_environment(sure, 1).cpts["Y"], [[1, 0], [0, 1]], atol=1e-6)
+    assert np.allclose(make_environment(sure, 1, strong=True).cpts["Y"], np.eye(2), atol=1e-6)
+
+
+def test_races_bounds_and_rehearsals_go_by_the_problems_prior():
+    sure = Problem("X -> Y", "Y", prior={"Y": [[1e6, 1], [1, 1e6]]})
+    frame = simulate([sure], ["ts"], horizon=20, trials=3).frame()
+    assert frame["regret"].max() == 0  # the policy knows what the worlds are like
+    assert bounds(sure, 5, samples=500, policy_samples=200).p_best.tolist() == [[0, 1]]
+    rehearsed = rehearse(sure, horizon=10, worlds=5, options={"samples": 50})
+    assert rehearsed.regret.max() < 1e-3 and rehearsed.prior == {"Y": [[1e6, 1.0], [1.0, 1e6]]}
+    blind = rehearse(sure, horizon=10, worlds=5, policy="ucb")
+    assert blind.regret.max() > 0.5

@@ -225,3 +225,27 @@ def test_forbidden_assignments_are_kept_to_and_pending_decisions_on_them_are_nam
     with pytest.raises(DowiseError, match=r"do\(X=1\) is forbidden"):
         again.ask({"C": 1}, allowed=["do(X=1)"])
     assert again.audit().ok
+
+
+def test_the_problems_prior_is_in_the_journal_and_the_last_word_on_a_prior_counts():
+    known = Problem(WARD.graph, "Y", "C", "Z", arms="all", prior={"W": [3, 1]})
+    experiment = new(known)
+    assert experiment.options["prior"] == {"W": [3.0, 1.0]}
+    again = Experiment.open(experiment._journal.storage)
+    assert again.problem == known
+    assert np.array_equal(again.belief.parameters, Belief(known).parameters)
+    again.revise(options={"prior": 2.0}, reason="less")  # said of the policy, after the problem
+    assert (again.belief.parameters == 2).all()
+    again.revise(Problem(WARD.graph, "Y", "C", "Z", prior={"W": [3, 1]}), reason="fewer arms")
+    assert (again.belief.parameters == 2).all()  # this problem says nothing new of it
+    again.revise(Problem(WARD.graph, "Y", "C", "Z", prior=0.5), reason="much less")
+    assert (again.belief.parameters == 0.5).all() and again.options["prior"] == 0.5
+    again.revise(WARD, options={"prior": 4.0}, reason="both")
+    assert (again.belief.parameters == 4).all()
+    again.ask({"C": 1})
+    assert again.audit().ok
+
+
+def test_a_policy_without_a_belief_is_looked_at_under_the_problems_prior():
+    experiment = new(Problem(WARD.graph, "Y", "C", "Z", prior=0.5), policy="ucb")
+    assert (experiment.belief.parameters == 0.5).all() and "prior" not in experiment.options

@@ -123,12 +123,11 @@ def test_what_is_wrong_with_the_whole_table_stays_an_error(frame, message):
 
 def test_only_the_first_bad_rows_are_explained_and_all_are_counted():
     size = 200_000
-    frame = {"Diet": [f"{i / 7}" for i in range(size)], "Dose": ["low", None] * (size // 2)}
+    frame = {"Diet": [f"{i + 0.5}" for i in range(size)], "Dose": ["low", None] * (size // 2)}
     with patch.object(checked_module, "label_of", side_effect=checked_module.label_of) as explain:
         checked = WARD.checked_records(frame)
     assert explain.call_count == MOST_BAD  # 200,000 reasons would take many seconds
-    good = [i for i in range(size) if frame["Diet"][i] in ("0", "1")]
-    assert checked.bad_count == size - len(good) and checked.rows.tolist() == good
+    assert checked.bad_count == size and checked.rows.tolist() == []
     assert len(checked.bad) == MOST_BAD
     assert [row.row for row in checked.bad[:2]] == [0, 1] and checked.bad[-1].row == MOST_BAD - 1
 

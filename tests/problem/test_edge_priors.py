@@ -77,8 +77,8 @@ def test_priors_in_a_problem_file():
     table = parse_problem(f'{page}[edge_prior]\n"Z -> Y" = 0.3\n"Y <-> X" = 1\n')
     assert dict(table.edge_priors) == {"Z -> Y": 0.3}
     for line, message in (
-        ('edge_prior = "0.3"', "edge_prior must be a number, or a table"),
-        ("soft = true", "soft must be a number between 0 and 1"),
+        ('edge_prior = "0.3"', "edge_prior='0.3' must be a probability above 0"),
+        ("soft = true", "soft=True must be between 0 and 1"),
         ("soft = 1", "soft=1 must be between 0 and 1"),
     ):
         with pytest.raises(DowiseError, match=re.escape(message)):

@@ -126,11 +126,12 @@ def test_a_file_goes_before_a_builtin_of_the_same_name(tmp_path, monkeypatch):
         ('graph = "X -> Y"', "no reward"),
         ('reward = "Y"', "give the graph either as"),
         ('graph = "X -> Y"\ngraph_file = "a.dot"\nreward = "Y"', "give the graph either as"),
-        ('graph = "X -> Y"\nreward = 3', "reward must be the name of a variable, not 3"),
-        ('graph = "X -> Y"\nreward = "Y"\ncontext = "X"', "context must be a list of names"),
-        ('graph = "X -> Y"\nreward = "Y"\nmax_arms = true', "max_arms must be a whole number"),
-        ('graph = "X -> Y"\nreward = "Y"\nminimise = 1', "minimise must be true or false, not 1"),
-        ('graph = "X -> Y"\nreward = "Y"\nminimise = "Y"', "minimise must be true or false"),
+        ('graph_file = 3\nreward = "Y"', "graph_file=3 must be the path of a file"),
+        ('graph = 3\nreward = "Y"', "graph: expected a text, not an int"),
+        (
+            'graph = "Blood pressure -> Y"\nreward = "Y"',
+            'a name with a space goes in double quotes: "Blood pressure"',
+        ),
         ('graph = "X => Y"\nreward = "Y"', "graph, line 1, column 3: found '=>'"),
         ('graph = "X -> Y"\nreward = "Y"\n[domains]\nX = "a"', "must be a list of labels"),
         ("graph = ", "not valid TOML"),
@@ -206,3 +207,37 @@ def test_what_is_written_to_a_gz_is_packed(tmp_path):
     assert content[:2] == b"\x1f\x8b" and load_problem(tmp_path / "p.toml.gz") == problem
     problem.save(tmp_path / "p.toml.gz")
     assert (tmp_path / "p.toml.gz").read_bytes() == content
+
+
+def test_names_with_dots_and_numbers_need_no_quotes_in_tables():
+    problem = parse_problem(
+        'graph = "B.p -> Y"\nreward = "Y"\n[domains]\nB.p = ["a", "b"]\n'
+        "[reward_values]\n12.0 = 3\n13.5 = 4\n[prior]\nB.p = [2, 1]\n"
+    )
+    assert problem.domains == {"B.p": ("a", "b"), "Y": ("12", "13.5")}
+    assert dict(problem.reward_values) == {"12": 3.0, "13.5": 4.0}
+    assert dict(problem.prior) == {"B.p": (2.0, 1.0)}
+
+
+def test_a_prior_is_read_beside_the_problem_and_carried_whole(tmp_path):
+    page = 'graph = "Z -> X -> Y"\nreward = "Y"\nprior = "prior.toml"\n'
+    (tmp_path / "ward.toml").write_text(page)
+    (tmp_path / "prior.toml").write_text("X = [[1, 2], [3, 4]]\nZ = 5\n")
+    problem = load_problem(tmp_path / "ward.toml")
+    assert dict(problem.prior) == {"X": ((1.0, 2.0), (3.0, 4.0)), "Z": 5.0}
+    (tmp_path / "prior.toml").unlink()
+    problem.save(tmp_path / "copy.toml")
+    assert load_problem(tmp_path / "copy.toml") == problem
+    with pytest.raises(DowiseError, match=r"ward\.toml: .*prior\.toml: there is no such file"):
+        load_problem(tmp_path / "ward.toml")
+    with pytest.raises(DowiseError, match="a file of the prior is not read here"):
+        parse_problem(page)  # a journal opens no file
+    for counts, message in (
+        ("X = [1, 2, 3]", r"the prior of X does not fit its CPT.*shape \(2, 2\) \(axes Z, X\)"),
+        ("XX = 1", r"the prior names 'XX', which is no variable \(did you mean 'X'\?\)"),
+        ("X = 0", "the prior of X must be above 0"),
+        ("X = ", "not valid TOML"),
+    ):
+        (tmp_path / "prior.toml").write_text(counts)
+        with pytest.raises(DowiseError, match=rf"ward\.toml: .*prior\.toml.*{message}"):
+            load_problem(tmp_path / "ward.toml")

@@ -1,6 +1,7 @@
 """Roles, domains and arms: the paper's problems, and what a problem refuses."""
 
 import copy
+import inspect
 import pickle
 import re
 
@@ -118,6 +119,8 @@ def test_problems_differ_by_each_of_their_parts():
         Problem(graph, "Y", minimise=True),
         Problem(graph, "Y", arms="all"),
         Problem(graph, "Y", forbidden="do(X=1)"),
+        Problem(graph, "Y", prior=0.5),
+        Problem(graph, "Y", prior={"W": [3, 1]}),
     ]
     for i, one in enumerate(problems):
         assert [one == other for other in problems].count(True) == 1, i
@@ -127,6 +130,58 @@ def test_a_name_is_for_people():
     """So the same file in another folder, or under another name, is the same problem."""
     graph = CausalGraph.parse("X -> Y")
     assert Problem(graph, "Y", name="ward") == Problem(graph, "Y", description="the other")
+
+
+def test_reward_values_define_the_domain_where_no_label_looks_like_a_slip():
+    for given, domain in (
+        ({"bad": 0, "good": 1}, ("bad", "good")),
+        ({"1": 0, "0": 1}, ("1", "0")),
+        ({5: 0, 6.0: 1}, ("5", "6")),
+    ):
+        assert Problem("X -> Y", "Y", reward_values=given).domains["Y"] == domain
+    slip = {"0": 0, "1": 1, "2": 5}
+    assert (
+        Problem("X -> Y", "Y", domains={"Y": [0, 1, 2]}, reward_values=slip).reward_values == slip
+    )
+
+
+def test_a_misspelt_keyword_is_a_clear_error_and_the_signature_is_there():
+    for name, right in (("minimize", "minimise"), ("contexts", "context"), ("rewrd", "reward")):
+        with pytest.raises(DowiseError, match=rf"'{name}' \(did you mean '{right}'\?\)"):
+            Problem("X -> Y", **{"reward": "Y", name: "Y"})
+    parameters = inspect.signature(Problem).parameters
+    assert list(parameters)[:3] == ["graph", "reward", "context"] and "minimise" in parameters
+    assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def test_a_prior_travels_with_its_problem():
+    prior = {"X": [[1, 2], [3, 4]], "Z": 5}
+    problem = Problem("Z -> X -> Y", "Y", prior=prior)
+    for copied in (pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
+        assert copied == problem and copied.prior == problem.prior
+    assert Problem("X -> Y", "Y").prior == 1.0 and "prior={…}" in repr(problem)
+    hidden = Problem("X -> Y; X <-> Y!", "Y", prior={"Y | X": 7.0, "Y": [1, 3]})
+    assert dict(hidden.prior) == {"Y": (1.0, 3.0), "Y | X": 7.0}
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        (0, "prior=0 must be above 0"),
+        (True, "must be numbers"),
+        ([1, 2], "give one number, or a mapping"),
+        ({"X": [[1, 2], [3]]}, "the prior of X must be numbers"),
+        ({"X": []}, "the prior of X must be numbers"),
+        ({"X": [1, 2, 3]}, "give a number, 2 numbers, or an array of shape (2, 2) (axes C, X)"),
+        ({"Q": 1}, "the prior names 'Q', which is no variable"),
+        ({"U": 1}, "U is declared hidden"),
+        ({3: 1}, "the prior names 3"),
+        ("nowhere.toml", "nowhere.toml: there is no such file"),
+    ],
+)
+def test_a_bad_prior_is_refused_with_the_problem(prior, message):
+    with pytest.raises(DowiseError, match=re.escape(message)):
+        Problem("C -> X -> Y; U -> Y", "Y", hidden="U", prior=prior)
 
 
 def test_roles():
@@ -193,7 +248,12 @@ GRAPH = CausalGraph.parse("Cause -> C -> X -> Y; Z -> Y; X -> Z")
         ({"arms": [7]}, "7 is not an intervention"),
         ({"context": [["C"]]}, "unknown context variable ['C']"),
         ({"reward": ["Y"]}, "unknown reward ['Y']"),
-        ({"graph": "X -> Y"}, "must be a CausalGraph, not a str"),
+        ({"graph": 7}, "must be a CausalGraph, not an int"),
+        (
+            {"reward_values": {"0": 0, "O": 1}},
+            "reward_values has 'O' beside '0', and Y has no domain",
+        ),
+        ({"reward_values": {0: 0, 1: 1, 2: 5}}, "reward_values has '2' beside '0' and '1'"),
         ({"domains": ["X"]}, "domains must map names to lists of labels"),
         ({"reward_values": [0, 1]}, "reward_values must map each label of Y"),
         (

@@ -80,3 +80,14 @@ def test_a_domain_may_be_written_with_numbers_and_truth_values():
     assert check_domain("X", [0, 1, 2.0]) == ("0", "1", "2")
     assert check_domain("X", [False, True]) == ("False", "True")
     assert check_domain("X", np.array([False, True])) == ("False", "True")
+
+
+def test_texts_of_numbers_and_truth_values_count_like_them():
+    whole, truths = ("7", "12", "0"), ("True", "False")
+    assert label_of("X", "12.0", whole) == label_of("X", "12.", whole) == "12"
+    assert label_of("X", 12, ("7.0", "12.0")) == label_of("X", "12", ("7.0", "12.0")) == "12.0"
+    assert label_of("X", "true", truths) == label_of("X", "TRUE", truths) == "True"
+    assert label_of("X", "12.0", ("12", "12.0")) == "12.0"  # the label itself goes first
+    for value in ("12.5", "1.0", "+12", "true"):
+        with pytest.raises(DowiseError, match="has no value"):
+            label_of("X", value, whole)

@@ -28,7 +28,7 @@ from dowise.belief.evidence.kept import KeptRecords
 from dowise.belief.mixture import Mixture, posterior_for
 from dowise.belief.posterior import Posterior
 from dowise.belief.prior import Prior
-from dowise.belief.unused import lacking
+from dowise.belief.unused import lacking, warn_of_no_reward
 from dowise.checks import share, true_or_false
 from dowise.errors import DowiseError, kind_of
 from dowise.files import read_file, write_text
@@ -47,7 +47,8 @@ class Belief:
     """A Dirichlet posterior over every row of a problem's factors, or a posterior of your own.
 
     `prior` is the Dirichlet parameter of every entry, or a mapping from variable to counts (see
-    `dowise.belief.prior`), or the path of a TOML file with such a mapping. `posterior` is anything
+    `dowise.belief.prior`), or the path of a TOML file with such a mapping; unless given, it is the
+    problem's, which is 1 unless told. `posterior` is anything
     that keeps the promises of `dowise.belief.posterior.Posterior`. With `evidence` all records are
     kept, each with its count, and what they say about edges that the graph lacks: see `evidence`.
     """
@@ -55,7 +56,7 @@ class Belief:
     def __init__(
         self,
         problem: Problem,
-        prior: Prior = 1.0,
+        prior: Prior | None = None,
         *,
         posterior: Posterior | None = None,
         evidence: bool = False,
@@ -100,11 +101,12 @@ class Belief:
         A column `arm` holds each record's intervention as text, "do(X=1)"; without it all records
         are of `arm`, or of do() where that is not given. (Where the graph itself has a variable
         `arm`, the column is that variable.) A variable without a column is missing. Returns the
-        number of records. Of missing values `update` says when leaving them out is valid. A bad
-        table is an error and changes nothing.
+        number of records, and warns where none of them has a reward. Of missing values `update`
+        says when leaving them out is valid. A bad table is an error and changes nothing.
         """
         records = self.problem.records(frame, arm)
         self.learn_many(records)
+        warn_of_no_reward(records)
         return len(records)
 
     def learn_many(self, records: RecordBatch) -> None:

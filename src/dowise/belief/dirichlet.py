@@ -43,11 +43,12 @@ _careful = kernels_of("dowise.belief.careful")
 class Dirichlet:
     """A Dirichlet posterior over every row of a problem's factors; see `Posterior`.
 
-    `prior` is described in `dowise.belief.prior`.
+    `prior` is described in `dowise.belief.prior`; the problem's unless given.
     """
 
-    def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
+    def __init__(self, problem: Problem, prior: Prior | None = None) -> None:
         self.problem = problem
+        prior = problem.prior if prior is None else prior
         self.model = model_of(problem)
         self.prior: NDArray[np.float64] = prior_counts(
             self.model.factors, self.model.factors, prior

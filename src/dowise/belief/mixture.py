@@ -111,11 +111,12 @@ def _say_what_is_left_out(structures: Structures) -> None:
 class Mixture:
     """A mixture over sets of doubtful edges of Dirichlet posteriors; see `Posterior`.
 
-    `prior` is a number, or numbers by variable (`dowise.belief.prior`).
+    `prior` is a number, or numbers by variable (`dowise.belief.prior`); the problem's unless given.
     """
 
-    def __init__(self, problem: Problem, prior: Prior = 1.0) -> None:
+    def __init__(self, problem: Problem, prior: Prior | None = None) -> None:
         self.problem = problem
+        prior = problem.prior if prior is None else prior
         self.shared = shared_of(problem)
         self.model = self.shared.model
         structures = self.shared.structures

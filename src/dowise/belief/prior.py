@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.errors import DowiseError, InputSyntaxError, suggestion
+from dowise.errors import DowiseError, suggestion
 from dowise.files import read_file
 from dowise.model import Factors
 from dowise.model.layout import Layout
+from dowise.problem.prior import Prior, checked_counts, misfit, parse_prior
 
 __all__ = ["Prior", "parse_prior", "prior_counts"]
-
-# Beyond these a single-precision draw is a point anyway.
-SMALLEST, LARGEST = 1e-6, 1e9
-
-Prior = float | Mapping[str, Any] | str | Path
 
 
 def prior_counts(tables: Layout, factors: Factors, prior: Prior) -> NDArray[np.float64]:
@@ -35,7 +29,7 @@ def prior_counts(tables: Layout, factors: Factors, prior: Prior) -> NDArray[np.f
     if isinstance(prior, str | Path):
         return read_file(prior, lambda text: prior_counts(tables, factors, parse_prior(text)))
     if not isinstance(prior, Mapping):
-        alpha = _checked(prior, f"prior={prior!r}")
+        alpha = checked_counts(prior, f"prior={prior!r}")
         if alpha.ndim:
             raise DowiseError(
                 f"prior={prior!r}: give one number, or a mapping from variable to counts"
@@ -44,7 +38,7 @@ def prior_counts(tables: Layout, factors: Factors, prior: Prior) -> NDArray[np.f
     flat = np.ones(tables.entries)
     # What is said of one factor counts more than what is said of a variable.
     for name in sorted(prior, key=lambda name: name not in factors.positions):
-        counts = _checked(prior[name], f"the prior of {name}")
+        counts = checked_counts(prior[name], f"the prior of {name}")
         for t in _meant(tables, factors, name):
             try:
                 tables.table(flat, t)[...] = counts
@@ -72,10 +66,8 @@ def _meant(tables: Layout, factors: Factors, name: str) -> list[int]:
 
 def _misfit(tables: Layout, factors: Factors, name: str, t: int) -> str:
     *_, size = shape = tables.shapes[t]
-    axes = ", ".join(factors.variables[v] for v in tables.families[t])
-    what = f"give a number, {size} numbers, or an array of shape {shape} (axes {axes})"
     if (tables.targets == tables.targets[t]).sum() == 1 or name not in factors.positions:
-        return f"the prior of {name} does not fit its CPT: {what}"
+        return misfit(name, shape, (factors.variables[v] for v in tables.families[t]))
     several = f"the prior of {name} does not fit all of its tables, because "
     if tables is factors:
         own = ", ".join(repr(n) for n, v in zip(factors.names, factors.targets, strict=True)
@@ -84,26 +76,3 @@ def _misfit(tables: Layout, factors: Factors, name: str, t: int) -> str:
             f"{several}hidden causes give it several: give a number, {size} numbers, or name {own}"
         )
     return f"{several}doubtful edges give it several: give a number or {size} numbers"
-
-
-def parse_prior(text: str) -> Mapping[str, Any]:
-    """The mapping of a TOML file."""
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputSyntaxError(f"not valid TOML: {error}") from None
-
-
-def _checked(given: Any, what: str) -> NDArray[np.float64]:
-    try:
-        counts = np.asarray(given)
-    except ValueError:  # rows of different lengths
-        counts = np.asarray(None)
-    if counts.dtype.kind not in "iuf":
-        raise DowiseError(f"{what} must be numbers")
-    if not ((counts >= SMALLEST) & (counts <= LARGEST)).all():
-        raise DowiseError(
-            f"{what} must be above 0, from {SMALLEST:g} to {LARGEST:g}: a Dirichlet count says how "
-            "much is known, in records"
-        )
-    return counts.astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.table import Table
 from rich.text import Text
@@ -37,6 +37,7 @@ def show_arms(problem: Problem) -> None:
         ("can't be set", problem.non_manipulable),
         ("hidden, never recorded", problem.hidden),
         ("forbidden in an arm", tuple(map(str, problem.forbidden))),
+        ("known beforehand", _prior(problem)),
     ):
         if names:
             roles.add_row("", role, Text(", ".join(names)))
@@ -84,3 +85,10 @@ def _reward(problem: Problem) -> str:
     domain, scaled = problem.domains[problem.reward], problem.payoff.scaled
     best, worst = domain[scaled.argmax()], domain[scaled.argmin()]
     return f"{problem.reward} (best {best}, worst {worst})"
+
+
+def _prior(problem: Problem) -> tuple[str, ...]:
+    """What the prior says, if anything."""
+    if isinstance(problem.prior, Mapping):
+        return (f"counts for {', '.join(problem.prior)}",)
+    return () if problem.prior == 1.0 else (f"a prior count of {problem.prior:g} for every entry",)

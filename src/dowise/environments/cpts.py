@@ -111,18 +111,19 @@ def cpts_of_prior(
     sizes: Mapping[str, int],
     prior: Any,
     source: np.random.Generator,
+    concentration: float = 1.0,
 ) -> dict[str, NDArray[np.float64]]:
     """CPTs whose rows are independent draws from the Dirichlet distributions that a prior gives.
 
     `prior` is one that `Belief` takes, a number or a mapping. Where the graph has no hidden causes
-    worlds are as the belief expects them. The rows of hidden variables come from Dirichlet(1), and
-    what is said of single factors ("Y | X") is left out: worlds have CPTs instead.
+    worlds are as the belief expects them. Other rows, those of hidden variables among them, have
+    the `concentration`; what is said of single factors ("Y | X") is left out: worlds have CPTs.
     """
     given = prior if isinstance(prior, Mapping) else dict.fromkeys(problem.graph, prior)
     tables = {}
     for name in graph:
         shape = tuple(sizes[axis] for axis in (*graph.parents(name), name))
-        counts = np.asarray(given.get(name, 1.0), dtype=np.float64)
+        counts = np.asarray(given.get(name, concentration), dtype=np.float64)
         if counts.ndim > 1:
             counts = _over_hidden_parents(problem, graph, name, counts)
         tables[name] = _dirichlet_rows(np.broadcast_to(counts, shape), source)

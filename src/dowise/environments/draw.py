@@ -79,8 +79,11 @@ def draw_world(
 ) -> Environment:
     """A world with random CPTs, its hidden causes among them; those of a prior where one is given.
 
-    A prior is what `Belief` takes, a number or a mapping; the caller has checked it.
+    A prior is what `Belief` takes, a number or a mapping; the caller has checked it. Unless given,
+    it is the problem's. What it does not name comes as the manner says.
     """
+    if prior is None and problem.prior != 1.0:
+        prior = problem.prior
     drawn = problem.drawn if manner.edges == "all" else _with_some_edges(problem, rng)
     graph = _with_hidden_causes(drawn)
     hidden = {name: manner.size() for name in graph if name not in problem.drawn}
@@ -88,7 +91,9 @@ def draw_world(
     reversal_of(problem, graph, hidden)  # refuses what is too large before it is drawn
     sizes = {name: len(labels) for name, labels in problem.domains.items()} | hidden
     if prior is not None:
-        return Environment(problem, cpts_of_prior(problem, graph, sizes, prior, rng), graph)
+        return Environment(
+            problem, cpts_of_prior(problem, graph, sizes, prior, rng, manner.concentration), graph
+        )
     return Environment(problem, random_cpts(graph, sizes, rng, manner.concentration), graph)
 
 

@@ -28,13 +28,16 @@ def make_environment(
     strong: bool = False,
     edges: EdgesOfWorlds = "all",
 ) -> Environment:
-    """A world for a problem, or the built-in one of that name, with rows from Dirichlet(1).
+    """A world for a problem, or the built-in one of that name.
+
+    CPT rows come from the problem's prior, Dirichlet(1) where it has none.
 
     Each bidirected edge A <-> B becomes a hidden cause of its own, `U(A,B)`, with `hidden_values`
     values; what the problem calls hidden is there with its domain. With `strong` hidden causes
     matter more: they have three values at least, unless the problem gives a domain other than 0 and
-    1, and all rows come from Dirichlet(.2). The world has all edges that are drawn, doubtful or
-    not; `edges="prior"` draws every doubtful one, soft ones included, with its prior.
+    1, and all rows that no prior tells of come from Dirichlet(.2). The world has all edges that are
+    drawn, doubtful or not; `edges="prior"` draws every doubtful one, soft ones included, with its
+    prior.
     "chordal-15-0.2" is a world on a random chordal graph with 15 variables and density
     0.2 (`dowise.environments.random_problem`): graph, roles and CPTs all come from the seed.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dowise.belief.unused import warn_of_no_reward
 from dowise.checks import true_or_false
 from dowise.errors import DowiseError
 from dowise.experiment.columns import digest, pack
@@ -49,6 +50,7 @@ def checked_import(
         raise BadRowsError(found)
     if not len(found.batch):
         return None
+    warn_of_no_reward(found.batch, stacklevel=4)
     columns = pack(found.batch)
     return {
         "records": len(found.batch),

@@ -7,13 +7,13 @@ from typing import Any
 from dowise.belief import Belief
 from dowise.errors import DowiseError
 from dowise.experiment.by_arm import ArmByArm
-from dowise.experiment.plan import Plan
+from dowise.experiment.plan import Plan, is_bayesian
 from dowise.model.alternatives import alternatives_of
 from dowise.policies.policy import BayesianPolicy
-from dowise.policies.registry import policy_factory
 from dowise.problem import Problem
+from dowise.problem.prior import plain_prior
 
-__all__ = ["evidence_seconds", "is_bayesian", "looker", "prior_of"]
+__all__ = ["evidence_seconds", "looker", "prior_of"]
 
 
 def looker(plan: Plan, evidence: bool = False) -> BayesianPolicy:
@@ -35,13 +35,8 @@ def looker(plan: Plan, evidence: bool = False) -> BayesianPolicy:
 
 def prior_of(plan: Plan) -> Any:
     """The prior of the tables, where the policy has one; other priors are of other things."""
-    return plan.options.get("prior", 1.0) if is_bayesian(plan.policy) else 1.0
-
-
-def is_bayesian(policy: str) -> bool:
-    """Whether the policy of this name has a belief."""
-    factory = policy_factory(policy)
-    return isinstance(factory, type) and issubclass(factory, BayesianPolicy)
+    own = plain_prior(plan.problem.prior)
+    return plan.options.get("prior", own) if is_bayesian(plan.policy) else own
 
 
 def evidence_seconds(problem: Problem, records: int) -> float:

@@ -18,12 +18,13 @@ from dowise.errors import DowiseError
 from dowise.experiment.event import DamagedEventError
 from dowise.files import read_file
 from dowise.plain import plain
-from dowise.policies.policy import Policy
+from dowise.policies.policy import BayesianPolicy, Policy
 from dowise.policies.registry import is_known, make_policy, policy_factory
 from dowise.problem import Problem, load_problem
 from dowise.problem.files import parse_problem, problem_text
+from dowise.problem.prior import plain_prior
 
-__all__ = ["DEFAULT_POLICY", "Plan"]
+__all__ = ["DEFAULT_POLICY", "Plan", "is_bayesian"]
 
 DEFAULT_POLICY = "ids"
 PROPENSITY_SAMPLES = 1000  # draws of which one decides: their shares are the probabilities
@@ -63,7 +64,7 @@ class Plan:
                 f"policy={policy!r}: give the name of a policy; one of your own is made known by "
                 "@register_policy(name)"
             )
-        chosen = _journaled(policy, dict(options or {}))
+        chosen = _journaled(problem, policy, dict(options or {}))
         restricted = true_or_false("learn_restricted", learn_restricted)
         plan = cls(problem, policy, chosen, restricted)
         plan.make()
@@ -72,8 +73,14 @@ class Plan:
     def changed(self, **changes: Any) -> Plan:
         """This plan with some of its parts changed, as the user gave them; None leaves a part."""
         given = {name: value for name, value in changes.items() if value is not None}
+        if isinstance(path := given.get("problem"), str | Path):
+            given["problem"] = load_problem(path)
         if given.get("policy", self.policy) == self.policy:
-            given["options"] = {**self.options, **given.get("options", {})}
+            kept = dict(self.options)
+            problem = given.get("problem", self.problem)
+            if is_bayesian(self.policy) and problem.prior != self.problem.prior:
+                kept.pop("prior", None)  # the new problem's is what was said last
+            given["options"] = {**kept, **given.get("options", {})}
         kept = {"problem": self.problem, "learn_restricted": self.learn_restricted}
         return Plan.of(**{"policy": self.policy, **kept, **given})
 
@@ -111,20 +118,29 @@ class Plan:
         return cls(problem, policy, options, restricted)
 
 
-def _journaled(policy: str, given: dict[str, Any]) -> dict[str, Any]:
+def is_bayesian(policy: str) -> bool:
+    """Whether the policy of this name has a belief."""
+    factory = policy_factory(policy)
+    return isinstance(factory, type) and issubclass(factory, BayesianPolicy)
+
+
+def _journaled(problem: Problem, policy: str, given: dict[str, Any]) -> dict[str, Any]:
     """All options as JSON has them, the defaults of the policy among them."""
     for name, why in _NO_OPTIONS.items():
         if given.get(name) not in (None, False):
             raise DowiseError(f"{name} is no option of a live experiment: {why}")
     if isinstance(prior := given.get("prior"), str | Path):
         given["prior"] = read_file(prior, parse_prior)
+    parameters = inspect.signature(policy_factory(policy)).parameters
     defaults = {
         name: parameter.default
-        for name, parameter in inspect.signature(policy_factory(policy)).parameters.items()
+        for name, parameter in parameters.items()
         if parameter.default is not parameter.empty
         and parameter.default is not None
         and name not in _NO_OPTIONS
     }
+    if "prior" in parameters and is_bayesian(policy):
+        defaults["prior"] = plain_prior(problem.prior)
     if "propensity_samples" in defaults:
         defaults["propensity_samples"] = PROPENSITY_SAMPLES
         if given.get("propensity_samples", 1) == 0:

@@ -19,8 +19,8 @@ from dowise.environments import Environment, Manner
 from dowise.environments.draw import draw_world
 from dowise.errors import own_code_error
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.looking import is_bayesian, prior_of
-from dowise.experiment.plan import DEFAULT_POLICY, Plan
+from dowise.experiment.looking import prior_of
+from dowise.experiment.plan import DEFAULT_POLICY, Plan, is_bayesian
 from dowise.experiment.rehearsal import Rehearsal
 from dowise.experiment.status import Status
 from dowise.experiment.storage import MemoryStorage

@@ -57,7 +57,10 @@ class EdgeName(NamedTuple):
         """From a text in any spelling: `A -> B`, `B <- A`, `B <-> A`."""
         match = _EDGE.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise InputSyntaxError(f"an edge reads 'A -> B' or 'A <-> B', not {text!r}")
+            raise InputSyntaxError(
+                f"an edge reads 'A -> B' or 'A <-> B', not {text!r}; names with spaces go in "
+                "double quotes"
+            )
         one, arrow, other = match.groups()
         return cls.of(bare_text(one), arrow, bare_text(other))
 

@@ -51,7 +51,7 @@ class BayesOptimal(BayesianPolicy):
         self,
         problem: Problem,
         horizon: int,
-        prior: Prior = 1.0,
+        prior: Prior | None = None,
         max_states: int = MAX_STATES,
         belief: Belief | Posterior | None = None,
     ) -> None:

@@ -63,7 +63,7 @@ class InformationDirectedSampling(BayesianPolicy):
         delta: float = 0.05,
         horizon: int = 1000,
         interval: Within = "point",
-        prior: Prior = 1.0,
+        prior: Prior | None = None,
         belief: Belief | Posterior | None = None,
         widen: bool | float = False,
     ) -> None:

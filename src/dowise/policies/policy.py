@@ -84,9 +84,10 @@ class BayesianPolicy(RecordPolicy):
     """A policy whose knowledge is a `Belief`.
 
     Where a `belief` is given, or a posterior of one's own, the policy goes on from it and learns
-    into it; otherwise it starts from the `prior`. With `widen`, True or the level of an alarm, it
-    adds doubtful edges to its graph when the records speak against it (`Widening`); from then on
-    what it knows depends on the order of its records, and `belief.problem` is the wider problem.
+    into it; otherwise it starts from the `prior`, the problem's unless given. With `widen`, True or
+    the level of an alarm, it adds doubtful edges to its graph when the records speak against it
+    (`Widening`); from then on what it knows depends on the order of its records, and
+    `belief.problem` is the wider problem.
     """
 
     is_quiet = False
@@ -95,7 +96,7 @@ class BayesianPolicy(RecordPolicy):
     def __init__(
         self,
         problem: Problem,
-        prior: Prior = 1.0,
+        prior: Prior | None = None,
         belief: Belief | Posterior | None = None,
         widen: bool | float = False,
     ) -> None:
@@ -107,10 +108,10 @@ class BayesianPolicy(RecordPolicy):
             self.widening.check(self.belief)
         self._catch_up()
 
-    def _belief(self, prior: Prior, given: Belief | Posterior | None) -> Belief:
+    def _belief(self, prior: Prior | None, given: Belief | Posterior | None) -> Belief:
         if given is None:
             return Belief(self.problem, prior, evidence=self.widening is not None)
-        if not isinstance(prior, int | float) or prior != 1.0:
+        if prior is not None:
             raise DowiseError("give the prior or a belief, not both: the belief has its own")
         if not isinstance(given, Belief):
             if not all(hasattr(given, name) for name in _POSTERIOR):

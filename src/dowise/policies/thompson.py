@@ -52,7 +52,7 @@ class ThompsonSampling(BayesianPolicy):
     def __init__(
         self,
         problem: Problem,
-        prior: Prior = 1.0,
+        prior: Prior | None = None,
         propensity_samples: int = 0,
         belief: Belief | Posterior | None = None,
         widen: bool | float = False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dowise.problem.prior import plain_prior
 from dowise.problem.problem import Problem
 
 __all__ = ["describe_arms", "describe_problems", "doubts_in_words"]
@@ -35,6 +36,7 @@ def describe_arms(problem: Problem) -> dict[str, Any]:
         "hidden": list(problem.hidden),
         "edge_priors": dict(problem.edge_priors),
         "soft": problem.soft,
+        "prior": plain_prior(problem.prior),
         "forbidden": [dict(assignment) for assignment in problem.forbidden],
         "kind": problem.arms_kind,
         "intervention_sets": [sorted(names) for names in problem.intervention_sets],

@@ -7,39 +7,20 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import partial
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
 from dowise.files import ending_of, read_file, stem_of, write_text
 from dowise.graph import CausalGraph
 from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
 from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem, remade
+from dowise.problem.roles import names_of
 
 __all__ = ["builtin_names", "builtin_path", "load_problem", "parse_problem", "save_problem"]
 
 _BUILTIN = Path(__file__).parent / "builtin"
-
-_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "name": (str, "a text"),
-    "description": (str, "a text"),
-    "graph": (str, 'a text such as "X -> Y"'),
-    "graph_file": (str, "the path of a .txt, .dot, .gml, .dagitty or .bif file, or of such a .gz"),
-    "reward": (str, "the name of a variable"),
-    "minimise": (bool, "true or false"),
-    "context": (list, "a list of names"),
-    "non_manipulable": (list, "a list of names"),
-    "manipulable": (list, "a list of names"),
-    "hidden": (list, "a list of names"),
-    "edge_prior": ((int, float, dict), "a number, or a table with a number for each edge"),
-    "soft": ((int, float), "a number between 0 and 1"),
-    "arms": ((str, list), '"pomis", "minimal", "all" or a list such as ["do()", "do(X=1)"]'),
-    "forbidden": ((str, list), 'a list of assignments such as ["do(X=1, Z=0)"]'),
-    "max_arms": (int, "a whole number"),
-    "max_program": (int, "a whole number"),
-    "domains": (dict, "a table with a list of labels for each variable"),
-    "reward_values": (dict, "a table with a number for each label of the reward"),
-}
 
 
 def builtin_names() -> tuple[str, ...]:
@@ -126,6 +107,8 @@ def problem_text(problem: Problem) -> str:
     lines += [f"max_arms = {problem.max_arms}"] if problem.max_arms != MAX_ARMS else []
     if problem.max_program != MAX_PROGRAM:
         lines += [f"max_program = {problem.max_program}"]
+    if not isinstance(problem.prior, Mapping) and problem.prior != 1.0:
+        lines += [f"prior = {problem.prior!r}"]
     lines += ["", "[domains]"]
     domains = {**problem.domains, **problem.hidden_domains}
     lines += [f"{_toml(name)} = {_toml(labels)}" for name, labels in domains.items()]
@@ -134,30 +117,40 @@ def problem_text(problem: Problem) -> str:
     if isinstance(problem.edge_prior, Mapping):
         lines += ["", "[edge_prior]"]
         lines += [f"{_toml(edge)} = {number!r}" for edge, number in problem.edge_prior.items()]
+    if isinstance(problem.prior, Mapping):
+        lines += ["", "[prior]"]
+        lines += [f"{_toml(name)} = {_numbers(c)}" for name, c in problem.prior.items()]
     return "\n".join(lines) + "\n"
 
 
 def _build(page: dict[str, Any], folder: Path | None) -> Problem:
-    for key, value in page.items():
-        if key not in _KINDS:
+    keys = [*signature(Problem).parameters, "graph_file"]
+    for key in page:
+        if key not in keys:
             raise DowiseError(
-                f"unknown key {key!r}{suggestion(key, _KINDS)}: "
-                f"a problem file has {', '.join(_KINDS)}"
+                f"unknown key {key!r}{suggestion(key, keys)}: a problem file has {', '.join(keys)}"
             )
-        kind, meaning = _KINDS[key]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise DowiseError(f"{key} must be {meaning}, not {value!r}")
     if ("graph" in page) == ("graph_file" in page):
         raise DowiseError('give the graph either as graph = "X -> Y" or as graph_file = "…"')
     options = {key: page[key] for key in page if key not in ("graph", "graph_file")}
     if "graph" in page:
         graph = CausalGraph.parse(page["graph"])
+    elif not isinstance(page["graph_file"], str):
+        raise DowiseError(f"graph_file={page['graph_file']!r} must be the path of a file")
     elif folder is None:
         raise DowiseError(
             'graph_file is not read here: put the graph into the text, graph = "X -> Y"'
         )
     else:
         graph = _read_graph_file(folder / page["graph_file"], options)
+    for key in ("domains", "prior"):
+        options |= {key: _undotted(options[key], {*graph})} if key in options else {}
+    if "reward_values" in options:
+        options["reward_values"] = _with_numbers(options["reward_values"])
+    if isinstance(options.get("prior"), str):
+        if folder is None:
+            raise DowiseError("a file of the prior is not read here: put its counts into the text")
+        options["prior"] = folder / options["prior"]
     if "reward" not in options:
         raise DowiseError(
             'no reward: say which variable to maximise, reward = "Y", above any [table]; or to '
@@ -169,11 +162,12 @@ def _build(page: dict[str, Any], folder: Path | None) -> Problem:
 def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:
     """The graph of a file; what else the file says (domains, tags) fills in what is not given."""
     structure = read_structure(path)
-    options["domains"] = {**structure.domains, **options.get("domains", {})}
+    own = options.get("domains", {})
+    options["domains"] = {**structure.domains, **own} if isinstance(own, dict) else own
     if len(structure.outcomes) == 1:
         options.setdefault("reward", structure.outcomes[0])
     if structure.exposures and "reward" in options and "manipulable" not in options:
-        given = [*options.get("context", ()), *options.get("hidden", ())]
+        given = (name for key in ("context", "hidden") for name in names_of(key, options.get(key)))
         named = [name for name in given if isinstance(name, str)]
         spoken_for = {*structure.exposures, options["reward"], *named}
         options.setdefault(
@@ -182,8 +176,42 @@ def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:
     return structure.graph
 
 
+def _undotted(table: Any, names: set[str]) -> Any:
+    """The table with names that have a dot in one piece: to TOML, X.1 without quotes is 1 in X."""
+    if not isinstance(table, dict):
+        return table
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        dotted = {f"{key}.{rest}": part for rest, part in value.items()} if _is_table(value) else {}
+        found |= dotted if dotted and dotted.keys() <= names else {key: value}
+    return found
+
+
+def _with_numbers(table: Any) -> Any:
+    """The table with labels such as 12.0 in one piece: to TOML, without quotes that is 0 in 12."""
+    if not isinstance(table, dict):
+        return table
+    found: dict[object, Any] = {}
+    for key, value in table.items():
+        numbers = value.keys() if _is_table(value) else ()
+        if numbers and all(map(str.isdecimal, (key.lstrip("-"), *numbers))):
+            found |= {float(f"{key}.{rest}"): part for rest, part in value.items()}
+        else:
+            found[key] = value
+    return found
+
+
+def _is_table(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
 def _toml(value: str | Iterable[str]) -> str:
     """A TOML basic string, or an array of them. JSON's escapes are TOML's, but for DEL."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return "[" + ", ".join(_toml(item) for item in value) + "]"
+
+
+def _numbers(counts: Any) -> str:
+    """A number, or nested arrays of numbers."""
+    return f"[{', '.join(map(_numbers, counts))}]" if isinstance(counts, tuple) else repr(counts)

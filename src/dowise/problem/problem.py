@@ -13,32 +13,27 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dowise.checks import share, whole_number
+from dowise.checks import share, spelled, text_or_none, whole_number
 from dowise.errors import DowiseError, DowiseWarning, kind_of
 from dowise.graph import CausalGraph
 from dowise.problem.arms import arms_asked_for, canonical_order, found_arms
 from dowise.problem.checked import CheckedRecords, check_rows, parse_frame
+from dowise.problem.choices import ArmLike, Choices, Role
 from dowise.problem.domains import domains_of
 from dowise.problem.edges import checked_prior, seen_edges
-from dowise.problem.forbidden import checked_forbidden, forbidden_in
+from dowise.problem.forbidden import checked_forbidden
 from dowise.problem.frame import RecordBatch
 from dowise.problem.intervention import Intervention
 from dowise.problem.payoff import Payoff
-from dowise.problem.positions import Context, Positions
+from dowise.problem.positions import Context
+from dowise.problem.prior import KnownPrior, Prior, known_prior, plain_prior
 from dowise.problem.record import Record, parse_outcome
 from dowise.problem.roles import roles_of
 from dowise.problem.soft import soft_edges, with_soft_edges
-from dowise.problem.values import label_of
 
 __all__ = ["MAX_ARMS", "MAX_PROGRAM", "ArmLike", "Context", "Problem", "Role", "remade"]
-
-ArmLike = Intervention | Mapping[str, object] | str
-Role = Literal["reward", "context", "non_manipulable", "manipulable"]
 
 MAX_ARMS = 100_000
 # Ten times what `insurance` needs, which is built in half a second and takes a twelfth of a second
@@ -47,8 +42,10 @@ MAX_PROGRAM = 2_000_000
 _LARGEST_PROGRAM = 1_000_000_000  # values of a circuit are numbered by 31 bits
 
 
-class Problem(Positions):
+class Problem(Choices):
     """Which variable is the reward, which are seen before the choice, which can't be set.
+
+    `graph` is a `CausalGraph`, or a text as `CausalGraph.parse` reads it.
 
     `arms` is "pomis" (only what can be optimal), "minimal" (every intervention of which no part is
     without effect), "all" (every intervention on manipulable variables) or a list of arms of your
@@ -64,6 +61,8 @@ class Problem(Positions):
     edges are to be there: a number for every `<->` without a mark (.9 unless told), or numbers by
     the texts of edges. `soft`, say .1, is the prior of every edge that might have been forgotten;
     `possible` is the graph with all of these, and `edge_priors` lists what is not certain in it.
+    `prior` is what a `Belief` of the problem begins with: a number, counts by variable, or the path
+    of a TOML file of those.
     `max_program` is how many multiplications a draw of all arms' rewards may take.
     """
 
@@ -76,12 +75,12 @@ class Problem(Positions):
     edge_priors: Mapping[str, float]
     """How likely each edge of `possible` that is not certain is to be there, by its text."""
     intervention_sets: tuple[frozenset[str], ...]
-    arms: tuple[Intervention, ...]
     _is_remade = False  # from one that was made before, so that a warning would be the second
 
+    @spelled
     def __init__(
         self,
-        graph: CausalGraph,
+        graph: CausalGraph | str,
         reward: str,
         context: str | Iterable[str] = (),
         non_manipulable: str | Iterable[str] = (),
@@ -99,9 +98,11 @@ class Problem(Positions):
         soft: float | None = None,
         max_program: int = MAX_PROGRAM,
         forbidden: ArmLike | Iterable[ArmLike] = (),
+        prior: Prior | None = None,
     ) -> None:
-        self.name, self.description = name, description
-        self.drawn = _checked_graph(graph)
+        self.name = text_or_none("name", name)
+        self.description = text_or_none("description", description)
+        self.drawn = graph = _checked_graph(graph)
         roles = roles_of(graph, reward, context, non_manipulable, manipulable, hidden)
         self.reward, self.context = roles.reward, roles.context
         self.non_manipulable, self.hidden = roles.non_manipulable, roles.hidden
@@ -113,7 +114,7 @@ class Problem(Positions):
         self.domains = MappingProxyType(labels)
         self.payoff = Payoff.of(self.reward, labels[self.reward], reward_values, minimise)
         """What the values of the reward are worth."""
-        self._fixed: dict[Intervention, NDArray[np.int64]] = {}  # only of what was checked
+        self._fixed = {}
         self.forbidden = checked_forbidden(forbidden, self._checked_intervention)
         """The assignments that no arm may contain."""
         self.max_arms = whole_number("max_arms", max_arms, 1)
@@ -121,13 +122,10 @@ class Problem(Positions):
         self.arms_kind, own = arms_asked_for(arms, self.forbidden, self._checked_intervention)
         self.soft = None if soft is None else share("soft", soft, 0.1)
         self.possible, self.edge_priors = self._possible(priors, own)
+        self.prior: KnownPrior = known_prior(self, prior)
+        """What beliefs begin with, and worlds are drawn from, unless told otherwise."""
         self.intervention_sets, self.arms = self._arms(own)
         self._freeze()
-
-    @property
-    def manipulable(self) -> tuple[str, ...]:
-        """The variables that can be set, sorted by name."""
-        return tuple(name for name in self.projected.variables if name != self.reward)
 
     @cached_property
     def reward_values(self) -> Mapping[str, float]:
@@ -139,69 +137,6 @@ class Problem(Positions):
     def minimise(self) -> bool:
         """Whether smaller rewards are better."""
         return self.payoff.minimise
-
-    def role(self, name: str) -> Role:
-        """The role of a variable."""
-        self._known(name, "variable")
-        if name == self.reward:
-            return "reward"
-        if name in self.context:
-            return "context"
-        return "non_manipulable" if name in self.non_manipulable else "manipulable"
-
-    def intervention(self, arm: ArmLike) -> Intervention:
-        """An intervention on manipulable variables, checked: an arm, a mapping or `do(X=1)`."""
-        if isinstance(arm, Intervention) and arm in self.arm_positions:
-            return arm
-        return self._checked_intervention(arm)
-
-    def _checked_intervention(self, arm: ArmLike) -> Intervention:
-        settings: Mapping[str, object]
-        if isinstance(arm, str):
-            settings = Intervention.parse(arm)
-        elif isinstance(arm, Mapping):
-            settings = arm
-        else:
-            raise DowiseError(
-                f"{arm!r} is not an intervention: give a mapping such as {{'X': 1}} or 'do(X=1)'"
-            )
-        labels: dict[str, object] = {}
-        for name, value in settings.items():
-            self._known(name, "variable")
-            if name not in self.manipulable:
-                role = self.role(name).replace("_", "-").replace("reward", "the reward")
-                raise DowiseError(f"{name} can't be set: it is {role}")
-            labels[name] = label_of(name, value, self.domains[name])
-        return Intervention(labels)
-
-    def arm_index(self, arm: ArmLike) -> int:
-        """Where an arm stands in `arms`."""
-        checked = self.intervention(arm)
-        if checked not in self.arm_positions:
-            raise DowiseError(self.not_an_arm(checked))
-        return self.arm_positions[checked]
-
-    def not_an_arm(self, arm: Intervention) -> str:
-        """That an intervention is none of the arms, in words."""
-        never = forbidden_in(arm, self.forbidden)
-        if never is not None:
-            return f"{arm} is forbidden" + (f": it contains {never}" if arm != never else "")
-        return (
-            f"{arm} is not one of the {len(self.arms)} arms of this problem; "
-            "`dowise arms` lists them"
-        )
-
-    def fixed(self, arm: Intervention) -> NDArray[np.int64]:
-        """For each variable the position of the value that the arm sets, MISSING where none.
-
-        The arm must be one that `intervention` has checked.
-        """
-        found = self._fixed.get(arm)
-        if found is None:
-            found = np.array([self.code(name, arm.get(name)) for name in self.graph.variables])
-            found.setflags(write=False)
-            self._fixed[arm] = found
-        return found
 
     def record(
         self, arm: ArmLike, outcome: Mapping[str, object], number: int | None = None
@@ -247,6 +182,8 @@ class Problem(Positions):
         roles += [f"soft={self.soft:g}"] if self.soft is not None else []
         never = ", ".join(map(str, self.forbidden))
         roles += [f"forbidden=[{never}]"] if self.forbidden else []
+        said = "{…}" if isinstance(self.prior, Mapping) else f"{self.prior:g}"
+        roles += [f"prior={said}"] if self.prior != 1.0 else []
         name = f"{self.name}: " if self.name else ""
         sizes = f"{len(self.graph)} variables, {', '.join(roles)}, {len(self.arms)} arms"
         return f"<Problem {name}{sizes}>"
@@ -271,20 +208,17 @@ class Problem(Positions):
                 "soft": self.soft,
                 "max_program": self.max_program,
                 "forbidden": self.forbidden,
+                "prior": plain_prior(self.prior),
             },
         )
-
-    @cached_property
-    def arm_positions(self) -> Mapping[Intervention, int]:
-        """Where each arm stands in `arms`; other interventions are not among them."""
-        return {arm: i for i, arm in enumerate(self.arms)}
 
     def _key(self) -> tuple[Any, ...]:
         roles = self.drawn, self.reward, self.context, self.non_manipulable, self.hidden
         doubts = dict(self.edge_priors), self.soft
         domains = dict(self.domains), dict(self.hidden_domains)
         worth = dict(self.reward_values), self.minimise
-        return *roles, *doubts, *domains, *worth, self.forbidden, self.arms, self.max_program
+        arms = self.forbidden, self.arms
+        return *roles, *doubts, *domains, *worth, *arms, self.prior, self.max_program
 
     def projection(self, graph: CausalGraph) -> CausalGraph:
         """What is left of a graph with these variables for choosing where to intervene."""
@@ -321,12 +255,14 @@ class Problem(Positions):
                 "with forbidden assignments the best arm need not be one of those that could be "
                 "optimal without them: leave arms = 'pomis' out, and it is among the arms",
                 DowiseWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return found
 
 
 def _checked_graph(graph: object) -> CausalGraph:
+    if isinstance(graph, str):
+        return CausalGraph.parse(graph)
     if not isinstance(graph, CausalGraph):
         raise DowiseError(
             f"the graph must be a CausalGraph, not {kind_of(graph)}: "

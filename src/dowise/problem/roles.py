@@ -8,13 +8,14 @@ Roles(reward='Y', context=('C',), non_manipulable=('Z',), hidden=('U',))
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dowise.errors import DowiseError, suggestion
 from dowise.graph import CausalGraph
 
-__all__ = ["Names", "Roles", "known_variable", "refuse_hidden", "roles_of"]
+__all__ = ["Names", "Roles", "known_variable", "names_of", "refuse_hidden", "roles_of"]
 
 Names = str | Iterable[str] | None
 
@@ -90,8 +91,17 @@ def refuse_hidden(name: object, hidden: Container[object], where: str = "") -> N
         )
 
 
-def _names(graph: CausalGraph, reward: str, role: str, names: Names) -> tuple[str, ...]:
-    names = [names] if isinstance(names, str) else list(names or ())
+def names_of(what: str, names: object) -> list[Any]:
+    """One name, or several in a list; None is none."""
+    if names is None or isinstance(names, str):
+        return [] if names is None else [names]
+    if isinstance(names, Mapping) or not isinstance(names, Iterable):
+        raise DowiseError(f"{what}={names!r}: give a name, or a list of names")
+    return list(names)
+
+
+def _names(graph: CausalGraph, reward: str, role: str, given: Names) -> tuple[str, ...]:
+    names = names_of(role.replace("-", "_"), given)
     for name in names:
         known_variable(graph, name, f"{role} variable")
         if name == reward:

@@ -2,14 +2,17 @@
 
 A domain is an ordered tuple of labels, which are texts. An int is matched by its text, an integral
 float as that int, a bool as 1 or 0 unless the domain says True or False, and None or NaN mean that
-the value is missing.
+the value is missing. Their texts count like them: 12.0 stands for the label 12, true for True.
 
 >>> label_of("X", 1.0, ("0", "1")), label_of("X", True, ("False", "True"))
 ('1', 'True')
+>>> label_of("X", "12.0", ("7", "12")), label_of("X", 12, ("7.0", "12.0"))
+('12', '12.0')
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Set
 from functools import cached_property
 from numbers import Integral, Real
@@ -98,8 +101,11 @@ def find_label(text: str, domain: tuple[str, ...]) -> str | None:
     if text in domain:
         return text
     # An Intervention made from a bool knows no domain and has 1 or 0 as well.
-    truth = {"1": "true", "0": "false"}.get(text)
-    return truth and next((own for own in domain if own.lower() == truth), None)
+    truth = {"1": "true", "0": "false"}.get(text, text.lower())
+    whole = re.fullmatch(r"(-?\d+)(?:\.0*)?", text)
+    others = [truth, truth.title(), truth.upper()] if truth in ("true", "false") else []
+    others += [whole[1], f"{whole[1]}.0"] if whole else []
+    return next((own for own in others if own in domain), None)
 
 
 def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def bounds(
     seed: int = 0,
     track: Track = lambda items, _what: items,
 ) -> Bounds:
-    """Every bound of the paper for this problem at the uniform prior.
+    """Every bound of the paper for this problem at its prior, uniform unless told.
 
     `samples` draws for p* and H(Π*); `policy_samples` (N) draws in each round of the run, with the
     intervals of Lemmas 3 and 4 at level delta / (2·horizon·K). `track` shows progress: it is given

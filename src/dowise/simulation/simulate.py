@@ -53,14 +53,14 @@ def simulate(
     """Race policies in `trials` worlds of each problem, or so many times in a world of yours.
 
     Problems are names ("task1", "chordal-15-0.2": a random graph for every trial), paths of problem
-    files or Problems: every trial draws CPTs afresh from Dirichlet(1). In their place may stand a
-    world: an `Environment`, such as `Environment.from_bif("alarm")`, or anything that passes
-    `check_environment`; it is played as it is in every trial. A pair (name in this race, problem or
-    world) gives a name. Policies are names, pairs (name in this race, name of the policy), or what
-    makes one from a problem; `On(problem, policy, label)` is one that has another problem in mind
-    than the world's, such as a wrong graph. `options` has those of a policy by its name in the
-    race. Within a trial all policies face the same world and the same contexts, so differences are
-    paired.
+    files or Problems: every trial draws CPTs afresh, from the problem's prior or Dirichlet(1). In
+    their place may stand a world: an `Environment`, such as `Environment.from_bif("alarm")`, or
+    anything that passes `check_environment`; it is played as it is in every trial. A pair (name in
+    this race, problem or world) gives a name. Policies are names, pairs (name in this race, name of
+    the policy), or what makes one from a problem; `On(problem, policy, label)` is one that has
+    another problem in mind than the world's, such as a wrong graph. `options` has those of a policy
+    by its name in the race. Within a trial all policies face the same world and the same contexts,
+    so differences are paired.
     A policy with an option `seed` gets another one in every trial, and one with an option
     `horizon` that of the race, unless they are given.
     `observational` records of what the world does by itself are shown to every policy first.

@@ -14,6 +14,7 @@ Z ?-> X; X <?> Y; Y <-> Z!
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from dowise.errors import InputSyntaxError
@@ -21,7 +22,7 @@ from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.edges import EdgeName, Mark
 from dowise.graph.formats.grammar import parse_with
 from dowise.graph.formats.structure import Arrow, Sketch, isolated
-from dowise.graph.names import as_text, bare_text
+from dowise.graph.names import as_text, bare_text, quoted
 
 __all__ = ["parse_text", "to_text"]
 
@@ -32,6 +33,7 @@ _WORDS = {
     "_SEPARATOR": "a new line, ';' or ','",
     "$END": "the end",
 }
+_WORDS_IN_A_ROW = re.compile(r"\w[\w.\-:']*(?:[ \t]+\w[\w.\-:']*)+")
 _DOUBTFUL = {"->": "?->", "<-": "<-?", "<->": "<?>"}
 _ARROWS = {
     **{shape: Arrow(shape) for shape in _DOUBTFUL},
@@ -63,7 +65,10 @@ def parse_text(text: str) -> CausalGraph:
         def start(self, children: list[Any]) -> list[list[Any]]:
             return children
 
-    statements = parse_with("text", text, Reader(), _WORDS, "graph")
+    try:
+        statements = parse_with("text", text, Reader(), _WORDS, "graph")
+    except InputSyntaxError as error:
+        raise _with_quotes(text, error) from None
     if not statements:
         raise InputSyntaxError(
             "the graph is empty: write statements such as 'X -> Y; Z -> Y'", 1, 1
@@ -75,6 +80,18 @@ def parse_text(text: str) -> CausalGraph:
         marked = [_certain(*pair) for pair in zip(arrows, variables[1:], strict=True)]
         sketch.chain([[variable.name] for variable in variables], marked)
     return sketch.graph()
+
+
+def _with_quotes(text: str, error: InputSyntaxError) -> InputSyntaxError:
+    """The error, with a word on quotes where it is inside of what looks like one name."""
+    if not isinstance(text, str) or error.line is None or error.column is None:
+        return error
+    line = text.split("\n")[error.line - 1]
+    for words in _WORDS_IN_A_ROW.finditer(line):
+        if words.start() < error.column - 1 < words.end():
+            hint = f"a name with a space goes in double quotes: {quoted(words[0])}"
+            return InputSyntaxError(f"{error}; {hint}", error.line, error.column)
+    return error
 
 
 def to_text(graph: CausalGraph) -> str:
