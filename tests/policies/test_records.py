@@ -154,7 +154,7 @@ def test_after_a_compiled_trial_the_state_is_what_stepping_would_have_left(name,
 def test_ids_refuses_at_once_what_its_draws_would_not_leave_room_for():
     edges = [(f"X{i:02}", "Y") for i in range(13)]
     worth = {str(i): float(i) for i in range(9)}
-    wide = Problem(CausalGraph(edges), "Y", reward_values=worth)
+    wide = Problem(CausalGraph(edges), "Y", domains={"Y": range(9)}, reward_values=worth)
     with pytest.raises(DowiseError, match="8,192 arms tells about which of 8,192 .* 4.8 GB"):
         make("ids", wide, samples=10**5)
 
