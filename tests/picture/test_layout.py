@@ -245,6 +245,8 @@ def test_the_same_graph_gives_the_same_layout():
     hidden = [("A", "E"), ("B", "D")]
     one = layout(CausalGraph(edges, hidden))
     assert one == layout(CausalGraph(edges[::-1], [(b, a) for a, b in hidden[::-1]]))
+    dense = random_graph(20, 0.3, 0.2)
+    assert layout(dense) == layout(dense)
 
 
 @pytest.mark.parametrize(("size", "edges", "hidden"), [(27, 52, 5), (60, 120, 10)])
@@ -308,9 +310,7 @@ def check_dense(graph: CausalGraph, plan: Layout) -> None:
 )
 def test_a_dense_graph_has_separate_boxes_and_a_stroke_for_every_edge(size, directed, hidden):
     graph = random_graph(size, directed, hidden)
-    plan = layout(graph)
-    check_dense(graph, plan)
-    assert plan == layout(graph)
+    check_dense(graph, layout(graph))
 
 
 def test_the_directed_edges_of_a_dense_graph_keep_their_promises():
