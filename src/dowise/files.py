@@ -29,6 +29,15 @@ _GZIP = b"\x1f\x8b"
 _OTHERWISE_PACKED = {
     b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd",
 }  # fmt: skip
+_NO_TEXT = {
+    b"SQLite format 3\0": "a database of SQLite, perhaps a store of experiments, and no text: see "
+    "that the arguments are in the right order",
+    b"PAR1": "a table in Parquet: let its name end in .parquet where a table is wanted",
+    b"\x89PNG": "a picture (PNG)", b"\xff\xd8\xff": "a picture (JPEG)", b"GIF8": "a picture (GIF)",
+    b"%PDF": "a PDF", b"\xd0\xcf\x11\xe0": "a document of an office program",
+}  # fmt: skip
+"""What a file is by its first bytes, with the remedy where there is one."""
+_SHEETS = (".xlsx", ".xlsm", ".ods")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 DRAFT = ".draft"  # how the name of a file ends while it is written
@@ -88,6 +97,8 @@ def _content(path: Path) -> bytes:
 
 
 def _unpacked(path: Path, content: bytes) -> bytes:
+    if path.suffix.lower() in _SHEETS and content.startswith(b"PK"):
+        raise DowiseError(f"{path} is a spreadsheet: save the sheet as CSV, and name that file")
     for start, packer in _OTHERWISE_PACKED.items():
         if content.startswith(start):
             raise DowiseError(f"{path} is packed by {packer}: unpack it, or pack it by gzip")
@@ -112,12 +123,23 @@ def _decoded(path: Path, content: bytes) -> str:
     try:
         # Bytes, so that a carriage return inside a quoted name survives; utf-8-sig drops the
         # byte order mark that some editors put first.
-        return content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        _refuse_other_kinds(path, content)
         rather = ", it looks like UTF-16" if content.startswith(_UTF_16) else ""
         raise DowiseError(
             f"{path}: byte {error.start + 1} is not UTF-8 text{rather}: save the file as UTF-8"
         ) from None
+    if "\0" in text:
+        _refuse_other_kinds(path, content)
+    return text
+
+
+def _refuse_other_kinds(path: Path, content: bytes) -> None:
+    """Say what a file is that is no text, where its first bytes tell."""
+    for start, kind in _NO_TEXT.items():
+        if content.startswith(start):
+            raise DowiseError(f"{path} is {kind}{'' if ':' in kind else ': name a file of text'}")
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -196,6 +196,10 @@ def load(source: str) -> Problem:
     """The problem file, or the built-in problem of that name."""
     from dowise.problem import load_problem
 
+    if source.lower().endswith((".csv", ".csv.gz", ".parquet", ".pq")):
+        raise DowiseError(
+            f"{source} is a table by its name, and no problem: the problem (.toml) comes first"
+        )
     return load_problem(source)
 
 

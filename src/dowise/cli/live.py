@@ -11,6 +11,7 @@ from dowise.cli.group import command, load, print_json, problem_argument
 from dowise.cli.numbers import WholeNumber
 from dowise.cli.own_policies import named_policy
 from dowise.cli.store import Where, decision_number, on_store, reason_option
+from dowise.errors import DowiseError
 
 __all__ = ["amend", "ask", "erase", "new", "revise", "tell", "withdraw"]
 
@@ -78,6 +79,11 @@ def new(
     from dowise.experiment.advice import soft_advice
     from dowise.experiment.experiment import Experiment
 
+    if where.store.lower().endswith(".toml"):
+        raise DowiseError(
+            f"{where.store} is a problem by its name, and no store: the store comes first, "
+            "dowise new ward.db ward.toml"
+        )
     loaded = load(problem)
     options = policy_options(pairs, prior)
     found = None if data is None else read(data, loaded)
@@ -130,11 +136,11 @@ def ask(
     Where what makes you allow or forbid arms also affects the outcome and is not in the context,
     learning is biased: see --no-learn-restricted of `dowise new`.
     """
-    from dowise.cli.pairs import values_of
+    from dowise.cli.pairs import context_of
     from dowise.cli.show_live import show_asked
 
-    seen = values_of(context, "-c C=1")
     with where.open() as experiment:
+        seen = context_of(context, experiment.problem.context)
         asked = experiment.ask_many(
             [seen] * (count or 1), request_id, list(allow) or None, list(forbid) or None
         )
@@ -248,7 +254,6 @@ def revise(
     Options stay as they are unless given; with another policy they begin anew.
     """
     from dowise.cli.show_live import revised_page, show_revised
-    from dowise.errors import DowiseError
 
     options = policy_options(pairs, prior)
     changes = (problem, policy, options or None, learn_restricted)
@@ -301,7 +306,6 @@ def erase(where: Where, number: str, reason: str, yes: bool, as_json: bool) -> N
 def policy_options(pairs: tuple[str, ...], prior: str | None) -> dict[str, Any]:
     """The options of a policy, the prior among them."""
     from dowise.cli.pairs import options_of
-    from dowise.errors import DowiseError
 
     options = options_of(pairs)
     if prior is not None:

@@ -67,15 +67,15 @@ def status(
     now, in the reward's units; what is pending; what could not be used and why; what the records
     say about the graph.
     """
-    from dowise.cli.pairs import values_of
+    from dowise.cli.pairs import context_of
     from dowise.cli.progress import working
     from dowise.cli.show_looks import show_status
     from dowise.picture.drawing import check_path
 
-    seen = values_of(context, "-c C=1") or None
     if figure is not None:
         check_path(figure)
     with where.open() as experiment:
+        seen = context_of(context, experiment.problem.context) if context else None
         with working("Reading the journal …"):
             found = experiment.status(seen, evidence)
         if figure is not None:

@@ -8,10 +8,11 @@ import tomllib
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from dowise.errors import DowiseError, suggestion
+from dowise.cli.store import as_typed
+from dowise.errors import DowiseError, listed, suggestion
 from dowise.graph.names import bare_text, quoted
 
-__all__ = ["options_by_policy", "options_of", "typed_pair", "values_of"]
+__all__ = ["context_of", "options_by_policy", "options_of", "typed_pair", "values_of"]
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _PAIR = re.compile(rf"\s*({_QUOTED}|[^=\"]+?)\s*=\s*({_QUOTED}|.*?)\s*", re.DOTALL)
@@ -31,6 +32,19 @@ def values_of(pairs: Iterable[str], example: str = "Y=1") -> dict[str, str | Non
             raise DowiseError(f"{text!r}: {name} is given twice")
         values[name] = _unquoted(value) or None
     return values
+
+
+def context_of(pairs: Iterable[str], names: Iterable[str]) -> dict[str, str | None]:
+    """What is seen before the choice: a value of each of these variables."""
+    seen, names = values_of(pairs, "-c C=1"), tuple(names)
+    lacking = [name for name in names if seen.get(name) is None]
+    if lacking and {*seen} <= {*names}:  # a name that is misspelt is told otherwise
+        words = " ".join(f"-c {as_typed(typed_pair(name, '…'))}" for name in lacking)
+        raise DowiseError(
+            f"the context has no value for {listed(lacking)}: say what is seen before the choice, "
+            f"{words}"
+        )
+    return seen
 
 
 def options_of(pairs: Iterable[str]) -> dict[str, Any]:

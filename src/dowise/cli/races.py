@@ -23,6 +23,11 @@ _workers = click.option(
     metavar="W", help="Processes on this machine.",
 )  # fmt: skip
 
+_band = click.option(
+    "--band", type=click.Choice(["se", "sd"]), default="se", show_default=True,
+    help="Bands of figures: two standard errors, or two standard deviations as in the paper.",
+)  # fmt: skip
+
 
 @command(
     """\
@@ -89,10 +94,7 @@ _workers = click.option(
     "--figure", type=click.Path(path_type=Path), metavar="FILE",
     help="Draw the regret of every policy, round by round, to a .svg, .png or .pdf file.",
 )  # fmt: skip
-@click.option(
-    "--band", type=click.Choice(["se", "sd"]), default="se", show_default=True,
-    help="Bands of the figure: two standard errors, or two standard deviations.",
-)  # fmt: skip
+@_band
 @policy_module_option
 @json_option
 def simulate(
@@ -162,10 +164,7 @@ def simulate(
     "--samples", type=WholeNumber(1), default=1000, show_default=True, metavar="N",
     help="Posterior draws in each round of ids.",
 )  # fmt: skip
-@click.option(
-    "--band", type=click.Choice(["se", "sd"]), default="se", show_default=True,
-    help="Bands of two standard errors, or of two standard deviations as in the paper.",
-)  # fmt: skip
+@_band
 @_seed
 @_workers
 @click.option(

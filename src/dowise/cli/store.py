@@ -18,7 +18,7 @@ from dowise.errors import DowiseError
 if TYPE_CHECKING:
     from dowise.experiment.experiment import Experiment
 
-__all__ = ["Where", "confirm", "decision_number", "on_store", "reason_option"]
+__all__ = ["Where", "as_typed", "confirm", "decision_number", "on_store", "reason_option"]
 
 Command = Callable[..., None]
 
@@ -52,10 +52,10 @@ class Where:
         """A command on the same experiment, as one would type it; it shows no password."""
         store = experiment.store if "://" in self.store else self.store
         named = [] if self.name is None else ["--name", self.name]
-        return " ".join(map(_as_typed, ["dowise", verb, store, *rest, *named]))
+        return " ".join(map(as_typed, ["dowise", verb, store, *rest, *named]))
 
 
-def _as_typed(word: str) -> str:
+def as_typed(word: str) -> str:
     """A word as a shell wants it; … stands for what is to be filled in."""
     rest = word.replace("…", "")
     return word if shlex.quote(rest) == rest else shlex.quote(word)

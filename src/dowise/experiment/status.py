@@ -144,7 +144,7 @@ class Status:
                 "imported": self.imported,
                 "expected_regret_of_stopping": self.stopping,
                 **advice,
-                "contexts": [_context_page(one) for one in self.contexts],
+                "contexts": [_context_page(self.problem, one) for one in self.contexts],
                 "pending": [
                     {"id": case.id, "arm": str(case.arm), "asked_at": case.asked_at,
                      "waiting_seconds": waiting(case), "open": case.open(self.problem)}
@@ -165,7 +165,9 @@ class Status:
         return page
 
 
-def _context_page(one: ArmsStatus) -> dict[str, Any]:
+def _context_page(problem: Problem, one: ArmsStatus) -> dict[str, Any]:
+    from dowise.experiment.status_words import tied
+
     names = ("mean", "low", "high", "best", "regret", "plays")
     arms = [
         {"arm": str(arm), **{name: getattr(one, name)[i] for name in names}}
@@ -175,6 +177,7 @@ def _context_page(one: ArmsStatus) -> dict[str, Any]:
         "context": one.context,
         "share": one.weight,
         "leader": str(one.arms[one.leader]),
+        "leaders": [str(one.arms[i]) for i in tied(problem, one)],
         "expected_regret_of_stopping": one.stopping,
         "arms": arms,
     }

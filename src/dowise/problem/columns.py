@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from dowise.errors import DowiseError, suggestion
+from dowise.errors import DowiseError, listed, suggestion
 from dowise.problem.roles import refuse_hidden
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def sources_of(problem: Problem, names: Iterable[str]) -> Sources:
         exported = {name: export_name(name) for name in problem.graph.variables}
         variables = {name: column for name, column in exported.items() if column in there}
     taken = set(variables.values())
-    arm = None
+    arm, strange = None, list[str]()
     for name in names:
         if name in taken:
             continue
@@ -69,13 +69,24 @@ def sources_of(problem: Problem, names: Iterable[str]) -> Sources:
         elif name == "arm":
             arm = name
         elif not (is_export and name in EXPORT_COLUMNS):
-            _refuse(problem, name)
+            strange.append(name)
+    if strange:
+        _refuse(problem, strange)
     return Sources(variables, arm, is_export)
 
 
-def _refuse(problem: Problem, name: str) -> None:
-    refuse_hidden(name, problem.hidden, "the table has a column of a hidden variable: ")
+def _refuse(problem: Problem, strange: list[str]) -> None:
+    """Columns that are nothing, all of them, so that one need not find them one by one."""
+    for name in strange:
+        refuse_hidden(name, problem.hidden, "the table has a column of a hidden variable: ")
+    known = (*problem.graph.variables, "arm")
+    if len(strange) > 1:
+        shown = listed(f"{name!r}{suggestion(name, known)}" for name in strange)
+        raise DowiseError(
+            f"the table has columns {shown}, which are no variables of the problem: rename or drop "
+            "them"
+        )
     raise DowiseError(
-        f"the table has a column {name!r}, which is no variable of the problem"
-        f"{suggestion(name, (*problem.graph.variables, 'arm'))}: rename or drop it"
+        f"the table has a column {strange[0]!r}, which is no variable of the problem"
+        f"{suggestion(strange[0], known)}: rename or drop it"
     )

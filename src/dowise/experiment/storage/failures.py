@@ -15,7 +15,8 @@ __all__ = ["is_busy", "plainly", "too_long"]
 
 _REPLACED = "restore it from a copy, or name another file"
 _SQLITE = {
-    "SQLITE_NOTADB": f"it is not a SQLite file, so no store of dowise: {_REPLACED}",
+    "SQLITE_NOTADB": f"it is not a SQLite file, so no store of dowise: {_REPLACED}; in a "
+    "command the store comes first",
     "SQLITE_CORRUPT": f"it is damaged or cut short: {_REPLACED}",
     "SQLITE_FULL": "the disk is full: make room, then do it again",
     "SQLITE_READONLY": "the file or its folder is read-only, and even reading needs both: let this "
