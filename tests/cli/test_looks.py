@@ -151,6 +151,9 @@ def test_evaluate(ward):
     shown = one_line(ward.well("evaluate", "ward.db", "random"))
     assert shown.startswith("random on 10 decisions")
     assert "doubly robust" in shown and "2 decisions left out (" in shown
+    # On a handful of decisions how little is known comes first, then the estimate.
+    assert shown.index("% interval") < shown.index("estimate")
+    assert shown.index("Few decisions tell of it") < shown.index("would have had a mean")
     page = ward.json("evaluate", "ward.db", "ids", "--option", "samples=50", "--level", "0.8")
     assert page["decisions"] == 10 and page["level"] == 0.8
     assert page["left_out"] == {"pending": 1, "withdrawn": 1}

@@ -141,14 +141,14 @@ def show_evaluation(found: Evaluation) -> None:
     ]
     print_table(
         console,
-        ("estimate", "a decision", f"{100 * found.level:g} % interval"),
+        ("a decision", f"{100 * found.level:g} % interval", "estimate"),
         [
-            (name, amount(one.value), f"{amount(one.low)} to {amount(one.high)}")
+            (name, f"{amount(one.low)} to {amount(one.high)}", amount(one.value))
             if one is not None
             else (name, "refused", "")
             for name, one in named
         ],
-        right=("a decision",),
+        right=("estimate",),
     )
     console.print()
     for line in found.in_words().splitlines():

@@ -137,6 +137,12 @@ class Evaluation:
 
     def _sentences(self) -> Iterator[str]:
         smaller = " (smaller is better)" if self.problem.minimise else ""
+        if self.effective_decisions < _FEW:  # then how little is known comes before the estimate
+            yield (
+                f"Few decisions tell of it, as much as {self.effective_decisions:.2g} that it had "
+                f"made itself: a mean {self.problem.reward} anywhere from {amount(self.dr.low)} to "
+                f"{amount(self.dr.high)} agrees with them."
+            )
         count = "counts" if self.decisions == 1 else "count"
         yield (
             f"On the {counted(self.decisions, 'decision')} that {count}, {self.target} would have "
@@ -171,11 +177,6 @@ class Evaluation:
             yield (
                 f"By the normal approximation, which holds for many decisions with moderate "
                 f"weights only, the doubly robust interval is {amount(low)} to {amount(high)}."
-            )
-        elif self.effective_decisions < _FEW:
-            yield (
-                f"Few decisions tell of it: as much as {self.effective_decisions:.2g} that it had "
-                "made itself."
             )
         if self.not_allowed:
             yield (
