@@ -158,14 +158,19 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, content)
 
 
-def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write a file whole, or not at all: after an error what was there before is there still."""
+def write_bytes(path: str | Path, content: bytes, lasting: bool = True) -> None:
+    """Write a file whole, or not at all: after an error what was there before is there still.
+
+    One that is not `lasting`, because it goes with this process, is not forced to the disk.
+    """
     path = _path(path)
     try:
         if path.exists() and not path.is_file():  # a pipe, a device, a folder
             path.write_bytes(content)
         else:
-            _replace(path.resolve(), content)  # a link stays a link: what it leads to is replaced
+            _replace(
+                path.resolve(), content, lasting
+            )  # a link stays a link: what it leads to is replaced
     except (OSError, ValueError, RuntimeError) as error:  # the latter two: names that can't be
         reason = getattr(error, "strerror", None) or error
         if not path.parent.exists():
@@ -173,7 +178,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         raise DowiseError(f"{path}: can't be written ({reason})") from error
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: bytes, lasting: bool) -> None:
     if path.exists() and not os.access(path, os.W_OK):  # it could be replaced all the same
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     draft = path.with_name(f".{uuid4().hex[:12]}{DRAFT}")
@@ -181,14 +186,16 @@ def _replace(path: Path, content: bytes) -> None:
         with draft.open("xb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
         if path.exists():
             draft.chmod(stat.S_IMODE(path.stat().st_mode))
         draft.replace(path)
     except BaseException:  # a signal too: no draft is left behind
         draft.unlink(missing_ok=True)
         raise
-    _settle(path.parent)
+    if lasting:
+        _settle(path.parent)
 
 
 def _settle(folder: Path) -> None:

@@ -12,7 +12,7 @@ from dowise import DowiseError, simulate
 from dowise.errors import DowiseWarning
 from dowise.simulation import Result
 from dowise.simulation.jobs import Job
-from dowise.simulation.results import DamagedError, Rounds, pack, verify
+from dowise.simulation.results import DamagedError, Rounds, Texts, pack, verify
 
 RACE = {"horizon": 30, "trials": 12, "seed": 3}
 
@@ -41,7 +41,12 @@ def run(tmp_path):
 def test_a_byte_that_changes_anywhere_is_noticed():
     job = Job("a", "b", 0, 0, 3)
     rounds, owner = np.array([1, 2, 3], np.int32), "ab" * 32
-    found = Rounds([0], rounds, [np.array([0.0, 0.5, 0.5])], [["do()", "do(X=1)", "do()"]])
+    found = Rounds(
+        [0],
+        rounds,
+        [np.array([0.0, 0.5, 0.5])],
+        [Texts.of(["do()", "do(X=1)"], np.array([0, 1, 0]))],
+    )
     content = pack(job, owner, found)
     assert verify(content, owner) == found.digest()
     for place in range(len(content)):

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -23,8 +24,8 @@ simulate(["task3"], ["ucb", "ids"], horizon=1000, trials=200, workers=2, out=sys
 def test_workers_end_by_themselves_when_their_starter_is_killed(tmp_path):
     process = start("-c", RACE, tmp_path / "race")
     try:
-        assert until(lambda: list(tmp_path.glob("race/results/*.parquet")))
-        assert len(left(process)) == 3
+        assert until(lambda: len(left(process)) == 3)
+        assert until(lambda: len(list(tmp_path.glob("race/results/*.parquet"))) > 3)
         os.kill(process.pid, signal.SIGKILL)
         assert until(lambda: not left(process), 10), left(process)
     finally:
@@ -32,8 +33,10 @@ def test_workers_end_by_themselves_when_their_starter_is_killed(tmp_path):
 
 
 MANY = """
+import time
 from dowise.simulation.workers import run_everywhere
-list(run_everywhere(abs, range(10**6), 2, None))
+for _ in run_everywhere(time.sleep, [0.01] * 10**5, 2, None):
+    pass
 """
 
 
@@ -48,6 +51,9 @@ def test_workers_that_have_hardly_started_end_too():
 
 
 def done(task, items=range(4)):
+    """By workers that are there already: otherwise this process would do such small things."""
+    if not crew._idle:
+        crew._keep([crew._Worker(), crew._Worker()])
     return dict(run_everywhere(task, items, 2, None))
 
 
@@ -56,6 +62,29 @@ def test_workers_are_used_again_and_do_the_new_task():
     assert os.getpid() not in pids
     assert {*done(lambda _: os.getpid()).values()} <= {one._process.pid for one in crew._idle}
     assert done(lambda x: x * x) == {0: 0, 1: 1, 2: 4, 3: 9}
+
+
+def test_what_is_done_in_a_moment_is_done_here_and_the_rest_by_workers_who_join_in(monkeypatch):
+    crew._dismiss_idle(list(crew._idle))
+    here = os.getpid()
+    assert {*dict(run_everywhere(lambda _: os.getpid(), range(9), 2, None)).values()} == {here}
+
+    def slowly(_):
+        time.sleep(0.05)
+        return os.getpid()
+
+    monkeypatch.setattr(crew, "_HEAD_START", 0.1)
+    pids = [pid for _, pid in run_everywhere(slowly, range(400), 2, None)]
+    assert len({*pids}) == 3 and here not in pids[-20:]
+
+
+def test_an_idle_worker_that_died_is_replaced():
+    done(abs)
+    for worker in crew._idle:
+        worker._process.kill()
+        worker._process.wait()
+    crew._keep([crew._Worker()])
+    assert done(abs) == {0: 0, 1: 1, 2: 2, 3: 3}
 
 
 def test_idle_workers_leave_after_a_while(monkeypatch):
@@ -83,6 +112,7 @@ def test_a_worker_that_dies_is_said_and_replaced():
 
 
 def test_who_wants_no_more_leaves_no_work_behind():
+    done(abs)
     results = run_everywhere(lambda _: os.getpid(), range(100), 2, None)
     _, pid = next(results)
     results.close()
@@ -139,5 +169,6 @@ def test_no_process_to_be_had_is_said(monkeypatch):
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr("subprocess.Popen", refused)
+    monkeypatch.setattr(crew, "_HEAD_START", 0)
     with pytest.raises(DowiseError, match="can't be started .Resource temporarily unavailable"):
-        done(abs)
+        dict(run_everywhere(lambda _: time.sleep(0.1), range(100), 2, None))

@@ -42,7 +42,7 @@ _NONE = np.zeros(1)  # a quotient by 0 belongs to what can't happen: it is 0, an
 
 def flat_entries(factors: Factors, cpts: Mapping[str, Array]) -> Array:
     """All CPTs in one array; rows of variables that have none are left uniform."""
-    flat = np.concatenate([np.full(prod(s), 1 / s[-1]) for s in factors.shapes])
+    flat = factors.uniform.copy()
     for name, table in cpts.items():
         factors.view(flat, name)[...] = table
     return flat

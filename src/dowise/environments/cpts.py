@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -90,19 +91,21 @@ def checked_cpts(
 
 
 def random_cpts(
-    graph: CausalGraph,
-    sizes: Mapping[str, int],
-    source: np.random.Generator,
-    concentration: float = 1.0,
+    shapes: Mapping[str, tuple[int, ...]], source: np.random.Generator, concentration: float = 1.0
 ) -> dict[str, NDArray[np.float64]]:
-    """CPTs whose rows are independent draws from a symmetric Dirichlet distribution."""
-    return {
-        name: source.dirichlet(
-            np.full(sizes[name], concentration),
-            size=tuple(sizes[parent] for parent in graph.parents(name)),
-        )
-        for name in graph
-    }
+    """CPTs whose rows are independent draws from a symmetric Dirichlet distribution.
+
+    Gammas of all CPTs at once, each row divided by its sum: bit by bit what `source.dirichlet`
+    gives CPT by CPT, in a fraction of the time.
+    """
+    ends = np.cumsum([prod(shape) for shape in shapes.values()])
+    gammas = source.standard_gamma(concentration, size=ends[-1])
+    tables = {}
+    for (name, shape), own in zip(shapes.items(), np.split(gammas, ends[:-1]), strict=True):
+        rows = own.reshape(shape)
+        # One after the other, as dirichlet adds them; sum() would add in pairs.
+        tables[name] = rows * (1 / rows.cumsum(axis=-1)[..., -1:])
+    return tables
 
 
 def cpts_of_prior(

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dowise.checks import true_or_false, whole_number
-from dowise.environments.arc_reversal import reversal_of
+from dowise.environments.arc_reversal import Reversal, reversal_of
 from dowise.environments.cpts import cpts_of_prior, random_cpts
 from dowise.environments.environment import Environment
 from dowise.errors import DowiseError
@@ -85,16 +86,33 @@ def draw_world(
     if prior is None and problem.prior != 1.0:
         prior = problem.prior
     drawn = problem.drawn if manner.edges == "all" else _with_some_edges(problem, rng)
+    plan = _planned(problem, drawn, manner)
+    if prior is None:
+        tables = random_cpts(plan.shapes, rng, manner.concentration)
+    else:
+        tables = cpts_of_prior(problem, plan.graph, plan.sizes, prior, rng, manner.concentration)
+    return Environment.of_drawn(problem, plan.graph, tables, plan.reversal)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What worlds of one graph have in common: all but their numbers."""
+
+    graph: CausalGraph
+    sizes: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]]
+    reversal: Reversal
+
+
+@lru_cache(maxsize=16)
+def _planned(problem: Problem, drawn: CausalGraph, manner: Manner) -> _Plan:
+    """Refuses what is too large, before it is drawn."""
     graph = _with_hidden_causes(drawn)
     hidden = {name: manner.size() for name in graph if name not in problem.drawn}
     hidden |= {name: manner.size(labels) for name, labels in problem.hidden_domains.items()}
-    reversal_of(problem, graph, hidden)  # refuses what is too large before it is drawn
     sizes = {name: len(labels) for name, labels in problem.domains.items()} | hidden
-    if prior is not None:
-        return Environment(
-            problem, cpts_of_prior(problem, graph, sizes, prior, rng, manner.concentration), graph
-        )
-    return Environment(problem, random_cpts(graph, sizes, rng, manner.concentration), graph)
+    shapes = {name: tuple(sizes[axis] for axis in (*graph.parents(name), name)) for name in graph}
+    return _Plan(graph, sizes, shapes, reversal_of(problem, graph, hidden))
 
 
 def _with_some_edges(problem: Problem, rng: np.random.Generator) -> CausalGraph:
@@ -108,7 +126,6 @@ def _with_some_edges(problem: Problem, rng: np.random.Generator) -> CausalGraph:
     return everything.without(lacking)
 
 
-@lru_cache(maxsize=32)
 def _with_hidden_causes(graph: CausalGraph) -> CausalGraph:
     """The DAG, without marks, in which each bidirected edge is a hidden variable of two children.
 

@@ -15,7 +15,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dowise.compiling import kernels_of
-from dowise.environments.arc_reversal import flat_entries, reversal_of
+from dowise.environments.arc_reversal import Reversal, flat_entries, reversal_of
 from dowise.environments.cpts import checked_cpts, checked_graph
 from dowise.errors import DowiseError, kind_of
 from dowise.graph import CausalGraph
@@ -36,6 +37,8 @@ from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import Random, generator
 
 __all__ = ["Environment", "OptimalMap"]
+
+Tables = Mapping[str, NDArray[np.float64]]
 
 _kernels = kernels_of("dowise.model.kernels")
 
@@ -63,17 +66,31 @@ class Environment:
             raise DowiseError(f"a world needs a Problem, not {kind_of(problem)}")
         if not isinstance(cpts, Mapping):
             raise DowiseError(f"cpts must map each variable to its table, not be {cpts!r}")
+        graph = checked_graph(problem, problem.drawn if graph is None else graph)
+        tables = checked_cpts(problem, graph, cpts)
+        hidden = {name: tables[name].shape[-1] for name in graph if name not in problem.graph}
+        self._begin(problem, graph, tables, reversal_of(problem, graph, hidden))
+
+    @classmethod
+    def of_drawn(
+        cls, problem: Problem, graph: CausalGraph, tables: Tables, reversal: Reversal
+    ) -> Environment:
+        """A world of tables that were drawn to fit: they need no check."""
+        world = cls.__new__(cls)
+        world._begin(problem, graph, tables, reversal)
+        return world
+
+    def _begin(
+        self, problem: Problem, graph: CausalGraph, tables: Tables, reversal: Reversal
+    ) -> None:
         self.problem = problem
-        self.graph = checked_graph(problem, problem.drawn if graph is None else graph)
+        self.graph = graph
         """The DAG of all variables, the hidden ones included."""
-        self.hidden = tuple(name for name in self.graph if name not in problem.graph)
+        self.hidden = tuple(name for name in graph if name not in problem.graph)
         """The variables that no outcome shows, sorted by name."""
-        tables = checked_cpts(problem, self.graph, cpts)
-        sizes = {name: tables[name].shape[-1] for name in self.hidden}
-        self._reversal = reversal = reversal_of(problem, self.graph, sizes)
+        self._reversal = reversal
         self._flat = flat_entries(reversal.model.factors, reversal.unturned(tables))
         self._whole = flat_entries(reversal.whole, tables) if reversal.causes else self._flat
-        self._cpts = {name: reversal.whole.view(self._whole, name) for name in self.graph}
         self._turned = reversal.turned._replace(entries=self._flat[None])
         self._forwards = reversal.forwards._replace(entries=self._whole[None])
         self._domains = tuple(problem.domains.items())
@@ -139,6 +156,10 @@ class Environment:
         """The true CPTs, those of the hidden variables included, as copies."""
         return {name: table.copy() for name, table in self._cpts.items()}
 
+    @cached_property
+    def _cpts(self) -> Tables:
+        return {name: self._reversal.whole.view(self._whole, name) for name in self.graph}
+
     def draw_context(self, rng: Random) -> dict[str, str]:
         """What is seen before the choice; empty where the problem has no context."""
         uniforms = generator(rng).random((1, len(self.graph)))
@@ -184,6 +205,12 @@ class Environment:
             shares = self._reversal.model.distributions(self._flat_given(codes), codes)
             self._means[codes] = shares @ self.problem.payoff.values
         return self._means[codes].copy()
+
+    def means_in(self, contexts: Sequence[Codes]) -> NDArray[np.float64]:
+        """The same in several contexts, given by positions of labels: (contexts, arms)."""
+        entries = [self._flat_given(codes) for codes in contexts]
+        shares = self._reversal.model.distributions_in(entries, contexts)
+        return np.array([one @ self.problem.payoff.values for one in shares])
 
     def best_arm(self, context: Context = None) -> Intervention:
         """Π*(c); ties go to the first arm."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,11 @@ class Factors(Layout):
             if (record.codes[list(self.families[f])] != MISSING).all()
         ]
         return np.array(found, dtype=np.int64)
+
+    @cached_property
+    def uniform(self) -> NDArray[np.float64]:
+        """All rows with equal entries."""
+        return np.concatenate([np.full(prod(s), 1 / s[-1]) for s in self.shapes])
 
     def view(self, flat: NDArray[Any], name: str) -> NDArray[Any]:
         """The factor of this name as a view of the flat array, in its own shape."""

@@ -7,6 +7,7 @@ circuit is built when it is first needed: what asks for one set of numbers at a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -30,7 +31,7 @@ Codes = tuple[int, ...]
 
 _kernels = kernels_of("dowise.model.kernels")
 _NONE = np.zeros(1)
-
+_ROOM = 2**18  # numbers on the way, of a circuit in several contexts at once
 
 MAX_CELLS = 2**26  # of a table of numbers on the way: half a gigabyte
 MAX_AT_ONCE = 1e10  # multiplications at one set of numbers: about a minute
@@ -106,6 +107,21 @@ class Model:
             return reward_distributions(self._whole_plans, entries, codes)
         return with_first_value(self.evaluated(entries[:, None], codes)[..., 0])
 
+    def distributions_in(
+        self, entries: Sequence[NDArray[np.float64]], contexts: Sequence[Codes]
+    ) -> Iterator[NDArray[np.float64]]:
+        """The same in each of several contexts, which have entries each."""
+        pairs = list(zip(entries, contexts, strict=True))
+        if not self._has_circuit:
+            yield from (self.distributions(*pair) for pair in pairs)
+            return
+        together = max(1, _ROOM // self.circuit.slots)
+        for start in range(0, len(pairs), together):
+            columns = [flat[self._places(codes)] for flat, codes in pairs[start : start + together]]
+            found = self.run(np.stack(columns, axis=1))
+            for i in range(len(columns)):
+                yield with_first_value(np.ascontiguousarray(found[..., i]))
+
     def check_distributions(self) -> None:
         """Raise where even one set of numbers takes too much time or room."""
         if self._has_circuit:
@@ -120,9 +136,17 @@ class Model:
 
         In the precision of the entries.
         """
+        return self.run(entries[self._places(codes)])
+
+    def _places(self, codes: Codes) -> NDArray[np.int64]:
+        """Which entries are the circuit's inputs under this context."""
+        return np.repeat(self.rows(codes), self.circuit.block_sizes) + self._within
+
+    @cached_property
+    def _within(self) -> NDArray[np.int64]:
+        """Of each input, where it stands in its block."""
         sizes = self.circuit.block_sizes
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return self.run(entries[np.repeat(self.rows(codes), sizes) + within])
+        return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
     def run(self, inputs: NDArray[Any]) -> NDArray[Any]:
         """The circuit at (inputs, lanes): all blocks one behind the other, which is as they lie."""

@@ -209,13 +209,17 @@ class TabularPolicy(RecordPolicy):
 
     def _tallies(self, script: Script) -> Tallies:
         """The tallies of a trial's contexts, for a compiled loop to learn into."""
-        own = [self.tally(tuple(codes)) for codes in script.known.tolist()]
-        return Tallies(
-            np.array([tally.seen for tally in own]),
-            np.array([tally.plays for tally in own]),
-            np.array([tally.totals for tally in own]),
+        known, arms = [tuple(codes) for codes in script.known.tolist()], len(self.problem.arms)
+        seen = np.zeros((len(known), arms, len(self._worth)), dtype=np.int64)
+        tallies = Tallies(
+            seen, np.zeros((len(known), arms), dtype=np.int64), np.zeros((len(known), arms)),
             self._worth,
-        )
+        )  # fmt: skip
+        for c, codes in enumerate(known):
+            own = self.tallies.get(codes)
+            if own is not None:
+                seen[c], tallies.plays[c], tallies.totals[c] = own.seen, own.plays, own.totals
+        return tallies
 
     def _keep(self, script: Script, tallies: Tallies) -> None:
         """Take over what a compiled loop has learned."""

@@ -29,7 +29,7 @@ _SETTING = re.compile(rf"\s*({_QUOTED}|{_BARE})\s*=\s*({_QUOTED}|{_BARE})\s*")
 class Intervention(Mapping[str, str]):
     """do(X1=x1, …): an immutable, hashable mapping from variable to label, by name."""
 
-    __slots__ = ("_settings",)
+    __slots__ = ("_settings", "_text")
 
     def __init__(self, settings: Mapping[str, object] | None = None) -> None:
         settings = settings or {}
@@ -43,6 +43,7 @@ class Intervention(Mapping[str, str]):
                 raise DowiseError(f"do({name}={value!r}): say which value {name} is set to")
             labels[name] = label
         self._settings = labels
+        self._text: str | None = None  # written when it is asked for
 
     @classmethod
     def parse(cls, text: str) -> Intervention:
@@ -105,10 +106,12 @@ class Intervention(Mapping[str, str]):
         return hash(frozenset(self._settings.items()))
 
     def __str__(self) -> str:
-        settings = (
-            f"{bare_or_quoted(name)}={bare_or_quoted(label)}" for name, label in self.items()
-        )
-        return f"do({', '.join(settings)})"
+        if self._text is None:
+            settings = (
+                f"{bare_or_quoted(name)}={bare_or_quoted(label)}" for name, label in self.items()
+            )
+            self._text = f"do({', '.join(settings)})"
+        return self._text
 
     def __repr__(self) -> str:
         return f"Intervention({self._settings!r})"

@@ -14,19 +14,24 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dowise.errors import DowiseError
+from dowise.simulation.worker import quietly
 
-__all__ = ["do_in_processes"]
+__all__ = ["DIED", "do_in_processes"]
+
+DIED = "a worker died, perhaps for want of memory: what is done is kept, the same call goes on"
 
 _REST = 300.0  # seconds that an idle worker is kept
+_HEAD_START = (
+    1.0  # seconds that a race has to be done without workers: about what one needs to start
+)
 _START = (
     "import sys; sys.path[:] = sys.argv[1:]; del sys.argv[1:]; "
     "from dowise.simulation.worker import work; work()"
@@ -35,6 +40,7 @@ _START = (
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
 class _LostError(Exception):
@@ -54,12 +60,24 @@ class _Worker:
         self._task: bytes | None = None
         self.starter = os.getpid()
 
+    def lives(self) -> bool:
+        """Whether nothing has ended it while it was idle."""
+        return self._process.poll() is None
+
+    def prepare(self, task: bytes) -> None:
+        """Wait until it has started, and knows a pickled task."""
+        self._ask(task, ())
+
     def do(self, task: bytes, item: object) -> Any:
         """What a pickled task makes of an item; its error is raised here."""
+        (found,) = self._ask(task, (item,))
+        return found
+
+    def _ask(self, task: bytes, items: tuple[object, ...]) -> list[Any]:
         assert self._process.stdin is not None and self._process.stdout is not None
         new = None if task is self._task else task
         try:
-            pickle.dump(pickle.dumps((new, item)), self._process.stdin)
+            pickle.dump(pickle.dumps((new, items)), self._process.stdin)
             self._process.stdin.flush()
             self._task = task
             went_well, found, where = pickle.loads(pickle.load(self._process.stdout))
@@ -68,7 +86,8 @@ class _Worker:
         if not went_well:
             found.add_note(f"In a worker:\n{where}")
             raise found
-        return found
+        answers: list[Any] = found
+        return answers
 
     def end(self) -> None:
         """Whatever it is doing."""
@@ -84,19 +103,20 @@ _idle: list[_Worker] = []
 _lock = threading.Lock()
 
 
-def _hire(count: int) -> list[_Worker]:
-    """So many workers, from those that are idle as far as they go."""
+def _hire() -> _Worker:
+    """One that is idle, or else a new one."""
     with _lock:
         _idle[:] = [worker for worker in _idle if worker.starter == os.getpid()]  # not after a fork
-        hired = [_idle.pop() for _ in range(min(count, len(_idle)))]
+        while _idle:
+            worker = _idle.pop()
+            if worker.lives():
+                return worker
     try:
-        hired += [_Worker() for _ in range(count - len(hired))]
+        return _Worker()
     except OSError as error:
-        _dismiss(hired)
         raise DowiseError(
             f"other processes can't be started ({error.strerror}): race with fewer workers"
         ) from None
-    return hired
 
 
 def _keep(workers: Sequence[_Worker]) -> None:
@@ -125,20 +145,102 @@ atexit.register(lambda: _dismiss(_idle))
 
 
 def do_in_processes(
-    task: bytes, items: Sequence[Item], workers: int, died: str
-) -> Generator[tuple[Item, Any], None, None]:
-    """Each item with what a pickled task makes of it, as they finish; `died` if a worker does."""
-    task = pickle.dumps((_folder(), task))
-    hired = _hire(min(workers, len(items)))
+    run: Callable[[Item], Found], task: bytes, items: Sequence[Item], workers: int
+) -> Generator[tuple[Item, Found], None, None]:
+    """Each item with what `run`, pickled in `task`, makes of it, as they finish.
+
+    This process begins by itself. Workers that have to be started join in if there is something
+    left to do after a moment, and do the rest once the first of them has answered.
+    """
+    crew: _Crew[Item] = _Crew(pickle.dumps((_folder(), task)), items, min(workers, len(items)))
     try:
-        yield from _given_out(task, items, hired)
-    except _LostError:
-        _dismiss(hired)
-        raise DowiseError(died) from None
-    except BaseException:  # who asked wants no more
-        _dismiss(hired)
+        crew.begin()
+        for _ in items:
+            yield crew.finished() or crew.done_here(run) or crew.awaited()
+    except BaseException as error:  # who asked wants no more
+        crew.leave()
+        _dismiss(crew.hired)
+        if isinstance(error, _LostError):
+            raise DowiseError(DIED) from None
         raise
-    _keep(hired)
+    crew.leave()
+    _keep(crew.hired)
+
+
+class _Crew(Generic[Item]):
+    """Workers that do items, each with a thread that waits for its answers."""
+
+    def __init__(self, task: bytes, items: Sequence[Item], count: int) -> None:
+        self.hired: list[_Worker] = []
+        self._task, self._count = task, count
+        self._waiting = deque(items)
+        self._answers: SimpleQueue[tuple[Item, Any] | BaseException] = SimpleQueue()
+        # Twice as many as there are workers: none waits, and answers don't pile up.
+        self._room = threading.Semaphore(2 * count)
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._is_alone = not _idle
+
+    def begin(self) -> None:
+        for _ in range(self._count):
+            threading.Thread(target=self._give, daemon=True).start()
+
+    def finished(self) -> tuple[Item, Any] | None:
+        """An item that a worker has done, if there is one."""
+        return None if self._answers.empty() else self.awaited()
+
+    def awaited(self) -> tuple[Item, Any]:
+        """The next item that a worker has done."""
+        answer = self._answers.get()
+        if isinstance(answer, BaseException):
+            raise answer
+        self._is_alone = False
+        self._room.release()
+        return answer
+
+    def done_here(self, run: Callable[[Item], Any]) -> tuple[Item, Any] | None:
+        """An item that this process does, as long as it is alone."""
+        for item in self._taken() if self._is_alone else ():
+            return item, quietly(run, item)
+        return None
+
+    def leave(self) -> None:
+        """Let the threads end; nobody is hired any more."""
+        with self._lock:
+            self._over.set()
+        for _ in range(self._count):
+            self._room.release()
+
+    def _give(self) -> None:
+        """In a thread: have a worker do items, as long as there are any."""
+        try:
+            if self._is_alone and self._over.wait(_HEAD_START):
+                return
+            worker = self._hired()
+            worker.prepare(self._task)
+            while self._room.acquire() and not self._over.is_set():
+                for item in (taken := self._taken()):
+                    self._answers.put((item, worker.do(self._task, item)))
+                if not taken:
+                    return
+        except BaseException as error:  # it is for who waits for the answers
+            self._answers.put(error)
+
+    def _hired(self) -> _Worker:
+        worker = _hire()
+        with self._lock:
+            if not self._over.is_set():
+                self.hired.append(worker)
+                return worker
+        worker.end()
+        raise _LostError
+
+    def _taken(self) -> list[Item]:
+        """The next item; none where all are taken."""
+        try:
+            return [self._waiting.popleft()]
+        except IndexError:
+            return []
 
 
 def _folder() -> Path | None:
@@ -147,32 +249,3 @@ def _folder() -> Path | None:
         return Path.cwd()
     except OSError:
         return None
-
-
-def _given_out(
-    task: bytes, items: Sequence[Item], hired: Sequence[_Worker]
-) -> Generator[tuple[Item, Any], None, None]:
-    free: SimpleQueue[_Worker] = SimpleQueue()
-    for worker in hired:
-        free.put(worker)
-
-    def do(item: Item) -> Any:
-        worker = free.get()
-        try:
-            return worker.do(task, item)
-        finally:
-            free.put(worker)
-
-    givers = ThreadPoolExecutor(len(hired))  # they wait for answers
-    try:
-        waiting = iter(items)
-        # Twice as many as there are workers: none waits, and answers don't pile up.
-        given = {givers.submit(do, item): item for item in islice(waiting, 2 * len(hired))}
-        while given:
-            done, _ = wait(given, return_when=FIRST_COMPLETED)
-            for future in done:
-                item = given.pop(future)
-                given |= {givers.submit(do, one): one for one in islice(waiting, 1)}
-                yield item, future.result()
-    finally:
-        givers.shutdown(wait=False, cancel_futures=True)

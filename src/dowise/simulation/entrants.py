@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import signature
 from typing import Any
 
@@ -62,7 +63,11 @@ class Entrant:
 
     def takes(self, option: str) -> bool:
         """Whether what makes it has an option of this name."""
-        return option in signature(self.factory).parameters
+        return option in self._options
+
+    @cached_property
+    def _options(self) -> frozenset[str]:
+        return frozenset(signature(self.factory).parameters)
 
     def make(self, problem: Problem, **options: Any) -> Policy:
         """A fresh one, for a world of this problem."""

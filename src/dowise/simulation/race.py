@@ -19,7 +19,7 @@ from dowise.errors import DowiseError, OwnCodeError, described, own_place
 from dowise.problem import Problem
 from dowise.simulation.entrants import Entrant, Entry, entrants_of
 from dowise.simulation.jobs import Extent, Job, kept_rounds
-from dowise.simulation.results import Rounds
+from dowise.simulation.results import Rounds, Texts
 from dowise.simulation.trial import make_world, run_trial, seed_of
 from dowise.simulation.workers import check_sendable
 
@@ -67,11 +67,12 @@ class Race:
 
     def options_of(self, policy: str, trial: int) -> dict[str, Any]:
         """Those given, and the race's own seed and horizon for a policy that has such options."""
-        entrant = self.policies[policy]
-        own = {"seed": seed_of(self.seed, trial), "horizon": self.horizon}
-        return {name: x for name, x in own.items() if entrant.takes(name)} | dict(
-            self.options.get(policy, {})
-        )
+        entrant, own = self.policies[policy], dict[str, Any]()
+        if entrant.takes("seed"):
+            own["seed"] = seed_of(self.seed, trial)
+        if entrant.takes("horizon"):
+            own["horizon"] = self.horizon
+        return own | dict(self.options.get(policy, {}))
 
     def heeds_horizon(self, policy: str) -> bool:
         """Whether the first rounds of a policy may depend on how many there are.
@@ -99,11 +100,11 @@ class Race:
         for trial in found.trials:
             world = make_world(self.worlds[job.problem], self.seed, trial)
             totals, arms = self._played(job, world, trial)
-            names = [str(arm) for arm in world.problem.arms]
             for rounds in (found, shorter):
                 if rounds is not None:
-                    rounds.regrets.append(totals[rounds.rounds - 1])
-                    rounds.arms.append([names[i] for i in arms[rounds.rounds - 1].tolist()])
+                    kept = rounds.rounds - 1
+                    rounds.regrets.append(totals[kept])
+                    rounds.arms.append(Texts.of(world.problem.arms, arms[kept]))
         if shorter is not None and job.known != (int(shorter.rounds[-1]), shorter.digest()):
             raise DowiseError(
                 f"{job.policy} on {job.problem}, trials {job.first} to {job.last}: the first "

@@ -8,10 +8,12 @@ So a byte that changes anywhere is noticed, and so is a file that belongs to ano
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +21,34 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError, import_extra
 from dowise.simulation.jobs import Job
 
-__all__ = ["DamagedError", "Rounds", "pack", "table_of", "verify"]
+__all__ = ["DamagedError", "Rounds", "Texts", "pack", "table_of", "verify"]
 
 _BLANK = b"0" * 64
+_TEXTS = ["problem", "policy", "arm"]
 _SEAL = re.compile(rb"job=([0-9a-f]{64}) rounds=([0-9a-f]{64}) sha256=([0-9a-f]{64})")
 
 
 class DamagedError(DowiseError):
     """A file of results that is not what a job wrote there."""
+
+
+class Texts(NamedTuple):
+    """One text a round: the different ones, in the order of their first rounds, and which it is."""
+
+    different: list[str]
+    numbers: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, things: Sequence[object], positions: NDArray[np.int64]) -> Texts:
+        """The thing at each of these positions, as a text."""
+        never = len(positions)
+        first = np.full(len(things), never)
+        first[positions[::-1]] = np.arange(never - 1, -1, -1)  # what is written last stays
+        used = np.flatnonzero(first < never)
+        used = used[np.argsort(first[used])]
+        rank = np.empty(len(things), np.int32)
+        rank[used] = np.arange(len(used))
+        return cls([str(things[i]) for i in used.tolist()], rank[positions])
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +58,15 @@ class Rounds:
     trials: list[int]
     rounds: NDArray[np.int32]
     regrets: list[NDArray[np.float64]]
-    arms: list[list[str]]
+    arms: list[Texts]
 
     def digest(self) -> str:
         """Of every bit, so that two runs of the same trials can be compared."""
         found = sha256(np.array([*self.trials, *self.rounds], "<i8").tobytes())
         for regrets, arms in zip(self.regrets, self.arms, strict=True):
             found.update(np.ascontiguousarray(regrets, "<f8").tobytes())
-            found.update("\n".join(arms).encode())
+            found.update(json.dumps(arms.different).encode())
+            found.update(np.ascontiguousarray(arms.numbers, "<i4").tobytes())
         return found.hexdigest()
 
 
@@ -53,7 +76,9 @@ def pack(job: Job, owner: str, found: Rounds) -> bytes:
     parquet = import_extra("pyarrow.parquet", "simulate", "a race")
     table, sink = _tabulated(pyarrow, job, found), pyarrow.BufferOutputStream()
     seal = f"job={owner} rounds={found.digest()} sha256={_BLANK.decode()}"
-    with parquet.ParquetWriter(sink, table.schema, compression="zstd") as writer:
+    with parquet.ParquetWriter(
+        sink, table.schema, compression="zstd", use_dictionary=_TEXTS, write_statistics=False
+    ) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({"dowise": seal})
     content: bytes = sink.getvalue().to_pybytes()
@@ -104,8 +129,16 @@ def _tabulated(pyarrow: Any, job: Job, found: Rounds) -> Any:
             "trial": np.repeat(np.array(found.trials, np.int32), kept),
             "round": np.tile(found.rounds, trials),
             "regret": np.concatenate(found.regrets),
-            "arm": pyarrow.array(
-                [arm for trial in found.arms for arm in trial]
-            ).dictionary_encode(),
+            "arm": _joined(pyarrow, found.arms),
         }
     )
+
+
+def _joined(pyarrow: Any, trials: Sequence[Texts]) -> Any:
+    """The texts of all trials, one behind the other, dictionary-encoded."""
+    known: dict[str, int] = {}
+    parts = []
+    for texts in trials:
+        places = [known.setdefault(text, len(known)) for text in texts.different]
+        parts.append(np.array(places, np.int32)[texts.numbers])
+    return pyarrow.DictionaryArray.from_arrays(np.concatenate(parts), pyarrow.array([*known]))

@@ -89,7 +89,7 @@ def _run(
 ) -> Result:
     """Start the race in its folder, or go on with it there."""
     path = Path(tempfile.mkdtemp(prefix="dowise-")) / "run" if out is None else Path(out)
-    store = Store(path)
+    store = Store(path, lasting=out is not None)
     jobs = store.open(race.spec(), race.extent, race.heeds_horizon)
     result = Result(store, jobs, race.trials)
     if out is None:  # a folder that nobody named goes with the result

@@ -42,8 +42,9 @@ NAMED = ("problems", "policies")
 class Store:
     """A run directory."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, lasting: bool = True) -> None:
         self.path = path
+        self._lasting = lasting  # or gone with this process: then nothing needs the disk's word
         self._spec: dict[str, Any] = {}
         self._races: list[dict[str, Any]] = []
         self._makers: dict[tuple[str, str], str] = {}
@@ -152,7 +153,7 @@ class Store:
 
     def write(self, job: Job, found: Rounds) -> None:
         """Keep what a job found."""
-        write_bytes(self._path(job), pack(job, self._owner(job), found))
+        write_bytes(self._path(job), pack(job, self._owner(job), found), self._lasting)
 
     def table(
         self,

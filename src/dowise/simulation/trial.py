@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ from dowise.randomness import stream
 from dowise.simulation.entrants import places_of_arms
 
 __all__ = ["Purpose", "Trial", "make_world", "play", "run_trial", "seed_of"]
+
+_FEW = 2**16  # contexts, for each of which there may be a place of its own
 
 Factory = Callable[[Problem], Policy]
 Integers = NDArray[np.int64]
@@ -73,8 +76,9 @@ def run_trial(
     """Let a fresh policy play in a world, after so many observational records."""
     policy = make(world.problem)
     places = places_of_arms(world.problem, getattr(policy, "problem", world.problem))
-    _warm_up(policy, world, observational, stream(seed, trial, Purpose.RECORDS))
-    contexts = _draw_contexts(world, horizon, stream(seed, trial, Purpose.CONTEXTS))
+    if observational:
+        _warm_up(policy, world, observational, stream(seed, trial, Purpose.RECORDS))
+    contexts = _draw_contexts(world, horizon, seed, trial)
     kinds, numbers = _distinct(contexts)
     known: list[tuple[int, ...]] = [tuple(row) for row in kinds.tolist()]
     outcomes = stream(seed, trial, Purpose.OUTCOMES)
@@ -122,9 +126,13 @@ def _keeps(world: World, method: str) -> bool:
     return getattr(getattr(world, method), "__func__", None) is getattr(Environment, method)
 
 
-def _draw_contexts(world: World, rounds: int, rng: np.random.Generator) -> Integers:
+def _draw_contexts(world: World, rounds: int, seed: int, trial: int) -> Integers:
     """The contexts of all rounds as positions of labels: (rounds, context variables)."""
-    if isinstance(world, Environment) and _keeps(world, "draw_context"):
+    is_ours = isinstance(world, Environment) and _keeps(world, "draw_context")
+    if is_ours and not world.problem.context:
+        return np.empty((rounds, 0), dtype=np.int64)
+    rng = stream(seed, trial, Purpose.CONTEXTS)
+    if is_ours and isinstance(world, Environment):
         return world.draw_contexts(rounds, rng)
     codes = [world.problem.context_codes(world.draw_context(rng)) for _ in range(rounds)]
     return np.array(codes, dtype=np.int64).reshape(rounds, len(world.problem.context))
@@ -133,6 +141,8 @@ def _draw_contexts(world: World, rounds: int, rng: np.random.Generator) -> Integ
 def _means(world: World, known: list[tuple[int, ...]]) -> NDArray[np.float64]:
     """What every arm is worth in these contexts, as the world says: (contexts, arms)."""
     problem = world.problem
+    if isinstance(world, Environment) and _keeps(world, "means"):
+        return world.means_in(known)
     rows = [np.asarray(world.means(problem.context_labels(codes)), dtype=float) for codes in known]
     for row in rows:
         if row.shape != (len(problem.arms),) or not np.isfinite(row).all():
@@ -144,11 +154,18 @@ def _means(world: World, known: list[tuple[int, ...]]) -> NDArray[np.float64]:
 
 
 def _distinct(contexts: Integers) -> tuple[Integers, Integers]:
-    """The different contexts, and which of them each round has."""
+    """The different contexts, in the order of their codes, and which of them each round has."""
     if not contexts.shape[1]:  # without context variables there is one context, ()
         return contexts[:1], np.zeros(len(contexts), dtype=np.int64)
-    kinds, numbers = np.unique(contexts, axis=0, return_inverse=True)
-    return kinds, numbers.ravel()
+    sizes = contexts.max(axis=0) + 1
+    if prod(sizes.tolist()) > _FEW:
+        kinds, numbers = np.unique(contexts, axis=0, return_inverse=True)
+        return kinds, numbers.ravel()
+    places = np.ravel_multi_index(tuple(contexts.T), tuple(sizes))
+    is_there = np.zeros(prod(sizes.tolist()), dtype=np.bool_)
+    is_there[places] = True
+    kinds = np.stack(np.unravel_index(np.flatnonzero(is_there), tuple(sizes)), axis=1)
+    return kinds, (is_there.cumsum() - 1)[places]
 
 
 def _warm_up(policy: Policy, world: World, records: int, rng: np.random.Generator) -> None:

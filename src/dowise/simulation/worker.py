@@ -1,6 +1,6 @@
 """A worker process: it does what its starter sends, and ends with it, however that one ends.
 
-A message is (task, item), where the task is None for the same as before; a task is (the folder to
+A message is (task, items), where the task is None for the same as before; a task is (the folder to
 be in, what to do with items); an answer is (whether it went well, what came out or the error, where
 the error was). All are pickled, and go through the pipes that stand for a program's input and
 output.
@@ -55,14 +55,14 @@ def _answer(task: Callable[[Any], Any] | None, message: bytes) -> tuple[Any, byt
     """The task from now on, and an answer that can be read."""
     pickling = import_extra("cloudpickle", "simulate", "more than one worker")
     try:
-        new, item = pickle.loads(message)
+        new, items = pickle.loads(message)
         if new is not None:
             folder, pickled = pickle.loads(new)
             with suppress(OSError, TypeError):  # it may be gone
                 os.chdir(folder)
             task = pickle.loads(pickled)
         assert task is not None
-        return task, pickling.dumps((True, quietly(task, item), ""))
+        return task, pickling.dumps((True, [quietly(task, item) for item in items], ""))
     except BaseException as error:
         where = traceback.format_exc()
         try:

@@ -11,12 +11,10 @@ from typing import Any, TypeVar
 
 from dowise.checks import whole_number
 from dowise.errors import DowiseError, import_extra
-from dowise.simulation.crew import do_in_processes
+from dowise.simulation.crew import DIED, do_in_processes
 from dowise.simulation.worker import quietly
 
 __all__ = ["check_sendable", "checked_workers", "run_everywhere"]
-
-_DIED = "a worker died, perhaps for want of memory: what is done is kept, the same call goes on"
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -58,7 +56,7 @@ def run_everywhere(
         return _on_cluster(run, jobs, cluster)
     if workers == 1 or not jobs:
         return ((job, run(job)) for job in jobs)
-    return do_in_processes(_pickled("the work", run), jobs, workers, _DIED)
+    return do_in_processes(run, _pickled("the work", run), jobs, workers)
 
 
 def _on_cluster(
@@ -79,7 +77,7 @@ def _on_cluster(
                 yield place.pop(future), found
                 future.release()
         except distributed.KilledWorker:
-            raise DowiseError(_DIED) from None
+            raise DowiseError(DIED) from None
         except (CancelledError, distributed.CancelledError, OSError) as error:
             raise DowiseError(
                 f"the Dask scheduler at {address} is lost ({type(error).__name__}): what is done "
