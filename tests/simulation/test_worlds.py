@@ -160,7 +160,7 @@ def test_a_run_in_one_world_does_not_go_on_in_another(tmp_path):
         first
     )  # fmt: skip
     for other, what in (
-        (make_environment("task1", 2), "cpts are"),
+        (make_environment("task1", 2), "cpts is"),
         (Foreign(world), "world is"),
         (world.problem, "have"),
     ):
@@ -232,7 +232,7 @@ def test_strong_worlds_and_edges_by_their_priors_are_other_races(tmp_path):
     problem = Problem(CausalGraph.parse("X -> Y; Z ?-> Y; X <-> Y"), "Y", name="doubtful")
     race = {**QUICK_TS, "out": tmp_path / "run"}
     usual = simulate([problem], ["ucb"], **race).final()
-    for other, what in (({"strong": True}, "strong is False"), ({"edges": "prior"}, "edges are")):
+    for other, what in (({"strong": True}, "strong is False"), ({"edges": "prior"}, "edges is")):
         with pytest.raises(DowiseError, match=f"has another run: its problems doubtful {what}"):
             simulate([problem], ["ucb"], **race, **other)
         changed = simulate([problem], ["ucb"], **QUICK_TS, **other).final()
