@@ -73,6 +73,8 @@ def on_store(
     def decorate(function: Command) -> Command:
         @functools.wraps(function)
         def called(store: str, name: str | None, **rest: Any) -> None:
+            if name is not None and not name.strip():  # a variable of a script that is not set
+                raise DowiseError("--name is empty: give the experiment's name, or leave it out")
             where = Where(store, name, **{part: rest.pop(part) for part in _WHO if part in rest})
             function(where=where, **rest)
 
