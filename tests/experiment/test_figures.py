@@ -120,6 +120,32 @@ def test_of_many_contexts_four_are_drawn():
     assert len(data.contexts) == 4 and data.title.endswith("; the contexts that came most often")
 
 
+def test_long_titles_and_names_keep_to_their_panels(tmp_path, monkeypatch):
+    """Titles once ran into those beside them, and names broke inside words."""
+    context = "Mean_arterial_blood_pressure_before", "Respiratory_support_on_admission", "Ward"
+    treatment = "Continuous_positive_airway_pressure_target"
+    edges = [(name, "Y") for name in (*context, treatment)]
+    domains = {"Ward": ["surgery and after", "all others"], treatment: ["as before", "raised"]}
+    experiment = begun(Problem(CausalGraph(edges), "Y", context=context, domains=domains))
+    experiment.ask({context[0]: 0, context[1]: 1, "Ward": "surgery and after"})
+    figures = []
+    monkeypatch.setattr(
+        "dowise.experiment.drawing.save_figure", lambda figure, _path: figures.append(figure)
+    )
+    experiment.figure(tmp_path / "ward.png")
+    (figure,) = figures
+    figure.canvas.draw()
+    left, right, *_ = figure.axes
+    title = left.get_title(loc="left")
+    assert title.replace("\n", "").replace(" ", "") == (
+        "Mean_arterial_blood_pressure_before=0,Respiratory_support_on_admission=1,"
+        "Ward=surgeryandafter"
+    )
+    assert left._left_title.get_window_extent().x1 < right._left_title.get_window_extent().x0
+    names = [label.get_text() for label in left.get_yticklabels()]
+    assert names[0] == "1  do(Continuous_positive_airway_\npressure_target=as before)"
+
+
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_pictures_are_drawn(tmp_path, ending):
     path = tmp_path / f"ward.{ending}"

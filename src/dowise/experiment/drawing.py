@@ -7,6 +7,7 @@ long.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ _NAMED, _ONCE_NAMED = 0.04, 0.3  # a line is named if it ends above one, or ever
 _MOST_POINTS = 1000
 _LONG, _LINE_LENGTH, _MOST_LINES = 16, 36, 3  # characters of an arm's name, and lines
 _LABEL_LENGTH = 62  # characters of a line below an axis
+_TITLE_LENGTH = 46  # and above one: a panel is half the picture, less the names of the arms
 _GREY = "#777777"
 
 
@@ -75,7 +77,8 @@ def _new_figure(height: float, width: float = _WIDTH) -> Any:
 
 def _height(data: IntervalData) -> float:
     lines = max(len(_wrapped(arm)) for arm in data.arms)
-    return max(_LOWEST, (_LINE * lines + 0.1) * len(data.arms) + _REST)
+    above = _LINE * (len(_title(data.title)) - 1)
+    return above + max(_LOWEST, (_LINE * lines + 0.1) * len(data.arms) + _REST)
 
 
 # -- the panels ---------------------------------------------------------------------------------
@@ -105,7 +108,7 @@ def _draw_arms(axes: Any, data: IntervalData, pens: dict[int, _Pen]) -> None:
     plural = "" if data.left_out == 1 else "s"
     more = [f"{data.left_out:,} other arm{plural} not drawn"] if data.left_out else []
     along = wrap(f"{data.along}, with its 90\u00a0% interval", _LABEL_LENGTH)
-    _finish(axes, data.title or "All arms", "\n".join([*along, *more]))
+    _finish(axes, "\n".join(_title(data.title)), "\n".join([*along, *more]))
     axes.tick_params(axis="y", labelsize=8.5 if _are_short(data) else 7.5)
     axes.grid(axis="x", color=GRID, linewidth=0.6)
 
@@ -200,12 +203,25 @@ def _are_short(data: IntervalData) -> bool:
     return max(map(len, data.arms)) <= _LONG
 
 
-def _wrapped(name: str) -> list[str]:
-    """A name in a few lines."""
-    lines = wrap(name, _LINE_LENGTH, break_long_words=True, break_on_hyphens=False)
+def _title(context: str) -> list[str]:
+    return _wrapped(context or "All arms", _TITLE_LENGTH)
+
+
+def _wrapped(name: str, length: int = _LINE_LENGTH) -> list[str]:
+    """A name in a few lines, broken where a word ends: at a space, or after one of = , ( _ -."""
+    lines = [""]
+    for word in re.findall(r".+?(?:[\s=,(_-]+|$)", name, re.DOTALL):
+        if len(word.rstrip()) <= length < len(lines[-1] + word.rstrip()):
+            lines.append("")
+        whole = lines.pop() + word
+        while len(whole.rstrip()) > length:  # a word that is longer than a line
+            lines.append(whole[:length])
+            whole = whole[length:]
+        lines.append(whole)
+    lines = [line.strip() for line in lines if line.strip()]
     if len(lines) <= _MOST_LINES:
         return lines
-    return [*lines[: _MOST_LINES - 1], f"{lines[_MOST_LINES - 1][: _LINE_LENGTH - 1]}…"]
+    return [*lines[: _MOST_LINES - 1], f"{lines[_MOST_LINES - 1][: length - 1]}…"]
 
 
 def _chance(share: float) -> str:
