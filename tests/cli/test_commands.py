@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -284,6 +285,35 @@ def test_bounds_for_people(run):
     assert (
         "in 20 of 20 rounds; γ_t is infinite in 20 of 20 rounds, so Theorem 2 says nothing" in text
     )
+
+
+def test_bounds_of_many_arms_say_how_many_draws_they_took(run, tmp_path):
+    """336 arms take more draws than a round of ids has; an option that is too small is named."""
+    (tmp_path / "many.toml").write_text(
+        'graph = "A -> Y; B -> Y; C -> Y"\nreward = "Y"\n[domains]\n'
+        "A = [0, 1, 2, 3, 4, 5, 6]\nB = [0, 1, 2, 3, 4, 5, 6, 7]\nC = [0, 1, 2, 3, 4, 5]\n",
+        "utf-8",
+    )
+    args = ("bounds", str(tmp_path / "many.toml"), "--horizon", "2")
+    shown = " ".join(run(*args).stdout.split())
+    assert "336 arms" in shown and "With N = 3,360 draws in a round, 10 for each arm, L" in shown
+    refused = CliRunner().invoke(main, [*args, "--policy-samples", "1000"])
+    assert refused.exit_code == 2 and "1000 (--policy-samples) must be at least" in refused.stderr
+    refused = CliRunner().invoke(main, ["bounds", "task1", "--horizon", "1000000000000"])
+    assert refused.exit_code == 2
+    assert refused.stderr == "Error: horizon=1000000000000 must be at most 10,000,000\n"
+
+
+def test_bounds_show_how_far_they_are(run, monkeypatch):
+    told = []
+
+    @contextmanager
+    def bar():
+        yield lambda *news: told.append(news)
+
+    monkeypatch.setattr("dowise.cli.progress.bar", bar)
+    run("bounds", "task1", "--horizon", "3", "--samples", "1000")
+    assert len({what for what, _, _ in told}) == 3
 
 
 def test_bounds_for_programs(run):

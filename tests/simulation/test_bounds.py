@@ -1,5 +1,9 @@
 """The bounds of a problem at hand: the worked example, the joint map, a run redone by hand."""
 
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -164,15 +168,87 @@ def test_one_arm_has_nothing_to_regret():
     assert figures["saving"] == 0 and figures["samples_for_some_lower_bound"] == "inf"
 
 
-def test_progress_is_shown_for_both_parts():
+def test_progress_is_shown_within_every_part(monkeypatch):
+    """Also where there is one context and one round: some draws at a time."""
+    monkeypatch.setattr("dowise.belief.in_blocks._WORK", 1.0)
+    monkeypatch.setattr("dowise.simulation.bound_run._PAUSE", 0.0)
+    told = {}
+
+    def progress(what, done, total):
+        told.setdefault(what, []).append((done, total))
+
+    bounds(load_problem("task1"), 1, samples=2000, policy_samples=1000, progress=progress)
+    assert list(told) == [
+        "p* and H(Π*) before anything was seen",
+        "a run of Thompson Sampling",
+        "the steepest rounds again",
+    ]
+    for steps in told.values():
+        done, total = zip(*steps, strict=True)
+        assert len({*total}) == 1 and done[0] == 0 and done[-1] == total[0]
+        assert sorted(done) == list(done) and len({*done}) >= 4
+    searched = [done for done, _ in told["p* and H(Π*) before anything was seen"] if done > 2000]
+    assert len(searched) > 10  # for the N from which on bounds are positive
+
+
+def test_progress_is_said_now_and_then_only():
     told = []
+    bounds(
+        load_problem("task1"), 2000, samples=1000, policy_samples=30,
+        progress=lambda *news: told.append(news),
+    )  # fmt: skip
+    assert 6 <= len(told) < 500
+    ends = {what: done == total for what, done, total in told}
+    assert len(ends) == 3 and all(ends.values())
 
-    def track(items, what):
-        told.append(what)
-        return items
 
-    bounds(load_problem("task2"), horizon=2, samples=50, policy_samples=50, track=track)
-    assert told == ["p* and H(Π*) before anything was seen", "a run of Thompson Sampling"]
+ENDLESS = """
+from dowise import load_problem
+from dowise.simulation import bounds
+
+def progress(what, done, total):
+    print("under way", flush=True)
+
+try:
+    bounds(load_problem("insurance"), 1000, samples=5_000_000, progress=progress)
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+
+
+def test_ctrl_c_ends_it_at_once():
+    """Five million draws take minutes for each of twelve contexts, and a block of them a tenth of a
+    second."""
+    line = [sys.executable, "-c", ENDLESS]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout.readline() == "under way\n"
+        assert running.stdout.readline() == "under way\n"  # in the middle of the draws
+        running.send_signal(signal.SIGINT)
+        rest, _ = running.communicate(timeout=30)
+    assert rest.splitlines()[-1] == "stopped"
+
+
+def many_arms():
+    """336 arms, as a network of middling size has."""
+    graph = CausalGraph.parse("A -> Y; B -> Y; C -> Y; U -> A; U -> Y")
+    domains = {"A": range(7), "B": range(8), "C": range(6)}
+    arms = [{"A": a, "B": b, "C": c} for a in range(7) for b in range(8) for c in range(6)]
+    return Problem(graph, "Y", non_manipulable="U", domains=domains, arms=arms)
+
+
+def test_the_default_numbers_of_draws_are_what_the_problem_needs():
+    small = bounds(load_problem("task1"), 1)
+    assert (small.samples, small.policy_samples) == (50_000, 1000)
+    large = bounds(many_arms(), 1)
+    assert large.arms == 336 and (large.samples, large.policy_samples) == (50_000, 3360)
+    assert large.maps_seen == 336 and large.entropy == pytest.approx(np.log(336), abs=0.01)
+
+
+def test_too_few_draws_are_refused_by_the_options_name():
+    with pytest.raises(DowiseError, match=r"^policy_samples=3359 \(--policy-samples\) must be"):
+        bounds(many_arms(), 1, policy_samples=3359)
+    with pytest.raises(DowiseError, match=r"^samples=3359 \(--samples\) must be at least 3,360"):
+        bounds(many_arms(), 1, samples=3359)
 
 
 @pytest.mark.parametrize(
@@ -181,9 +257,11 @@ def test_progress_is_shown_for_both_parts():
         ({"horizon": 0}, "horizon=0 must be a whole number"),
         ({"horizon": 5, "samples": 1.5}, "samples=1.5 must be a whole number"),
         ({"horizon": 5, "delta": 1.0}, "delta=1.0 must be between 0 and 1"),
+        ({"horizon": 10**9}, "horizon=1000000000 must be at most 10,000,000"),
         ({"horizon": 5, "samples": 29}, "must be at least 30 .10 for each arm. to say anything"),
         ({"horizon": 5, "policy_samples": 1}, "must be at least 30"),
-        ({"horizon": 5, "samples": 10**11}, "draw fewer at a time"),
+        ({"horizon": 5, "samples": 10**11}, "samples=100000000000 must be at most 50,000,000"),
+        ({"horizon": 5, "policy_samples": 10**11}, "policy_samples=.* must be at most 50,000,000"),
         ({"horizon": 5, "seed": np.random.default_rng(0)}, "must be a whole number, 0 or more"),
     ],
 )

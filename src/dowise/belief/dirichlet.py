@@ -28,6 +28,8 @@ from dowise.randomness import Random, generator, key_of
 __all__ = ["Dirichlet"]
 
 Integers = NDArray[np.int64]
+Key = NDArray[np.uint64]
+"""Of a call of a counter-based kernel: `randomness.key_of`."""
 
 MAX_BYTES = 16 * 2**30  # of one array of draws
 # From here on two arms are at 1 together, in single precision, once in 1e8 draws.
@@ -62,7 +64,8 @@ class Dirichlet:
 
         The last column: because no arm needs it.
         """
-        self._block = block_size(self.model.circuit.slots)
+        self.block = block_size(self.model.circuit.slots)
+        """How many lanes are drawn together."""
 
     @cached_property
     def is_fine(self) -> bool:
@@ -155,7 +158,7 @@ class Dirichlet:
         out = np.empty((factors.entries, whole_number("samples", samples, 1)), dtype=np.float32)
         key = key_of(generator(rng))
         starts, sizes = factors.row_starts, factors.row_sizes
-        _kernels.draw_entries(key, self.parameters, starts, sizes, self._block, out)
+        _kernels.draw_entries(key, self.parameters, starts, sizes, self.block, out)
         return out
 
     def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
@@ -164,25 +167,34 @@ class Dirichlet:
         Drawing and evaluating in one kernel, lane by lane. Equal seeds give equal entries in every
         context: a variate is a hash of the key, its entry and its lane.
         """
-        rows, circuit = self.model.rows(codes), self.model.circuit
-        is_fine = self.is_fine or self._are_large(rows)
+        circuit, is_fine = self.model.circuit, self.is_fine_in(codes)
         key, count = key_of(generator(rng)), checked_samples(samples, circuit, is_fine)
         if is_fine:
-            out = np.empty((*circuit.results.shape, count), dtype=np.float32)
-            _kernels.draw_results(
-                key, self.prior, self.counts, rows, circuit.tape, self._block, out
-            )
-            return Draws(out)
+            return self.draw_lanes(key, codes, 0, count)
         circuit = self.model.whole_circuit
         rows = self.model.rows_of(circuit, codes)
         whole = np.empty((*circuit.results.shape, count))
-        _careful.draw_whole(key, self.prior, self.counts, rows, circuit.tape, self._block, whole)
+        _careful.draw_whole(key, self.prior, self.counts, rows, circuit.tape, self.block, whole)
         kinds = np.unique(circuit.results, axis=0, return_inverse=True)[1]
         return Draws(whole[:, 1:], whole, kinds.ravel(), int(key[0]))
 
-    def _are_large(self, rows: NDArray[np.int64]) -> bool:
-        """Whether the parameters of these rows are large enough for single precision."""
-        sizes = self.model.circuit.block_sizes
+    def draw_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
+        """Some of the draws of a key, from this one on; `first` is a multiple of `block`.
+
+        In single precision: for what is fine in this context.
+        """
+        rows, circuit = self.model.rows(codes), self.model.circuit
+        out = np.empty((*circuit.results.shape, count), dtype=np.float32)
+        _kernels.draw_results(
+            key, self.prior, self.counts, rows, circuit.tape, self.block, first, out
+        )
+        return Draws(out)
+
+    def is_fine_in(self, codes: Codes) -> bool:
+        """Whether the parameters are by now large enough for single precision."""
+        if self.is_fine:
+            return True
+        rows, sizes = self.model.rows(codes), self.model.circuit.block_sizes
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         entries = np.repeat(rows, sizes) + within
         return bool((self.prior[entries] + self.counts[entries]).min() >= CAREFUL_BELOW)

@@ -163,18 +163,18 @@ def draw_block(key, prior, counts, rows, circuit, first, lanes, work):
 
 
 @kernel()
-def draw_results(key, prior, counts, rows, tape, block, out):
+def draw_results(key, prior, counts, rows, tape, block, begin, out):
     """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c) for draws from the posterior.
 
     `rows` are the flat entries where the rows of this context start; `tape` has the circuit;
-    `block` is the number of lanes that are drawn together.
+    `block` is the number of lanes that are drawn together, and `begin` the number of the first.
     """
     circuit = unrolled(tape)
     work = workspace(circuit, block)
     draws = out.shape[2]
     for first in range(0, draws, block):
         lanes = min(block, draws - first)
-        draw_block(key, prior, counts, rows, circuit, first, lanes, work)
+        draw_block(key, prior, counts, rows, circuit, begin + first, lanes, work)
         for arm in range(out.shape[0]):
             for y in range(out.shape[1]):
                 row = work.values[circuit.results[arm, y]]

@@ -7,26 +7,24 @@ that of the graph with every edge; what differs is where its rows are read (`Str
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief.dirichlet import CAREFUL_BELOW, Dirichlet, block_size, checked_samples
+from dowise.belief.dirichlet import CAREFUL_BELOW, Dirichlet, Key, block_size, checked_samples
 from dowise.belief.means import MAX_LANES, Lane, lanes_of, mean_inputs
-from dowise.belief.options import Choices, Weights
+from dowise.belief.options import Weights
 from dowise.belief.prior import Prior, prior_counts
+from dowise.belief.shared import shared_of
 from dowise.compiling import kernels_of
-from dowise.errors import DowiseError, DowiseWarning
+from dowise.errors import DowiseError
 from dowise.model import Codes, model_of
 from dowise.model.draws import Draws
 from dowise.model.factors import NONE
 from dowise.model.model import with_first_value
-from dowise.model.reading import Reading, reading_of
-from dowise.model.structures import Structures
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
 from dowise.problem.record import check_record, check_same_problem
@@ -36,76 +34,10 @@ __all__ = ["Mixture", "posterior_for"]
 
 Integers = NDArray[np.int64]
 
-MAX_CONTEXTS = 1024  # whose readings are kept
 DRAWN_LANES = 4 * MAX_LANES
 
 _kernels = kernels_of("dowise.belief.mixture_kernels")
 _draws = kernels_of("dowise.belief.mixture_draws")
-
-
-class Shared:
-    """All that every mixture of a problem has in common."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.model = model_of(problem)
-        self.structures = structures = self.model.structures
-        self.choices = Choices(structures)
-        self.under = structures.tables_under(structures.factors.sets)
-        self._readings: dict[Codes, Reading] = {}
-        self._context = problem.context_positions
-
-    @cached_property
-    def tables(self) -> Any:
-        """For kernels."""
-        structures, tables = self.structures, self.structures.tables
-        scored = np.array(
-            [structures.scored >> v & 1 for v in range(len(tables.sizes))], dtype=bool
-        )
-        return _kernels.Tables(
-            structures.first, tables.starts, tables.strides, tables.sizes, scored
-        )
-
-    @cached_property
-    def _reading(self) -> Reading:
-        return reading_of(self.structures, self.model.circuit, self._context)
-
-    @cached_property
-    def _whole_reading(self) -> Reading:
-        return reading_of(self.structures, self.model.whole_circuit, self._context)
-
-    def reading(self, codes: Codes) -> Reading:
-        """What the circuit reads under this context."""
-        found = self._readings.get(codes)
-        if found is None:
-            if len(self._readings) >= MAX_CONTEXTS:
-                self._readings.clear()
-            found = self._readings[codes] = _moved(self._reading, codes)
-        return found
-
-    def whole_reading(self, codes: Codes) -> Reading:
-        """The same for the circuit with the reward's first value."""
-        return _moved(self._whole_reading, codes)
-
-
-@lru_cache(maxsize=32)
-def shared_of(problem: Problem) -> Shared:
-    """Of a problem, built once however many mixtures there are of it."""
-    shared = Shared(problem)
-    _say_what_is_left_out(shared.structures)
-    return shared
-
-
-def _say_what_is_left_out(structures: Structures) -> None:
-    if structures.cut:
-        names, (sets, serve) = max(structures.cut.items(), key=lambda cut: cut[1])
-        warnings.warn(
-            f"there are {sets:,} sets of doubtful edges around {names}: of these the {serve} "
-            "likeliest serve. All that was left out counted, what is there is among the rest with "
-            f"prior probability {structures.kept:.3f}; to have all, mark edges as certain or leave "
-            "them out",
-            DowiseWarning,
-            stacklevel=4,
-        )
 
 
 class Mixture:
@@ -129,7 +61,7 @@ class Mixture:
         variables = len(self.model.factors.variables)
         self.unused: NDArray[np.int64] = np.zeros((variables, variables + 1), dtype=np.int64)
         """As in `Dirichlet`."""
-        self._block = block_size(self.model.circuit.slots)
+        self.block = block_size(self.model.circuit.slots)
 
     @cached_property
     def is_fine(self) -> bool:
@@ -274,25 +206,33 @@ class Mixture:
 
         Every draw has a set of edges of its own. Equal seeds give equal entries in every context.
         """
-        circuit, shared = self.model.circuit, self.shared
-        is_fine = self.is_fine or bool((self.prior + self.counts).min() >= CAREFUL_BELOW)
+        circuit, shared, is_fine = self.model.circuit, self.shared, self.is_fine_in(codes)
         key, count = key_of(generator(rng)), checked_samples(samples, circuit, is_fine)
-        options, weights = shared.choices.options, shared.choices.room()
         if is_fine:
-            out = np.empty((*circuit.results.shape, count), dtype=np.float32)
-            _draws.draw_mixed(
-                key, self.learned, shared.tables, options, weights, shared.reading(codes),
-                circuit.tape, self._block, out,
-            )  # fmt: skip
-            return Draws(out)
+            return self.draw_lanes(key, codes, 0, count)
+        options, weights = shared.choices.options, shared.choices.room()
         circuit = self.model.whole_circuit
         whole = np.empty((*circuit.results.shape, count))
         _draws.draw_mixed_whole(
             key, self.learned, shared.tables, options, weights, shared.whole_reading(codes),
-            circuit.tape, self._block, whole,
+            circuit.tape, self.block, whole,
         )  # fmt: skip
         kinds = np.unique(circuit.results, axis=0, return_inverse=True)[1]
         return Draws(whole[:, 1:], whole, kinds.ravel(), int(key[0]))
+
+    def is_fine_in(self, _codes: Codes) -> bool:
+        """Whether single precision tells draws apart by now."""
+        return self.is_fine or bool((self.prior + self.counts).min() >= CAREFUL_BELOW)
+
+    def draw_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
+        """See `Dirichlet.draw_lanes`."""
+        circuit, shared = self.model.circuit, self.shared
+        out = np.empty((*circuit.results.shape, count), dtype=np.float32)
+        _draws.draw_mixed(
+            key, self.learned, shared.tables, shared.choices.options, shared.choices.room(),
+            shared.reading(codes), circuit.tape, self.block, first, out,
+        )  # fmt: skip
+        return Draws(out)
 
     # -- keeping it ---------------------------------------------------------------------------
 
@@ -328,12 +268,6 @@ class Mixture:
                 self.evidence[m] = _kernels.evidence_of(
                     self.prior, self.counts, tables.row_starts[own], tables.row_sizes[own]
                 )
-
-
-def _moved(reading: Reading, codes: Codes) -> Reading:
-    """What is read under this context."""
-    shift = reading.shifts @ np.array(codes, dtype=np.int64)
-    return reading._replace(entries=reading.entries + shift)
 
 
 def posterior_for(problem: Problem) -> type[Dirichlet] | type[Mixture]:

@@ -189,7 +189,7 @@ def draw_mixed_block(key, learned, tables, options, weights, reading, circuit, l
 
 
 @kernel()
-def draw_mixed(key, learned, tables, options, weights, reading, tape, block, out):
+def draw_mixed(key, learned, tables, options, weights, reading, tape, block, begin, out):
     """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c); see `kernels.draw_results`.
 
     `weights` is filled in too.
@@ -200,9 +200,8 @@ def draw_mixed(key, learned, tables, options, weights, reading, tape, block, out
     draws = out.shape[2]
     for first in range(0, draws, block):
         lanes = min(block, draws - first)
-        draw_mixed_block(
-            key, learned, tables, options, weights, reading, circuit, (first, lanes), work, room
-        )
+        own = begin + first, lanes
+        draw_mixed_block(key, learned, tables, options, weights, reading, circuit, own, work, room)
         for arm in range(out.shape[0]):
             for y in range(out.shape[1]):
                 row = work.values[circuit.results[arm, y]]

@@ -83,12 +83,13 @@ def formulas(problem: str, as_json: bool, latex: bool, everything: bool) -> None
     "--horizon", type=WholeNumber(1), required=True, metavar="T", help="The number of rounds."
 )
 @click.option(
-    "--samples", type=WholeNumber(1), default=50_000, show_default=True, metavar="M",
-    help="Draws at the prior, for p* and the entropy H(Π*).",
+    "--samples", type=WholeNumber(1), metavar="M",
+    help="Draws at the prior, for p* and the entropy H(Π*).  "
+    "[default: 50000, or 100 for each arm]",
 )  # fmt: skip
 @click.option(
-    "--policy-samples", type=WholeNumber(1), default=1000, show_default=True, metavar="N",
-    help="Draws in each round of the run.",
+    "--policy-samples", type=WholeNumber(1), metavar="N",
+    help="Draws in each round of the run.  [default: 1000, or 10 for each arm]",
 )  # fmt: skip
 @click.option(
     "--delta", type=Number(0, 1, min_open=True, max_open=True), default=0.05,
@@ -104,11 +105,13 @@ def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
     From the prior on, where nothing has been seen yet. Theorems 1 and 2 are taken along one run of
     Thompson Sampling in a world drawn from the prior.
     """
-    from dowise.cli.progress import tracked
+    from dowise.cli.progress import bar
     from dowise.cli.show_bounds import show_bounds
     from dowise.simulation import bounds as bounds_of
 
-    found = bounds_of(load(problem), horizon, **options, track=tracked)
+    loaded = load(problem)
+    with bar() as progress:
+        found = bounds_of(loaded, horizon, **options, progress=progress)
     if as_json:
         print_json(found.as_dict())
     else:

@@ -32,7 +32,8 @@ def show_bounds(found: Bounds) -> None:
     which = "" if each or contexts == 1 else ", mean over contexts"
     console.print(
         f"\nHow likely each arm is the best before anything was seen{which} "
-        f"({found.samples:,} draws, ±{found.p_best_radius:.4f} at confidence 0.999)",
+        f"({found.samples:,} draws{_why(found.samples, found)}, ±{found.p_best_radius:.4f} at "
+        "confidence 0.999)",
         style="bold",
     )
     print_table(
@@ -114,11 +115,18 @@ def _what_intervals_say(found: Bounds) -> str:
     elif isinf(found.samples_for_all):
         every = "for no N"
     return (
-        f"With N = {found.policy_samples:,} draws in a round, Lemma 4 says no more of any arm's "
-        f"information gain g than that it is between 0 and log r in {run.vacuous_rounds:,} of "
-        f"{rounds:,} rounds; {gamma} Before anything was seen the lower bound on some arm's gain "
+        f"With N = {found.policy_samples:,} draws in a round"
+        f"{_why(found.policy_samples, found)}, Lemma 4 says no more of any arm's information gain "
+        f"g than that it is between 0 and log r in {run.vacuous_rounds:,} of {rounds:,} rounds; "
+        f"{gamma} Before anything was seen the lower bound on some arm's gain "
         f"is positive {some}, that of every arm {every}."
     )
+
+
+def _why(draws: int, found: Bounds) -> str:
+    """Why there are so many draws, where it is for the number of arms."""
+    each = draws // found.arms
+    return f", {each} for each arm" if draws == each * found.arms and each in (10, 100) else ""
 
 
 def _in_short(context: Mapping[str, str]) -> str:

@@ -9,8 +9,21 @@ from dowise.information.bounds import (
     theorem_2,
 )
 from dowise.information.divergence import minimise_kl, project_to_box
-from dowise.information.estimates import Estimate, estimate, estimate_from_draws, estimate_of
-from dowise.information.intervals import Interval, Radii, delta_interval, gain_interval, radii
+from dowise.information.estimates import (
+    Estimate,
+    estimate,
+    estimate_from_draws,
+    estimate_in_blocks,
+    estimate_of,
+)
+from dowise.information.intervals import (
+    Interval,
+    Radii,
+    delta_interval,
+    gain_interval,
+    gains_above_0,
+    radii,
+)
 from dowise.information.ratio import IDSAction, information_ratio, minimise_ratio
 
 __all__ = [
@@ -23,8 +36,10 @@ __all__ = [
     "delta_interval",
     "estimate",
     "estimate_from_draws",
+    "estimate_in_blocks",
     "estimate_of",
     "gain_interval",
+    "gains_above_0",
     "gamma_bracket",
     "information_ratio",
     "map_entropy",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dowise.compiling import kernel
 
-__all__ = ["box_divergence", "gain_bounds"]
+__all__ = ["are_apart", "box_divergence", "gain_bounds"]
 
 _NO_ANSWER = -1.0  # what `box_divergence` returns where a box holds no distribution
 _ROUNDING = 1e-12
@@ -253,35 +253,62 @@ def _groups(arms, winning, apart):
 
 
 @kernel()
-def gain_bounds(joint, best, winning, apart, of_joint, of_best, of_outcome, low, high):
+def _boxes_of(joint, best, winning, groups, radii, p, q):
+    """The boxes of one arm's joint distribution and of the product; returns the χ² of Lemma 4."""
+    places, copies = groups
+    of_joint, of_best, of_outcome = radii
+    values = joint.shape[1]
+    outcomes = np.empty(values)
+    for y in range(values):
+        outcomes[y] = joint[:, y].sum()
+    chi_squared = -1.0
+    for group in range(len(places)):
+        k, alike = places[group], copies[group]
+        share = best[winning[k]] if k >= 0 else 0.0
+        share_low, share_high = max(share - of_best, 0.0), min(share + of_best, 1.0)
+        for y in range(values):
+            i = group * values + y
+            seen, outcome = joint[k, y] if k >= 0 else 0.0, outcomes[y]
+            p.low[i] = alike * max(seen - of_joint, 0.0)
+            p.high[i] = alike * min(seen + of_joint, 1.0)
+            q.low[i] = alike * (share_low * max(outcome - of_outcome, 0.0))
+            q.high[i] = alike * (share_high * min(outcome + of_outcome, 1.0))
+            chi_squared += p.high[i] ** 2 / q.low[i] if q.low[i] > 0 else np.inf
+    return chi_squared
+
+
+@kernel()
+def are_apart(joint, best, winning, apart, radii, found):
+    """For every arm whether no distribution is in both of its boxes: then g is above 0.
+
+    Arguments as for `gain_bounds`.
+    """
+    groups = _groups(len(best), winning, apart)
+    cells = len(groups[0]) * joint.shape[2]
+    p, q = Limits(np.empty(cells), np.empty(cells)), Limits(np.empty(cells), np.empty(cells))
+    for a in range(len(joint)):
+        _boxes_of(joint[a], best, winning, groups, radii, p, q)
+        _clip(p.low, p.high, p)
+        _clip(q.low, q.high, q)
+        found[a] = not _share_a_distribution(p, q)
+
+
+@kernel()
+def gain_bounds(joint, best, winning, apart, radii, low, high):
     """Both ends of Lemma 4 for every arm; False where a box holds no distribution.
 
-    joint[a, k, y] = p_a(a* = winning[k], y). The cells of arms that never win are all alike. Unless
-    they are to be kept apart, they are taken together: cells that are alike have the same share in
-    the solution, and mp log(mp / mq) is m times p log(p/q), so m of them are one cell with m times
-    their bounds. The radii are those of the joint, of p* and of the outcomes.
+    joint[a, k, y] = p_a(a* = winning[k], y), of all arms or some; p* in `best` is of all. The cells
+    of arms that never win are all alike. Unless they are to be kept apart, they are taken together:
+    cells that are alike have the same share in the solution, and mp log(mp / mq) is m times
+    p log(p/q), so m of them are one cell with m times their bounds. The radii are those of the
+    joint, of p* and of the outcomes.
     """
     arms, _, values = joint.shape
-    places, copies = _groups(arms, winning, apart)
-    cells = len(places) * values
+    groups = _groups(len(best), winning, apart)
+    cells = len(groups[0]) * values
     p, q = Limits(np.empty(cells), np.empty(cells)), Limits(np.empty(cells), np.empty(cells))
-    outcomes = np.empty(values)
     for a in range(arms):
-        for y in range(values):
-            outcomes[y] = joint[a, :, y].sum()
-        chi_squared = -1.0
-        for group in range(len(places)):
-            k, alike = places[group], copies[group]
-            share = best[winning[k]] if k >= 0 else 0.0
-            share_low, share_high = max(share - of_best, 0.0), min(share + of_best, 1.0)
-            for y in range(values):
-                i = group * values + y
-                seen, outcome = joint[a, k, y] if k >= 0 else 0.0, outcomes[y]
-                p.low[i] = alike * max(seen - of_joint, 0.0)
-                p.high[i] = alike * min(seen + of_joint, 1.0)
-                q.low[i] = alike * (share_low * max(outcome - of_outcome, 0.0))
-                q.high[i] = alike * (share_high * min(outcome + of_outcome, 1.0))
-                chi_squared += p.high[i] ** 2 / q.low[i] if q.low[i] > 0 else np.inf
+        chi_squared = _boxes_of(joint[a], best, winning, groups, radii, p, q)
         high[a] = min(max(chi_squared, 0.0), np.log(values))
         divergence = box_divergence(p.low, p.high, q.low, q.high)
         if divergence < 0:

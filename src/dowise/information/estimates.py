@@ -20,7 +20,10 @@ draw, so time and memory grow with arms × winning arms.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +33,15 @@ from dowise.errors import DowiseError
 from dowise.model.draws import Draws
 from dowise.problem import Payoff
 
-__all__ = ["Estimate", "check_room", "estimate", "estimate_from_draws", "estimate_of"]
+__all__ = [
+    "Estimate",
+    "check_room",
+    "estimate",
+    "estimate_from_draws",
+    "estimate_in_blocks",
+    "estimate_of",
+    "slices",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -39,6 +50,7 @@ _kernels = kernels_of("dowise.information.summary")
 
 _SLACK = 1e-5  # what single precision may add to a probability
 _MOST_BYTES = 4 * 2**30  # of the joint
+_AT_ONCE = 2**20  # cells of the joint: a hundredth of a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +146,78 @@ def estimate_of(draws: Draws, payoff: Payoff) -> Estimate:
     if draws.whole is None:
         return estimate_from_draws(draws.others, payoff.scaled)
     return estimate_from_draws(draws.others, payoff.scaled, draws.winners(payoff))
+
+
+def estimate_in_blocks(blocks: Iterable[Draws], payoff: Payoff, samples: int) -> Estimate:
+    """The same from draws that come some at a time, `samples` in all; none of them is kept.
+
+    Sums are taken block by block, so the last digits may be others than those of all at once.
+    """
+    coming = iter(blocks)
+    block = next(coming)
+    if block.samples >= samples:
+        return estimate_of(block, payoff)
+    arms, others, _ = block.others.shape
+    sums = _Sums(arms, others, samples)
+    for draws in chain([block], coming):
+        sums.add(draws, payoff)
+    return sums.estimate(payoff)
+
+
+class _Sums:
+    """What blocks of draws add up to."""
+
+    def __init__(self, arms: int, others: int, samples: int) -> None:
+        self.winners = np.empty(samples, np.int64)
+        self.seen, self.peak = 0, 0.0
+        self.places = np.full(arms, -1)
+        """Of each arm: its place among those that have won, in the order in which they did."""
+        self.winning = np.empty(0, np.int64)
+        self.joint = np.zeros((arms, 0, others + 1))
+
+    def add(self, draws: Draws, payoff: Payoff) -> None:
+        """One block more."""
+        own, peak = draws.winners(payoff)
+        self.winners[self.seen : self.seen + len(own)] = own
+        self.seen, self.peak = self.seen + len(own), self.peak + peak
+        new = np.setdiff1d(own, self.winning)
+        if len(new):
+            self.places[new] = len(self.winning) + np.arange(len(new))
+            self.winning = np.append(self.winning, new)
+            self._make_room()
+        _kernels.add_up(np.ascontiguousarray(draws.others), self.places[own], self.joint)
+
+    def _make_room(self) -> None:
+        """For all arms that have won, and as many more."""
+        arms, before, values = self.joint.shape
+        count = len(self.winning)
+        if count > before:
+            check_room(arms, count, values)
+            wider = np.zeros((arms, min(2 * count, arms), values))
+            wider[:, :before] = self.joint
+            self.joint = wider
+
+    def estimate(self, payoff: Payoff) -> Estimate:
+        """What all of them say."""
+        arms, count, order = len(self.joint), len(self.winning), np.argsort(self.winning)
+        joint = np.ascontiguousarray(self.joint[:, :count])
+        for own in joint:  # in place: it may be large
+            own[:] = own[order] / self.seen
+        winning = self.winning[order]
+        best = np.bincount(self.winners, minlength=arms) / self.seen
+        means, regret, gain = np.empty(arms), np.empty(arms), np.empty(arms)
+        for some in slices(*joint.shape):
+            _kernels.finish(
+                payoff.scaled, self.peak / self.seen, winning, best,
+                joint[some], means[some], regret[some], gain[some],
+            )  # fmt: skip
+        return Estimate(self.seen, self.winners, winning, joint, best, means, regret, gain)
+
+
+def slices(arms: int, *cells: int) -> Iterator[slice]:
+    """All arms, some at a time: about a million cells, so that Python gets a word in."""
+    step = max(1, _AT_ONCE // prod(cells))
+    return (slice(first, first + step) for first in range(0, arms, step))
 
 
 def check_room(arms: int, winning: int, values: int) -> None:

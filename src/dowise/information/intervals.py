@@ -27,14 +27,15 @@ from numpy.typing import NDArray
 
 from dowise.compiling import kernels_of
 from dowise.errors import DowiseError
-from dowise.information.estimates import Estimate
+from dowise.information.estimates import Estimate, slices
 from dowise.information.ratio import FEW
 
-__all__ = ["Interval", "Radii", "delta_interval", "gain_interval", "radii"]
+__all__ = ["Interval", "Radii", "delta_interval", "gain_interval", "gains_above_0", "radii"]
 
 _kernels = kernels_of("dowise.information.boxes")
 
 Floats = NDArray[np.float64]
+_SWEEPS = 2000  # over all cells, that a divergence may take
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +82,31 @@ def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) 
     arms, _, values = estimate.joint.shape
     e = radii(estimate.samples if samples is None else samples, arms, values, delta)
     low, high = np.empty(arms), np.empty(arms)
-    apart = arms <= FEW  # or else arms that never win are taken together: the same but for rounding
-    if not _kernels.gain_bounds(
-        estimate.joint, estimate.best, estimate.winning, apart, *e, low, high
-    ):
-        raise DowiseError(
-            "the estimate is inconsistent: no distribution lies within its radii; make it with "
-            "dowise.information.estimate"
-        )
+    for some in slices(*estimate.joint.shape, _SWEEPS):
+        joint, best, winning = estimate.joint[some], estimate.best, estimate.winning
+        if not _kernels.gain_bounds(
+            joint, best, winning, _kept_apart(arms), e, low[some], high[some]
+        ):
+            raise DowiseError(
+                "the estimate is inconsistent: no distribution lies within its radii; make it with "
+                "dowise.information.estimate"
+            )
     return Interval(low, high)
+
+
+def gains_above_0(estimate: Estimate, delta: float, samples: int) -> NDArray[np.bool_]:
+    """Of every arm whether the lower end of Lemma 4 is positive: sooner known than the end."""
+    arms, _, values = estimate.joint.shape
+    e, found = radii(samples, arms, values, delta), np.empty(arms, dtype=np.bool_)
+    for some in slices(*estimate.joint.shape):
+        joint, best, winning = estimate.joint[some], estimate.best, estimate.winning
+        _kernels.are_apart(joint, best, winning, _kept_apart(arms), e, found[some])
+    return found
+
+
+def _kept_apart(arms: int) -> bool:
+    """Or else arms that never win are taken together: the same but for rounding."""
+    return arms <= FEW
 
 
 def _checked(samples: int, failure: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from dowise.compiling import kernel
 from dowise.model.winners import find_winners
 
-__all__ = ["count_winners", "find_and_count", "summarise"]
+__all__ = ["add_up", "count_winners", "find_and_count", "finish", "summarise"]
 
 _ROUNDING = 1e-12
 
@@ -58,25 +58,49 @@ def summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret,
     arms, others, samples = drawn.shape
     ranks = winners if len(winning) == arms else _ranks(winners, winning, arms)
     parts = np.empty((4, len(winning)))
-    outcome = np.empty(others + 1)
     for a in range(arms):
         for y in range(others):
             _sum_by_winner(drawn[a, y], ranks, parts)
             for k in range(len(winning)):
                 total = parts[0, k] + parts[1, k] + parts[2, k] + parts[3, k]
                 joint[a, k, y + 1] = total / samples
+    finish(scaled, peak / samples, winning, best, joint, means, regret, gain)
+
+
+@kernel()
+def add_up(drawn, ranks, joint):
+    """Add draws to joint[a, k, y], of all values but the first, where the k-th winning arm wins.
+
+    ranks[i] is the place of draw i's winner among the winning arms.
+    """
+    arms, others, samples = drawn.shape
+    for a in range(arms):
+        for y in range(others):
+            for i in range(samples):
+                joint[a, ranks[i], y + 1] += drawn[a, y, i]
+
+
+@kernel()
+def finish(scaled, top, winning, best, joint, means, regret, gain):
+    """Fill in p_a(a*, y) for the first value y, and the last three; `top` is the mean of the best.
+
+    The arms are those of `joint`: some of all, whose p* are in `best`.
+    """
+    arms, _, values = joint.shape
+    outcome = np.empty(values)
+    for a in range(arms):
         for k in range(len(winning)):
             left = best[winning[k]]
-            for y in range(1, others + 1):
+            for y in range(1, values):
                 left -= joint[a, k, y]
             joint[a, k, 0] = max(left, 0.0)
         means[a] = 0.0
-        for y in range(others + 1):
+        for y in range(values):
             outcome[y] = 0.0
             for k in range(len(winning)):
                 outcome[y] += joint[a, k, y]
             means[a] += outcome[y] * scaled[y]
-        cost = peak / samples - means[a]
+        cost = top - means[a]
         regret[a] = cost if cost > _ROUNDING else 0.0
         gain[a] = _mutual_information(joint[a], winning, best, outcome)
 

@@ -127,7 +127,7 @@ class BernoulliThompsonSampling(TabularPolicy):
         prior, rows, tape = self._betas
         if self._is_fine:
             out = np.empty((arms, 2, draws), dtype=np.float32)
-            draw_results(key, prior, counts, rows, tape, draws, out)
+            draw_results(key, prior, counts, rows, tape, draws, 0, out)
             return Draws(out[:, 1:])
         whole = np.empty((arms, 2, draws))
         draw_whole(key, prior, counts, rows, tape, draws, whole)

@@ -4,39 +4,66 @@ In each round the information ratio and γ_t are computed from N fresh draws. A 
 is too small, because the estimate of g is too large; so the rounds with the largest ones are kept
 as they were, to be looked at again with more draws.
 
-All that `bounds` asks of a belief goes through this module.
+All that `bounds` asks of a belief goes through this module, some draws at a time: then a bar moves,
+Ctrl-C ends it at once, and no number of draws takes more memory than another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isinf, log
-from typing import Any
+from time import monotonic
 
 import numpy as np
 
 from dowise.belief import Belief
+from dowise.belief.in_blocks import draw_in_blocks
 from dowise.environments import make_environment
 from dowise.information import (
     Estimate,
     delta_interval,
-    estimate_of,
+    estimate_in_blocks,
     gain_interval,
     gamma_bracket,
     information_ratio,
 )
+from dowise.model.draws import Draws
 from dowise.policies.thompson import ThompsonSampling
 from dowise.problem import Problem
 from dowise.problem.problem import Context
 from dowise.randomness import Random
 
-__all__ = ["Run", "Track", "estimated", "ratio_of_thompson", "ratio_then", "run_thompson"]
+__all__ = ["Meter", "Progress", "Run", "estimated", "ratio_of_thompson", "run_thompson"]
 
 _STEEPEST = 5  # rounds of the run whose ratio is taken again with more draws
 
-Track = Callable[[Iterable[Any], str], Iterable[Any]]
+_PAUSE = 0.1  # seconds between two words on how far it is
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is being done, how much of it is done, and how much there is."""
 State = tuple[dict[str, str], Belief]
+
+
+class Meter:
+    """How far a part of the work is; it says so now and then."""
+
+    def __init__(self, progress: Progress | None, what: str, total: int) -> None:
+        self._progress, self._what, self._total = progress, what, total
+        self._done, self._said = 0, monotonic()
+        if progress is not None:
+            progress(what, 0, total)
+
+    def advance(self, by: int) -> None:
+        """So much more is done."""
+        self.reach(self._done + by)
+
+    def reach(self, done: int) -> None:
+        """So much is done by now."""
+        self._done, now = min(done, self._total), monotonic()
+        if self._progress and (now - self._said >= _PAUSE or self._done == self._total):
+            self._said = now
+            self._progress(self._what, self._done, self._total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +84,7 @@ class Run:
 
 
 def run_thompson(
-    problem: Problem, horizon: int, samples: int, level: float, seed: int, track: Track
+    problem: Problem, horizon: int, samples: int, level: float, seed: int, progress: Progress | None
 ) -> Run:
     """Let Thompson Sampling play, and take every round's figures at N = `samples` draws.
 
@@ -72,9 +99,10 @@ def run_thompson(
     steepest: list[tuple[float, int, State]] = []
     gammas_low, gammas_high, infinite, vacuous = 0.0, 0.0, 0, 0
     most = log(len(problem.domains[problem.reward]))
-    for t in track(range(horizon), "a run of Thompson Sampling"):
+    meter = Meter(progress, "a run of Thompson Sampling", horizon * samples)
+    for t in range(horizon):
         context = world.draw_context(rng)
-        found = estimated(belief, context, samples, rng)
+        found = estimated(belief, context, samples, rng, meter)
         ratio = ratio_of_thompson(found)
         if len(steepest) < _STEEPEST or ratio > steepest[0][0]:
             steepest = sorted([*steepest, (ratio, t, (context, belief.copy()))])[-_STEEPEST:]
@@ -89,16 +117,18 @@ def run_thompson(
     return Run(0.0, gammas_low, gammas_high, infinite, vacuous, states)
 
 
-def estimated(belief: Belief, context: Context, samples: int, rng: Random) -> Estimate:
+def estimated(
+    belief: Belief, context: Context, samples: int, rng: Random, meter: Meter
+) -> Estimate:
     """Δ, g and p* from so many draws."""
-    draws = belief.draw(belief.problem.context_codes(context), samples, rng)
-    return estimate_of(draws, belief.problem.payoff)
 
+    def measured() -> Iterator[Draws]:
+        for block in draw_in_blocks(belief, codes, samples, rng):
+            meter.advance(block.samples)
+            yield block
 
-def ratio_then(state: State, samples: int, seed: int) -> float:
-    """Ψ of Thompson Sampling in a round that was kept, from so many draws."""
-    context, belief = state
-    return ratio_of_thompson(estimated(belief, context, samples, seed))
+    codes = belief.problem.context_codes(context)
+    return estimate_in_blocks(measured(), belief.problem.payoff, samples)
 
 
 def ratio_of_thompson(found: Estimate) -> float:

@@ -21,65 +21,84 @@ from numpy.typing import NDArray
 from dowise.belief import Belief
 from dowise.checks import share, whole_number
 from dowise.errors import DowiseError
-from dowise.information import Estimate, gain_interval, map_entropy
+from dowise.information import Estimate, gains_above_0, map_entropy
 from dowise.problem import Problem
 from dowise.simulation.bound_figures import Bounds
 from dowise.simulation.bound_run import (
-    Track,
+    Meter,
+    Progress,
     estimated,
     ratio_of_thompson,
-    ratio_then,
     run_thompson,
 )
+from dowise.simulation.race import MOST_ROUNDS
 
 __all__ = ["bounds"]
 
 MAX_CONTEXTS = 1024
+# As in the paper, or so many for each arm: then a p* of 1/K is known to a tenth.
+SAMPLES, SAMPLES_PER_ARM = 50_000, 100
+POLICY_SAMPLES = 1000
 _DRAWS_PER_KIND = 10  # with fewer for each arm or map, an entropy is not to be trusted
-_MOST_SAMPLES = 1e15  # where the search for the N at which intervals bite ends
+_MOST_SAMPLES = 50_000_000  # whose best arms take 2 GB while they are counted
+_LARGEST_N = 1e15  # where the search for the N at which intervals bite ends
+_SEARCH = 32  # steps of that search, each of which counts as a hundredth of the draws
 
 
 def bounds(
     problem: Problem,
     horizon: int,
-    samples: int = 50_000,
-    policy_samples: int = 1000,
+    samples: int | None = None,
+    policy_samples: int | None = None,
     delta: float = 0.05,
     seed: int = 0,
-    track: Track = lambda items, _what: items,
+    progress: Progress | None = None,
 ) -> Bounds:
     """Every bound of the paper for this problem at its prior, uniform unless told.
 
-    `samples` draws for p* and H(Π*); `policy_samples` (N) draws in each round of the run, with the
-    intervals of Lemmas 3 and 4 at level delta / (2·horizon·K). `track` shows progress: it is given
-    what to go through, and what for.
+    `samples` draws for p* and H(Π*), unless told 50,000, or 100 for each arm where that is more;
+    `policy_samples` (N) draws in each round of the run, unless told 1000, or 10 for each arm, with
+    the intervals of Lemmas 3 and 4 at level delta / (2·horizon·K). `progress` is told what is being
+    done, how much of it is, and how much there is.
     """
-    horizon, samples = whole_number("horizon", horizon, 1), whole_number("samples", samples, 1)
-    policy_samples = whole_number("policy_samples", policy_samples, 1)
-    failure, seed = share("delta", delta), whole_number("seed", seed, 0)
+    horizon = whole_number("horizon", horizon, 1, MOST_ROUNDS)
     arms = len(problem.arms)
-    if min(samples, policy_samples) < _DRAWS_PER_KIND * arms:
-        raise DowiseError(
-            f"samples={samples} and policy_samples={policy_samples} must be at least "
-            f"{_DRAWS_PER_KIND * arms} ({_DRAWS_PER_KIND} for each arm) to say anything"
-        )
+    samples = _checked_draws("samples", samples, arms, max(SAMPLES, SAMPLES_PER_ARM * arms))
+    policy_samples = _checked_draws(
+        "policy_samples", policy_samples, arms, max(POLICY_SAMPLES, _DRAWS_PER_KIND * arms)
+    )
+    failure, seed = share("delta", delta), whole_number("seed", seed, 0)
     belief = Belief(problem)
     contexts = tuple(_contexts(problem))
     level = failure / (2 * horizon * arms)
-    prior = _at_the_prior(belief, contexts, samples, level, seed, track)
+    prior = _at_the_prior(belief, contexts, samples, level, seed, progress)
     is_joint = samples >= _DRAWS_PER_KIND * len(prior.maps)
     entropy, error = (
         map_entropy(prior.maps) if is_joint else _summed_entropy(prior.p_best * samples)
     )
     entropy = min(entropy, len(contexts) * log(arms))  # the correction may overshoot
-    run = run_thompson(problem, horizon, policy_samples, level, seed, track)
-    ratios = [ratio_then(state, samples, seed) for state in run.steepest]
+    run = run_thompson(problem, horizon, policy_samples, level, seed, progress)
+    meter = Meter(progress, "the steepest rounds again", len(run.steepest) * samples)
+    again = [estimated(then, context, samples, seed, meter) for context, then in run.steepest]
+    ratios = [ratio_of_thompson(found) for found in again]
     return Bounds(
         problem, horizon, samples, policy_samples, failure, seed, contexts, prior.p_best,
         entropy, error, len(prior.maps), is_joint,
         replace(run, largest_ratio=max([prior.ratio, *ratios])),
         prior.some, inf if prior.unresolved else prior.every, prior.unresolved,
     )  # fmt: skip
+
+
+def _checked_draws(name: str, given: int | None, arms: int, needed: int) -> int:
+    """How many draws are made: those given, or what the problem needs."""
+    number = whole_number(name, needed if given is None else given, 1, _MOST_SAMPLES)
+    least = _DRAWS_PER_KIND * arms
+    if number < least:
+        raise DowiseError(
+            f"{name}={number} (--{name.replace('_', '-')}) must be at least {least:,} "
+            f"({_DRAWS_PER_KIND} for each arm) to say anything: leave it out, and there are enough"
+        )
+    return number
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,20 +124,23 @@ def _at_the_prior(
     samples: int,
     level: float,
     seed: int,
-    track: Track,
+    progress: Progress | None,
 ) -> _Prior:
     arms = len(belief.problem.arms)
     p_best: list[NDArray[np.float64]] = []
     maps: NDArray[np.int64] | int = 0
     ratio, some, every, unresolved = 0.0, inf, 1.0, 0
-    for context in track(contexts, "p* and H(Π*) before anything was seen"):
-        found = estimated(belief, context, samples, seed)
+    each = samples + _SEARCH * (samples // 100)
+    meter = Meter(progress, "p* and H(Π*) before anything was seen", len(contexts) * each)
+    for i, context in enumerate(contexts):
+        found = estimated(belief, context, samples, seed, meter)
         p_best.append(found.best)
         maps = np.unique(maps * arms + found.winners, return_inverse=True)[1]
         ratio = max(ratio, ratio_of_thompson(found))
         unresolved = max(unresolved, int((found.gain < _noise(found)).sum()))
-        some = _samples_for(found, level, np.any, 1.0, some)
-        every = _samples_for(found, level, np.all, every, inf)
+        some = _samples_for(found, level, np.any, 1.0, some, meter)
+        every = _samples_for(found, level, np.all, every, inf, meter)
+        meter.reach((i + 1) * each)
     return _Prior(np.array(p_best), np.bincount(maps), ratio, some, every, unresolved)
 
 
@@ -152,6 +174,7 @@ def _samples_for(
     enough: Callable[[NDArray[np.bool_]], np.bool_],
     least: float,
     most: float,
+    meter: Meter,
 ) -> float:
     """The N, to two digits, from which some or all lower bounds of Lemma 4 are positive.
 
@@ -160,13 +183,14 @@ def _samples_for(
     """
 
     def bites(n: float) -> bool:
-        return bool(enough(gain_interval(found, level, ceil(n)).low > 0))
+        meter.advance(found.samples // 100)
+        return bool(enough(gains_above_0(found, level, ceil(n))))
 
     if bites(least):
         return least
-    if not bites(min(most, _MOST_SAMPLES)):
+    if not bites(min(most, _LARGEST_N)):
         return most
-    low, high = log10(least), log10(min(most, _MOST_SAMPLES))
+    low, high = log10(least), log10(min(most, _LARGEST_N))
     while high - low > 0.002:
         middle = (low + high) / 2
         low, high = (low, middle) if bites(10**middle) else (middle, high)

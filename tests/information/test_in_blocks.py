@@ -1,0 +1,80 @@
+"""Estimates from draws that come some at a time are those of all at once."""
+
+import numpy as np
+import pytest
+
+from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
+from dowise.belief import in_blocks
+from dowise.belief.in_blocks import draw_in_blocks
+from dowise.information import estimate_in_blocks, estimate_of, gain_interval, gains_above_0
+from dowise.model.draws import Draws
+
+
+def doubtful():
+    return Problem(CausalGraph.parse("X -> Y; Z ?-> Y; Z -> X; X <-> Y"), "Y", arms="all")
+
+
+@pytest.mark.parametrize("make", [lambda: load_problem("task3"), doubtful], ids=["plain", "edges"])
+def test_draws_in_blocks_are_the_draws_bit_for_bit(make, monkeypatch):
+    problem = make()
+    belief = Belief(problem)
+    codes = problem.context_codes(dict.fromkeys(problem.context, 1) or None)
+    monkeypatch.setattr(in_blocks, "_WORK", 1.0)
+    blocks = list(draw_in_blocks(belief, codes, 1000, 5))
+    assert len(blocks) > 3 and blocks[0].samples == belief.posterior.block
+    whole = belief.draw(codes, 1000, 5)
+    assert np.array_equal(np.concatenate([b.others for b in blocks], axis=2), whole.others)
+
+
+def test_one_generator_gives_one_key():
+    """However many blocks: what is drawn next does not depend on it."""
+    belief, one, other = Belief(load_problem("task1")), *map(np.random.default_rng, (3, 3))
+    for _ in draw_in_blocks(belief, (), 100, one):
+        pass
+    belief.draw((), 100, other)
+    assert one.random() == other.random()
+
+
+def test_little_is_held_at_a_time(monkeypatch):
+    monkeypatch.setattr(in_blocks, "_NUMBERS", 256 * 3)
+    blocks = draw_in_blocks(Belief(load_problem("task1")), (), 10_000, 0)
+    assert max(block.others.size for block in blocks) <= 256 * 3
+
+
+def test_small_priors_are_drawn_all_at_once():
+    """They need double precision, and ties are settled by the numbers of the draws."""
+    (only,) = draw_in_blocks(Belief(load_problem("task1"), 0.1), (), 5000, 0)
+    assert only.whole is not None
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 999])
+def test_estimates_in_blocks(size):
+    belief = Belief(load_problem("alarm"))
+    draws, payoff = belief.draw((), 1000, 2), belief.problem.payoff
+    blocks = [Draws(draws.others[:, :, i : i + size]) for i in range(0, 1000, size)]
+    found, wanted = estimate_in_blocks(blocks, payoff, 1000), estimate_of(draws, payoff)
+    for name in ("samples", "winners", "winning", "best"):
+        assert np.array_equal(getattr(found, name), getattr(wanted, name))
+    for name in ("joint", "means", "delta", "gain"):
+        assert getattr(found, name) == pytest.approx(getattr(wanted, name), abs=1e-13)
+
+
+def test_what_does_not_fit_into_memory_is_refused_as_soon_as_it_is_known(monkeypatch):
+    monkeypatch.setattr("dowise.information.estimates._MOST_BYTES", 1000)
+    belief = Belief(load_problem("alarm"))
+    blocks = (belief.draw((), 10, seed) for seed in range(10**9))
+    with pytest.raises(DowiseError, match="draw fewer samples, or leave out arms"):
+        estimate_in_blocks(blocks, belief.problem.payoff, 10**9)
+
+
+@pytest.mark.parametrize("name", ["task1", "child", "alarm"])
+def test_gains_above_0_are_those_with_a_positive_lower_end(name):
+    belief = Belief(load_problem(name))
+    codes = (0,) * len(belief.problem.context)
+    one = estimate_of(belief.draw(codes, 20_000, 0), belief.problem.payoff)
+    seen = set()
+    for n in (1e3, 1e4, 1e5, 1e6, 1e7, 1e9):
+        above = gains_above_0(one, 1e-4, int(n))
+        assert np.array_equal(above, gain_interval(one, 1e-4, int(n)).low > 0)
+        seen |= {*above.tolist()}
+    assert seen == {False, True}
