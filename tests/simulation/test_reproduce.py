@@ -236,7 +236,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path, name):
         reproduce(tmp_path, ["task1"], **SMALL)
     assert [*tmp_path.iterdir()] == [tmp_path / name]
     assert (tmp_path / name).read_text() == "mine"
-    with pytest.raises(DowiseError, match="is a file: name a new folder"):
+    with pytest.raises(DowiseError, match="is a file, or lies in one: name a new folder"):
         reproduce(tmp_path / name, ["task1"], **SMALL)
 
 

@@ -162,7 +162,7 @@ def test_a_damaged_manifest_is_refused(run, change, complaint):
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "run").write_text("mine")
-    with pytest.raises(DowiseError, match="run is a file: name a new folder"):
+    with pytest.raises(DowiseError, match="run is a file, or lies in one: name a new folder"):
         race(tmp_path / "run")
 
 

@@ -14,7 +14,7 @@ there is a cut, and the next one goes on behind it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -67,26 +67,33 @@ class Extent:
         """For a manifest."""
         return asdict(self)
 
-    def jobs(self, there: Iterable[Extent]) -> list[Job]:
+    def jobs(self, there: Sequence[Extent]) -> list[Job]:
         """All its jobs, in a folder that has these races; the first trials of all come first.
 
-        The last job of each policy may have more trials than the race, where a longer one is there.
+        The last job of a policy may have more trials than the race, where another has more of it.
         """
-        blocks = [block for block in _blocks(there) if block[0] < self.trials]
-        return [
-            Job(problem, policy, first, last, self.horizon)
-            for problem in self.problems
-            for first, last in blocks
-            for policy in self.policies
-        ]
+        found = []
+        for problem in self.problems:
+            of_problem = [
+                Job(problem, policy, first, last, self.horizon)
+                for policy in self.policies
+                for first, last in _blocks(
+                    race.trials
+                    for race in there
+                    if problem in race.problems and policy in race.policies
+                )
+                if first < self.trials
+            ]
+            found += sorted(of_problem, key=lambda job: job.first)
+        return found
 
 
-def _blocks(extents: Iterable[Extent]) -> list[tuple[int, int]]:
+def _blocks(trials: Iterable[int]) -> list[tuple[int, int]]:
     """The trials of each job: cut at every tenth, and where a race ended before a longer one."""
     cuts, most = {0}, 0
-    for extent in extents:
-        if extent.trials > most:
-            most = extent.trials
+    for count in trials:
+        if count > most:
+            most = count
             cuts.add(most)
     cuts |= {*range(0, most, TRIALS_PER_JOB)}
     return [(first, end - 1) for first, end in pairwise(sorted(cuts))]

@@ -66,7 +66,7 @@ def contents(folder: Path) -> list[Path]:
     except FileNotFoundError:
         return []
     except NotADirectoryError:
-        raise DowiseError(f"{folder} is a file: name a new folder as out") from None
+        raise DowiseError(f"{folder} is a file, or lies in one: name a new folder as out") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DowiseError(f"{folder}: can't be read ({reason})") from None
