@@ -154,6 +154,17 @@ def test_another_policy_is_evaluated(desk):
     assert "greedy_mine:Greedy" in json.dumps(found)
 
 
+def test_an_arm_with_a_colon_is_no_module(desk):
+    (desk.folder / "ward.toml").write_text(
+        "graph = 'X -> Y'\nreward = 'Y'\n[domains]\nX = ['at 8:00', 'at 9:00']\n"
+    )
+    desk.begin("--policy", "random")
+    for number in range(1, 3):
+        desk.json("ask", "ward.db")
+        desk.json("tell", "ward.db", number, "Y=1")
+    assert "do(X=at 8:00)" in json.dumps(desk.json("evaluate", "ward.db", "do(X=at 8:00)"))
+
+
 def test_the_help_says_how(desk):
     for command in ("simulate", "rehearse", "new", "revise", "evaluate"):
         shown = " ".join(desk.well(command, "--help").split())

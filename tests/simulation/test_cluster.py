@@ -5,9 +5,11 @@ import os
 import signal
 
 import pytest
+from own_policies import GREEDY
 from programs import end, start, until
 
 from dowise import DowiseError, simulate
+from dowise.policies import own, registry
 
 RACE = {"horizon": 200, "trials": 60, "seed": 2, "options": {"ids": {"samples": 200}}}
 
@@ -32,6 +34,25 @@ def test_a_cluster_survives_the_death_of_a_worker():
         )
         assert victims
     assert found.frame().equals(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_policy_of_one_s_own_is_sent_to_machines_that_lack_it(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(registry, "_POLICIES", {**registry._POLICIES})
+    monkeypatch.setattr(own, "_MODULES", {})
+    race = {"horizon": 5, "trials": 2}
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        (tmp_path / "sent_mine.py").write_text(GREEDY)  # where the worker does not look
+        monkeypatch.syspath_prepend(tmp_path)
+        policies, address = ["ucb", "sent_mine:Greedy"], cluster.scheduler_address
+        found = simulate(["task1"], policies, **race, cluster=address)
+        with pytest.raises(DowiseError, match=r"Failing on task1, trial 0: ZeroDivisionError"):
+            simulate(["task1"], ["sent_mine:Failing"], **race, cluster=address)
+    assert found.frame().equals(simulate(["task1"], policies, **race).frame())
 
 
 @pytest.mark.filterwarnings("ignore")

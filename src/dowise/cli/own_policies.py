@@ -6,6 +6,7 @@ Their modules are looked for in the current folder first, as `python -m` does.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ __all__ = ["named_policies", "named_policy", "policy_module_option"]
 
 def named_policy(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
     """A callback of options and arguments that name a policy: it imports one of the user's own."""
-    if name is not None and ":" in name:
+    if name is not None and ":" in name and not name.strip().startswith("do("):  # that is an arm
         from dowise.policies.registry import import_named
 
         look_here()
@@ -51,9 +52,10 @@ def _import_all(_context: click.Context, _option: click.Parameter, modules: tupl
 
 def look_here() -> None:
     """Let modules of the current folder be imported, here and in worker processes."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    with suppress(OSError):  # the folder may be gone
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.insert(0, here)
 
 
 policy_module_option = click.option(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import pickle
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ from typing import Any, TypeVar
 
 from dowise.checks import whole_number
 from dowise.errors import DowiseError, import_extra
+from dowise.policies.own import asked_for
 from dowise.simulation.crew import DIED, do_in_processes
 from dowise.simulation.worker import quietly
 
@@ -70,7 +73,8 @@ def _on_cluster(
     place: dict[Any, Item] = {}
     with _unlogged("distributed.client", "distributed.core"), client:
         try:
-            for future in client.map(partial(quietly, run), jobs, pure=False, retries=3):
+            work = partial(_unpacked, _packed(run))
+            for future in client.map(work, jobs, pure=False, retries=3):
                 place[future] = jobs[len(place)]
             for future in distributed.as_completed(list(place)):
                 found = future.result()
@@ -83,6 +87,24 @@ def _on_cluster(
                 f"the Dask scheduler at {address} is lost ({type(error).__name__}): what is done "
                 "is kept, the same call goes on once there is one"
             ) from None
+
+
+def _packed(run: Callable[[Item], Found]) -> bytes:
+    """Pickled with the code of the user's own policies, which other machines need not have."""
+    pickling = import_extra("cloudpickle", "simulate", "more than one worker")
+    own = [sys.modules[name] for name in asked_for()]
+    for module in own:
+        pickling.register_pickle_by_value(module)
+    try:
+        return _pickled("the work", run)
+    finally:
+        for module in own:
+            pickling.unregister_pickle_by_value(module)
+
+
+def _unpacked(run: bytes, item: Any) -> Any:
+    """On a machine of the cluster."""
+    return quietly(pickle.loads(run), item)
 
 
 @contextmanager
