@@ -108,8 +108,13 @@ def test_what_the_problem_file_says_goes_before_what_the_graph_file_says(tmp_pat
     problem = load_problem(tmp_path / "p.toml")
     assert (problem.context, problem.non_manipulable) == (("A",), ("S",))
     assert problem.domains["T"] == ("a", "b")
+    (tmp_path / "p.toml").write_text(page.replace('["A"]', '"A"'))
+    assert load_problem(tmp_path / "p.toml").non_manipulable == ("S",)
     (tmp_path / "p.toml").write_text('graph_file = "g.dagitty"\n')
     with pytest.raises(DowiseError, match="no reward"):  # two outcomes are no choice
+        load_problem(tmp_path / "p.toml")
+    (tmp_path / "p.toml").write_text('graph_file = "g.dagitty"\nreward = ["R"]\n')
+    with pytest.raises(DowiseError, match=r"unknown reward \['R'\]"):
         load_problem(tmp_path / "p.toml")
 
 

@@ -166,10 +166,11 @@ def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:
     options["domains"] = {**structure.domains, **own} if isinstance(own, dict) else own
     if len(structure.outcomes) == 1:
         options.setdefault("reward", structure.outcomes[0])
-    if structure.exposures and "reward" in options and "manipulable" not in options:
+    reward = options.get("reward")
+    if structure.exposures and isinstance(reward, str) and "manipulable" not in options:
         given = (name for key in ("context", "hidden") for name in names_of(key, options.get(key)))
         named = [name for name in given if isinstance(name, str)]
-        spoken_for = {*structure.exposures, options["reward"], *named}
+        spoken_for = {*structure.exposures, reward, *named}
         options.setdefault(
             "non_manipulable", [name for name in structure.graph if name not in spoken_for]
         )
