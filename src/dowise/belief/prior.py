@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,6 +28,11 @@ def prior_counts(tables: Layout, factors: Factors, prior: Prior) -> NDArray[np.f
     not name get 1. A path is a TOML file with such a mapping.
     """
     if isinstance(prior, str | Path):
+        if isinstance(prior, str) and not os.path.lexists(prior):
+            raise DowiseError(
+                f"prior={prior!r}: there is no such file; give a number, such as 1.0, counts by "
+                "variable, or the path of a TOML file of those"
+            )
         return read_file(prior, lambda text: prior_counts(tables, factors, parse_prior(text)))
     if not isinstance(prior, Mapping):
         alpha = checked_counts(prior, f"prior={prior!r}")

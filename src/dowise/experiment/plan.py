@@ -14,7 +14,7 @@ from typing import Any
 
 from dowise.belief.prior import parse_prior
 from dowise.checks import true_or_false
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, kind_of
 from dowise.experiment.event import DamagedEventError
 from dowise.files import read_file
 from dowise.plain import plain
@@ -57,6 +57,11 @@ class Plan:
         """From what the user gave; everything is tried once."""
         if isinstance(problem, str | Path):
             problem = load_problem(problem)
+        if not isinstance(problem, Problem):
+            raise DowiseError(
+                f"an experiment is about a Problem, not {kind_of(problem)}: give one, the path of "
+                "a problem file or the name of a built-in problem"
+            )
         if options is not None and not isinstance(options, Mapping):
             raise DowiseError(f"options={options!r} must map names to values, {{'samples': 1000}}")
         if not isinstance(policy, str):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from dowise.errors import DowiseError, OwnCodeError, described, kind_of, suggestion
+from dowise.errors import DowiseError, OwnCodeError, described, kind_of, listed, suggestion
 
 __all__ = ["asked_for", "import_policies", "is_asked_for", "own_factory"]
 
@@ -70,10 +70,9 @@ def own_factory(policy: str) -> Callable[..., Any]:
             if callable(value) and getattr(value, "__module__", None) == module.__name__
         ]
         close = suggestion(inside, made_here)
-        known = f": it has {', '.join(made_here)}" if made_here else ""
-        file = getattr(module, "__file__", None) or name
+        known = f": it has {listed(made_here)}" if made_here else ""
         lacking = f"has no {inside!r}" if inside else "has what? Say which class or function it is"
-        raise DowiseError(f"the policy {policy!r}: {file} {lacking}{close}{known}") from None
+        raise DowiseError(f"the policy {policy!r}: {name} {lacking}{close}{known}") from None
     if not callable(factory) or not hasattr(factory, "__qualname__"):
         raise DowiseError(
             f"{policy} is {kind_of(factory)}, and no policy: name a class or a function that makes "

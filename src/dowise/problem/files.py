@@ -43,12 +43,20 @@ def load_problem(source: str | Path) -> Problem:
     if str(source) in builtin_names() and not path.is_file():
         path = builtin_path(str(source))
     if not str(source).strip() or not os.path.lexists(path):
-        shown = str(source)[:80]
-        raise DowiseError(
-            f"no problem {shown!r}{suggestion(shown, builtin_names())}: give the path "
-            f"of a problem file (.toml) or one of {', '.join(builtin_names())}"
-        )
+        raise DowiseError(_not_there(str(source)[:80]))
     return read_file(path, partial(_parse_file, path))
+
+
+def _not_there(shown: str) -> str:
+    """That there is no such problem, in words, and which one was perhaps meant."""
+    if shown.endswith((".toml", ".gz")):
+        beside = [*map(str, Path(shown).parent.glob("*.toml"))]
+        meant = suggestion(shown, beside)
+        return f"there is no file {shown}{meant}: give the path of a problem file"
+    return (
+        f"no problem {shown!r}{suggestion(shown, builtin_names())}: give the path "
+        f"of a problem file (.toml) or one of {', '.join(builtin_names())}"
+    )
 
 
 def _parse_file(path: Path, text: str) -> Problem:

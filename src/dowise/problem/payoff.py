@@ -138,4 +138,5 @@ def _finite(value: object, label: str) -> float:
             number = math.inf
         if math.isfinite(number):
             return number
-    raise DowiseError(f"the reward value of {label!r} must be a number, not {str(value)[:40]!r}")
+    shown = str(value)[:40]
+    raise DowiseError(f"the reward value of {label!r} must be a finite number, not {shown!r}")

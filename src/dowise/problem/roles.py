@@ -53,6 +53,11 @@ def roles_of(
         "manipulable": _names(graph, reward, "manipulable", manipulable),
         "hidden": _names(graph, reward, "hidden", hidden),
     }
+    for late in sorted({*given["context"]} & graph.descendants(reward)):
+        raise DowiseError(
+            f"{late} can't be context: it is an effect of the reward {reward}, so it is not seen "
+            "before the choice; take it out of the context, or turn the arrow"
+        )
     if manipulable is not None and given["non-manipulable"]:
         raise DowiseError(
             "give either manipulable or non_manipulable, not both: each says what the other is"

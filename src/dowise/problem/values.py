@@ -127,7 +127,7 @@ def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:
         if not label:
             raise DowiseError(f"the domain of {variable} has an empty label: name every value")
         if label in domain:
-            raise DowiseError(f"the domain of {variable} has the label {label!r} twice")
+            raise DowiseError(f"the domain of {variable} has the label {label!r} twice: keep one")
         domain[label] = None
     if len(domain) < 2:
         raise DowiseError(
