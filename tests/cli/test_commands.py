@@ -181,7 +181,7 @@ def test_a_reward_to_minimise(run, tmp_path):
     wrong = tmp_path / "wrong.toml"
     wrong.write_text(page + 'minimise = "yes"\n')
     result = run("arms", str(wrong))
-    assert result.exit_code == 2 and "minimise must be true or false, not 'yes'" in result.stderr
+    assert result.exit_code == 2 and "minimise='yes' must be True or False" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["arms", "formulas"])
