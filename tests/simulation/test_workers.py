@@ -25,7 +25,7 @@ def test_workers_end_by_themselves_when_their_starter_is_killed(tmp_path):
     process = start("-c", RACE, tmp_path / "race")
     try:
         assert until(lambda: len(left(process)) == 3)
-        assert until(lambda: len(list(tmp_path.glob("race/results/*.parquet"))) > 3)
+        assert until(lambda: list(tmp_path.glob("race/results/*.parquet")))
         os.kill(process.pid, signal.SIGKILL)
         assert until(lambda: not left(process), 10), left(process)
     finally:
@@ -74,7 +74,7 @@ def test_what_is_done_in_a_moment_is_done_here_and_the_rest_by_workers_who_join_
         return os.getpid()
 
     monkeypatch.setattr(crew, "_HEAD_START", 0.1)
-    pids = [pid for _, pid in run_everywhere(slowly, range(400), 2, None)]
+    pids = [pid for _, pid in run_everywhere(slowly, range(150), 2, None)]
     assert len({*pids}) == 3 and here not in pids[-20:]
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
+from time import monotonic, process_time
 from typing import Any, Generic, TypeVar
 
 from dowise.errors import DowiseError
@@ -214,7 +215,7 @@ class _Crew(Generic[Item]):
     def _give(self) -> None:
         """In a thread: have a worker do items, as long as there are any."""
         try:
-            if self._is_alone and self._over.wait(_HEAD_START):
+            if self._is_alone and self._is_over_soon():
                 return
             worker = self._hired()
             worker.prepare(self._task)
@@ -225,6 +226,14 @@ class _Crew(Generic[Item]):
                     return
         except BaseException as error:  # it is for who waits for the answers
             self._answers.put(error)
+
+    def _is_over_soon(self) -> bool:
+        """Whether this process needs no help; on a busy machine the clock says little of that."""
+        worked, begun = process_time(), monotonic()
+        while process_time() - worked < _HEAD_START and monotonic() - begun < 5 * _HEAD_START:
+            if self._over.wait(_HEAD_START / 20):
+                return True
+        return False
 
     def _hired(self) -> _Worker:
         worker = _hire()
