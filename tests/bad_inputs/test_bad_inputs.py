@@ -3,8 +3,19 @@
 A message that was improved is written into the corpus by `record.py`, and read there.
 """
 
+import sys
+
 import pytest
 from bad_inputs.cases import cases, tried
+
+from dowise.policies import own
+
+
+@pytest.fixture(autouse=True)
+def forget(monkeypatch):
+    """The modules that a case asked for are asked for no more after it."""
+    monkeypatch.setattr(own, "_MODULES", {})
+    monkeypatch.setattr(sys, "path", [*sys.path])
 
 
 @pytest.mark.parametrize("name", cases())

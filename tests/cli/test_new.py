@@ -79,7 +79,7 @@ def test_seeds_priors_and_other_options(desk):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("new", "a.db", "wrad.toml"), "no problem 'wrad.toml'"),
+        (("new", "a.db", "wrad.toml"), "there is no file wrad.toml (did you mean 'ward.toml'?)"),
         (("new", "a.db", "ward.toml", "--policy", "idss"), "did you mean 'ids'"),
         (("new", "a.db", "ward.toml", "--option", "sample=3"), "did you mean 'samples'"),
         (("new", "a.db", "ward.toml", "--option", "samples"), "'samples' is not NAME=VALUE"),
@@ -91,7 +91,7 @@ def test_seeds_priors_and_other_options(desk):
         ),
         (("new", "a.db", "ward.toml", "--prior", "none.toml"), "there is no such file"),
         (("new", "a.db", "ward.toml", "--prior", "1", "--option", "prior=2"), "given twice"),
-        (("new", "a.db", "ward.toml", "--name", " "), "is no name for an experiment"),
+        (("new", "a.db", "ward.toml", "--name", " "), "--name is empty"),
         (("new", "a.db", "ward.toml", "--actor", " "), "say who acts"),
         (("new", "a.db", "ward.toml", "--data", "none.csv"), "there is no such file"),
         (("new", "a.db", "ward.toml", "--policy-module", "nowhere"), "there is no such module"),
