@@ -22,6 +22,9 @@ from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import MemoryStorage, Snapshot
 from dowise.policies import registry
 
+# Some tables that are imported have no reward in any row, which is said and no fault.
+pytestmark = pytest.mark.filterwarnings("ignore:.*none with a value of the reward")
+
 COURSES = int(os.environ.get("DOWISE_COURSES", "0"))
 
 
