@@ -88,7 +88,7 @@ def test_a_write_protected_file_stays(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("path", "message"),
-    [(None, "None is not a path"), ("/no/such/folder/x", "no folder"), ("a\0b", "null byte")],
+    [(None, "None is not a path"), ("/no/such/folder/x", "no folder"), ("a\0b", "embedded null")],
 )
 def test_a_bad_path_is_explained(path, message):
     with pytest.raises(DowiseError, match=re.escape(message)):

@@ -2,6 +2,7 @@
 
 import io
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -10,7 +11,7 @@ from dowise.files import read_file
 
 
 def _database(path):
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         database.execute("create table t (x)")
     return path.read_bytes()
 
