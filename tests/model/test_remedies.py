@@ -16,6 +16,7 @@ from dowise import (
     make_policy,
     simulate,
 )
+from dowise.errors import DowiseWarning
 from dowise.model.factors import Factors
 from dowise.model.plans import Plans
 from dowise.model.remedies import remedies
@@ -44,6 +45,15 @@ def test_the_limit_can_be_raised_to_what_the_message_says(tight, said):
     raised = limited(tight, int(re.search(r"max_program = ([\d_]+)", said)[1]))
     assert raised != tight and raised.max_program < 430_000
     Belief(raised)
+
+
+def test_the_search_warns_of_nothing_that_was_said_before(tight):
+    _, (options,) = tight.__reduce__()
+    arm = str(tight.arms[-1])
+    with pytest.warns(DowiseWarning, match="forbidden"):
+        problem = Problem(**{**options, "arms": "pomis", "forbidden": arm})
+    with pytest.raises(DowiseError, match="max_program is 400,000"):  # a warning would be another
+        Belief(problem)
 
 
 @pytest.mark.parametrize("role", ["hidden", "context"])

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -217,6 +218,7 @@ def test_numpy_numbers_and_arrays_are_welcome(tmp_path):
 
 KILLED = """
 import sys
+import tempfile
 from dowise import simulate
 simulate(["task3"], ["ids"], horizon=400, trials=60, seed=1, workers=2, out=sys.argv[1],
          options={"ids": {"samples": 100}})
@@ -261,6 +263,17 @@ def test_a_policy_with_a_seed_gets_another_in_every_trial():
     assert varied["arm"].nunique() == 3
     fixed = simulate(["task1"], [Seeded], options={"Seeded": {"seed": 4}}, **race).frame()
     assert set(fixed["arm"]) == {"do(X=0)"}
+
+
+def test_a_race_that_is_refused_leaves_no_folder_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def mine(problem, thing=None):  # noqa: ARG001
+        return make_policy("random", problem)
+
+    with pytest.raises(DowiseError, match="an option of 'mine'"):
+        simulate(["task1"], [("mine", mine)], 2, 1, options={"mine": {"thing": object()}})
+    assert not [*tmp_path.iterdir()]
 
 
 def test_an_error_says_whose_it_is():

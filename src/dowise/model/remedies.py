@@ -19,6 +19,7 @@ from dowise.errors import DowiseError
 from dowise.model.factors import Factors
 from dowise.model.plans import Plans
 from dowise.problem import Problem
+from dowise.problem.problem import remade
 
 __all__ = ["Remedy", "remedies", "too_large", "too_large_at_once"]
 
@@ -44,7 +45,7 @@ class Remedy:
         others = [name for name in problem.non_manipulable if name not in self.names]
         roles: dict[str, Any] = {"non_manipulable": others}
         roles[self.role] = (*getattr(problem, self.role), *self.names)
-        return Problem(**{**options, **roles})
+        return remade({**options, **roles})
 
 
 def remedies(plans: Plans) -> list[Remedy]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["latex_label", "latex_name", "latex_upright"]
+__all__ = ["SYMBOL", "latex_label", "latex_name", "latex_upright"]
 
 # The other Greek letters look like Latin ones, and LaTeX has no commands for them.
 _LETTERS = "αβγδεζηθικλμνξπρςστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
@@ -27,7 +27,7 @@ _RUNS = re.compile(
     rf"[A-Za-z0-9]+|[{_BLANK}]+|[{_ESCAPED}{_LETTERS}]"
     rf"|[^A-Za-z0-9{_BLANK}{_ESCAPED}{_LETTERS}]+"
 )
-_SYMBOL = re.compile(r"([^\W\d_])_?([0-9]*)")
+SYMBOL = re.compile(r"([^\W\d_])_?([0-9]*)")
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _IN_TEXT = {
     "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
@@ -38,7 +38,7 @@ _IN_TEXT = {
 
 def latex_name(name: str) -> str:
     """A letter with its number as an index, or else the name in upright type."""
-    match = _SYMBOL.fullmatch(name)
+    match = SYMBOL.fullmatch(name)
     if match is None:
         return latex_upright(name)
     letter, digits = match.groups()

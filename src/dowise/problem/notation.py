@@ -15,7 +15,6 @@ P(X_{1}=x_{1})
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -23,12 +22,10 @@ from functools import cached_property
 from itertools import count
 
 from dowise.problem.intervention import bare_or_quoted
-from dowise.problem.latex import latex_label, latex_name, latex_upright
+from dowise.problem.latex import SYMBOL, latex_label, latex_name, latex_upright
 from dowise.problem.problem import Problem
 
 __all__ = ["Notation", "Writer", "notation_of"]
-
-_SYMBOL = re.compile(r"([^\W\d_])_?([0-9]*)")
 
 
 @dataclass(frozen=True)
@@ -137,7 +134,7 @@ def notation_of(problem: Problem) -> Notation:
 
 def _stem(name: str) -> str:
     """The symbol that the name suggests: x1 for X1, h for Health."""
-    match = _SYMBOL.fullmatch(name)
+    match = SYMBOL.fullmatch(name)
     if match:
         return match[1].lower()[0] + match[2]
     return next((sign.lower()[0] for sign in name if sign.isalpha()), "v")

@@ -88,12 +88,13 @@ def _run(
     race: Race, out: str | Path | None, workers: int, cluster: str | None, progress: Progress
 ) -> Result:
     """Start the race in its folder, or go on with it there."""
+    spec = race.spec()
     path = Path(tempfile.mkdtemp(prefix="dowise-")) / "run" if out is None else Path(out)
     store = Store(path, lasting=out is not None)
-    jobs = store.open(race.spec(), race.extent, race.heeds_horizon)
+    if out is None:  # a folder that nobody named goes with the store, and so with the result
+        weakref.finalize(store, shutil.rmtree, path.parent, ignore_errors=True)
+    jobs = store.open(spec, race.extent, race.heeds_horizon)
     result = Result(store, jobs, race.trials)
-    if out is None:  # a folder that nobody named goes with the result
-        weakref.finalize(result, shutil.rmtree, path.parent, ignore_errors=True)
     _finish(race, store, jobs, workers, cluster, progress)
     return result
 

@@ -53,6 +53,9 @@ def test_the_written_form():
         ("A -> B\nC -> -> D", 2, 6, "found '->', expected a variable name"),
         ("A -> B C", 1, 8, r"found 'C', expected a new line, ';' or ','.* an arrow"),
         ("A => B", 1, 3, "found '=>', expected .*an arrow"),
+        ("A → B", 1, 3, "; an arrow is written ->$"),
+        ("A -> 😀", 1, 6, "; a name with 😀 in it goes in double quotes$"),
+        ("50% -> Y", 1, 3, "; a name with % in it goes in double quotes$"),
         ('A -> "B', 1, 6, "found '\"B', expected a variable name"),
     ],
 )

@@ -34,6 +34,7 @@ _WORDS = {
     "$END": "the end",
 }
 _WORDS_IN_A_ROW = re.compile(r"\w[\w.\-:']*(?:[ \t]+\w[\w.\-:']*)+")
+_SIGNS = frozenset('-=<>?!;,"')  # what arrows, marks, quotes and ends are made of
 _DOUBTFUL = {"->": "?->", "<-": "<-?", "<->": "<?>"}
 _ARROWS = {
     **{shape: Arrow(shape) for shape in _DOUBTFUL},
@@ -91,7 +92,13 @@ def _with_quotes(text: str, error: InputSyntaxError) -> InputSyntaxError:
         if words.start() < error.column - 1 < words.end():
             hint = f"a name with a space goes in double quotes: {quoted(words[0])}"
             return InputSyntaxError(f"{error}; {hint}", error.line, error.column)
-    return error
+    found = line[error.column - 1 : error.column]
+    if not found.isprintable() or not found.strip() or found.isalnum() or found in _SIGNS:
+        return error
+    hint = f"a name with {found} in it goes in double quotes"
+    if found in "→⇒⟶":
+        hint = "an arrow is written ->"
+    return InputSyntaxError(f"{error}; {hint}", error.line, error.column)
 
 
 def to_text(graph: CausalGraph) -> str:
