@@ -11,14 +11,16 @@ from __future__ import annotations
 import json
 import os
 import platform
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from dowise.errors import DowiseError, import_extra
+from dowise.errors import DowiseError, DowiseWarning, import_extra, listed
 from dowise.files import write_bytes
 from dowise.simulation.jobs import Extent, Job
 from dowise.simulation.manifest import (
@@ -74,12 +76,15 @@ class Store:
         wanted = json.loads(json.dumps(spec))
         if self._is_there(self.path / MANIFEST):
             self.read()
+            changed = self._take_out_unplayed(wanted)
             self._check_shared(wanted)
             self._check_horizons(extent, heeds_horizon)
+            self._say_changed(changed)
         else:
             self._check_new()
+            changed = []
         make_folder(self.path / RESULTS)
-        if not self._has(extent):
+        if changed or not self._has(extent):
             # What is there stays as it is: an option of 1 is equal to 1.0, but not the same text.
             named = {part: wanted[part] | self._spec.get(part, {}) for part in NAMED}
             self._spec = wanted | self._spec | named
@@ -93,6 +98,27 @@ class Store:
         there = {job for race in races for job in race.jobs(races)}
         wanted = extent.jobs([*races, extent])
         return bool(there) and all(job in there or self._file(job) in there for job in wanted)
+
+    def _take_out_unplayed(self, wanted: dict[str, Any]) -> list[str]:
+        """Forget problems and policies that are others now, but only where they have no results."""
+        files = [path.name.split("+") for path in contents(self.path / RESULTS)]
+        changed = []
+        for place, part in enumerate(NAMED):
+            played = {unquote(file[place]) for file in files if len(file) > place}
+            for name, given in wanted[part].items():
+                if name not in played and self._spec[part].get(name, given) != given:
+                    del self._spec[part][name]
+                    changed.append(name)
+        return changed
+
+    def _say_changed(self, names: list[str]) -> None:
+        if names:
+            warnings.warn(
+                f"{listed(names)} changed since a race was begun in {self.path}, and had no "
+                "results there: what is run now is the new",
+                DowiseWarning,
+                stacklevel=5,
+            )
 
     def _check_shared(self, wanted: dict[str, Any]) -> None:
         """Raise where a race differs in more than its extent from those that are there."""
