@@ -10,12 +10,14 @@ from pathlib import Path
 from types import ModuleType
 
 __all__ = [
+    "FAILURES",
     "DowiseError",
     "InputSyntaxError",
     "MissingExtraError",
     "OwnCodeError",
     "described",
     "import_extra",
+    "is_own",
     "kind_of",
     "listed",
     "own_code_error",
@@ -47,6 +49,10 @@ class MissingExtraError(DowiseError, ImportError):
 
 class OwnCodeError(DowiseError):
     """Something went wrong in code of the user's own: a policy, a world."""
+
+
+FAILURES = (Exception, SystemExit)
+"""Whatever somebody's own code may raise: `sys.exit` in a policy must not end us without a word."""
 
 
 class DowiseWarning(UserWarning):
@@ -110,7 +116,7 @@ def described(error: BaseException) -> str:
     return f"{text} ({place})" if place else text
 
 
-def own_code_error(error: Exception) -> OwnCodeError | None:
+def own_code_error(error: BaseException) -> OwnCodeError | None:
     """The same as one of ours, if it came through the user's own code; None otherwise."""
     if isinstance(error, DowiseError) or own_place(error) is None:
         return None
@@ -118,21 +124,24 @@ def own_code_error(error: Exception) -> OwnCodeError | None:
 
 
 def own_place(error: BaseException) -> str | None:
-    """The innermost line of the user's own code that an error came through, if there is one.
+    """The innermost line of the user's own code that an error came through, if there is one."""
+    import traceback  # here, so that nobody waits for it who makes no mistake
 
-    Own is what is neither ours nor Python's nor an installed library's.
-    """
-    import sysconfig  # here, so that nobody waits for these who makes no mistake
-    import traceback
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if is_own(frame.filename):
+            return f"{_from_here(frame.filename)}, line {frame.lineno}"
+    return None
+
+
+def is_own(file: str) -> bool:
+    """Whether a file of code is the user's own: neither ours nor Python's nor a library's."""
+    import sysconfig
 
     paths = sysconfig.get_paths()
     folders = (str(Path(__file__).parent), paths["stdlib"], paths["purelib"])
     others = tuple(f"{folder}{os.sep}" for folder in folders)
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        installed = {"site-packages", "dist-packages"} & {*Path(frame.filename).parts}
-        if not (installed or frame.filename.startswith(("<", *others))):
-            return f"{_from_here(frame.filename)}, line {frame.lineno}"
-    return None
+    installed = {"site-packages", "dist-packages"} & {*Path(file).parts}
+    return not (installed or file.startswith(("<", *others)))
 
 
 def _from_here(file: str) -> str:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from own_policies import BROKEN, FAILING_LINE, GREEDY
+from own_policies import BROKEN, FAILING_LINE, GREEDY, LEAVING_LINES
 
 from dowise.policies import own, registry
 
@@ -115,6 +115,93 @@ def test_an_error_in_a_policy_says_where_and_how_to_see_more(desk, monkeypatch):
     lines = desk.run(*args).stderr.splitlines()
     assert lines[0].startswith("Traceback") and any("in decide" in line for line in lines)
     assert lines[-1] == f"Error: greedy_mine:Failing on task1, trial 0: {said}"
+
+
+def test_a_policy_that_leaves_is_an_error_as_any_other(desk):
+    said = [f"SystemExit: 0 (greedy_mine.py, line {line})" for line in LEAVING_LINES]
+    race = ("simulate", "task1", *RACE, "--policies")
+    failed = desk.run(*race, "greedy_mine:Leaving")
+    assert failed.exit_code == 2 and failed.stdout == ""
+    assert f"Error: greedy_mine:Leaving on task1, trial 0: {said[0]}; DOWISE_" in failed.stderr
+    decides, at_once = "greedy_mine:LeavingToDecide", "greedy_mine:LeavingAtOnce"
+    assert desk.fails(*race, decides).startswith(f"{decides} on task1, trial 0: {said[1]}")
+    for command in (
+        (*race, at_once),
+        ("rehearse", "task1", "--policy", at_once, "--horizon", "2", "--workers", "1"),
+        ("new", "ward.db", "ward.toml", "--policy", at_once),
+    ):
+        assert desk.fails(*command).startswith(f"the policy '{at_once}': {said[2]}")
+    rehearsal = ("rehearse", "task1", "--policy", decides, "--horizon", "2", "--workers", "1")
+    assert desk.fails(*rehearsal).startswith(said[1])
+    desk.begin("--policy", decides)
+    assert desk.fails("ask", "ward.db", "-c", "Age=1").startswith(said[1])
+
+
+@pytest.mark.slow
+def test_a_policy_that_leaves_in_a_worker_is_an_error_as_any_other(desk):
+    race = [sys.executable, "-m", "dowise", "simulate", "task1", "--policies",
+            "greedy_mine:Leaving", "--horizon", "5", "--trials", "12",
+            "--workers", "2"]  # fmt: skip
+    failed = subprocess.run(race, capture_output=True, cwd=desk.folder, text=True)
+    assert failed.returncode == 2 and failed.stdout == ""
+    assert "greedy_mine:Leaving on task1, trial" in failed.stderr
+    assert f"SystemExit: 0 (greedy_mine.py, line {LEAVING_LINES[0]})" in failed.stderr
+
+
+def forget_modules():
+    """As a process that begins anew."""
+    for name in [name for name in sys.modules if name.endswith("_mine")]:
+        del sys.modules[name]
+    own._MODULES.clear()
+    registry._POLICIES.pop("any-of-mine", None)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("greedy_mine.py", "self.explore / len(arms)", "(self.explore + 0) / len(arms)"),
+        ("greedy_mine.py", "NUMBER = 3", "NUMBER = 4"),
+        ("numbers_mine.py", "RATE = 1", "RATE = 2"),
+    ],
+)
+def test_a_policy_whose_base_or_helper_changed_is_not_resumed(desk, file, old, new):
+    (desk.folder / "numbers_mine.py").write_text("RATE = 1\n")
+    (desk.folder / "sub_mine.py").write_text(
+        "from greedy_mine import Greedy\nfrom numbers_mine import RATE\n"
+        "class Sub(Greedy):\n    pass\n"
+    )
+    race = ("simulate", "task1", "--policies", "sub_mine:Sub", *RACE, "--out", "race")
+    first = desk.json(*race)
+    forget_modules()
+    assert desk.json(*race) == first
+    forget_modules()
+    text = (desk.folder / file).read_text()
+    assert old in text
+    (desk.folder / file).write_text(text.replace(old, new))
+    assert "race has another run: its policies sub_mine:Sub source is" in desk.fails(*race)
+
+
+@pytest.mark.filterwarnings("default::dowise.errors.DowiseWarning")
+def test_a_policy_that_failed_at_once_may_be_mended(desk):
+    race = ("simulate", "task1", "--policies", "greedy_mine:Failing", *RACE, "--out", "race")
+    desk.fails(*race)
+    forget_modules()
+    file = desk.folder / "greedy_mine.py"
+    file.write_text(
+        file.read_text().replace(
+            "return self.explore / 0", "return super().decide(context, rng, allowed)"
+        )
+    )
+    done = desk.run(*race)
+    assert done.exit_code == 0
+    assert "greedy_mine:Failing changed since a race was begun in race, and had no results" in (
+        done.stderr
+    )
+    again = desk.run(*race)
+    assert again.stdout == done.stdout and "Note" not in again.stderr
+    forget_modules()
+    file.write_text(file.read_text() + "\n")  # now it has results
+    assert "race has another run: its policies greedy_mine:Failing source is" in desk.fails(*race)
 
 
 def test_a_live_experiment(desk, monkeypatch):

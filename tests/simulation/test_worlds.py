@@ -1,7 +1,9 @@
 """Races in worlds that are given: ours, a network's own numbers, or somebody else's."""
 
+import importlib
 import json
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -9,6 +11,8 @@ import pytest
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment, simulate
 from dowise.environments import Manner, OneWorld, front_door_world, network_world, worlds_of
+from dowise.errors import DowiseWarning, OwnCodeError
+from dowise.simulation import race
 from dowise.simulation.trial import run_trial
 
 QUICK = {"horizon": 40, "trials": 12, "seed": 3, "options": {"ids": {"samples": 50}}}
@@ -108,6 +112,53 @@ def test_hidden_causes_and_two_workers():
     assert set(alone.frame()["problem"]) == {"problem 1", "front", "theirs"}
     two = simulate(worlds, ["ucb", "z2-ts"], horizon=30, trials=11, workers=2)
     assert two.frame().equals(alone.frame())
+
+
+def test_a_world_that_leaves_is_an_error_as_any_other():
+    class Leaving(Foreign):
+        def play(self, *_arguments):
+            raise SystemExit(0)
+
+    with pytest.raises(OwnCodeError, match=r"ts on task1, trial 0: SystemExit: 0 \(.*, line \d+\)"):
+        simulate([Leaving(make_environment("task1", 1))], ["ts"], **QUICK_TS)
+
+
+def test_a_program_may_leave_in_the_middle_of_a_race_of_ours(monkeypatch):
+    """By a signal handler of its own, say: then it was not a policy that left."""
+
+    def leave(*_arguments):
+        raise SystemExit(0)
+
+    monkeypatch.setattr(race, "run_trial", leave)
+    with pytest.raises(SystemExit):
+        simulate(["task1"], ["ts"], **QUICK_TS)
+
+
+@pytest.mark.filterwarnings("default::dowise.errors.DowiseWarning")
+def test_a_world_whose_base_class_changed_is_another(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "world_of_mine.py").write_text(
+        "from base_world_of_mine import Base\nclass World(Base):\n    pass\n"
+    )
+    base = "from dowise import Environment\nclass Base(Environment):\n    pass\n"
+    drawn, spec = make_environment("task1", 1), {**QUICK_TS, "out": tmp_path / "run"}
+
+    def once_more(text):
+        (tmp_path / "base_world_of_mine.py").write_text(text)
+        for name in ("base_world_of_mine", "world_of_mine"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        importlib.invalidate_caches()
+        world = importlib.import_module("world_of_mine").World(drawn.problem, drawn.cpts)
+        return simulate([world], ["ts"], **spec)
+
+    done = once_more(base).frame()
+    assert once_more(base).frame().equals(done)
+    with pytest.raises(DowiseError, match="has another run: its problems task1 source is"):
+        once_more(base + "    extra = 1\n")
+    (file,) = (tmp_path / "run" / "results").iterdir()
+    file.unlink()
+    with pytest.warns(DowiseWarning, match="task1 changed since a race"):
+        once_more(base + "    extra = 1\n")
 
 
 def test_a_world_travels_as_what_it_is_made_of():

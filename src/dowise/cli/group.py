@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dowise.cli.stopping import is_stopped, say_kept, say_stopped, stoppable
-from dowise.errors import DowiseError, DowiseWarning, OwnCodeError, own_code_error
+from dowise.errors import FAILURES, DowiseError, DowiseWarning, OwnCodeError, own_code_error
 
 if TYPE_CHECKING:
     from dowise.problem import Problem
@@ -96,7 +96,7 @@ def _own_code_in_one_line() -> Iterator[None]:
     """What goes wrong in a policy of the user's own is said in one line, with its place there."""
     try:
         yield
-    except Exception as error:
+    except FAILURES as error:  # click's own ways to leave never come through the user's code
         own = sys.modules.get("dowise.policies.own")  # loaded where there may be one
         known = own_code_error(error) if own is not None and own.asked_for() else None
         if known is None:

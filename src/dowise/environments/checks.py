@@ -9,7 +9,7 @@ import numpy as np
 
 from dowise.checks import whole_number
 from dowise.environments.world import World, lack_of
-from dowise.errors import DowiseError
+from dowise.errors import FAILURES, DowiseError
 from dowise.problem import Intervention, Problem
 
 __all__ = ["check_environment"]
@@ -132,7 +132,7 @@ def _check_bad_context(world: World) -> None:
         world.means({"no such variable": 1})
     except DowiseError:
         return
-    except Exception as error:
+    except FAILURES as error:
         _demand(False, f"an unknown context variable must be a DowiseError, not {error!r}")
     _demand(False, "a context with an unknown variable must be a DowiseError")
 

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from inspect import getsource
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ from dowise.environments.environment import Environment
 from dowise.environments.world import World, lack_of
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
+from dowise.own_code import fingerprint
 from dowise.problem import Problem, load_problem
 from dowise.problem.files import problem_text
 
@@ -36,7 +35,6 @@ __all__ = [
     "DrawnWorlds",
     "OneWorld",
     "Worlds",
-    "fingerprint",
     "random_worlds",
     "worlds_of",
 ]
@@ -112,7 +110,7 @@ class OneWorld:
         The numbers of an `Environment` are its CPTs and its graph, hidden variables included, to
         the last bit. Of a world of somebody else's only `means` can be asked: the digest is that
         of the means in all contexts, or in the first 1,024 where there are more. So two such
-        worlds whose means agree are told apart by their class and its source alone.
+        worlds whose means agree are told apart by their class and its sources alone.
         """
         kind = type(self.world)
         found = {
@@ -182,19 +180,6 @@ def random_worlds(
             f"{name!r}: a random world is called chordal-SIZE-DENSITY, such as chordal-15-0.2"
         )
     return ChordalWorlds(name, int(match[1]), float(match[2]), manner)
-
-
-def fingerprint(made_by: Callable[..., Any]) -> str | None:
-    """Of a class or function of one's own: its source in short, so that a change is noticed.
-
-    None for ours, which the version tells apart, and where there is no source to read.
-    """
-    if made_by.__module__.partition(".")[0] == "dowise":
-        return None
-    try:
-        return sha256(getsource(made_by).encode()).hexdigest()[:16]
-    except (OSError, TypeError):
-        return None
 
 
 def _remade(problem: Problem, cpts: dict[str, NDArray[np.float64]], graph: CausalGraph) -> OneWorld:

@@ -17,7 +17,7 @@ from dowise.belief import Belief
 from dowise.checks import real_number, whole_number
 from dowise.environments import Environment, Manner
 from dowise.environments.draw import draw_world
-from dowise.errors import own_code_error
+from dowise.errors import FAILURES, own_code_error
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.looking import prior_of
 from dowise.experiment.plan import DEFAULT_POLICY, Plan, is_bayesian
@@ -134,7 +134,7 @@ def _done(play: _Play, number: int) -> _Notes:
         import_policies(module)
     try:
         return _played(play, number)
-    except Exception as error:  # where it was is known in this process only
+    except FAILURES as error:  # where it was is known in this process only
         known = own_code_error(error)
         if known is None:
             raise

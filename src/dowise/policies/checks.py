@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dowise.errors import DowiseError
+from dowise.errors import FAILURES, DowiseError
 from dowise.policies.decision import Decision
 from dowise.policies.policy import Policy
 from dowise.policies.record_checks import check_records, demand
@@ -59,7 +59,7 @@ def check_policy(
             raise DowiseError(f"this policy breaks the contract: it warns, {warning}") from warning
         except DowiseError:
             raise
-        except Exception as error:
+        except FAILURES as error:
             raise DowiseError(
                 f"this policy breaks the contract: it raises {type(error).__name__}: {error}"
             ) from error
@@ -141,7 +141,7 @@ def _check_bad_context(policy: Policy) -> None:
             policy.decide(context, 0)
         except DowiseError:
             continue
-        except Exception as error:
+        except FAILURES as error:
             demand(False, f"the context {context} must be a DowiseError, not {error!r}")
         demand(
             False,

@@ -12,7 +12,15 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from dowise.errors import DowiseError, OwnCodeError, described, kind_of, listed, suggestion
+from dowise.errors import (
+    FAILURES,
+    DowiseError,
+    OwnCodeError,
+    described,
+    kind_of,
+    listed,
+    suggestion,
+)
 
 __all__ = ["asked_for", "import_policies", "is_asked_for", "own_factory"]
 
@@ -53,7 +61,7 @@ def import_policies(module: str, asked_by: str = "") -> None:
         ) from None
     except DowiseError as error:
         raise OwnCodeError(f"{refused}: {described(error)}") from error
-    except (Exception, SystemExit) as error:  # whatever somebody's own code may raise
+    except FAILURES as error:
         raise OwnCodeError(f"{refused}: {described(error)}") from error
 
 

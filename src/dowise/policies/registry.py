@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from dowise.errors import DowiseError, suggestion
+from dowise.errors import DowiseError, OwnCodeError, described, suggestion
 from dowise.policies.own import import_policies, is_asked_for, own_factory
 from dowise.policies.policy import Policy
 from dowise.problem import Problem
@@ -194,7 +194,10 @@ def make_checked(
         is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if parameter.default is parameter.empty and not is_open and parameter.name not in options:
             raise DowiseError(f"the policy {name!r} needs the option {parameter.name!r}: give it")
-    policy = factory(problem, **options)
+    try:
+        policy = factory(problem, **options)
+    except SystemExit as error:
+        raise OwnCodeError(f"the policy {name!r}: {described(error)}") from error
     for method in ("decide", "observe"):
         if not callable(getattr(policy, method, None)):
             raise DowiseError(

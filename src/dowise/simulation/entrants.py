@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.environments.sources import fingerprint
 from dowise.errors import DowiseError
+from dowise.own_code import fingerprint, is_ours
 from dowise.policies import Policy
 from dowise.policies.registry import import_named, make_checked, policy_factory
 from dowise.problem import Problem
@@ -81,6 +81,11 @@ class Entrant:
                 places_of_arms(problem, self.problem)
             except DowiseError as error:
                 raise DowiseError(f"the policy {self.label!r}: {error}") from None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is one of the user's own, which may do anything."""
+        return not is_ours(self.factory)
 
     def spec(self) -> dict[str, Any]:
         """For the manifest: what makes it, and its own problem if it has one."""

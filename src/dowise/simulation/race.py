@@ -15,7 +15,8 @@ import dowise
 from dowise.checks import whole_number
 from dowise.compiling import source_digest
 from dowise.environments import Manner, OneWorld, World, Worlds, worlds_of
-from dowise.errors import DowiseError, OwnCodeError, described, own_place
+from dowise.errors import FAILURES, DowiseError, OwnCodeError, described, own_place
+from dowise.own_code import is_ours
 from dowise.problem import Problem
 from dowise.simulation.entrants import Entrant, Entry, entrants_of
 from dowise.simulation.jobs import Extent, Job, kept_rounds
@@ -125,11 +126,18 @@ class Race:
         make = partial(self.policies[job.policy].make, **self.options_of(job.policy, trial))
         try:
             played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
-        except Exception as error:
+        except FAILURES as error:
+            if isinstance(error, SystemExit) and not self._runs_own_code(job):
+                raise  # a program's own signal handler may end it at any time
             kind = DowiseError if own_place(error) is None else OwnCodeError
             where = f"{job.policy} on {job.problem}, trial {trial}"
             raise kind(f"{where}: {described(error)}") from error
         return played.regrets.cumsum(), played.arms
+
+    def _runs_own_code(self, job: Job) -> bool:
+        worlds = self.worlds[job.problem]
+        own_world = isinstance(worlds, OneWorld) and not is_ours(type(worlds.world))
+        return own_world or self.policies[job.policy].is_own
 
 
 def checked_race(
