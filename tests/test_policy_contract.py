@@ -117,6 +117,8 @@ class Broken:
         probabilities[self.problem.arm_index(arm)] = 1.0
         if self.fault == "crash" and context and "no such variable" in context:
             raise KeyError("no such variable")
+        if self.fault == "leave":
+            raise SystemExit(0)
         if self.fault != "context":
             self.problem.context_codes(context)
         if self.fault == "state":
@@ -152,6 +154,7 @@ class Broken:
         ("zero", "with probability 0"),
         ("context", "the context {'no such variable': '1'} must be a DowiseError"),
         ("crash", "must be a DowiseError, not KeyError"),
+        ("leave", "it raises SystemExit: 0"),
     ],
 )
 def test_each_broken_promise_is_named(fault, complaint):

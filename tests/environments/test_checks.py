@@ -1,6 +1,7 @@
 """check_environment: right worlds pass, and each broken promise is named."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -98,5 +99,11 @@ def test_unknown_variables_in_a_context_must_be_refused():
         def means(self, context=None):
             return super().means({"C": (context or {}).get("C", 0)})
 
+    class Leaving(Wrong):
+        def means(self, context=None):
+            return super().means(context) if "C" in (context or {}) else sys.exit()
+
     with pytest.raises(DowiseError, match="an unknown variable must be a DowiseError"):
         check_environment(Lenient(), plays=1)
+    with pytest.raises(DowiseError, match="must be a DowiseError, not SystemExit"):
+        check_environment(Leaving(), plays=1)
