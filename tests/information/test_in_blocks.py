@@ -14,16 +14,44 @@ def doubtful():
     return Problem(CausalGraph.parse("X -> Y; Z ?-> Y; Z -> X; X <-> Y"), "Y", arms="all")
 
 
-@pytest.mark.parametrize("make", [lambda: load_problem("task3"), doubtful], ids=["plain", "edges"])
-def test_draws_in_blocks_are_the_draws_bit_for_bit(make, monkeypatch):
+either = pytest.mark.parametrize(
+    "make", [lambda: load_problem("task3"), doubtful], ids=["plain", "edges"]
+)
+
+
+@either
+@pytest.mark.parametrize("prior", [1.0, 0.05])
+def test_draws_in_blocks_are_the_draws_bit_for_bit(make, prior, monkeypatch):
+    """With a small prior in double precision."""
     problem = make()
-    belief = Belief(problem)
+    belief = Belief(problem, prior)
     codes = problem.context_codes(dict.fromkeys(problem.context, 1) or None)
     monkeypatch.setattr(in_blocks, "_WORK", 1.0)
     blocks = list(draw_in_blocks(belief, codes, 1000, 5))
     assert len(blocks) > 3 and blocks[0].samples == belief.posterior.block
-    whole = belief.draw(codes, 1000, 5)
-    assert np.array_equal(np.concatenate([b.others for b in blocks], axis=2), whole.others)
+    one = belief.draw(codes, 1000, 5)
+    assert np.array_equal(np.concatenate([b.others for b in blocks], axis=2), one.others)
+    assert {b.whole is None for b in blocks} == {one.whole is None} == {prior == 1}
+    if one.whole is not None:
+        assert np.array_equal(np.concatenate([b.whole for b in blocks], axis=2), one.whole)
+
+
+@either
+def test_ties_are_settled_alike_in_blocks(make, monkeypatch):
+    """A prior so small that doubles saturate: a coin decides, by the number of the draw."""
+    problem = make()
+    belief, payoff = Belief(problem, 1e-4), problem.payoff
+    codes = problem.context_codes(dict.fromkeys(problem.context, 1) or None)
+    monkeypatch.setattr(in_blocks, "_WORK", 1.0)
+    blocks = list(draw_in_blocks(belief, codes, 1000, 5))
+    one = belief.draw(codes, 1000, 5)
+    winners, _ = one.winners(payoff)
+    assert np.array_equal(np.concatenate([b.winners(payoff)[0] for b in blocks]), winners)
+    other_coin = Draws(one.others, one.whole, one.kinds, one.key + 1)
+    assert (other_coin.winners(payoff)[0] != winners).any()
+    some = np.arange(len(problem.arms))[1:]
+    among = np.concatenate([b.among(some).winners(payoff)[0] for b in blocks])
+    assert np.array_equal(among, one.among(some).winners(payoff)[0])
 
 
 def test_one_generator_gives_one_key():
@@ -35,23 +63,28 @@ def test_one_generator_gives_one_key():
     assert one.random() == other.random()
 
 
-def test_little_is_held_at_a_time(monkeypatch):
-    monkeypatch.setattr(in_blocks, "_NUMBERS", 256 * 3)
-    blocks = draw_in_blocks(Belief(load_problem("task1")), (), 10_000, 0)
-    assert max(block.others.size for block in blocks) <= 256 * 3
+@pytest.mark.parametrize(("prior", "numbers"), [(1.0, 256 * 3), (0.1, 256 * 6)])
+def test_little_is_held_at_a_time(prior, numbers, monkeypatch):
+    monkeypatch.setattr(in_blocks, "_NUMBERS", numbers)
+    blocks = list(draw_in_blocks(Belief(load_problem("task1"), prior), (), 10_000, 0))
+    assert sum(block.samples for block in blocks) == 10_000
+    assert max((block.others if prior == 1 else block.whole).size for block in blocks) <= numbers
 
 
-def test_small_priors_are_drawn_all_at_once():
-    """They need double precision, and ties are settled by the numbers of the draws."""
-    (only,) = draw_in_blocks(Belief(load_problem("task1"), 0.1), (), 5000, 0)
-    assert only.whole is not None
+def cut(draws, size):
+    """The same draws, so many at a time."""
+    for i in range(0, draws.samples, size):
+        others = draws.others[:, :, i : i + size]
+        whole = None if draws.whole is None else draws.whole[:, :, i : i + size]
+        yield Draws(others, whole, draws.kinds, draws.key, i)
 
 
+@pytest.mark.parametrize("prior", [1.0, 0.01])
 @pytest.mark.parametrize("size", [1, 7, 64, 999])
-def test_estimates_in_blocks(size):
-    belief = Belief(load_problem("alarm"))
+def test_estimates_in_blocks(size, prior):
+    belief = Belief(load_problem("alarm"), prior)
     draws, payoff = belief.draw((), 1000, 2), belief.problem.payoff
-    blocks = [Draws(draws.others[:, :, i : i + size]) for i in range(0, 1000, size)]
+    blocks = cut(draws, size)
     found, wanted = estimate_in_blocks(blocks, payoff, 1000), estimate_of(draws, payoff)
     for name in ("samples", "winners", "winning", "best"):
         assert np.array_equal(getattr(found, name), getattr(wanted, name))

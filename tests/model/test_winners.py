@@ -61,7 +61,7 @@ def test_by_odds_against_exact_arithmetic(seed, arms, values, samples):
     whole[:, 0] *= rng.random((arms, samples)) < 0.8
     scaled = np.arange(values) / (values - 1)
     winners = np.empty(samples, np.int64)
-    peak = find_winners_by_odds(whole, scaled, KEY, winners)
+    peak = find_winners_by_odds(whole, scaled, KEY, 0, winners)
     rewards = np.einsum("avs,v->as", whole, scaled)[winners, np.arange(samples)]
     assert peak == pytest.approx(rewards.sum(), rel=1e-12)
     for i, winner in enumerate(winners):
@@ -74,7 +74,7 @@ def test_where_all_is_lost_or_won_in_single_precision():
     """1 − 1e-30 beats 1 − 1e-20, and 1e-30 beats 1e-40."""
     for lost, won in (([1e-20, 1e-30, 1e-25], [1.0] * 3), ([1.0] * 3, [1e-40, 1e-30, 0.0])):
         whole, winners = np.array([lost, won]).T[:, :, None].copy(), np.empty(1, np.int64)
-        find_winners_by_odds(whole, np.array([0.0, 1.0]), KEY, winners)
+        find_winners_by_odds(whole, np.array([0.0, 1.0]), KEY, 0, winners)
         assert winners[0] == 1
 
 
@@ -86,7 +86,7 @@ def test_arms_that_tie_are_equally_likely(arms, chance):
     whole[:, 0], whole[:, 1] = 1 - chance, chance
     whole[0] = [[1.0], [0.0]]  # one that never wins, unless all are as bad
     winners, scaled = np.empty(samples, np.int64), np.array([0.0, 1.0])
-    peak = find_winners_by_odds(whole, scaled, KEY, winners)
+    peak = find_winners_by_odds(whole, scaled, KEY, 0, winners)
     assert peak == samples * chance
     counts = np.bincount(winners, minlength=arms + 1)
     fair = counts if chance == 0 else counts[1:]
@@ -94,9 +94,11 @@ def test_arms_that_tie_are_equally_likely(arms, chance):
     expected = samples / len(fair)
     assert (abs(fair - expected) < 5 * np.sqrt(expected)).all()
     again, other = np.empty_like(winners), np.empty_like(winners)
-    find_winners_by_odds(whole, scaled, KEY, again)
-    find_winners_by_odds(whole, scaled, np.uint64(7), other)
+    find_winners_by_odds(whole, scaled, KEY, 0, again)
+    find_winners_by_odds(whole, scaled, np.uint64(7), 0, other)
     assert (again == winners).all() and (other != winners).mean() > 0.3
+    find_winners_by_odds(whole[:, :, 999:].copy(), scaled, KEY, 999, again[999:])
+    assert (again == winners).all()
 
 
 def test_a_tiny_prior_is_fair():
@@ -111,5 +113,5 @@ def test_a_tiny_prior_is_fair():
     single = np.ascontiguousarray(whole[:, 1:]).astype(np.float32)
     find_winners(single, scaled, winners)
     assert (winners == 0).mean() > 0.55  # what single precision does
-    find_winners_by_odds(whole, scaled, KEY, winners)
+    find_winners_by_odds(whole, scaled, KEY, 0, winners)
     assert abs((winners == 0).mean() - 0.5) < 4 * 0.5 / np.sqrt(samples)

@@ -168,8 +168,9 @@ def test_one_arm_has_nothing_to_regret():
     assert figures["saving"] == 0 and figures["samples_for_some_lower_bound"] == "inf"
 
 
-def test_progress_is_shown_within_every_part(monkeypatch):
-    """Also where there is one context and one round: some draws at a time."""
+@pytest.mark.parametrize("prior", [1.0, 0.05])
+def test_progress_is_shown_within_every_part(prior, monkeypatch):
+    """Also where there is one context and one round: some draws at a time, whatever the prior."""
     monkeypatch.setattr("dowise.belief.in_blocks._WORK", 1.0)
     monkeypatch.setattr("dowise.simulation.bound_run._PAUSE", 0.0)
     told = {}
@@ -177,7 +178,8 @@ def test_progress_is_shown_within_every_part(monkeypatch):
     def progress(what, done, total):
         told.setdefault(what, []).append((done, total))
 
-    bounds(load_problem("task1"), 1, samples=2000, policy_samples=1000, progress=progress)
+    problem = Problem(CausalGraph.parse("X -> Z -> Y"), "Y", arms="all", prior=prior)
+    bounds(problem, 1, samples=2000, policy_samples=1000, progress=progress)
     assert list(told) == [
         "p* and H(Π*) before anything was seen",
         "a run of Thompson Sampling",

@@ -40,7 +40,7 @@ def exp64(x):
 
 
 @kernel()
-def draw_whole(key, prior, counts, rows, tape, block, out):
+def draw_whole(key, prior, counts, rows, tape, block, begin, out):
     """Fill out[arm, y, draw] with P(Y = y | do(arm), c), y = 0 included; see `draw_results`."""
     circuit = unrolled(tape)
     draws = out.shape[2]
@@ -54,7 +54,7 @@ def draw_whole(key, prior, counts, rows, tape, block, out):
         lanes = min(block, draws - first)
         for r in range(len(rows)):
             entry, size, slot = rows[r], circuit.block_sizes[r], circuit.block_slots[r]
-            draw_logs(key, prior, counts, entry, size, first, lanes, logs)
+            draw_logs(key, prior, counts, entry, size, begin + first, lanes, logs)
             normalise(logs[:size], values, slot, lanes)
         run_circuit(values, lanes, circuit.operations, undefined)
         for arm in range(out.shape[0]):

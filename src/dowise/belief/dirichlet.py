@@ -171,12 +171,7 @@ class Dirichlet:
         key, count = key_of(generator(rng)), checked_samples(samples, circuit, is_fine)
         if is_fine:
             return self.draw_lanes(key, codes, 0, count)
-        circuit = self.model.whole_circuit
-        rows = self.model.rows_of(circuit, codes)
-        whole = np.empty((*circuit.results.shape, count))
-        _careful.draw_whole(key, self.prior, self.counts, rows, circuit.tape, self.block, whole)
-        kinds = np.unique(circuit.results, axis=0, return_inverse=True)[1]
-        return Draws(whole[:, 1:], whole, kinds.ravel(), int(key[0]))
+        return self.draw_whole_lanes(key, codes, 0, count)
 
     def draw_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
         """Some of the draws of a key, from this one on; `first` is a multiple of `block`.
@@ -189,6 +184,16 @@ class Dirichlet:
             key, self.prior, self.counts, rows, circuit.tape, self.block, first, out
         )
         return Draws(out)
+
+    def draw_whole_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
+        """The same in double precision: for what is not fine."""
+        circuit = self.model.whole_circuit
+        rows = self.model.rows_of(circuit, codes)
+        whole = np.empty((*circuit.results.shape, count))
+        _careful.draw_whole(
+            key, self.prior, self.counts, rows, circuit.tape, self.block, first, whole
+        )
+        return Draws(whole[:, 1:], whole, self.model.kinds, int(key[0]), first)
 
     def is_fine_in(self, codes: Codes) -> bool:
         """Whether the parameters are by now large enough for single precision."""

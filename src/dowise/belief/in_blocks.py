@@ -16,21 +16,25 @@ __all__ = ["draw_in_blocks"]
 
 _WORK = 1e8  # multiplications of a block: less than a tenth of a second
 _ROW = 20  # so many multiplications take as long as drawing one entry of a row
-_NUMBERS = 2**24  # of a block: 64 MB
+_WHOLE_ROW = 60  # the same in double precision
+_NUMBERS = 2**24  # of a block: 64 MB, or twice as much in double precision
 
 
 def draw_in_blocks(belief: Belief, codes: Codes, samples: int, rng: Random) -> Iterator[Draws]:
     """The same draws that `belief.draw` makes, block by block.
 
-    A posterior of one's own, and one that needs double precision, makes them all at once.
+    A posterior of one's own makes them all at once.
     """
     posterior = belief.posterior
-    if not isinstance(posterior, Dirichlet | Mixture) or not posterior.is_fine_in(codes):
+    if not isinstance(posterior, Dirichlet | Mixture):
         yield belief.draw(codes, samples, rng)
         return
-    circuit, key = posterior.model.circuit, key_of(generator(rng))
-    work = circuit.multiplications + _ROW * int(circuit.block_sizes.sum())
+    circuit, draw, row = posterior.model.circuit, posterior.draw_lanes, _ROW
+    if not posterior.is_fine_in(codes):
+        circuit, draw, row = posterior.model.whole_circuit, posterior.draw_whole_lanes, _WHOLE_ROW
+    key = key_of(generator(rng))
+    work = circuit.multiplications + row * int(circuit.block_sizes.sum())
     lanes = int(min(_WORK / work, _NUMBERS / circuit.results.size))
     lanes = max(lanes // posterior.block, 1) * posterior.block
     for first in range(0, samples, lanes):
-        yield posterior.draw_lanes(key, codes, first, min(lanes, samples - first))
+        yield draw(key, codes, first, min(lanes, samples - first))

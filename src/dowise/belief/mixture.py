@@ -206,19 +206,11 @@ class Mixture:
 
         Every draw has a set of edges of its own. Equal seeds give equal entries in every context.
         """
-        circuit, shared, is_fine = self.model.circuit, self.shared, self.is_fine_in(codes)
+        circuit, is_fine = self.model.circuit, self.is_fine_in(codes)
         key, count = key_of(generator(rng)), checked_samples(samples, circuit, is_fine)
         if is_fine:
             return self.draw_lanes(key, codes, 0, count)
-        options, weights = shared.choices.options, shared.choices.room()
-        circuit = self.model.whole_circuit
-        whole = np.empty((*circuit.results.shape, count))
-        _draws.draw_mixed_whole(
-            key, self.learned, shared.tables, options, weights, shared.whole_reading(codes),
-            circuit.tape, self.block, whole,
-        )  # fmt: skip
-        kinds = np.unique(circuit.results, axis=0, return_inverse=True)[1]
-        return Draws(whole[:, 1:], whole, kinds.ravel(), int(key[0]))
+        return self.draw_whole_lanes(key, codes, 0, count)
 
     def is_fine_in(self, _codes: Codes) -> bool:
         """Whether single precision tells draws apart by now."""
@@ -233,6 +225,16 @@ class Mixture:
             shared.reading(codes), circuit.tape, self.block, first, out,
         )  # fmt: skip
         return Draws(out)
+
+    def draw_whole_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
+        """See `Dirichlet.draw_whole_lanes`."""
+        circuit, shared = self.model.whole_circuit, self.shared
+        whole = np.empty((*circuit.results.shape, count))
+        _draws.draw_mixed_whole(
+            key, self.learned, shared.tables, shared.choices.options, shared.choices.room(),
+            shared.whole_reading(codes), circuit.tape, self.block, first, whole,
+        )  # fmt: skip
+        return Draws(whole[:, 1:], whole, self.model.kinds, int(key[0]), first)
 
     # -- keeping it ---------------------------------------------------------------------------
 

@@ -210,7 +210,7 @@ def draw_mixed(key, learned, tables, options, weights, reading, tape, block, beg
 
 
 @kernel()
-def draw_mixed_whole(key, learned, tables, options, weights, reading, tape, block, out):
+def draw_mixed_whole(key, learned, tables, options, weights, reading, tape, block, begin, out):
     """Fill out[arm, y, draw] in double precision, y = 0 included; see `careful.draw_whole`."""
     circuit = unrolled(tape)
     room = room_for(tables, reading, block)
@@ -221,8 +221,8 @@ def draw_mixed_whole(key, learned, tables, options, weights, reading, tape, bloc
         for lane in range(values.shape[1]):
             values[i, lane] = circuit.constants[i]
     for first in range(0, out.shape[2], block):
-        lanes = min(block, out.shape[2] - first)
-        choose(key, len(learned.counts), options, weights, first, lanes, room.versions)
+        number, lanes = begin + first, min(block, out.shape[2] - first)
+        choose(key, len(learned.counts), options, weights, number, lanes, room.versions)
         for i in range(len(reading.variables)):
             start = 0
             for d in range(_group(tables, reading.variables[i], lanes, room)):
@@ -232,7 +232,7 @@ def draw_mixed_whole(key, learned, tables, options, weights, reading, tape, bloc
                 for read in range(reading.reads[m], reading.reads[m + 1]):
                     entry, size = reading.entries[read], reading.sizes[read]
                     draw_logs(
-                        key, learned.prior, learned.counts, entry, size, first, count, room.row
+                        key, learned.prior, learned.counts, entry, size, number, count, room.row
                     )
                     into, slot = room.whole, int64(0)
                     if count == lanes:

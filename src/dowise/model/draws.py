@@ -22,10 +22,10 @@ class Draws:
     All arms of one draw share its entries. `whole` has the first value as well, in double
     precision: it is there only where single precision would not tell the arms apart. Then `kinds`
     numbers the arms so that those which are alike in every world have the same number, and `key`
-    settles what are ties all the same.
+    settles what are ties all the same, by the number of the draw; the first one here is `first`.
     """
 
-    __slots__ = ("key", "kinds", "others", "whole")
+    __slots__ = ("first", "key", "kinds", "others", "whole")
 
     def __init__(
         self,
@@ -33,8 +33,10 @@ class Draws:
         whole: NDArray[np.float64] | None = None,
         kinds: NDArray[np.int64] | None = None,
         key: int = 0,
+        first: int = 0,
     ) -> None:
-        self.others, self.whole, self.kinds, self.key = others, whole, kinds, key
+        self.others, self.whole, self.kinds = others, whole, kinds
+        self.key, self.first = key, first
 
     @property
     def samples(self) -> int:
@@ -45,7 +47,7 @@ class Draws:
         """The draws of these arms alone."""
         if self.whole is None or self.kinds is None:
             return Draws(self.others[arms])
-        return Draws(self.others[arms], self.whole[arms], self.kinds[arms], self.key)
+        return Draws(self.others[arms], self.whole[arms], self.kinds[arms], self.key, self.first)
 
     def distributions(self) -> NDArray[Any]:
         """All values of the reward: (arms, values of Y, samples)."""
@@ -77,5 +79,6 @@ class Draws:
             return winners, float(_kernels.find_winners(others, payoff.scaled, winners))
         firsts = np.sort(np.unique(self.kinds, return_index=True)[1])
         key, scaled = np.uint64(self.key), payoff.scaled
-        peak = _kernels.find_winners_by_odds(self.whole[firsts], scaled, key, winners)
+        whole = self.whole[firsts]
+        peak = _kernels.find_winners_by_odds(whole, scaled, key, self.first, winners)
         return firsts[winners], float(peak)

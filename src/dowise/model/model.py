@@ -75,6 +75,12 @@ class Model:
         return reward_circuit(self._whole_plans)
 
     @cached_property
+    def kinds(self) -> NDArray[np.int64]:
+        """A number for each arm, the same for arms that are alike in every world."""
+        kinds = np.unique(self.whole_circuit.results, axis=0, return_inverse=True)[1]
+        return kinds.ravel()
+
+    @cached_property
     def structures(self) -> Structures:
         """What doubtful edges leave open."""
         return Structures(self.factors, self.problem.edge_priors)

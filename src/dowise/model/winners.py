@@ -41,14 +41,14 @@ def find_winners(drawn, scaled, winners):
 
 
 @kernel()
-def find_winners_by_odds(whole, scaled, key, winners):
+def find_winners_by_odds(whole, scaled, key, first, winners):
     """The same for draws so close to 0 and 1 that rewards can't be told apart, in full precision.
 
     whole[arm, y, draw] has all values of the reward. What an arm brings above the least value and
     what it lacks to the greatest are sums without a difference of large numbers, so arms are
     compared by the odds of the two: 1 − 1e-30 is more than 1 − 1e-20. Arms that tie even so have
-    the same chance each, by a hash of the key (an uint64) and the draw's number: the k-th of them
-    replaces the one before with probability 1/k.
+    the same chance each, by a hash of the key (an uint64) and the draw's number, which is `first`
+    and so on: the k-th of them replaces the one before with probability 1/k.
     """
     arms, values, samples = whole.shape
     least, most = scaled[0], scaled[0]
@@ -69,7 +69,8 @@ def find_winners_by_odds(whole, scaled, key, winners):
                 winners[i], top[i], highest[i], tied[i] = a, odds, brings, 1
             elif odds == top[i]:
                 tied[i] += 1
-                coin = mix(mix(uint64(key) + uint64(i) * GOLDEN) + uint64(tied[i]) * GOLDEN)
+                own = mix(uint64(key) + uint64(first + i) * GOLDEN)
+                coin = mix(own + uint64(tied[i]) * GOLDEN)
                 if np.float64(coin >> uint64(11)) * 2.0**-53 * tied[i] < 1:
                     winners[i], highest[i] = a, brings
     peak = 0.0

@@ -130,7 +130,7 @@ class BernoulliThompsonSampling(TabularPolicy):
             draw_results(key, prior, counts, rows, tape, draws, 0, out)
             return Draws(out[:, 1:])
         whole = np.empty((arms, 2, draws))
-        draw_whole(key, prior, counts, rows, tape, draws, whole)
+        draw_whole(key, prior, counts, rows, tape, draws, 0, whole)
         return Draws(whole[:, 1:], whole, np.arange(arms), int(key[0]))
 
     @property

@@ -5,7 +5,7 @@ is too small, because the estimate of g is too large; so the rounds with the lar
 as they were, to be looked at again with more draws.
 
 All that `bounds` asks of a belief goes through this module, some draws at a time: then a bar moves,
-Ctrl-C ends it at once, and no number of draws takes more memory than another.
+Ctrl-C ends it at once, and of each draw no more is kept than which arm is its best.
 """
 
 from __future__ import annotations
