@@ -110,7 +110,7 @@ def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
     from dowise.simulation import bounds as bounds_of
 
     loaded = load(problem)
-    with bar() as progress:
+    with bar(off_terminal=True) as progress:
         found = bounds_of(loaded, horizon, **options, progress=progress)
     if as_json:
         print_json(found.as_dict())

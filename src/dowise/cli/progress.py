@@ -43,11 +43,14 @@ def shown_progress() -> Iterator[Callable[[str, int, int], None]]:
 
 
 @contextmanager
-def bar() -> Iterator[Callable[[str, int, int], None] | None]:
-    """A function (what, done, total) that shows one bar while it lasts; None off a terminal."""
+def bar(off_terminal: bool = False) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A function (what, done, total) that shows one bar while it lasts.
+
+    Off a terminal it writes a line now and then, if `off_terminal` says so, else it is None.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield None
+        yield _plain(console, "") if off_terminal else None
         return
     with Progress(console=console, transient=True) as bars:
         task = bars.add_task("", total=None)
@@ -70,7 +73,7 @@ def working(what: str) -> AbstractContextManager[object]:
     return console.status(what) if console.is_terminal else nullcontext()
 
 
-def _plain(console: Console) -> Callable[[str, int, int], None]:
+def _plain(console: Console, unit: str = " jobs") -> Callable[[str, int, int], None]:
     started: dict[str, tuple[float, int]] = {}
     last = {"said": monotonic()}
 
@@ -83,6 +86,6 @@ def _plain(console: Console) -> Callable[[str, int, int], None]:
         left = ""
         if first < done < total:
             left = f", about {(now - began) / (done - first) * (total - done):.0f} s left"
-        console.print(f"{what}: {done} of {total} jobs done{left}", highlight=False)
+        console.print(f"{what}: {done:,} of {total:,}{unit} done{left}", highlight=False)
 
     return show

@@ -156,8 +156,8 @@ def _show(found: Rehearsal) -> None:
         console,
         f"{means}stopping: what stopping then is expected to cost a "
         "round, and truly does; sure: how likely what looks best is the best, by what is known; "
-        "right: the share of worlds where it is; advised: the share where the advice was to stop "
-        "by then.",
+        "right: the share of worlds where it is, in every context at once; advised: the share "
+        "where the advice was to stop by then.",
     )
 
 

@@ -186,12 +186,17 @@ class Rehearsal:
             f"At the end a round costs {amount(end.mean)}{self._averaged()}; at random "
             f"{amount(self.per_round_at_random.mean())}.",
             f"Then you take what looks best for the best with probability {_percent(sure.mean)}"
-            f"{self._averaged(chances)}. It is the best in "
+            f"{self._averaged(chances)}. It is the best{self._everywhere} in "
             f"{_percent(self.is_best[:, -1].mean())} of worlds, and within "
             f"{given(self.tolerance)} of it in {_percent(self.is_nearly_best[:, -1].mean())}.",
             self._stop_in_words(),
         ]
         return "\n".join(lines)
+
+    @property
+    def _everywhere(self) -> str:
+        """Probabilities are averaged over contexts; to be right is to be so in all of them."""
+        return " in every context at once" if self.problem.context else ""
 
     def _averaged(self, ends: str | None = None) -> str:
         """That a number is a mean, and the range over worlds; nothing where there is one world."""

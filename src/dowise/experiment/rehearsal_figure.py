@@ -85,6 +85,7 @@ def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
         return Line(label, middle, low, high) if rehearsal.worlds > 1 else Line(label, middle)
 
     limit = np.full(len(looks), rehearsal.tolerance)
+    everywhere = " in every context" if rehearsal.problem.context else ""
     return (
         Panel(
             "regret so far",
@@ -102,7 +103,7 @@ def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
             ),
         ),
         Panel(
-            "is what looks best the best?",
+            f"is what looks best the best{everywhere}?",
             (
                 spread("sure", "believed probability"),
                 Line("share of worlds where it is", numbers("best")),

@@ -18,7 +18,7 @@ from dowise.experiment.audit import Audit, audit, head_of
 from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.case import Case
 from dowise.experiment.counted import Counted, ended_with_values
-from dowise.experiment.evaluation import Evaluation, evaluate
+from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, evaluate
 from dowise.experiment.evaluation.targets import TargetLike
 from dowise.experiment.event import Event, Head
 from dowise.experiment.explain import Explanation
@@ -262,7 +262,11 @@ class Views:
         facts.apply_all(events)
         log = Log(facts, tracked(events, len(events), track), self._journal.columns)
         model = looker(facts.plan).belief
-        found = evaluate(facts.plan.problem, log.steps(), policy, options, level, model)
+        try:
+            found = evaluate(facts.plan.problem, log.steps(), policy, options, level, model)
+        except NothingToEvaluateError as error:
+            why = "; ".join(f"{times:,}: {why}" for why, times in log.left_out.items())
+            raise DowiseError(f"{error}{f' ({why})' if why else ''}") from None
         return replace(found, left_out=dict(log.left_out))
 
     def export(self, path: str | Path) -> int:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.environments import Environment, World, Worlds, worlds_of
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, kind_of
 from dowise.model.sampling import Script
 from dowise.policies import Policy
 from dowise.policies.policy import BayesianPolicy, Loop, RecordPolicy
@@ -108,7 +108,12 @@ def play(
     chosen = np.empty(len(numbers), dtype=np.int64)
     for t, number in enumerate(numbers.tolist()):
         context = contexts[number]
-        arm = policy.decide(context, own).arm
+        decision = policy.decide(context, own)
+        if not hasattr(decision, "arm"):
+            raise DowiseError(
+                f"decide must return a Decision, not {kind_of(decision)}: Decision(arm, …)"
+            )
+        arm = decision.arm
         policy.observe(arm, world.play(arm, context, outcomes))
         chosen[t] = world.problem.arm_index(arm)
     return chosen

@@ -7,7 +7,7 @@ from played import begun, played
 from dowise.errors import DowiseError
 from dowise.experiment.evaluation import Decide, Learn, LearnMany, Logged, evaluate
 from dowise.policies import make_policy
-from dowise.problem import load_problem
+from dowise.problem import Problem, load_problem
 
 TASK2 = load_problem("task2")
 PAST = {
@@ -52,6 +52,16 @@ def test_a_policy_that_only_observes_is_shown_each_of_many_records():
     notes = Notes()
     evaluate(TASK2, [LearnMany(TASK2.records(PAST)), decision(1)], notes)
     assert notes.seen == [("do(X2=1)", "1"), ("do(X2=1)", "1"), ("do(X1=0)", "0"), ("do()", "1")]
+
+
+def test_what_a_revision_left_nothing_of_is_said():
+    experiment = begun("task2", policy="ts")
+    experiment.ask({"C": 1})
+    experiment.tell(1, {"Z": 0, "Y": 1})
+    more = Problem(TASK2.graph, "Y", "C", "Z", arms="all")
+    experiment.revise(problem=more, reason="more arms")
+    with pytest.raises(DowiseError, match=r"no decision to evaluate \(1: made when there were oth"):
+        experiment.evaluate("ts")
 
 
 def test_an_experiment_is_evaluated_with_what_was_imported_when():

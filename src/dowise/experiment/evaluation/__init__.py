@@ -18,9 +18,9 @@ It knows nothing of storage: it is given the steps of an experiment in order (`D
 from dowise.experiment.evaluation.estimates import Estimated
 from dowise.experiment.evaluation.evaluation import Evaluation, evaluate
 from dowise.experiment.evaluation.log import Decide, Learn, LearnMany, Logged, Retract, Step
-from dowise.experiment.evaluation.replay import Replay
+from dowise.experiment.evaluation.replay import NothingToEvaluateError, Replay
 
 __all__ = [
-    "Decide", "Estimated", "Evaluation", "Learn", "LearnMany", "Logged", "Replay", "Retract",
-    "Step", "evaluate",
+    "Decide", "Estimated", "Evaluation", "Learn", "LearnMany", "Logged",
+    "NothingToEvaluateError", "Replay", "Retract", "Step", "evaluate",
 ]  # fmt: skip

@@ -147,7 +147,7 @@ class Evaluation:
         yield (
             f"On the {counted(self.decisions, 'decision')} that {count}, {self.target} would have "
             f"had a mean {self.problem.reward} of {_shown(self.dr)} by the doubly robust estimate; "
-            f"the policy that decided had {_shown(self.logged)}{smaller}. "
+            f"the policy that decided is put at {_shown(self.logged)} in the same way{smaller}. "
             f"In brackets: {100 * self.level:g} % intervals."
         )
         clear = "not clear which is better" if self.verdict == "not clear" else self.verdict

@@ -29,9 +29,13 @@ from dowise.experiment.evaluation.log import (
 from dowise.experiment.evaluation.targets import Target
 from dowise.problem import Problem
 
-__all__ = ["Replay", "replay"]
+__all__ = ["NothingToEvaluateError", "Replay", "replay"]
 
 Floats = NDArray[np.float64]
+
+
+class NothingToEvaluateError(DowiseError):
+    """No decision has what an evaluation needs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +91,7 @@ def replay(problem: Problem, steps: Iterable[Step], target: Target, belief: Beli
         else:
             raise DowiseError(f"{step!r} is no step: give Decide, Learn, LearnMany or Retract")
     if not rows:
-        raise DowiseError(
-            "there is no decision to evaluate: none has its outcome and its probabilities yet"
-        )
+        raise NothingToEvaluateError("there is no decision to evaluate")
     return Replay(
         np.array([row.number for row in rows]),
         _without_dust(found),
