@@ -281,7 +281,7 @@ def test_an_error_says_whose_it_is():
         def decide(self, context=None, rng=None, allowed=None):
             return super().decide(context, rng, allowed).arm  # not a decision
 
-    with pytest.raises(DowiseError, match="Bad on task1, trial 0: decide must return a Decision, not an I"):
+    with pytest.raises(DowiseError, match="Bad on task1, trial 0: decide must return a Dec"):
         simulate(["task1"], [Bad], horizon=5, trials=2)
 
 
