@@ -12,14 +12,19 @@ import errno
 import io
 import os
 import stat
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
 from dowise.errors import DowiseError
 
-__all__ = ["ending_of", "existing_file", "read_file", "stem_of", "write_bytes", "write_text"]
+__all__ = [
+    "ending_of", "existing_file", "read_file", "remove_old_drafts", "stem_of", "write_bytes",
+    "write_text",
+]  # fmt: skip
 
 Result = TypeVar("Result")
 
@@ -41,6 +46,7 @@ _SHEETS = (".xlsx", ".xlsm", ".ods")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 DRAFT = ".draft"  # how the name of a file ends while it is written
+_OLD = 3600.0  # seconds: nobody writes a draft for so long
 
 
 def existing_file(path: str | Path) -> Path:
@@ -196,6 +202,14 @@ def _replace(path: Path, content: bytes, lasting: bool) -> None:
         raise
     if lasting:
         _settle(path.parent)
+
+
+def remove_old_drafts(folder: Path) -> None:
+    """Take away what writers that were killed have left, as far as the folder can be changed."""
+    for draft in folder.glob(f".{'[0-9a-f]' * 12}{DRAFT}"):
+        with suppress(OSError):
+            if time.time() - draft.stat().st_mtime > _OLD:
+                draft.unlink()
 
 
 def _settle(folder: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from dowise import DowiseError, Experiment
 from dowise.experiment import facts
 from dowise.experiment.storage import sql
-from dowise.experiment.storage.queue_lock import QueueLock
+from dowise.queue_lock import QueueLock
 
 
 @pytest.fixture

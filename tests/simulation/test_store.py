@@ -1,7 +1,10 @@
 """A run on disk: whatever happens to its files, no other numbers come out."""
 
 import json
+import os
 import sys
+import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -10,7 +13,8 @@ import pytest
 
 from dowise import DowiseError, simulate
 from dowise.errors import DowiseWarning
-from dowise.simulation import Result
+from dowise.queue_lock import QueueLock
+from dowise.simulation import Result, store
 from dowise.simulation.jobs import Job
 from dowise.simulation.results import DamagedError, Rounds, Texts, pack, verify
 
@@ -182,3 +186,68 @@ def test_the_manifest_says_what_is_there(run):
     assert (only["horizon"], only["trials"]) == (30, 12)
     assert (only["problems"], only["policies"]) == (["task1"], ["ucb", "bernoulli-ts"])
     assert {"machine", "started"} <= {*only}
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_races_that_begin_at_once_in_one_folder_are_all_in_its_manifest(
+    tmp_path, monkeypatch, is_new
+):
+    out, others, write = tmp_path / "run", [], store.write_manifest
+    race(None, ["ucb", "kl-ucb"])  # compiled now
+    if not is_new:
+        race(out, ["bernoulli-ts"])
+
+    def write_late(path, said):
+        """Between reading and writing another call is made, which has two seconds' time."""
+        if not others:
+            others.append(threading.Thread(target=race, args=(out, ["kl-ucb"]), kwargs=more))
+            others[0].start()
+            others[0].join(2)
+        write(path, said)
+
+    more = {"trials": 27}
+    monkeypatch.setattr(store, "write_manifest", write_late)
+    race(out, ["ucb"])
+    others[0].join()
+    final = Result.open(out).final()
+    assert {*final.columns} == {"ucb", "kl-ucb"} | ({"bernoulli-ts"} if not is_new else set())
+    assert final["kl-ucb"].count() == 27 and final["ucb"].count() == 12
+    assert {path.name for path in out.iterdir()} == {"manifest.json", "results"}
+
+
+def test_the_lock_of_a_killed_call_is_no_foreign_file_and_another_s_file_is(tmp_path):
+    out = tmp_path / "run"
+    out.mkdir()
+    QueueLock(out / "manifest.json").path.touch()
+    race(out)
+    assert {path.name for path in out.iterdir()} == {"manifest.json", "results"}
+    (other := tmp_path / "other").mkdir()
+    (other / "door-lock").touch()
+    with pytest.raises(DowiseError, match="no run of ours"):
+        race(other)
+    assert [path.name for path in other.iterdir()] == ["door-lock"]
+
+
+def test_who_reads_waits_for_nobody_and_who_waits_too_long_is_told(run, monkeypatch):
+    monkeypatch.setattr(store, "PATIENCE", 0.1)
+    before = (run / "manifest.json").read_bytes()
+    with QueueLock(run / "manifest.json").alone(1):
+        assert len(Result.open(run).frame()) == 2 * 12 * 30
+        with pytest.raises(DowiseError, match=r"manifest\.json: another process .* try again"):
+            race(run, trials=20)
+    assert (run / "manifest.json").read_bytes() == before
+    assert len(race(run, trials=20).frame()) == 2 * 20 * 30
+
+
+@pytest.mark.parametrize("where", [".", "results"])
+def test_drafts_of_killed_calls_are_removed_once_they_are_old(run, where):
+    old, young, own = (run / where / f".{name}.draft" for name in ("0" * 12, "1" * 12, "notes"))
+    for draft in (old, young, own):
+        draft.touch()
+    hours_ago = time.time() - 2 * 3600
+    for draft in (old, own):
+        os.utime(draft, (hours_ago, hours_ago))
+    Result.open(run).frame()
+    assert old.exists()
+    race(run)
+    assert not old.exists() and young.exists() and own.exists()

@@ -3,7 +3,8 @@
 A job's file is there whole or not at all (`dowise.files`), and is verified whenever it is read
 (`results.py`); a run that was killed goes on with the jobs whose files are missing. The manifest
 has what all races of the folder share, each problem and each policy with what makes it, and the
-races themselves in the order in which they were begun: what each spans, when and where.
+races themselves in the order in which they were begun: what each spans, when and where. Calls
+that change it at once do so one after the other; who only reads waits for nobody.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from dowise.errors import DowiseError, DowiseWarning, import_extra, listed
-from dowise.files import write_bytes
+from dowise.files import remove_old_drafts, write_bytes
+from dowise.queue_lock import QueueLock
 from dowise.simulation.jobs import Extent, Job
 from dowise.simulation.manifest import (
     check_same,
@@ -37,6 +40,7 @@ __all__ = ["Store"]
 
 MANIFEST = "manifest.json"
 RESULTS = "results"
+PATIENCE = 30.0  # seconds: whoever changes a manifest is done in a moment
 NAMED = ("problems", "policies")
 """What a race may have more of than those before it, by name; all else is the same for all."""
 
@@ -46,6 +50,7 @@ class Store:
 
     def __init__(self, path: Path, lasting: bool = True) -> None:
         self.path = path
+        self._queue = QueueLock(path / MANIFEST)
         self._lasting = lasting  # or gone with this process: then nothing needs the disk's word
         self._spec: dict[str, Any] = {}
         self._races: list[dict[str, Any]] = []
@@ -73,24 +78,26 @@ class Store:
         Any other folder is refused, and nothing is changed. `heeds_horizon` says of a policy
         whether its first rounds depend on how many there are.
         """
-        wanted = json.loads(json.dumps(spec))
-        if self._is_there(self.path / MANIFEST):
-            self.read()
-            changed = self._take_out_unplayed(wanted)
-            self._check_shared(wanted)
-            self._check_horizons(extent, heeds_horizon)
-            self._say_changed(changed)
-        else:
-            self._check_new()
-            changed = []
+        wanted, heeds = json.loads(json.dumps(spec)), cache(heeds_horizon)
+        self._check(wanted, extent, heeds)
         make_folder(self.path / RESULTS)
-        if changed or not self._has(extent):
-            # What is there stays as it is: an option of 1 is equal to 1.0, but not the same text.
-            named = {part: wanted[part] | self._spec.get(part, {}) for part in NAMED}
-            self._spec = wanted | self._spec | named
-            self._races = [*self._races, {**extent.as_dict(), **_when_and_where()}]
-            write_manifest(self.path / MANIFEST, {"spec": self._spec, "races": self._races})
+        with self._queue.alone(PATIENCE):
+            # Once more, for another call may have been quicker.
+            changed = self._check(wanted, extent, heeds)
+            self._say_changed(changed)
+            for folder in (self.path, self.path / RESULTS):
+                remove_old_drafts(folder)
+            if changed or not self._has(extent):
+                self._add(wanted, extent)
         return extent.jobs(self.races)
+
+    def _add(self, wanted: dict[str, Any], extent: Extent) -> None:
+        """Write a race into the manifest."""
+        # What is there stays as it is: an option of 1 is equal to 1.0, but not the same text.
+        named = {part: wanted[part] | self._spec.get(part, {}) for part in NAMED}
+        self._spec = wanted | self._spec | named
+        self._races = [*self._races, {**extent.as_dict(), **_when_and_where()}]
+        write_manifest(self.path / MANIFEST, {"spec": self._spec, "races": self._races})
 
     def _has(self, extent: Extent) -> bool:
         """Whether races that are there have all jobs of this one, or longer ones have done them."""
@@ -120,6 +127,21 @@ class Store:
                 stacklevel=5,
             )
 
+    def _check(
+        self, wanted: dict[str, Any], extent: Extent, heeds_horizon: Callable[[str], bool]
+    ) -> list[str]:
+        """Take over what is there; raise unless the race can begin, go on or be added here.
+
+        What was there by the same name, and has no results, gives way: the names of such.
+        """
+        if not self._is_begun():
+            return []
+        self.read()
+        changed = self._take_out_unplayed(wanted)
+        self._check_shared(wanted)
+        self._check_horizons(extent, heeds_horizon)
+        return changed
+
     def _check_shared(self, wanted: dict[str, Any]) -> None:
         """Raise where a race differs in more than its extent from those that are there."""
         found, given = dict(self._spec), dict(wanted)
@@ -142,19 +164,28 @@ class Store:
                         "another folder as out"
                     )
 
-    def _check_new(self) -> None:
-        """Raise unless nothing is there but what a stop at the very start may have left."""
-        results = self.path / RESULTS
+    def _is_begun(self) -> bool:
+        """Whether there is a run; raises where there is anything else.
+
+        What a stop at the very start may have left, or a call that just begins, is nothing.
+        """
+        manifest, results = self.path / MANIFEST, self.path / RESULTS
+        if self._is_there(manifest):
+            return True
         there = contents(self.path)
-        if results in there and contents(results):
+        has_results = results in there and bool(contents(results))
+        if self._is_there(manifest):  # another call has begun it while we looked
+            return True
+        if has_results:
             raise DowiseError(
                 f"{self.path} has results without their {MANIFEST}, so nobody knows of which race: "
                 "put it back, or name another folder as out"
             )
-        if {*there} - {results}:
+        if {*there} - {results, self._queue.path}:
             raise DowiseError(
                 f"{self.path} is there already, and no run of ours: name a new folder"
             )
+        return False
 
     # -- the jobs ----------------------------------------------------------------------------------
 

@@ -27,8 +27,8 @@ from dowise.experiment.storage import schema
 from dowise.experiment.storage.database import Row, Values
 from dowise.experiment.storage.failures import is_busy
 from dowise.experiment.storage.location import Location
-from dowise.experiment.storage.queue_lock import QueueLock
 from dowise.experiment.storage.rules import WITHOUT_WAL
+from dowise.queue_lock import QueueLock
 
 __all__ = ["SqliteDatabase"]
 
