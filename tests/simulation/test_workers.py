@@ -3,9 +3,12 @@
 import os
 import signal
 import sys
+import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
+import cloudpickle
 import psutil
 import pytest
 from programs import end, left, start, until
@@ -57,6 +60,12 @@ def done(task, items=range(4)):
     return dict(run_everywhere(task, items, 2, None))
 
 
+def dismiss_all():
+    """Those too that still start for work that others have done."""
+    assert until(lambda: crew._living == {*crew._idle})
+    crew._dismiss_idle(list(crew._idle))
+
+
 def test_workers_are_used_again_and_do_the_new_task():
     pids = {*done(lambda _: os.getpid()).values()}
     assert os.getpid() not in pids
@@ -65,7 +74,7 @@ def test_workers_are_used_again_and_do_the_new_task():
 
 
 def test_what_is_done_in_a_moment_is_done_here_and_the_rest_by_workers_who_join_in(monkeypatch):
-    crew._dismiss_idle(list(crew._idle))
+    dismiss_all()
     here = os.getpid()
     assert {*dict(run_everywhere(lambda _: os.getpid(), range(9), 2, None)).values()} == {here}
 
@@ -74,8 +83,58 @@ def test_what_is_done_in_a_moment_is_done_here_and_the_rest_by_workers_who_join_
         return os.getpid()
 
     monkeypatch.setattr(crew, "_HEAD_START", 0.1)
-    pids = [pid for _, pid in run_everywhere(slowly, range(150), 2, None)]
-    assert len({*pids}) == 3 and here not in pids[-20:]
+    pids, deadline = [], time.monotonic() + 60
+    with closing(run_everywhere(slowly, range(10**4), 2, None)) as results:
+        while len({*pids}) < 3 and time.monotonic() < deadline:
+            pids.append(next(results)[1])
+        assert len({*pids}) == 3 and here in pids
+        assert here not in [next(results)[1] for _ in range(20)]
+
+
+@pytest.fixture
+def held_up(monkeypatch):
+    """The first worker to be prepared, and what lets its thread go on."""
+    dismiss_all()
+    monkeypatch.setattr(crew, "_HEAD_START", 0)
+    workers, go, prepare = [], threading.Event(), crew._Worker.prepare
+
+    def late(worker, task):
+        if not workers:
+            workers.append(worker)
+            assert go.wait(60)
+        prepare(worker, task)
+
+    monkeypatch.setattr(crew._Worker, "prepare", late)
+    yield workers, go
+    go.set()
+
+
+def begun_with(workers):
+    """Work of two items that this process does itself, when one worker is about to start."""
+    task = cloudpickle.dumps(abs)
+    return crew.do_in_processes(lambda _: until(lambda: workers), task, [1, 2], 1)
+
+
+def test_a_worker_that_still_starts_when_a_race_ends_is_lent_only_once_it_has(held_up):
+    workers, go = held_up
+    assert len(dict(begun_with(workers))) == 2
+    assert workers[0] not in crew._idle
+    assert done(lambda x: x * x, range(20)) == {x: x * x for x in range(20)}
+    assert workers[0] not in crew._idle and workers[0].lives()
+    go.set()
+    assert until(lambda: workers[0] in crew._idle)
+    assert done(lambda x: x + 1) == {0: 1, 1: 2, 2: 3, 3: 4}
+
+
+def test_a_worker_that_still_starts_when_a_race_is_stopped_is_ended(held_up):
+    workers, go = held_up
+    threads = {*threading.enumerate()}
+    with closing(begun_with(workers)) as results:
+        next(results)
+    assert not workers[0].lives()
+    go.set()
+    assert until(lambda: not {*threading.enumerate()} - threads)
+    assert workers[0] not in crew._idle and workers[0] not in crew._living
 
 
 def test_an_idle_worker_that_died_is_replaced():
@@ -88,11 +147,11 @@ def test_an_idle_worker_that_died_is_replaced():
 
 
 def test_idle_workers_leave_after_a_while(monkeypatch):
-    crew._dismiss_idle(list(crew._idle))
+    dismiss_all()
     monkeypatch.setattr(crew, "_REST", 0.05)
     pids = {*done(lambda _: os.getpid()).values()}
     assert until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 10)
-    assert not crew._idle
+    assert until(lambda: not crew._living and not crew._idle, 10)
 
 
 def test_signals_are_left_to_the_program():
@@ -163,7 +222,7 @@ def test_what_can_t_be_sent_is_said():
 
 
 def test_no_process_to_be_had_is_said(monkeypatch):
-    crew._dismiss_idle(list(crew._idle))
+    dismiss_all()
 
     def refused(*_arguments, **_options):
         raise BlockingIOError(11, "Resource temporarily unavailable")

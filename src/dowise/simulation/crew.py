@@ -60,6 +60,7 @@ class _Worker:
         )
         self._task: bytes | None = None
         self.starter = os.getpid()
+        _living.add(self)
 
     def lives(self) -> bool:
         """Whether nothing has ended it while it was idle."""
@@ -92,6 +93,7 @@ class _Worker:
 
     def end(self) -> None:
         """Whatever it is doing."""
+        _living.discard(self)
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -100,6 +102,7 @@ class _Worker:
                 pipe.close()
 
 
+_living: set[_Worker] = set()
 _idle: list[_Worker] = []
 _lock = threading.Lock()
 
@@ -112,6 +115,7 @@ def _hire() -> _Worker:
             worker = _idle.pop()
             if worker.lives():
                 return worker
+            worker.end()
     try:
         return _Worker()
     except OSError as error:
@@ -142,7 +146,7 @@ def _dismiss(workers: Sequence[_Worker]) -> None:
             worker.end()
 
 
-atexit.register(lambda: _dismiss(_idle))
+atexit.register(lambda: _dismiss([*_living]))
 
 
 def do_in_processes(
@@ -159,26 +163,26 @@ def do_in_processes(
         for _ in items:
             yield crew.finished() or crew.done_here(run) or crew.awaited()
     except BaseException as error:  # who asked wants no more
-        crew.leave()
-        _dismiss(crew.hired)
+        _dismiss(crew.left(is_done=False))
         if isinstance(error, _LostError):
             raise DowiseError(DIED) from None
         raise
-    crew.leave()
-    _keep(crew.hired)
+    _keep(crew.left(is_done=True))
 
 
 class _Crew(Generic[Item]):
     """Workers that do items, each with a thread that waits for its answers."""
 
     def __init__(self, task: bytes, items: Sequence[Item], count: int) -> None:
-        self.hired: list[_Worker] = []
+        self._hired: list[_Worker] = []
+        self._ready: list[_Worker] = []  # those whose threads wait for no more than an item
         self._task, self._count = task, count
         self._waiting = deque(items)
         self._answers: SimpleQueue[tuple[Item, Any] | BaseException] = SimpleQueue()
         # Twice as many as there are workers: none waits, and answers don't pile up.
         self._room = threading.Semaphore(2 * count)
         self._over = threading.Event()
+        self._is_done = False
         self._lock = threading.Lock()
         self._is_alone = not _idle
 
@@ -205,20 +209,26 @@ class _Crew(Generic[Item]):
             return item, quietly(run, item)
         return None
 
-    def leave(self) -> None:
-        """Let the threads end; nobody is hired any more."""
+    def left(self, is_done: bool) -> list[_Worker]:
+        """Let the threads end; nobody is hired any more. Those who were.
+
+        If the work is done, without those that still start: they are in the hands of their threads.
+        """
         with self._lock:
+            self._is_done = is_done
             self._over.set()
         for _ in range(self._count):
             self._room.release()
+        return self._ready if is_done else self._hired
 
     def _give(self) -> None:
         """In a thread: have a worker do items, as long as there are any."""
         try:
             if self._is_alone and self._is_over_soon():
                 return
-            worker = self._hired()
-            worker.prepare(self._task)
+            worker = self._new()
+            if not self._is_in_time(worker):
+                return
             while self._room.acquire() and not self._over.is_set():
                 for item in (taken := self._taken()):
                     self._answers.put((item, worker.do(self._task, item)))
@@ -235,14 +245,29 @@ class _Crew(Generic[Item]):
                 return True
         return False
 
-    def _hired(self) -> _Worker:
+    def _new(self) -> _Worker:
         worker = _hire()
         with self._lock:
             if not self._over.is_set():
-                self.hired.append(worker)
+                self._hired.append(worker)
                 return worker
         worker.end()
         raise _LostError
+
+    def _is_in_time(self, worker: _Worker) -> bool:
+        """Whether a worker has started before all is over; if not, the next race may have it."""
+        try:
+            worker.prepare(self._task)
+        except BaseException:
+            worker.end()
+            raise
+        with self._lock:
+            if not self._over.is_set():
+                self._ready.append(worker)
+                return True
+        if self._is_done:
+            _keep([worker])
+        return False
 
     def _taken(self) -> list[Item]:
         """The next item; none where all are taken."""
