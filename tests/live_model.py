@@ -89,6 +89,8 @@ class Model:
             self.questions[request] = (self.problem, contexts, left)
 
     def tell(self, number, values, played=None, unrelated=False):
+        if played is None and self._is_known_of_a_withdrawn_one(number, values):
+            return
         case = self._open(number)
         self._need_variables(values)
         if not values and played is None:
@@ -188,6 +190,18 @@ class Model:
         self.tables.append(rows)
         self.rows += rows
         self.events += 1
+
+    def _is_known_of_a_withdrawn_one(self, number, values):
+        """What was said before may be said again, also afterwards."""
+        case = self.cases[number]
+        return (
+            case.status == "withdrawn"
+            and bool(values)
+            and all(
+                (name, label) in case.known.items() or label in case.earlier.get(name, ())
+                for name, label in values.items()
+            )
+        )
 
     def _open(self, number):
         case = self.cases[number]
