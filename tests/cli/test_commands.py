@@ -308,7 +308,8 @@ def test_bounds_show_how_far_they_are(run, monkeypatch):
     told = []
 
     @contextmanager
-    def bar():
+    def bar(off_terminal):
+        assert off_terminal
         yield lambda *news: told.append(news)
 
     monkeypatch.setattr("dowise.cli.progress.bar", bar)
