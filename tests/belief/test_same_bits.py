@@ -50,6 +50,7 @@ def digests():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the promise ends here")
 def test_draws_have_the_same_bits_compiled_for_the_plainest_processor(tmp_path):
     source = Path(dowise.__file__).parents[1]

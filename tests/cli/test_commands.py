@@ -405,6 +405,7 @@ def test_reproduce_one_panel(run, tmp_path):
     assert (tmp_path / "task2.pdf").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_keeps_what_is_done(tmp_path, workers):
     """Stopped in the middle of a long race: a word on what is kept, no traceback; then resumed."""
