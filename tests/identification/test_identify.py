@@ -138,8 +138,9 @@ def test_a_quotient_is_the_interventional_mean(seed):
     check_every_estimator(problem, seed)
 
 
+@pytest.mark.slow
 @given(cases(max_size=5, bidirected=True), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=250)
 def test_every_estimator_is_the_interventional_mean(case, seed):
     graph, reward, context, hidden = case
     check_every_estimator(Problem(graph, reward, context, hidden), seed)

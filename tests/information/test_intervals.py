@@ -156,7 +156,7 @@ def few_of_many_win(arms, samples):
 
 @pytest.mark.parametrize("merged", [False, True])
 @pytest.mark.parametrize("samples", [1000, 10**5, 10**7, 10**9])
-@pytest.mark.parametrize("arms", [40, 200])
+@pytest.mark.parametrize("arms", [40, 300])
 def test_arms_that_never_win_are_taken_together(monkeypatch, arms, samples, merged):
     monkeypatch.setattr("dowise.information.intervals.FEW", 0 if merged else 10**9)
     found, low = few_of_many_win(arms, samples)

@@ -160,11 +160,11 @@ def test_regret_with_a_context():
 
 @pytest.mark.parametrize(("name", "horizon"), [("task1", 6), ("context", 4)])
 def test_it_brings_what_it_claims(name, horizon):
-    """1,000 worlds from the prior, played to the end: the mean of the total true mean rewards is
+    """2,000 worlds from the prior, played to the end: the mean of the total true mean rewards is
     within four standard errors of the value, a false alarm of 6e-5 each."""
     problem = tiny(name)
     totals = []
-    for seed in range(1000):
+    for seed in range(2000):
         world, policy = (
             make_environment(problem, seed),
             make_policy("bayes-optimal", problem, horizon=horizon),
@@ -176,7 +176,7 @@ def test_it_brings_what_it_claims(name, horizon):
             policy.observe(arm, world.play(arm, context, rng))
             total += world.means(context)[problem.arm_index(arm)]
         totals.append(total)
-    error = np.std(totals) / np.sqrt(1000)
+    error = np.std(totals) / np.sqrt(2000)
     assert abs(np.mean(totals) - policy.value) < 4 * error
     assert error < 0.03 * policy.value
 
