@@ -5,10 +5,12 @@ import sys
 import numpy as np
 import pytest
 
-from dowise import Environment, load_problem, make_environment, simulate
+from dowise import Environment, Problem, load_problem, make_environment, make_policy, simulate
+from dowise.environments import Manner, worlds_of
 from dowise.environments.cpts import random_cpts
+from dowise.randomness import stream, streams
 from dowise.simulation.results import Texts
-from dowise.simulation.trial import _distinct
+from dowise.simulation.trial import Purpose, _distinct, make_world, prepared, run_trial
 
 
 def test_a_cheap_trial_needs_few_calls_beside_its_play():
@@ -38,11 +40,11 @@ def test_a_cheap_trial_needs_few_calls_beside_its_play():
 def test_cpts_are_those_that_dirichlet_draws(concentration, seed):
     rng = np.random.default_rng(seed)
     shapes = {f"V{i}": tuple(rng.integers(2, 14, rng.integers(1, 4)).tolist()) for i in range(5)}
-    found = random_cpts(shapes, np.random.default_rng(seed), concentration)
+    found = random_cpts(shapes, [np.random.default_rng(s) for s in (seed, 99)], concentration)
     source = np.random.default_rng(seed)
     for name, (*parents, size) in shapes.items():
         wanted = source.dirichlet(np.full(size, concentration), size=parents)
-        np.testing.assert_array_equal(found[name], wanted)
+        np.testing.assert_array_equal(found[name][0], wanted)
 
 
 @pytest.mark.parametrize("most", [2, 3, 300])
@@ -84,3 +86,45 @@ def test_what_goes_with_the_process_is_not_forced_to_the_disk(lasts, tmp_path, m
     monkeypatch.setattr("os.fsync", forced.append)
     simulate([load_problem("task1")], ["ucb"], 5, 20, out=tmp_path / "run" if lasts else None)
     assert (len(forced) > 2) is lasts  # the manifest and its folder are, always
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**32 - 1, 2**32, 2**128 - 1, 2**128, 2**200 + 5])
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_many_streams_are_those_of_each_place(seed, length):
+    rng = np.random.default_rng(length)
+    places = [tuple(place) for place in rng.integers(0, 2**32, (5, length)).tolist()]
+    places += [(0,) * length, (2**32 - 1,) * length]
+    for place, found in zip(places, streams(seed, places), strict=True):
+        np.testing.assert_array_equal(found.random(20), stream(seed, *place).random(20))
+
+
+@pytest.mark.parametrize(
+    ("name", "manner"),
+    [
+        ("task1", Manner()),
+        ("task3", Manner(strong=True)),
+        ("healthcare", Manner()),
+        ("X -> Y; Z -> X; Z ?-> Y; X <-> Z", Manner(edges="prior")),
+        ("X -> Y; Z -> X; X <-> Z", Manner(hidden_values=3)),
+        ("chordal-6-0.4", Manner()),
+        ("asia", Manner()),
+    ],
+)
+def test_trials_prepared_together_are_those_of_each_alone(name, manner):
+    """Worlds, contexts and means to the last bit, and so what is played."""
+    problem = Problem(name, reward="Y", context=["Z"]) if " " in name else name
+    worlds, trials = worlds_of(problem, manner), [3, 4, 9]
+    for trial, (world, scene) in zip(trials, prepared(worlds, 40, 5, trials), strict=True):
+        alone = make_world(worlds, 5, trial)
+        for variable, table in alone.cpts.items():
+            np.testing.assert_array_equal(world.cpts[variable], table)
+        if scene is not None:
+            contexts = alone.draw_contexts(40, stream(5, trial, Purpose.CONTEXTS))
+            np.testing.assert_array_equal(scene.kinds[scene.numbers], contexts)
+            means = [alone.means(alone.problem.context_labels(codes)) for codes in scene.known]
+            wanted = alone.problem.payoff.regrets(np.array(means))
+            np.testing.assert_array_equal(scene.regrets, wanted)
+        made = (lambda p: make_policy("ts", p), 40, 5, trial, 2)
+        found, one = run_trial(world, *made, scene), run_trial(alone, *made)
+        np.testing.assert_array_equal(found.arms, one.arms)
+        np.testing.assert_array_equal(found.regrets, one.regrets)

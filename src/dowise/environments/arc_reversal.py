@@ -41,8 +41,12 @@ _NONE = np.zeros(1)  # a quotient by 0 belongs to what can't happen: it is 0, an
 
 
 def flat_entries(factors: Factors, cpts: Mapping[str, Array]) -> Array:
-    """All CPTs in one array; rows of variables that have none are left uniform."""
-    flat = factors.uniform.copy()
+    """All CPTs of each world in one array; rows of variables that have none are left uniform.
+
+    The first axis of every CPT, and of what is returned, are the worlds.
+    """
+    (worlds,) = {len(table) for table in cpts.values()}
+    flat = np.repeat(factors.uniform[None], worlds, axis=0)
     for name, table in cpts.items():
         factors.view(flat, name)[...] = table
     return flat
@@ -55,6 +59,8 @@ class Reversal:
         hidden = [name for name in graph if name not in problem.graph]
         domains = {**problem.domains, **{name: range(sizes[name]) for name in hidden}}
         whole = Problem(graph, problem.reward, domains=domains, arms=["do()"])
+        self.hidden = tuple(hidden)
+        """The variables that no outcome shows."""
         self.whole = Factors(whole)
         """The factors of the DAG as it is."""
         self._context = problem.context

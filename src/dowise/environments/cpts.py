@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -91,18 +91,20 @@ def checked_cpts(
 
 
 def random_cpts(
-    shapes: Mapping[str, tuple[int, ...]], source: np.random.Generator, concentration: float = 1.0
+    shapes: Mapping[str, tuple[int, ...]],
+    sources: Sequence[np.random.Generator],
+    concentration: float = 1.0,
 ) -> dict[str, NDArray[np.float64]]:
     """CPTs whose rows are independent draws from a symmetric Dirichlet distribution.
 
-    Gammas of all CPTs at once, each row divided by its sum: bit by bit what `source.dirichlet`
-    gives CPT by CPT, in a fraction of the time.
+    Of one world for each source, the first axis. Gammas of all CPTs at once, each row divided by
+    its sum: bit by bit what `source.dirichlet` gives CPT by CPT, in a fraction of the time.
     """
     ends = np.cumsum([prod(shape) for shape in shapes.values()])
-    gammas = source.standard_gamma(concentration, size=ends[-1])
+    gammas = np.array([source.standard_gamma(concentration, size=ends[-1]) for source in sources])
     tables = {}
-    for (name, shape), own in zip(shapes.items(), np.split(gammas, ends[:-1]), strict=True):
-        rows = own.reshape(shape)
+    for (name, shape), end in zip(shapes.items(), ends.tolist(), strict=True):
+        rows = gammas[:, end - prod(shape) : end].reshape(len(sources), *shape)
         # One after the other, as dirichlet adds them; sum() would add in pairs.
         tables[name] = rows * (1 / rows.cumsum(axis=-1)[..., -1:])
     return tables

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -19,12 +19,12 @@ import numpy as np
 from dowise.checks import true_or_false, whole_number
 from dowise.environments.arc_reversal import Reversal, reversal_of
 from dowise.environments.cpts import cpts_of_prior, random_cpts
-from dowise.environments.environment import Environment
+from dowise.environments.environment import Environment, Tables
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 
-__all__ = ["EdgesOfWorlds", "Manner", "draw_world"]
+__all__ = ["EdgesOfWorlds", "Manner", "draw_world", "draw_worlds"]
 
 EdgesOfWorlds = Literal["all", "prior"]
 
@@ -88,10 +88,19 @@ def draw_world(
     drawn = problem.drawn if manner.edges == "all" else _with_some_edges(problem, rng)
     plan = _planned(problem, drawn, manner)
     if prior is None:
-        tables = random_cpts(plan.shapes, rng, manner.concentration)
-    else:
-        tables = cpts_of_prior(problem, plan.graph, plan.sizes, prior, rng, manner.concentration)
-    return Environment.of_drawn(problem, plan.graph, tables, plan.reversal)
+        return plan.worlds(problem, random_cpts(plan.shapes, [rng], manner.concentration))[0]
+    tables = cpts_of_prior(problem, plan.graph, plan.sizes, prior, rng, manner.concentration)
+    return plan.worlds(problem, {name: table[None] for name, table in tables.items()})[0]
+
+
+def draw_worlds(
+    problem: Problem, rngs: Sequence[np.random.Generator], manner: Manner = USUAL
+) -> list[Environment]:
+    """What `draw_world` makes of each of these: all at once, where the CPTs are all they draw."""
+    if manner.edges != "all" or problem.prior != 1.0:
+        return [draw_world(problem, rng, manner) for rng in rngs]
+    plan = _planned(problem, problem.drawn, manner)
+    return plan.worlds(problem, random_cpts(plan.shapes, rngs, manner.concentration))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +111,10 @@ class _Plan:
     sizes: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     reversal: Reversal
+
+    def worlds(self, problem: Problem, tables: Tables) -> list[Environment]:
+        """With these CPTs, whose first axis are the worlds."""
+        return Environment.of_drawn(problem, self.graph, tables, self.reversal)
 
 
 @lru_cache(maxsize=16)

@@ -36,7 +36,7 @@ from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import Random, generator
 
-__all__ = ["Environment", "OptimalMap"]
+__all__ = ["Environment", "OptimalMap", "Tables", "means_of_worlds"]
 
 Tables = Mapping[str, NDArray[np.float64]]
 
@@ -69,31 +69,42 @@ class Environment:
         graph = checked_graph(problem, problem.drawn if graph is None else graph)
         tables = checked_cpts(problem, graph, cpts)
         hidden = {name: tables[name].shape[-1] for name in graph if name not in problem.graph}
-        self._begin(problem, graph, tables, reversal_of(problem, graph, hidden))
+        reversal = reversal_of(problem, graph, hidden)
+        flat, whole = _flat_and_whole({v: table[None] for v, table in tables.items()}, reversal)
+        self._begin(problem, graph, reversal, flat, whole)
 
     @classmethod
     def of_drawn(
         cls, problem: Problem, graph: CausalGraph, tables: Tables, reversal: Reversal
-    ) -> Environment:
-        """A world of tables that were drawn to fit: they need no check."""
-        world = cls.__new__(cls)
-        world._begin(problem, graph, tables, reversal)
-        return world
+    ) -> list[Environment]:
+        """Worlds of tables that were drawn to fit: they need no check.
+
+        The first axis of every table are the worlds.
+        """
+        flat, whole = _flat_and_whole(tables, reversal)
+        worlds = [cls.__new__(cls) for _ in flat]
+        for i, world in enumerate(worlds):
+            world._begin(problem, graph, reversal, flat[i : i + 1], whole[i : i + 1])
+        return worlds
 
     def _begin(
-        self, problem: Problem, graph: CausalGraph, tables: Tables, reversal: Reversal
+        self,
+        problem: Problem,
+        graph: CausalGraph,
+        reversal: Reversal,
+        flat: NDArray[np.float64],
+        whole: NDArray[np.float64],
     ) -> None:
+        """`flat` and `whole` have the entries of one world, in their one row."""
         self.problem = problem
         self.graph = graph
         """The DAG of all variables, the hidden ones included."""
-        self.hidden = tuple(name for name in graph if name not in problem.graph)
+        self.hidden = reversal.hidden
         """The variables that no outcome shows, sorted by name."""
         self._reversal = reversal
-        self._flat = flat_entries(reversal.model.factors, reversal.unturned(tables))
-        self._whole = flat_entries(reversal.whole, tables) if reversal.causes else self._flat
-        self._turned = reversal.turned._replace(entries=self._flat[None])
-        self._forwards = reversal.forwards._replace(entries=self._whole[None])
-        self._domains = tuple(problem.domains.items())
+        self._flat, self._whole = flat[0], whole[0]
+        self._turned = reversal.turned._replace(entries=flat)
+        self._forwards = reversal.forwards._replace(entries=whole)
         self._given: dict[Codes, NDArray[np.float64] | None] = {}
         self._means: dict[Codes, NDArray[np.float64]] = {}
 
@@ -193,7 +204,8 @@ class Environment:
         _kernels.sample_record(
             entries, drawn, world.order, world.starts, world.strides, world.sizes, uniforms
         )
-        labels = zip(self._domains, drawn[self._turned.observed].tolist(), strict=True)
+        domains = self.problem.domains.items()
+        labels = zip(domains, drawn[self._turned.observed].tolist(), strict=True)
         return {name: domain[code] for (name, domain), code in labels}
 
     def means(self, context: Context = None) -> NDArray[np.float64]:
@@ -208,9 +220,7 @@ class Environment:
 
     def means_in(self, contexts: Sequence[Codes]) -> NDArray[np.float64]:
         """The same in several contexts, given by positions of labels: (contexts, arms)."""
-        entries = [self._flat_given(codes) for codes in contexts]
-        shares = self._reversal.model.distributions_in(entries, contexts)
-        return np.array([one @ self.problem.payoff.values for one in shares])
+        return means_of_worlds([self], [contexts])[0]
 
     def best_arm(self, context: Context = None) -> Intervention:
         """Π*(c); ties go to the first arm."""
@@ -268,6 +278,32 @@ class Environment:
                 "not defined: take contexts from draw_context"
             )
         return flat
+
+
+def means_of_worlds(
+    worlds: Sequence[Environment], contexts: Sequence[Sequence[Codes]]
+) -> list[NDArray[np.float64]]:
+    """What `means_in` gives for each of these worlds in contexts of its own.
+
+    All at once, where the worlds have one problem and one graph.
+    """
+    reversal, values = worlds[0]._reversal, worlds[0].problem.payoff.values
+    if any(world._reversal is not reversal for world in worlds):
+        return [world.means_in(own) for world, own in zip(worlds, contexts, strict=True)]
+    pairs = [(world, codes) for world, own in zip(worlds, contexts, strict=True) for codes in own]
+    entries = [world._flat_given(codes) for world, codes in pairs]
+    parts = reversal.model.distributions_in(entries, [codes for _, codes in pairs])
+    means = np.concatenate([part @ values for part in parts])
+    ends = np.cumsum([len(own) for own in contexts])
+    return np.split(means, ends[:-1])
+
+
+def _flat_and_whole(
+    tables: Tables, reversal: Reversal
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The entries of the turned DAG and of the DAG as it is: (worlds, entries) each."""
+    flat = flat_entries(reversal.model.factors, reversal.unturned(tables))
+    return flat, flat_entries(reversal.whole, tables) if reversal.causes else flat
 
 
 class OptimalMap(Mapping[tuple[str, ...], Intervention]):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice, product
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.environments.chordal import MAX_SIZE, RandomProblem, check_shape, random_problem
-from dowise.environments.draw import USUAL, Manner, draw_world
+from dowise.environments.draw import USUAL, Manner, draw_world, draw_worlds
 from dowise.environments.environment import Environment
 from dowise.environments.world import World, lack_of
 from dowise.errors import DowiseError
@@ -61,6 +62,10 @@ class DrawnWorlds:
     def draw(self, rng: np.random.Generator) -> Environment:
         """Doubtful edges first, if they are drawn, then the rows, hidden causes included."""
         return draw_world(self.problem, rng, self.manner)
+
+    def draw_many(self, rngs: Sequence[np.random.Generator]) -> list[Environment]:
+        """The same for several trials at once."""
+        return draw_worlds(self.problem, rngs, self.manner)
 
 
 @dataclass(frozen=True)

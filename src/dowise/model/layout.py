@@ -80,8 +80,9 @@ class Layout:
         return np.repeat(np.arange(len(self.families)), rows)
 
     def table(self, flat: NDArray[Any], t: int) -> NDArray[Any]:
-        """A table as a view of the flat array, in its own shape."""
-        return flat[self.starts[t] : self.starts[t + 1]].reshape(self.shapes[t])
+        """A table as a view of the flat array, in its own shape, behind any axes before entries."""
+        own = flat[..., self.starts[t] : self.starts[t + 1]]
+        return own.reshape(*flat.shape[:-1], *self.shapes[t])
 
     def normalised(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
         """Every row divided by its sum."""

@@ -116,17 +116,20 @@ class Model:
     def distributions_in(
         self, entries: Sequence[NDArray[np.float64]], contexts: Sequence[Codes]
     ) -> Iterator[NDArray[np.float64]]:
-        """The same in each of several contexts, which have entries each."""
+        """The same in several contexts, which have entries each: parts (contexts, arms, values).
+
+        Bit by bit as each alone: what is summed over lies close together in both.
+        """
         pairs = list(zip(entries, contexts, strict=True))
         if not self._has_circuit:
-            yield from (self.distributions(*pair) for pair in pairs)
+            yield from (self.distributions(*pair)[None] for pair in pairs)
             return
         together = max(1, _ROOM // self.circuit.slots)
+        places = {codes: self._places(codes) for codes in dict.fromkeys(contexts)}
         for start in range(0, len(pairs), together):
-            columns = [flat[self._places(codes)] for flat, codes in pairs[start : start + together]]
+            columns = [flat[places[codes]] for flat, codes in pairs[start : start + together]]
             found = self.run(np.stack(columns, axis=1))
-            for i in range(len(columns)):
-                yield with_first_value(np.ascontiguousarray(found[..., i]))
+            yield with_first_value(np.ascontiguousarray(np.moveaxis(found, -1, 0)), axis=2)
 
     def check_distributions(self) -> None:
         """Raise where even one set of numbers takes too much time or room."""
@@ -170,7 +173,7 @@ def model_of(problem: Problem) -> Model:
     return Model(problem)
 
 
-def with_first_value(others: NDArray[Any]) -> NDArray[Any]:
+def with_first_value(others: NDArray[Any], axis: int = 1) -> NDArray[Any]:
     """Put the probability of the reward's first value, one minus the others, in front."""
-    first = 1 - others.sum(axis=1, keepdims=True)
-    return np.concatenate([np.maximum(first, 0), others], axis=1)
+    first = 1 - others.sum(axis=axis, keepdims=True)
+    return np.concatenate([np.maximum(first, 0), others], axis=axis)

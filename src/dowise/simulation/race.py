@@ -21,7 +21,7 @@ from dowise.problem import Problem
 from dowise.simulation.entrants import Entrant, Entry, entrants_of
 from dowise.simulation.jobs import Extent, Job, kept_rounds
 from dowise.simulation.results import Rounds, Texts
-from dowise.simulation.trial import make_world, run_trial, seed_of
+from dowise.simulation.trial import Scene, make_world, prepared, run_trial, seed_of
 from dowise.simulation.workers import check_sendable
 
 __all__ = ["MOST_ROUNDS", "Race", "Raced", "checked_race"]
@@ -98,14 +98,14 @@ class Race:
         """Play the trials of one job."""
         found = self._kept_of(job, self.horizon)
         shorter = None if job.known is None else self._kept_of(job, job.known[0])
-        for trial in found.trials:
-            world = make_world(self.worlds[job.problem], self.seed, trial)
-            totals, arms = self._played(job, world, trial)
+        worlds = prepared(self.worlds[job.problem], self.horizon, self.seed, found.trials)
+        for trial, (world, scene) in zip(found.trials, worlds, strict=True):
+            totals, arms = self._played(job, world, scene, trial)
             for rounds in (found, shorter):
                 if rounds is not None:
                     kept = rounds.rounds - 1
-                    rounds.regrets.append(totals[kept])
-                    rounds.arms.append(Texts.of(world.problem.arms, arms[kept]))
+                    rounds.regrets.append(totals.take(kept))
+                    rounds.arms.append(Texts.of(world.problem.arms, arms.take(kept)))
         if shorter is not None and job.known != (int(shorter.rounds[-1]), shorter.digest()):
             raise DowiseError(
                 f"{job.policy} on {job.problem}, trials {job.first} to {job.last}: the first "
@@ -120,12 +120,14 @@ class Race:
         return Rounds(trials, kept_rounds(horizon, self.every), [], [])
 
     def _played(
-        self, job: Job, world: World, trial: int
+        self, job: Job, world: World, scene: Scene | None, trial: int
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Of every round of a trial: the cumulative regret, and the arm by its position."""
         make = partial(self.policies[job.policy].make, **self.options_of(job.policy, trial))
         try:
-            played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
+            played = run_trial(
+                world, make, self.horizon, self.seed, trial, self.observational, scene
+            )
         except FAILURES as error:
             if isinstance(error, SystemExit) and not self._runs_own_code(job):
                 raise  # a program's own signal handler may end it at any time

@@ -18,12 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise.compiling import kernels_of
 from dowise.errors import DowiseError, import_extra
 from dowise.simulation.jobs import Job
 
 __all__ = ["DamagedError", "Rounds", "Texts", "pack", "table_of", "verify"]
 
+_kernels = kernels_of("dowise.simulation.kernels")
+
 _BLANK = b"0" * 64
+_ROWS = 2**16  # that are written at once
 _TEXTS = ["problem", "policy", "arm"]
 _SEAL = re.compile(rb"job=([0-9a-f]{64}) rounds=([0-9a-f]{64}) sha256=([0-9a-f]{64})")
 
@@ -41,14 +45,10 @@ class Texts(NamedTuple):
     @classmethod
     def of(cls, things: Sequence[object], positions: NDArray[np.int64]) -> Texts:
         """The thing at each of these positions, as a text."""
-        never = len(positions)
-        first = np.full(len(things), never)
-        first[positions[::-1]] = np.arange(never - 1, -1, -1)  # what is written last stays
-        used = np.flatnonzero(first < never)
-        used = used[np.argsort(first[used])]
-        rank = np.empty(len(things), np.int32)
-        rank[used] = np.arange(len(used))
-        return cls([str(things[i]) for i in used.tolist()], rank[positions])
+        numbers = np.empty(len(positions), dtype=np.int32)
+        used = np.empty(len(things), dtype=np.int64)
+        count = _kernels.number_by_first(positions, used, numbers)
+        return cls([str(things[i]) for i in used[:count].tolist()], numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +76,11 @@ def pack(job: Job, owner: str, found: Rounds) -> bytes:
     parquet = import_extra("pyarrow.parquet", "simulate", "a race")
     table, sink = _tabulated(pyarrow, job, found), pyarrow.BufferOutputStream()
     seal = f"job={owner} rounds={found.digest()} sha256={_BLANK.decode()}"
+    # lz4 and a single batch of rows: half the time of zstd, and files a fifth larger.
     with parquet.ParquetWriter(
-        sink, table.schema, compression="zstd", use_dictionary=_TEXTS, write_statistics=False
-    ) as writer:
+        sink, table.schema, compression="lz4", use_dictionary=_TEXTS, write_statistics=False,
+        write_batch_size=_ROWS,
+    ) as writer:  # fmt: skip
         writer.write_table(table)
         writer.add_key_value_metadata({"dowise": seal})
     content: bytes = sink.getvalue().to_pybytes()
@@ -104,7 +106,7 @@ def table_of(content: bytes, columns: list[str] | None) -> Any:
     """What a file says that was verified, as an Arrow table."""
     pyarrow = import_extra("pyarrow", "simulate", "a race")
     parquet = import_extra("pyarrow.parquet", "simulate", "a race")
-    return parquet.ParquetFile(pyarrow.BufferReader(content)).read(columns)
+    return parquet.ParquetFile(pyarrow.BufferReader(content)).read(columns, use_threads=False)
 
 
 def _last_seal(content: bytes) -> re.Match[bytes]:

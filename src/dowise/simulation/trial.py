@@ -15,26 +15,29 @@ its own arms, which are found again among the world's, and regret is the world's
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.environments import Environment, World, Worlds, worlds_of
+from dowise.environments import DrawnWorlds, Environment, World, Worlds, worlds_of
+from dowise.environments.environment import means_of_worlds
 from dowise.errors import DowiseError, kind_of
 from dowise.model.sampling import Script
 from dowise.policies import Policy
 from dowise.policies.policy import BayesianPolicy, Loop, RecordPolicy
 from dowise.problem import Intervention, Problem
-from dowise.randomness import stream
+from dowise.randomness import stream, streams
 from dowise.simulation.entrants import places_of_arms
 
-__all__ = ["Purpose", "Trial", "make_world", "play", "run_trial", "seed_of"]
+__all__ = ["Purpose", "Scene", "Trial", "make_world", "play", "prepared", "run_trial", "seed_of"]
 
 _FEW = 2**16  # contexts, for each of which there may be a place of its own
+_AT_ONCE = 2**20  # regrets, at most, of trials that are prepared together
 
 Factory = Callable[[Problem], Policy]
 Integers = NDArray[np.int64]
@@ -60,6 +63,21 @@ class Trial:
     regrets: NDArray[np.float64]
 
 
+class Scene(NamedTuple):
+    """What a trial has besides its world before anybody plays."""
+
+    kinds: Integers
+    """The different contexts by their codes, in rows."""
+    numbers: Integers
+    """Which of them each round has."""
+    known: list[tuple[int, ...]]
+    """The different contexts once more, as worlds and policies take them."""
+    regrets: NDArray[np.float64]
+    """What each arm costs in each of them."""
+    outcomes: np.random.Generator
+    own: np.random.Generator
+
+
 def make_world(given: str | Problem | World | Worlds, seed: int, trial: int) -> World:
     """The world of a trial, the same for every policy."""
     return worlds_of(given).draw(stream(seed, trial, Purpose.WORLD))
@@ -70,19 +88,63 @@ def seed_of(seed: int, trial: int) -> int:
     return int(stream(seed, trial, Purpose.SEED).integers(2**31))
 
 
+def prepared(
+    given: Worlds, horizon: int, seed: int, trials: Sequence[int]
+) -> Iterator[tuple[World, Scene | None]]:
+    """The world of each trial, with its scene where worlds are drawn: some trials at once.
+
+    A world that is there already, and perhaps somebody else's, is asked when its trial comes.
+    """
+    if not isinstance(given, DrawnWorlds):
+        yield from ((make_world(given, seed, trial), None) for trial in trials)
+        return
+    together = max(1, _AT_ONCE // (horizon * len(given.problem.arms)))
+    for start in range(0, len(trials), together):
+        some = trials[start : start + together]
+        worlds = given.draw_many(streams(seed, [(trial, Purpose.WORLD) for trial in some]))
+        yield from zip(worlds, _scenes(worlds, horizon, seed, some), strict=True)
+
+
+def _scenes(worlds: Sequence[World], horizon: int, seed: int, trials: Sequence[int]) -> list[Scene]:
+    """Those of these trials, which have these worlds."""
+    purposes = Purpose.CONTEXTS, Purpose.OUTCOMES, Purpose.POLICY
+    made = iter(streams(seed, [(trial, purpose) for trial in trials for purpose in purposes]))
+    rngs = [*zip(made, made, made, strict=True)]
+    contexts = [
+        _distinct(_draw_contexts(world, horizon, own))
+        for world, (own, *_) in zip(worlds, rngs, strict=True)
+    ]
+    known = [[tuple(codes) for codes in kinds.tolist()] for kinds, _ in contexts]
+    ours = [world for world in worlds if isinstance(world, Environment) and _keeps(world, "means")]
+    if len(ours) == len(worlds):
+        means = means_of_worlds(ours, known)
+    else:
+        means = [_means_of_own(world, own) for world, own in zip(worlds, known, strict=True)]
+    regrets = [one.problem.payoff.regrets(own) for one, own in zip(worlds, means, strict=True)]
+    found = zip(contexts, known, regrets, rngs, strict=True)
+    return [Scene(*seen, own, costs, *others) for seen, own, costs, (_, *others) in found]
+
+
 def run_trial(
-    world: World, make: Factory, horizon: int, seed: int, trial: int, observational: int = 0
+    world: World,
+    make: Factory,
+    horizon: int,
+    seed: int,
+    trial: int,
+    observational: int = 0,
+    scene: Scene | None = None,
 ) -> Trial:
-    """Let a fresh policy play in a world, after so many observational records."""
+    """Let a fresh policy play in a world, after so many observational records.
+
+    A scene that was prepared is played once: its random numbers are used up.
+    """
     policy = make(world.problem)
     places = places_of_arms(world.problem, getattr(policy, "problem", world.problem))
     if observational:
         _warm_up(policy, world, observational, stream(seed, trial, Purpose.RECORDS))
-    contexts = _draw_contexts(world, horizon, seed, trial)
-    kinds, numbers = _distinct(contexts)
-    known: list[tuple[int, ...]] = [tuple(row) for row in kinds.tolist()]
-    outcomes = stream(seed, trial, Purpose.OUTCOMES)
-    own = stream(seed, trial, Purpose.POLICY)
+    if scene is None:
+        (scene,) = _scenes([world], horizon, seed, [trial])
+    kinds, numbers, known, regrets, outcomes, own = scene
     loop = _compiled_loop(policy, world)
     if loop is not None and isinstance(world, Environment):
         uniforms = outcomes.random((horizon, len(world.graph)))
@@ -91,7 +153,6 @@ def run_trial(
         chosen = places[loop(Script(mechanism, numbers, kinds, uniforms), own)]
     else:
         chosen = play(policy, world, known, numbers, outcomes, own)
-    regrets = world.problem.payoff.regrets(_means(world, known))
     return Trial(world.problem, chosen, regrets[numbers, chosen])
 
 
@@ -131,23 +192,20 @@ def _keeps(world: World, method: str) -> bool:
     return getattr(getattr(world, method), "__func__", None) is getattr(Environment, method)
 
 
-def _draw_contexts(world: World, rounds: int, seed: int, trial: int) -> Integers:
+def _draw_contexts(world: World, rounds: int, rng: np.random.Generator) -> Integers:
     """The contexts of all rounds as positions of labels: (rounds, context variables)."""
     is_ours = isinstance(world, Environment) and _keeps(world, "draw_context")
     if is_ours and not world.problem.context:
         return np.empty((rounds, 0), dtype=np.int64)
-    rng = stream(seed, trial, Purpose.CONTEXTS)
     if is_ours and isinstance(world, Environment):
         return world.draw_contexts(rounds, rng)
     codes = [world.problem.context_codes(world.draw_context(rng)) for _ in range(rounds)]
     return np.array(codes, dtype=np.int64).reshape(rounds, len(world.problem.context))
 
 
-def _means(world: World, known: list[tuple[int, ...]]) -> NDArray[np.float64]:
-    """What every arm is worth in these contexts, as the world says: (contexts, arms)."""
+def _means_of_own(world: World, known: list[tuple[int, ...]]) -> NDArray[np.float64]:
+    """What every arm is worth in these contexts, as a world of one's own says: (contexts, arms)."""
     problem = world.problem
-    if isinstance(world, Environment) and _keeps(world, "means"):
-        return world.means_in(known)
     rows = [np.asarray(world.means(problem.context_labels(codes)), dtype=float) for codes in known]
     for row in rows:
         if row.shape != (len(problem.arms),) or not np.isfinite(row).all():
