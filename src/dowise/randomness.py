@@ -68,7 +68,8 @@ def streams(seed: int, places: Sequence[tuple[int, ...]]) -> list[np.random.Gene
         hashed += 4
     state = _hash(np.tile(pool, 2), _salts(_FIRST_OUT, _FACTOR_OUT, 0, 8))
     ready = state.astype("<u4").view("<u8").astype(np.uint64)
-    return [np.random.Generator(np.random.PCG64(_Ready(words))) for words in ready]
+    made: Any = np.random.PCG64  # it takes any ISeedSequence, whatever its annotations say
+    return [np.random.Generator(made(_Ready(words))) for words in ready]
 
 
 def _salts(first: int, factor: int, start: int, count: int) -> Words:

@@ -102,7 +102,8 @@ class Environment:
         self.hidden = reversal.hidden
         """The variables that no outcome shows, sorted by name."""
         self._reversal = reversal
-        self._flat, self._whole = flat[0], whole[0]
+        self._flat: NDArray[np.float64] = flat[0]
+        self._whole: NDArray[np.float64] = whole[0]
         self._turned = reversal.turned._replace(entries=flat)
         self._forwards = reversal.forwards._replace(entries=whole)
         self._given: dict[Codes, NDArray[np.float64] | None] = {}
