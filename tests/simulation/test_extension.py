@@ -13,7 +13,7 @@ import pytest
 from dowise import DowiseError, load_problem, make_policy, simulate
 from dowise.errors import DowiseWarning
 from dowise.policies.bernoulli import BernoulliThompsonSampling
-from dowise.simulation import Result
+from dowise.simulation import Result, jobs
 
 FIRST = {"problems": ["task1"], "policies": ["ucb", "ts"], "horizon": 40, "trials": 23}
 
@@ -24,6 +24,12 @@ def race(out, **changes):
 
 def stamps_of(run):
     return {file.name: file.stat().st_mtime_ns for file in (run / "results").iterdir()}
+
+
+@pytest.fixture(autouse=True)
+def small_jobs(monkeypatch):
+    """So that a small race of quick policies has several."""
+    monkeypatch.setattr(jobs, "QUICK_TRIALS_PER_JOB", 10)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from dowise import DowiseError, simulate
 from dowise.errors import DowiseWarning
 from dowise.queue_lock import QueueLock
-from dowise.simulation import Result, store
+from dowise.simulation import Result, jobs, store
 from dowise.simulation.jobs import Job
 from dowise.simulation.results import DamagedError, Rounds, Texts, pack, verify
 
@@ -34,6 +34,12 @@ def flip(path, places=range(60, 68)):
     for place in places:
         content[place] ^= 1
     path.write_bytes(content)
+
+
+@pytest.fixture(autouse=True)
+def small_jobs(monkeypatch):
+    """So that a small race of quick policies has several."""
+    monkeypatch.setattr(jobs, "QUICK_TRIALS_PER_JOB", 10)
 
 
 @pytest.fixture

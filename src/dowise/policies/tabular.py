@@ -111,6 +111,9 @@ class TabularPolicy(RecordPolicy):
     The reward's values are scaled to [0, 1], the worst to 0 and the best to 1.
     """
 
+    is_quick = True
+    """A round takes a microsecond or so, in which races cut larger jobs."""
+
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.tallies: dict[tuple[int, ...], Tally] = {}

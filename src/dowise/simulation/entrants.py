@@ -87,6 +87,11 @@ class Entrant:
         """Whether it is one of the user's own, which may do anything."""
         return not is_ours(self.factory)
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether it is known that a trial takes it no time to speak of."""
+        return not self.is_own and getattr(self.factory, "is_quick", False) is True
+
     def spec(self) -> dict[str, Any]:
         """For the manifest: what makes it, and its own problem if it has one."""
         found = {

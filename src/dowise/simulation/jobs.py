@@ -10,6 +10,8 @@ there is a cut, and the next one goes on behind it.
 >>> more = Extent(("task1",), ("ts",), horizon=40, trials=31)
 >>> [(job.first, job.last) for job in more.jobs([first, more])]
 [(0, 9), (10, 19), (20, 22), (23, 29), (30, 30)]
+
+Jobs of quick policies have more trials, fifty; else most of the time would pass around them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from numpy.typing import NDArray
 __all__ = ["Extent", "Job", "kept_rounds"]
 
 TRIALS_PER_JOB = 10
+QUICK_TRIALS_PER_JOB = 50
+"""Of policies whose trials take less time than what stands around a job."""
 
 
 @dataclass(frozen=True, order=True)
@@ -55,13 +59,16 @@ class Extent:
     policies: tuple[str, ...]
     horizon: int
     trials: int
+    quick: tuple[str, ...] = ()
+    """Those of the policies whose jobs have more trials."""
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Extent:
         """As a manifest has it."""
         return cls(
-            tuple(given["problems"]), tuple(given["policies"]), given["horizon"], given["trials"]
-        )
+            tuple(given["problems"]), tuple(given["policies"]), given["horizon"],
+            given["trials"], tuple(given["quick"]),
+        )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
         """For a manifest."""
@@ -78,9 +85,12 @@ class Extent:
                 Job(problem, policy, first, last, self.horizon)
                 for policy in self.policies
                 for first, last in _blocks(
-                    race.trials
-                    for race in there
-                    if problem in race.problems and policy in race.policies
+                    (
+                        race.trials
+                        for race in there
+                        if problem in race.problems and policy in race.policies
+                    ),
+                    QUICK_TRIALS_PER_JOB if policy in self.quick else TRIALS_PER_JOB,
                 )
                 if first < self.trials
             ]
@@ -88,14 +98,14 @@ class Extent:
         return found
 
 
-def _blocks(trials: Iterable[int]) -> list[tuple[int, int]]:
-    """The trials of each job: cut at every tenth, and where a race ended before a longer one."""
+def _blocks(trials: Iterable[int], size: int) -> list[tuple[int, int]]:
+    """The trials of each job: so many, cut also where a race ended before a longer one."""
     cuts, most = {0}, 0
     for count in trials:
         if count > most:
             most = count
             cuts.add(most)
-    cuts |= {*range(0, most, TRIALS_PER_JOB)}
+    cuts |= {*range(0, most, size)}
     return [(first, end - 1) for first, end in pairwise(sorted(cuts))]
 
 

@@ -48,7 +48,8 @@ class Race:
     @property
     def extent(self) -> Extent:
         """What it spans."""
-        return Extent(tuple(self.worlds), tuple(self.policies), self.horizon, self.trials)
+        quick = tuple(label for label, entrant in self.policies.items() if entrant.is_quick)
+        return Extent(tuple(self.worlds), tuple(self.policies), self.horizon, self.trials, quick)
 
     def spec(self) -> dict[str, Any]:
         """For the manifest: the worlds' own word, policies with what makes them, and how."""
