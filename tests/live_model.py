@@ -21,7 +21,7 @@ class ModelCase:
     restricted: bool
     request: str | None
     values: dict = field(default_factory=dict)
-    earlier: dict = field(default_factory=dict)  # what was corrected since, by variable
+    earlier: dict = field(default_factory=dict)  # what was known and corrected since, by variable
     played: dict | None = None
     unrelated: bool = False
     status: str = "pending"
@@ -33,6 +33,19 @@ class ModelCase:
     @property
     def known(self):
         return {**self.context, **self.values, **self.arm}
+
+    def play(self, played, unrelated):
+        """Another arm was played: what the one before had set is known no more."""
+        for name, label in self.arm.items():
+            self.earlier.setdefault(name, []).append(label)
+        self.played, self.unrelated = played, unrelated
+
+    def repeats(self, values):
+        """Whether this was known once, of variables that have not become open again."""
+        return bool(values) and all(
+            name in self.known and label in (self.known[name], *self.earlier.get(name, ()))
+            for name, label in values.items()
+        )
 
 
 class Model:
@@ -89,8 +102,8 @@ class Model:
             self.questions[request] = (self.problem, contexts, left)
 
     def tell(self, number, values, played=None, unrelated=False):
-        if played is None and self._is_known_of_a_withdrawn_one(number, values):
-            return
+        if played is None and self.cases[number].repeats(values):
+            return  # also once it was withdrawn
         case = self._open(number)
         self._need_variables(values)
         if not values and played is None:
@@ -125,7 +138,7 @@ class Model:
         if fresh or is_news:
             case.values |= fresh
             if is_news:
-                case.played, case.unrelated = played, unrelated
+                case.play(played, unrelated)
             self._changed(case)
 
     def amend(self, number, values, played=None, unrelated=False):
@@ -150,14 +163,13 @@ class Model:
                 changed[name] = label
         if not changed and then == (case.played, case.unrelated):
             return
-        case.played, case.unrelated = then
         for name, label in changed.items():
-            if name in case.context:
-                case.context[name] = label
-                continue
-            if name in case.values:
-                case.earlier.setdefault(name, []).append(case.values[name])
-            case.values[name] = label
+            known = case.context if name in case.context else case.values
+            if name in known:
+                case.earlier.setdefault(name, []).append(known[name])
+            known[name] = label
+        if then != (case.played, case.unrelated):
+            case.play(*then)
         self._changed(case)
 
     def withdraw(self, number):
@@ -190,18 +202,6 @@ class Model:
         self.tables.append(rows)
         self.rows += rows
         self.events += 1
-
-    def _is_known_of_a_withdrawn_one(self, number, values):
-        """What was said before may be said again, also afterwards."""
-        case = self.cases[number]
-        return (
-            case.status == "withdrawn"
-            and bool(values)
-            and all(
-                (name, label) in case.known.items() or label in case.earlier.get(name, ())
-                for name, label in values.items()
-            )
-        )
 
     def _open(self, number):
         case = self.cases[number]

@@ -205,6 +205,8 @@ def test_an_amendment(ward):
     again = "Recovery=1 was told before and amended to 0 since; `dowise amend` changes it again."
     assert shown.startswith("Nothing new: decision 1") and again in shown
     assert "told before" not in ward.well("tell", "ward.db", "1", "Recovery=0")
+    again = "Age=1 was told before and amended to 0 since"
+    assert again in ward.well("tell", "ward.db", "1", "Age=1").replace("\n  ", " ")
 
 
 def test_an_amended_context_is_shown_by_whoever_looks(ward):

@@ -569,6 +569,18 @@ def test_a_tell_may_be_repeated_after_something_else_was_played():
         experiment.tell(1, {"X": 1, "Z": 1})  # no repetition: Z is new
 
 
+def test_what_an_arm_set_that_was_not_played_after_all_can_be_told():
+    experiment = new()
+    experiment.ask({"C": 1}, allowed=["do(X=1)"])
+    experiment.tell(1, played="do(W=0)")
+    experiment.amend(1, reason="misheard", played="do(X=0)")
+    for _ in range(2):
+        assert experiment.tell(1, {"W": 0}).values == {"W": "0"}
+    assert experiment.head.number == 5
+    experiment.amend(1, reason="misheard again", played="do(W=0)")
+    assert experiment.tell(1, {"X": 0}).values == {"W": "0", "X": "0"}
+
+
 def test_a_tell_may_be_repeated_after_a_withdrawal_and_after_its_variable_is_gone():
     experiment = new()
     for _ in range(2):

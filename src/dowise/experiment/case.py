@@ -88,14 +88,15 @@ class Case:
     def repeats(self, values: Mapping[str, object], problem: Problem) -> bool:
         """Whether all of this was told or known before, perhaps corrected since.
 
-        Variables that the problem no longer has are compared by their texts.
+        What an arm set that was not played after all leaves its variable open: a value of it is
+        news, even the one that the arm set. Variables that the problem no longer has are compared
+        by their texts.
         """
         known = self.known
         for name, value in values.items():
             domain = problem.domains.get(name)
             label = text_of(value) if domain is None else label_of(name, value, domain)
-            is_known = name in known and known[name] == label
-            if not is_known and label not in self.before.get(name, ()):
+            if name not in known or label not in (known[name], *self.before.get(name, ())):
                 return False
         return bool(values)
 
@@ -125,9 +126,9 @@ class Case:
         """What of this was told once and is another value now, in words."""
         return {
             name: f"{name}={_shown(label)} was told before and amended to "
-            f"{_shown(self.values[name])} since"
+            f"{_shown(self.known[name])} since"
             for name, label in labels.items()
-            if label in self.before.get(name, ()) and self.values[name] != label
+            if label in self.before.get(name, ()) and self.known[name] != label
         }
 
     def changes_from(self, earlier: Case) -> list[str]:
