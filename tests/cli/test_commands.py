@@ -478,4 +478,4 @@ def test_a_pipe_to_another_process_that_breaks_is_no_reader_who_has_seen_enough(
 
     monkeypatch.setattr("dowise.cli.problems.load", broken)
     result = CliRunner().invoke(main, ["arms", "task1"])
-    assert result.exit_code == 2 and "try --workers 1" in result.stderr
+    assert result.exit_code == 2 and "can't be written: Broken pipe" in result.stderr

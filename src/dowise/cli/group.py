@@ -80,8 +80,6 @@ class _PlainSpeaking(click.Group):
             message = f"the output can't be written: {error.strerror}"
             if error.filename:
                 message = f"{error.filename} can't be read or written: {error.strerror}"
-            if error.errno == errno.EPIPE:
-                message = "other processes could not be started, or have ended: try --workers 1"
             # What is still in the buffer would fail again when Python exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if is_stopped():
