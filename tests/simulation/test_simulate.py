@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ import pytest
 from dowise import CausalGraph, DowiseError, Problem, make_policy, register_policy, simulate
 from dowise.policies import registry
 from dowise.policies.thompson import ThompsonSampling
-from dowise.simulation import Result
+from dowise.policies.ucb import UCB
+from dowise.simulation import Result, jobs
 from dowise.simulation import trial as trials
 from dowise.simulation.trial import make_world, run_trial
 
@@ -53,6 +55,20 @@ def test_every_thins_the_rounds_and_keeps_the_last():
     assert sorted(set(thin["round"])) == [15, 30, 40]
     kept = whole[whole["round"].isin([15, 30, 40])].reset_index(drop=True)
     np.testing.assert_array_equal(kept["regret"], thin["regret"])
+
+
+def test_jobs_of_quick_policies_are_larger_with_the_same_results(tmp_path, monkeypatch):
+    class Mine(UCB):
+        pass
+
+    def raced(out):
+        return simulate(["task1"], ["ucb", "ts", Mine], 5, 60, out=tmp_path / out).frame()
+
+    large = raced("large")
+    names = [file.name.split("+")[1] for file in (tmp_path / "large" / "results").iterdir()]
+    assert Counter(names) == {"ucb": 2, "ts": 6, "Mine": 6}
+    monkeypatch.setattr(jobs, "QUICK_TRIALS_PER_JOB", 10)
+    assert raced("small").equals(large)
 
 
 def test_final_is_paired():
@@ -158,13 +174,13 @@ def test_a_run_goes_on_where_it_stopped(tmp_path):
     whole = race(out=tmp_path / "run")
     expected = whole.frame()
     files = sorted((tmp_path / "run" / "results").glob("*.parquet"))
-    assert len(files) == 12
+    assert len(files) == 8  # three of ts on each problem, and one of ucb, which is quick
     stamps = {file: file.stat().st_mtime_ns for file in files}
     for file in files[::3]:
         file.unlink()
     counted = []
     again = race(out=tmp_path / "run", progress=lambda done, total: counted.append((done, total)))
-    assert counted[0] == (8, 12) and counted[-1] == (12, 12)
+    assert counted[0] == (5, 8) and counted[-1] == (8, 8)
     assert again.frame().equals(expected)
     kept = [file for i, file in enumerate(files) if i % 3]
     assert all(file.stat().st_mtime_ns == stamps[file] for file in kept)
