@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from dowise import simulate
 from dowise.cli.main import main
-from dowise.simulation.analysis import Expected, claims
+from dowise.simulation.analysis import Claimed, claims
 from dowise.simulation.entrants import entrants_of
 from dowise.simulation.panels import ALL_PANELS, BEYOND, PANELS
 from dowise.simulation.reproduce import reproduce
@@ -29,7 +29,7 @@ def test_help_lists_every_panel():
 def test_claims_of_times_as_much():
     final = pd.DataFrame({"soft": [4.0] * 12, "drawn": [9.0, 10.0, 11.0] * 4})
     less, half, third = claims(
-        final, [Expected("soft", "drawn", times) for times in (1.0, 0.5, 0.3)]
+        final, [Claimed("soft", "drawn", times) for times in (1.0, 0.5, 0.3)]
     )
     assert less.difference.mean == pytest.approx(-6) and half.difference.mean == pytest.approx(-1)
     assert [one.verdict for one in (less, half, third)] == ["holds", "holds", "does not hold"]
@@ -115,6 +115,6 @@ def test_the_main_claims_beyond_the_paper_hold(name, trials, policies):
         strong=panel.strong,
     )  # fmt: skip
     final = race.final().loc[name]
-    made = claims(final, [e for e in panel.expected if {e.less, e.more} <= {*policies}])
+    made = claims(final, [e for e in panel.claimed if {e.less, e.more} <= {*policies}])
     assert len(made) >= len(policies) - 1
     assert [(str(claim), claim.verdict) for claim in made] == [(str(c), "holds") for c in made]

@@ -1,9 +1,10 @@
 """What a job found, as the bytes of a Parquet file that says whose it is and carries a checksum.
 
 The columns are problem, policy, trial, round (from 1), regret (cumulative) and arm, and expected
-(cumulative) where it was asked for; problem, policy and arm are dictionary-encoded texts. The file's own metadata have a word of ours: the job that it
-belongs to, the digest of its rounds, and the digest of the whole file with that last digest blank.
-So a byte that changes anywhere is noticed, and so is a file that belongs to another job.
+(cumulative) where it was asked for; problem, policy and arm are dictionary-encoded texts. The
+file's own metadata have a word of ours: the job that it belongs to, the digest of its rounds, and
+the digest of the whole file with that last digest blank. So a byte that changes anywhere is
+noticed, and so is a file that belongs to another job.
 """
 
 from __future__ import annotations
