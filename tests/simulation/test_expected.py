@@ -106,6 +106,15 @@ def test_it_has_the_mean_of_the_regret_and_less_spread(given, policies, options)
         assert expected[policy].std() < 0.85 * regret[policy].std()
 
 
+@pytest.mark.parametrize("problem", ["task1", "task3", "healthcare"])
+def test_so_many_draws_add_little(problem, monkeypatch):
+    """What 32 draws say varies around what 512 do by less than a hundredth of what worlds do."""
+    few = simulate([problem], ["ts"], 300, 40, every=300, expected=True).final("expected")["ts"]
+    monkeypatch.setattr(module, "DRAWS", 512)
+    many = simulate([problem], ["ts"], 300, 40, every=300, expected=True).final("expected")["ts"]
+    assert 0 < (few - many).var() < 0.01 * many.var()
+
+
 def test_a_policy_with_a_wrong_graph_is_judged_by_the_race():
     """Its own belief never doubts; that of the race knows the arrow, within 4.5 standard errors."""
     truth = Problem("X -> Z -> Y; X -> Y", "Y", arms="all", name="truth")

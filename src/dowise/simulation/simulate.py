@@ -67,8 +67,8 @@ def simulate(
     `observational` records of what the world does by itself are shown to every policy first.
     `every=10` keeps every tenth round only, and the last. `strong` and `edges` are those of
     `make_environment`: worlds with strong hidden causes, or with the edges that priors bring.
-    `expected` adds the column `expected`: the cumulative regret that the posterior expects, of
-    the same mean as the regret and far less noise; its worlds must be drawn from the prior.
+    `expected` adds a column of that name: cumulative too, what the posterior expects of the regret,
+    with the same mean and less noise (docs/races.md). It needs worlds drawn from the prior.
 
     With `out` the results live in that folder, job by job as they finish, and are verified whenever
     they are read. The same call goes on with a run that was stopped; one with more trials, rounds,
@@ -77,10 +77,9 @@ def simulate(
     The results are the same bits for any number of workers.
     """
     import_extra("pyarrow", "simulate", "a race")
-    manner = Manner(strong=strong, edges=edges)
     race = checked_race(
-        problems, policies, horizon, trials, seed, options or {}, every, observational, manner,
-        expected,
+        problems, policies, horizon, trials, seed, options or {}, every, observational,
+        Manner(strong=strong, edges=edges), expected,
     )  # fmt: skip
     workers = checked_workers(workers, cluster)
     if workers > 1 or cluster is not None:
