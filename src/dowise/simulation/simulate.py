@@ -61,9 +61,8 @@ def simulate(
     the policy), or what makes one from a problem; `On(problem, policy, label)` is one that has
     another problem in mind than the world's, such as a wrong graph. `options` has those of a policy
     by its name in the race. Within a trial all policies face the same world and the same contexts,
-    so differences are paired.
-    A policy with an option `seed` gets another one in every trial, and one with an option
-    `horizon` that of the race, unless they are given.
+    so differences are paired. A policy with an option `seed` gets another one in every trial, and
+    one with an option `horizon` that of the race, unless they are given.
     `observational` records of what the world does by itself are shown to every policy first.
     `every=10` keeps every tenth round only, and the last. `strong` and `edges` are those of
     `make_environment`: worlds with strong hidden causes, or with the edges that priors bring.
