@@ -15,6 +15,7 @@ from pathlib import Path
 import dowise
 from dowise.cli.progress import shown_progress
 from dowise.files import write_text
+from dowise.simulation.analysis import Claim
 from dowise.simulation.pages import heading, table
 from dowise.simulation.panels import ALL_PANELS
 from dowise.simulation.report import claims_table
@@ -71,6 +72,13 @@ def _page(title: str, says: str, command: str, found: Reproduction) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _of_expected(claim: Claim) -> dict[str, object]:
+    if claim.expected is None:
+        return {}
+    ends = [round(end, 3) for end in claim.expected.interval]
+    return {"expected": round(claim.expected.mean, 3), "expected_interval": ends}
+
+
 def _document(command: str, found: Reproduction) -> str:
     panels = {
         name: {
@@ -82,7 +90,9 @@ def _document(command: str, found: Reproduction) -> str:
                     "claim": str(claim),
                     "difference": round(claim.difference.mean, 3),
                     "interval": [round(end, 3) for end in claim.difference.interval],
+                    **_of_expected(claim),
                     "verdict": claim.verdict,
+                    "by": claim.measure,
                 }
                 for claim in found.claims[name]
             ],

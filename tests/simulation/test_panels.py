@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from dowise import simulate
 from dowise.cli.main import main
-from dowise.simulation.analysis import Expected, claims
+from dowise.simulation.analysis import Claimed, claims
 from dowise.simulation.entrants import entrants_of
 from dowise.simulation.panels import ALL_PANELS, BEYOND, PANELS
 from dowise.simulation.reproduce import reproduce
@@ -29,11 +29,22 @@ def test_help_lists_every_panel():
 def test_claims_of_times_as_much():
     final = pd.DataFrame({"soft": [4.0] * 12, "drawn": [9.0, 10.0, 11.0] * 4})
     less, half, third = claims(
-        final, [Expected("soft", "drawn", times) for times in (1.0, 0.5, 0.3)]
+        final, [Claimed("soft", "drawn", times) for times in (1.0, 0.5, 0.3)]
     )
     assert less.difference.mean == pytest.approx(-6) and half.difference.mean == pytest.approx(-1)
     assert [one.verdict for one in (less, half, third)] == ["holds", "holds", "does not hold"]
     assert [str(less), str(half)] == ["soft < drawn", "soft < 0.5 × (drawn)"]
+
+
+def test_expected_regret_decides_where_there_is_any():
+    final = pd.DataFrame({"a": [1.0, 9.0] * 6, "b": [8.0, 3.0] * 6})
+    expected = pd.DataFrame({"a": [4.0, 4.1] * 6, "b": [5.0, 5.2] * 6})
+    (by_regret,) = claims(final, [Claimed("a", "b")])
+    (by_expected,) = claims(final, [Claimed("a", "b")], expected)
+    assert (by_regret.measure, by_regret.verdict) == ("regret", "not shown")
+    assert (by_expected.measure, by_expected.verdict) == ("expected", "holds")
+    assert by_expected.difference == by_regret.difference == by_regret.decides
+    assert by_expected.decides.mean == pytest.approx(-1.05)
 
 
 def test_worlds_of_wrong_graphs_have_what_is_not_drawn():
@@ -58,6 +69,12 @@ def test_a_report_with_panels_of_both_kinds(tmp_path):
     assert "2 trials of 20 rounds" in report
     assert "## Which claims hold" in report and "## Which claims beyond the paper hold" in report
     assert "ids, soft < 0.5 × (ids, drawn)" in report and "| ids < bernoulli-ts |" in report
+    assert [*found.expected] == ["task1", "missing-arrow"]  # with hidden causes there is none
+    by = {name: {claim.measure for claim in made} for name, made in found.claims.items()}
+    assert by == {"task1": {"expected"}, "bow-strong": {"regret"}, "missing-arrow": {"expected"}}
+    own = found.expected["task1"]["ts"]
+    assert f" | {own.mean:.2f} | {own.error:.2f} |" in report
+    assert "| expected regret |" in report and "| regret |" in report
     assert [*found.finals["missing-arrow"]][:3] == ["ids, right", "ids, drawn", "ids, soft"]
     manifest = json.loads((tmp_path / "runs/bow-strong/manifest.json").read_text("utf-8"))
     assert manifest["spec"]["problems"]["bow-strong"]["strong"]
@@ -131,6 +148,6 @@ def test_the_main_claims_beyond_the_paper_hold(name, trials, policies):
         strong=panel.strong,
     )  # fmt: skip
     final = race.final().loc[name]
-    made = claims(final, [e for e in panel.expected if {e.less, e.more} <= {*policies}])
+    made = claims(final, [e for e in panel.claimed if {e.less, e.more} <= {*policies}])
     assert len(made) >= len(policies) - 1
     assert [(str(claim), claim.verdict) for claim in made] == [(str(c), "holds") for c in made]

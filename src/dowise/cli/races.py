@@ -33,6 +33,7 @@ _band = click.option(
     """\
   dowise simulate task1 --policies ids,ts,ucb --horizon 500 --trials 100
   dowise simulate task1 task3 --policies ids,ts --trials 500 --out races/first
+  dowise simulate task1 --policies ids,ts --trials 40 --expected
   dowise simulate alarm --world bif --policies ids,ts
   dowise simulate ward.toml --policies ids,bernoulli-ts --strong
   dowise simulate task1 --policies ids,few=ids,z2-ts --option few.samples=50 \\
@@ -89,6 +90,10 @@ _band = click.option(
 @click.option(
     "--edges", type=click.Choice(["all", "prior"]), default="all", show_default=True,
     help="Worlds with all edges drawn, or each doubtful one (soft too) with its prior.",
+)  # fmt: skip
+@click.option(
+    "--expected", is_flag=True,
+    help="Also what the posterior expects of the regret: the same mean with less noise.",
 )  # fmt: skip
 @click.option(
     "--figure", type=click.Path(path_type=Path), metavar="FILE",

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     import pandas
 
 __all__ = [
-    "Claim", "Difference", "Expected", "RegretCurve", "Spread", "Standing", "claims", "curves",
-    "differences", "spread_of", "standings",
+    "Claim", "Claimed", "Difference", "Measure", "RegretCurve", "Spread", "Standing", "claims",
+    "curves", "differences", "spread_of", "standings",
 ]  # fmt: skip
 
 FEWEST_TRIALS = 10
 Floats = NDArray[np.float64]
+Measure = Literal["regret", "expected"]
+"""What is compared: regret under the true CPTs, or what the posterior expects of it."""
 Verdict = Literal["holds", "does not hold", "not shown"]
 
 
@@ -56,6 +58,7 @@ class RegretCurve:
     deviation: Floats
     """The standard deviation across trials."""
     trials: int
+    measure: Measure = "regret"
 
     def band(self, kind: Literal["se", "sd"]) -> tuple[Floats, Floats]:
         """Two standard errors or, as in the paper, two standard deviations around the mean."""
@@ -64,28 +67,47 @@ class RegretCurve:
 
 
 @dataclass(frozen=True)
-class Expected:
+class Claimed:
     """That one policy has less regret than another, or than so many times that of the other."""
 
     less: str
     more: str
     times: float = 1.0
 
-    def judged(self, final: pandas.DataFrame) -> Claim:
-        """What final regrets, a column for each policy, say of it."""
-        paired = final[self.less].to_numpy() - self.times * final[self.more].to_numpy()
-        return Claim(self.less, self.more, spread_of(paired), self.times)
+    def judged(self, final: pandas.DataFrame, expected: pandas.DataFrame | None = None) -> Claim:
+        """What final regrets, a column for each policy, say of it; and expected ones, if any."""
+        of_expected = None if expected is None else self._paired(expected)
+        return Claim(self.less, self.more, self._paired(final), self.times, of_expected)
+
+    def _paired(self, final: pandas.DataFrame) -> Spread:
+        return spread_of(final[self.less].to_numpy() - self.times * final[self.more].to_numpy())
 
 
 @dataclass(frozen=True)
 class Claim:
-    """That one policy has less regret than another, and what the paired differences say."""
+    """That one policy has less regret than another, and what the paired differences say.
+
+    One of the two measures decides, and which one does not depend on what they say: expected regret
+    where the race has it, else the regret under the true CPTs.
+    """
 
     less: str
     more: str
     difference: Spread
     """Regret of `less` minus `times` that of `more`, in the same worlds."""
     times: float = 1.0
+    expected: Spread | None = None
+    """The same of expected regret, where the race has it."""
+
+    @property
+    def decides(self) -> Spread:
+        """The difference that the verdict is about."""
+        return self.difference if self.expected is None else self.expected
+
+    @property
+    def measure(self) -> Measure:
+        """What it is a difference of."""
+        return "regret" if self.expected is None else "expected"
 
     @property
     def terms(self) -> tuple[str, str]:
@@ -97,10 +119,10 @@ class Claim:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the interval of the difference is below 0, above it, or neither."""
-        if self.difference.trials < FEWEST_TRIALS:
+        """Whether the interval of what decides is below 0, above it, or neither."""
+        if self.decides.trials < FEWEST_TRIALS:
             return "not shown"
-        low, high = self.difference.interval
+        low, high = self.decides.interval
         return "holds" if high < 0 else "does not hold" if low > 0 else "not shown"
 
 
@@ -111,13 +133,14 @@ class Standing:
     problem: str
     policy: str
     regret: Spread
+    measure: Measure = "regret"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; one trial has no standard error."""
         return {
             "problem": self.problem,
             "policy": self.policy,
-            "regret": self.regret.mean,
+            self.measure: self.regret.mean,
             "standard_error": self.regret.error if self.regret.trials > 1 else None,
             "trials": self.regret.trials,
         }
@@ -155,39 +178,46 @@ def spread_of(values: Floats | pandas.Series[float]) -> Spread:
     return Spread(float(numbers.mean()), float(error), len(numbers))
 
 
-def curves(frame: pandas.DataFrame, policies: Sequence[str]) -> list[RegretCurve]:
+def curves(
+    frame: pandas.DataFrame, policies: Sequence[str], measure: Measure = "regret"
+) -> list[RegretCurve]:
     """One curve for each policy, from the rows of one problem."""
     found = []
     for policy in policies:
         rows = frame[frame["policy"] == policy]
         rounds = np.unique(rows["round"])
-        table = rows.sort_values(["trial", "round"])["regret"].to_numpy().reshape(-1, len(rounds))
+        table = rows.sort_values(["trial", "round"])[measure].to_numpy().reshape(-1, len(rounds))
         deviation = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(len(rounds))
-        found.append(RegretCurve(policy, rounds, table.mean(axis=0), deviation, len(table)))
+        mean = table.mean(axis=0)
+        found.append(RegretCurve(policy, rounds, mean, deviation, len(table), measure))
     return found
 
 
-def claims(final: pandas.DataFrame, expected: Sequence[Expected] | None = None) -> list[Claim]:
-    """What is expected, judged; unless told the paper's: IDS below TS, TS below every baseline.
+def claims(
+    final: pandas.DataFrame,
+    claimed: Sequence[Claimed] | None = None,
+    expected: pandas.DataFrame | None = None,
+) -> list[Claim]:
+    """What is claimed, judged; unless told the paper's: IDS below TS, TS below every baseline.
 
-    Columns are policies.
+    Columns are policies; `expected` is a table of expected regrets, where there is one.
     """
-    if expected is None:
+    if claimed is None:
         policies = {*final.columns}
         pairs = [("ids", "ts")] if {"ids", "ts"} <= policies else []
         if "ts" in policies:
             pairs += [("ts", other) for other in final.columns if other not in ("ids", "ts")]
-        expected = [Expected(less, more) for less, more in pairs]
-    return [one.judged(final) for one in expected]
+        claimed = [Claimed(less, more) for less, more in pairs]
+    return [one.judged(final, expected) for one in claimed]
 
 
-def standings(final: pandas.DataFrame) -> list[Standing]:
+def standings(final: pandas.DataFrame, measure: Measure = "regret") -> list[Standing]:
     """Every policy on every problem, from the table that `Result.final` gives.
 
     Trials of a race that is still under way are left out where they are missing.
     """
     return [
-        Standing(problem, policy, spread_of(own[policy].dropna()))
+        Standing(problem, policy, spread_of(own[policy].dropna()), measure)
         for problem, own in _by_problem(final)
         for policy in final.columns
         if own[policy].notna().any()

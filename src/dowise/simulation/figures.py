@@ -17,13 +17,14 @@ from dowise.picture.fonts import lettered
 from dowise.picture.library import matplotlib_part
 from dowise.plain import counted
 from dowise.policies import policy_names
-from dowise.simulation.analysis import RegretCurve
+from dowise.simulation.analysis import Measure, RegretCurve
 from dowise.simulation.pens import COLOURS, DASHES, GRID, INK, apart, save_figure
 
 __all__ = ["draw_curves", "race_figure"]
 
 Band = Literal["se", "sd"]
 _BANDS = {"se": "two standard errors", "sd": "two standard deviations"}
+_MEASURES: Mapping[Measure, str] = {"regret": "regret", "expected": "expected regret"}
 _HEIGHT, _LABEL = 4.2, 0.19  # inches: a picture of one problem, and a policy's name with its gap
 _LONGEST = 36  # characters of a name
 _ONE_LINE = 72  # characters of a heading
@@ -124,7 +125,7 @@ def _draw_panel(
     whole = matplotlib_part("ticker").MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True)
     axes.xaxis.set_major_locator(whole)
     axes.set_xlabel("round", color=INK)
-    axes.set_ylabel("mean cumulative regret", color=INK)
+    axes.set_ylabel(f"mean cumulative {_MEASURES[curves[0].measure]}", color=INK)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)

@@ -16,7 +16,7 @@ from typing import Any
 from dowise.environments import ChordalWorlds, worlds_of
 from dowise.graph import CausalGraph
 from dowise.problem import Problem, load_problem
-from dowise.simulation.analysis import Expected
+from dowise.simulation.analysis import Claimed
 from dowise.simulation.entrants import Entry, On, entrants_of
 
 __all__ = ["ALL_PANELS", "BEYOND", "PANELS", "POLICIES", "Panel", "in_order"]
@@ -40,13 +40,13 @@ class Panel:
     policies: tuple[Entry, ...] = POLICIES
     horizon: int = 1000
     strong: bool = False
-    expected: tuple[Expected, ...] | None = None
+    claimed: tuple[Claimed, ...] | None = None
     """The claims; without them those of the paper."""
 
     @property
     def beyond(self) -> bool:
         """Whether it is none of the paper's."""
-        return self.expected is not None
+        return self.claimed is not None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -91,12 +91,12 @@ def _with(name: str, *edges: str, **changes: Any) -> Problem:
 
 def _hidden(name: str, problem: Problem, title: str) -> list[Panel]:
     """Worlds with mild hidden causes, and with strong ones."""
-    expected = tuple(Expected("ids", other) for other in HIDDEN_POLICIES if other != "ids")
+    claimed = tuple(Claimed("ids", other) for other in HIDDEN_POLICIES if other != "ids")
     return [
-        Panel(name, problem, title, HIDDEN_POLICIES, 500, False, expected),
+        Panel(name, problem, title, HIDDEN_POLICIES, 500, False, claimed),
         Panel(
             f"{name}-strong", problem, f"{title}, strong causes", HIDDEN_POLICIES, 500, True,
-            expected,
+            claimed,
         ),
     ]  # fmt: skip
 
@@ -133,21 +133,19 @@ def _wrong(
         drawn=drawn,
         soft=Problem(drawn.graph, drawn.reward, **roles, soft=SOFT),
     )
-    expected = [Expected(f"{policy}, soft", f"{policy}, drawn", times) for policy in ("ids", "ts")]
-    expected += [Expected(f"{policy}, soft", "bernoulli-ts") for policy in ("ids", "ts")]
-    return Panel(name, world, title, policies, strong=strong, expected=tuple(expected))
+    claimed = [Claimed(f"{policy}, soft", f"{policy}, drawn", times) for policy in ("ids", "ts")]
+    claimed += [Claimed(f"{policy}, soft", "bernoulli-ts") for policy in ("ids", "ts")]
+    return Panel(name, world, title, policies, strong=strong, claimed=tuple(claimed))
 
 
 def _right() -> Panel:
     """The graph is right: what does it cost to doubt it?"""
     policies = _entries(drawn=_with("task2"), soft=_with("task2", soft=SOFT))
-    expected = [
-        Expected(f"{policy}, soft", f"{policy}, drawn", NO_LOSS) for policy in ("ids", "ts")
-    ]
-    expected += [Expected(f"{policy}, soft", "bernoulli-ts") for policy in ("ids", "ts")]
+    claimed = [Claimed(f"{policy}, soft", f"{policy}, drawn", NO_LOSS) for policy in ("ids", "ts")]
+    claimed += [Claimed(f"{policy}, soft", "bernoulli-ts") for policy in ("ids", "ts")]
     world = _with("task2", arms="all")
     title = "Task 2: the graph is right"
-    return Panel("right-graph", world, title, policies, expected=tuple(expected))
+    return Panel("right-graph", world, title, policies, claimed=tuple(claimed))
 
 
 _SEVEN = Problem(

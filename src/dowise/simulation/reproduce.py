@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dowise.checks import whole_number
+from dowise.environments import Manner, worlds_of
 from dowise.errors import DowiseError, import_extra, suggestion
 from dowise.files import write_text
 from dowise.simulation.analysis import Claim, Spread, claims, curves, spread_of
 from dowise.simulation.entrants import entrants_of
+from dowise.simulation.expectable import is_expectable
 from dowise.simulation.figures import draw_curves
 from dowise.simulation.manifest import (
     check_same,
@@ -29,7 +31,7 @@ from dowise.simulation.manifest import (
 from dowise.simulation.pages import as_html
 from dowise.simulation.panels import ALL_PANELS, BEYOND, PANELS, POLICIES, Panel, in_order
 from dowise.simulation.race import MOST_ROUNDS
-from dowise.simulation.report import REFRESH, Judged, Run, opening, section
+from dowise.simulation.report import REFRESH, Finals, Judged, Run, opening, section
 from dowise.simulation.simulate import simulate
 from dowise.simulation.workers import checked_workers
 
@@ -53,6 +55,8 @@ class Reproduction:
     path: Path
     finals: dict[str, dict[str, Spread]]
     claims: dict[str, list[Claim]]
+    expected: dict[str, dict[str, Spread]]
+    """Expected regrets, of the panels whose worlds are drawn from the prior."""
 
 
 def reproduce(
@@ -84,22 +88,30 @@ def reproduce(
     run = replace(run, panels=in_order({*run.panels, *earlier}))
     sections: dict[str, list[str]] = {}
     finals, judged, check = {}, {}, ""
+    expected = {}
     # What is there already comes first: until it is done the old report stays.
     for name in sorted(run.panels, key=lambda name: name not in earlier):
         panel = ALL_PANELS[name]
-        final = _race(panel, folder, run, workers, partial(progress, name))
-        finals[name] = {policy: spread_of(final[policy]) for policy in panel.labels}
-        judged[name] = claims(final, panel.expected)
-        sections[name] = section(panel, final, judged[name], run.seed)
+        found = _race(panel, folder, run, workers, partial(progress, name))
+        finals[name] = _spreads(panel, found["regret"])
+        if "expected" in found:
+            expected[name] = _spreads(panel, found["expected"])
+        judged[name] = claims(found["regret"], panel.claimed, found.get("expected"))
+        sections[name] = section(panel, found, judged[name], run.seed)
         if name == "task1":
-            check = _refresh_check(folder, final, run, workers, progress)
+            check = _refresh_check(folder, found["regret"], run, workers, progress)
         if {*earlier} <= {*sections}:
             _write(folder, replace(run, panels=in_order(sections)), judged, check, sections)
     return Reproduction(
         folder,
         {name: finals[name] for name in run.panels},
         {name: judged[name] for name in run.panels},
+        {name: expected[name] for name in run.panels if name in expected},
     )
+
+
+def _spreads(panel: Panel, final: pandas.DataFrame) -> dict[str, Spread]:
+    return {policy: spread_of(final[policy]) for policy in panel.labels}
 
 
 def _checked_run(
@@ -161,20 +173,20 @@ def _write(
 
 def _race(
     panel: Panel, folder: Path, run: Run, workers: int, progress: Callable[[int, int], None]
-) -> pandas.DataFrame:
+) -> Finals:
     """Run one panel and draw its curves; the final regrets, a row for each trial."""
     horizon = run.rounds(panel)
+    worlds = worlds_of(panel.problem, Manner(strong=panel.strong))
     result = simulate(
         [(panel.name, panel.problem)], panel.policies, horizon, run.count, run.seed, workers,
         _options(panel, run.samples), folder / "runs" / panel.name, max(1, horizon // KEPT),
-        progress=progress, strong=panel.strong,
+        progress=progress, strong=panel.strong, expected=is_expectable(worlds),
     )  # fmt: skip
     draw_curves(
         curves(result.frame(), panel.labels), panel.title,
         [folder / f"{panel.name}.png", folder / f"{panel.name}.pdf"], run.band,
     )  # fmt: skip
-    final: pandas.DataFrame = result.final().loc[panel.name]
-    return final
+    return {measure: result.final(measure).loc[panel.name] for measure in result.measures}
 
 
 def _options(panel: Panel, samples: int) -> dict[str, dict[str, Any]]:

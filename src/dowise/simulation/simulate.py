@@ -49,6 +49,7 @@ def simulate(
     progress: Progress = lambda _done, _total: None,
     strong: bool = False,
     edges: EdgesOfWorlds = "all",
+    expected: bool = False,
 ) -> Result:
     """Race policies in `trials` worlds of each problem, or so many times in a world of yours.
 
@@ -60,12 +61,13 @@ def simulate(
     the policy), or what makes one from a problem; `On(problem, policy, label)` is one that has
     another problem in mind than the world's, such as a wrong graph. `options` has those of a policy
     by its name in the race. Within a trial all policies face the same world and the same contexts,
-    so differences are paired.
-    A policy with an option `seed` gets another one in every trial, and one with an option
-    `horizon` that of the race, unless they are given.
+    so differences are paired. A policy with an option `seed` gets another one in every trial, and
+    one with an option `horizon` that of the race, unless they are given.
     `observational` records of what the world does by itself are shown to every policy first.
     `every=10` keeps every tenth round only, and the last. `strong` and `edges` are those of
     `make_environment`: worlds with strong hidden causes, or with the edges that priors bring.
+    `expected` adds a column of that name: cumulative too, what the posterior expects of the regret,
+    with the same mean and less noise (docs/races.md). It needs worlds drawn from the prior.
 
     With `out` the results live in that folder, job by job as they finish, and are verified whenever
     they are read. The same call goes on with a run that was stopped; one with more trials, rounds,
@@ -74,10 +76,10 @@ def simulate(
     The results are the same bits for any number of workers.
     """
     import_extra("pyarrow", "simulate", "a race")
-    manner = Manner(strong=strong, edges=edges)
     race = checked_race(
-        problems, policies, horizon, trials, seed, options or {}, every, observational, manner
-    )
+        problems, policies, horizon, trials, seed, options or {}, every, observational,
+        Manner(strong=strong, edges=edges), expected,
+    )  # fmt: skip
     workers = checked_workers(workers, cluster)
     if workers > 1 or cluster is not None:
         race.check_sendable()

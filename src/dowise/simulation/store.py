@@ -63,6 +63,11 @@ class Store:
         """What was begun here, in that order."""
         return [Extent.from_dict(race) for race in self._races]
 
+    @property
+    def has_expected(self) -> bool:
+        """Whether its races have expected regret besides."""
+        return bool(self._spec.get("expected", False))
+
     def read(self) -> None:
         """Take over what the manifest says."""
         manifest = read_manifest(self.path / MANIFEST)
