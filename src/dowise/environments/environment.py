@@ -197,20 +197,25 @@ class Environment:
         return {name: domain[code] for (name, domain), code in labels}
 
     def means(self, context: Context = None) -> NDArray[np.float64]:
-        """μ(a, c) = E[Y | do(a), C = c]: the true mean of every arm, exact, in the user's units."""
+        """μ(a, c): the true mean of every arm, E[Y | do(a), C = c] net of cost, exact.
+
+        In the user's units.
+        """
         codes = self.problem.context_codes(context)
         if codes not in self._means:
             if len(self._means) == _MAX_CONTEXTS:
                 self._means.clear()
             shares = self._reversal.model.distributions(self._flat_given(codes), codes)
-            self._means[codes] = shares @ self.problem.payoff.values
+            payoff = self.problem.payoff
+            self._means[codes] = payoff.net(shares @ payoff.values)
         return self._means[codes].copy()
 
     def means_in(self, contexts: Sequence[Codes]) -> NDArray[np.float64]:
         """The same in several contexts, given by positions of labels: (contexts, arms)."""
         entries = [self._flat_given(codes) for codes in contexts]
         shares = self._reversal.model.distributions_in(entries, contexts)
-        return np.array([one @ self.problem.payoff.values for one in shares])
+        payoff = self.problem.payoff
+        return payoff.net(np.array([one @ payoff.values for one in shares]))
 
     def best_arm(self, context: Context = None) -> Intervention:
         """Π*(c); ties go to the first arm."""
@@ -221,7 +226,7 @@ class Environment:
         return OptimalMap(self)
 
     def regret(self, arm: ArmLike, context: Context = None) -> float:
-        """How far μ(a, c) is from the best mean μ*(c), under the true CPTs; never negative."""
+        """How far μ(a, c), net, is from the best μ*(c), under the true CPTs; never negative."""
         regrets = self.problem.payoff.regrets(self.means(context))
         return float(regrets[self.problem.arm_index(arm)])
 
