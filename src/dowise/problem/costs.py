@@ -69,7 +69,7 @@ def checked_costs(given: Any, problem: Problem, check: Callable[[Any], Intervent
         return Costs({}, {})
     if not isinstance(given, Mapping):
         raise DowiseError(
-            f"costs={str(given)[:80]!r}: say what variables or arms cost, such as "
+            f"costs={str(given)[:80]}: say what variables or arms cost, such as "
             "{'X': 0.1, 'do(Z=1)': 0.3}"
         )
     variables: dict[str, float] = {}
@@ -126,7 +126,8 @@ def prices(problem: Problem) -> NDArray[np.float64]:
     costs, places, span = problem.costs, problem.arm_positions, problem.payoff.span
     for arm in costs.arms:
         if arm not in places:
-            how = "" if forbidden_in(arm, problem.forbidden) else "; arms = 'all' has every one"
+            is_never = forbidden_in(arm, problem.forbidden) is not None
+            how = "; what is no arm has no cost" if is_never else "; arms = 'all' has every one"
             raise DowiseError(f"costs: {problem.not_an_arm(arm)}{how}")
     found = np.array([costs.of(arm) for arm in problem.arms])
     dearest = int(found.argmax())
