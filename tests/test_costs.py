@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from played import COIN, begun
+from played import COIN, begun, tossed
 
 from dowise import (
     Belief,
@@ -425,6 +425,18 @@ def test_a_live_experiment_keeps_costs_and_shows_net_means(tmp_path):
     rows = [line.split(",")[-1] for line in (tmp_path / "ward.csv").read_text().splitlines()]
     assert rows == ["Y", "1", "0", "1", "1"]
     assert again.audit().ok
+
+
+def test_costs_can_be_revised():
+    """What was told before counts as it was seen, less what arms cost from now on."""
+    experiment = tossed({"0": [1, 0], "1": [1, 1]}, policy="ids")
+    before = experiment.status().contexts[0].mean
+    dear = Problem(COIN.graph, "Y", arms=COIN.arms, costs={"do(X=1)": 0.5})
+    experiment.revise(problem=dear, reason="the drug has a price now")
+    after = experiment.status().contexts[0]
+    np.testing.assert_allclose(after.mean, before - [0, 0.5])
+    assert str(after.arms[after.leader]) == "do(X=0)" and experiment.audit().ok
+    assert experiment.explain(1).rows()[1]["mean"] == 0.5  # as it was then
 
 
 def test_figures_say_that_means_are_net():

@@ -62,8 +62,8 @@ class Estimate:
     `winners` has the best arm of every draw, and `winning` the arms that are best in some draw, in
     rising order. `joint[a, k, y]` is p_a(a* = winning[k], Y_a = y); `best` is p*, of all arms;
     `means` are the mean rewards in [0, 1], net of cost; `delta` is Δ; `gain` is never negative, and
-    exactly 0 where all draws agree on the best arm. `extra` is what each arm costs above the
-    cheapest, on the same scale.
+    exactly 0 where all draws agree on the best arm. `costs` are what the arms cost, on the same
+    scale.
     """
 
     samples: int
@@ -74,7 +74,14 @@ class Estimate:
     means: Floats
     delta: Floats
     gain: Floats
-    extra: Floats | float = 0.0
+    costs: Floats | float = 0.0
+
+    @property
+    def extra(self) -> Floats:
+        """What each arm costs above the cheapest."""
+        costs = np.asarray(self.costs, dtype=np.float64)
+        found: Floats = costs - costs.min()
+        return found
 
     @property
     def outcomes(self) -> Floats:
@@ -145,8 +152,7 @@ def estimate_from_draws(
     joint = np.empty((arms, count, others + 1))
     means, regret, gain = 0.0 - costs, np.empty(arms), np.empty(arms)
     _kernels.summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret, gain)
-    extra = costs - costs.min()
-    return Estimate(samples, winners, winning, joint, best, means, regret, gain, extra)
+    return Estimate(samples, winners, winning, joint, best, means, regret, gain, costs)
 
 
 def estimate_of(draws: Draws, payoff: Payoff) -> Estimate:
@@ -218,8 +224,8 @@ class _Sums:
                 payoff.scaled, self.peak / self.seen, winning, best,
                 joint[some], means[some], regret[some], gain[some],
             )  # fmt: skip
-        extra = self.costs - self.costs.min()
-        return Estimate(self.seen, self.winners, winning, joint, best, means, regret, gain, extra)
+        costs = self.costs
+        return Estimate(self.seen, self.winners, winning, joint, best, means, regret, gain, costs)
 
 
 def slices(arms: int, *cells: int) -> Iterator[slice]:

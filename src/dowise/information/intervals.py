@@ -77,7 +77,8 @@ def delta_interval(
     failure = _checked(n, delta)
     regret, radius = estimate.delta, sqrt((2 if printed else 0.5) / n * log(2 / failure))
     # The regret of an arm lies between these under every draw.
-    least, most = np.maximum(estimate.extra - 1.0, 0.0), 1.0 + estimate.extra
+    extra = estimate.extra
+    least, most = np.maximum(extra - 1.0, 0.0), 1.0 + extra
     own = (most - least) * radius
     return Interval(np.maximum(regret - own, least), np.minimum(regret + own, most))
 

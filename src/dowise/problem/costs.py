@@ -123,7 +123,10 @@ def _amount(what: str, cost: object) -> float:
 
 def prices(problem: Problem) -> NDArray[np.float64]:
     """What each of the problem's arms costs."""
-    costs, places, span = problem.costs, problem.arm_positions, problem.payoff.span
+    costs, span = problem.costs, problem.payoff.span
+    if not costs:
+        return np.zeros(len(problem.arms))
+    places = problem.arm_positions
     for arm in costs.arms:
         if arm not in places:
             is_never = forbidden_in(arm, problem.forbidden) is not None

@@ -130,6 +130,11 @@ class Payoff:
         """How far the best and worst values are apart: what a regret in [0, 1] is multiplied by."""
         return float(self.values.max()) - float(self.values.min())
 
+    @property
+    def largest_regret(self) -> float:
+        """The most that the choice of an arm can cost, in the user's units."""
+        return self.span + (float(np.ptp(self.costs)) if self.has_costs else 0.0)
+
     @cached_property
     def scaled(self) -> NDArray[np.float64]:
         """The values scaled so that the worst is 0 and the best 1."""
