@@ -12,13 +12,15 @@ from dowise.model.winners import find_winners, find_winners_by_odds
 KEY = np.uint64(0xD0)
 
 
-def by_the_book(drawn, scaled):
-    """The first arm with the greatest reward in each draw, and the sum of those rewards."""
+def by_the_book(drawn, scaled, costs):
+    """The first arm with the greatest net reward in each draw, and the sum of those rewards."""
     winners, peak = [], 0.0
     for i in range(drawn.shape[2]):
         rewards = [
-            scaled[0] + sum((scaled[y + 1] - scaled[0]) * p for y, p in enumerate(arm[:, i]))
-            for arm in drawn.astype(np.float64)
+            sum(
+                ((scaled[y + 1] - scaled[0]) * p for y, p in enumerate(arm[:, i])), scaled[0] - cost
+            )
+            for arm, cost in zip(drawn.astype(np.float64), costs, strict=True)
         ]
         winners.append(rewards.index(max(rewards)))
         peak += max(rewards)
@@ -46,10 +48,11 @@ def test_the_first_of_the_best(seed, arms, values, samples, precision):
     drawn = rng.dirichlet(np.ones(values), size=(arms, samples)).transpose(0, 2, 1)[:, 1:]
     drawn = np.round(drawn, rng.integers(1, 4)).astype(precision)  # some tie
     scaled, winners = np.sort(rng.random(values)), np.empty(samples, np.int64)
-    peak = find_winners(np.ascontiguousarray(drawn), scaled, winners)
-    expected, total = by_the_book(drawn, scaled)
-    assert winners.tolist() == expected
-    assert peak == pytest.approx(total, rel=1e-12)
+    for costs in (np.zeros(arms), rng.integers(0, 3, arms) / 8):
+        peak = find_winners(np.ascontiguousarray(drawn), scaled, costs, winners)
+        expected, total = by_the_book(drawn, scaled, costs)
+        assert winners.tolist() == expected
+        assert peak == pytest.approx(total, rel=1e-12, abs=1e-12)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 4), st.integers(1, 9))
@@ -61,7 +64,7 @@ def test_by_odds_against_exact_arithmetic(seed, arms, values, samples):
     whole[:, 0] *= rng.random((arms, samples)) < 0.8
     scaled = np.arange(values) / (values - 1)
     winners = np.empty(samples, np.int64)
-    peak = find_winners_by_odds(whole, scaled, KEY, 0, winners)
+    peak = find_winners_by_odds(whole, scaled, np.zeros(arms), KEY, 0, winners)
     rewards = np.einsum("avs,v->as", whole, scaled)[winners, np.arange(samples)]
     assert peak == pytest.approx(rewards.sum(), rel=1e-12)
     for i, winner in enumerate(winners):
@@ -70,11 +73,47 @@ def test_by_odds_against_exact_arithmetic(seed, arms, values, samples):
         assert odds[winner] >= least
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 9))
+@settings(deadline=None)
+def test_net_rewards_by_odds_against_exact_arithmetic(seed, arms, samples):
+    """Both ends of the scale, to 2^-900, and costs from 0 over such a number to more than all.
+
+    A reward near 1 less a cost and one near 0 less another are told apart to 16 digits, and where
+    these are the same the cheaper arm wins.
+    """
+    rng = np.random.default_rng(seed)
+    small = 2.0 ** -rng.integers(1, 900, size=(arms, samples))
+    is_good = rng.random((arms, samples)) < 0.5
+    large = 1 - small  # 1.0, most often: then the small one alone tells how far it is from 1
+    whole = np.stack([np.where(is_good, small, large), np.where(is_good, large, small)], axis=1)
+    costs = rng.choice([0.0, 0.25, 1.0, 1.5, 2.0**-60, 2.0**-300], arms)
+    winners, scaled = np.empty(samples, np.int64), np.array([0.0, 1.0])
+    peak = find_winners_by_odds(whole, scaled, costs, KEY, 0, winners)
+    gross = whole[winners, 1, np.arange(samples)]
+    assert peak == pytest.approx((gross - costs[winners]).sum(), rel=1e-12, abs=1e-12)
+    own = [Fraction(float(cost)) for cost in costs]
+    for i, winner in enumerate(winners):
+        few = [Fraction(float(x)) for x in small[:, i]]
+        net = [(1 - few[a] if is_good[a, i] else few[a]) - own[a] for a in range(arms)]
+        for a in range(arms):
+            if net[a] > net[winner]:
+                assert net[a] - net[winner] < Fraction(1, 2**50) and own[winner] < own[a]
+
+
+def test_a_cost_of_the_whole_span_is_never_worth_it():
+    """Whatever single draws say, 1 less 1 is at most 0, even where rounding makes ties of all."""
+    whole = np.array([[[1e-30], [1.0]], [[1.0], [1e-320]], [[1.0], [0.0]]])
+    for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
+        winners, costs = np.empty(1, np.int64), np.array([1.0, 0.0, 0.5])[order]
+        find_winners_by_odds(whole[order], np.array([0.0, 1.0]), costs, KEY, 0, winners)
+        assert order[winners[0]] == 1
+
+
 def test_where_all_is_lost_or_won_in_single_precision():
     """1 − 1e-30 beats 1 − 1e-20, and 1e-30 beats 1e-40."""
     for lost, won in (([1e-20, 1e-30, 1e-25], [1.0] * 3), ([1.0] * 3, [1e-40, 1e-30, 0.0])):
         whole, winners = np.array([lost, won]).T[:, :, None].copy(), np.empty(1, np.int64)
-        find_winners_by_odds(whole, np.array([0.0, 1.0]), KEY, 0, winners)
+        find_winners_by_odds(whole, np.array([0.0, 1.0]), np.zeros(3), KEY, 0, winners)
         assert winners[0] == 1
 
 
@@ -86,7 +125,8 @@ def test_arms_that_tie_are_equally_likely(arms, chance):
     whole[:, 0], whole[:, 1] = 1 - chance, chance
     whole[0] = [[1.0], [0.0]]  # one that never wins, unless all are as bad
     winners, scaled = np.empty(samples, np.int64), np.array([0.0, 1.0])
-    peak = find_winners_by_odds(whole, scaled, KEY, 0, winners)
+    costs = np.zeros(arms + 1)
+    peak = find_winners_by_odds(whole, scaled, costs, KEY, 0, winners)
     assert peak == samples * chance
     counts = np.bincount(winners, minlength=arms + 1)
     fair = counts if chance == 0 else counts[1:]
@@ -94,10 +134,10 @@ def test_arms_that_tie_are_equally_likely(arms, chance):
     expected = samples / len(fair)
     assert (abs(fair - expected) < 5 * np.sqrt(expected)).all()
     again, other = np.empty_like(winners), np.empty_like(winners)
-    find_winners_by_odds(whole, scaled, KEY, 0, again)
-    find_winners_by_odds(whole, scaled, np.uint64(7), 0, other)
+    find_winners_by_odds(whole, scaled, costs, KEY, 0, again)
+    find_winners_by_odds(whole, scaled, costs, np.uint64(7), 0, other)
     assert (again == winners).all() and (other != winners).mean() > 0.3
-    find_winners_by_odds(whole[:, :, 999:].copy(), scaled, KEY, 999, again[999:])
+    find_winners_by_odds(whole[:, :, 999:].copy(), scaled, costs, KEY, 999, again[999:])
     assert (again == winners).all()
 
 
@@ -111,7 +151,7 @@ def test_a_tiny_prior_is_fair():
     whole /= whole.sum(axis=1, keepdims=True)
     winners, scaled = np.empty(samples, np.int64), np.array([0.0, 1.0])
     single = np.ascontiguousarray(whole[:, 1:]).astype(np.float32)
-    find_winners(single, scaled, winners)
+    find_winners(single, scaled, np.zeros(2), winners)
     assert (winners == 0).mean() > 0.55  # what single precision does
-    find_winners_by_odds(whole, scaled, KEY, 0, winners)
+    find_winners_by_odds(whole, scaled, np.zeros(2), KEY, 0, winners)
     assert abs((winners == 0).mean() - 0.5) < 4 * 0.5 / np.sqrt(samples)

@@ -16,12 +16,15 @@ IN_CONTEXT = Problem(
 )  # fmt: skip
 # P matters to the reward under neither arm, but under do(X=1) it says which row of V is learned.
 BY_HAND = Problem(CausalGraph.parse("P -> V -> X -> Y"), "Y", arms=["do(P=0)", "do(X=1)"])
+WITH_COSTS = Problem(
+    CausalGraph.parse("C -> X -> Y; C -> Y"), "Y", "C", costs={"X": 0.5},
+    reward_values={"bad": -1, "fair": 0.5, "good": 3},
+)  # fmt: skip
 
 
 def tiny(name):
-    return {"two arms": TWO_ARMS, "context": IN_CONTEXT, "by hand": BY_HAND}.get(
-        name
-    ) or load_problem(name)
+    own = {"two arms": TWO_ARMS, "context": IN_CONTEXT, "by hand": BY_HAND, "costs": WITH_COSTS}
+    return own.get(name) or load_problem(name)
 
 
 # -- a slow twin ----------------------------------------------------------------------------------
@@ -68,7 +71,9 @@ def values_of_arms(problem, alpha, context, rounds):
         total = seen = 0.0
         for chance, record in joint(problem, alpha, arm, context):
             later = best_value(problem, learned(problem, alpha, arm, record), rounds - 1)
-            total += chance * (problem.reward_values[record[problem.reward]] + later)
+            brings = problem.reward_values[record[problem.reward]]
+            paid = sum(problem.costs.get(name, 0) for name in arm)
+            total += chance * (brings - paid + later)
             seen += chance
         values.append(total)
     return np.array(values), seen
@@ -84,7 +89,15 @@ def best_value(problem, alpha, rounds):
 
 @pytest.mark.parametrize(
     ("name", "horizon"),
-    [("task1", 1), ("task1", 3), ("two arms", 3), ("context", 2), ("by hand", 3), ("task2", 2)],
+    [
+        ("task1", 1),
+        ("task1", 3),
+        ("two arms", 3),
+        ("context", 2),
+        ("by hand", 3),
+        ("task2", 2),
+        ("costs", 3),
+    ],
 )
 def test_the_value_is_that_of_a_brute_force_recursion(name, horizon):
     problem = tiny(name)

@@ -236,8 +236,9 @@ class Belief:
         return self.posterior.mean_distributions(self.problem.context_codes(context))
 
     def mean_rewards(self, context: Context = None) -> NDArray[np.float64]:
-        """The exact posterior mean reward of every arm, in the user's units."""
-        rewards: NDArray[np.float64] = self.mean_distributions(context) @ self.problem.payoff.values
+        """The exact posterior mean reward of every arm, net of cost, in the user's units."""
+        payoff = self.problem.payoff
+        rewards: NDArray[np.float64] = payoff.net(self.mean_distributions(context) @ payoff.values)
         return rewards
 
     def draw_distributions(
@@ -249,15 +250,15 @@ class Belief:
     def draw_rewards(self, context: Context, samples: int, rng: Random) -> NDArray[np.floating]:
         """The mean reward of every arm under draws from the posterior: (arms, samples).
 
-        In the user's units. The draws are in single precision; where the reward's values are other
-        than 0 and 1, what they are worth is put in in double precision. All arms of one draw share
-        its CPTs.
+        In the user's units, net of what the arms cost. The draws are in single precision; where the
+        reward's values are other than 0 and 1, what they are worth is put in in double precision,
+        and so are costs. All arms of one draw share its CPTs.
         """
         drawn = self.draw(self.problem.context_codes(context), samples, rng)
         return drawn.rewards(self.problem.payoff)
 
     def probability_best(self, context: Context, samples: int, rng: Random) -> NDArray[np.float64]:
-        """p*(a): how often each arm is best among draws; arms that are alike go to the first."""
+        """p*(a): how often each arm is best among draws, net; of arms alike the first counts."""
         drawn = self.draw(self.problem.context_codes(context), samples, rng)
         best, _ = drawn.winners(self.problem.payoff)
         return np.bincount(best, minlength=len(self.problem.arms)) / samples
@@ -265,7 +266,7 @@ class Belief:
     def reward_intervals(
         self, context: Context = None, level: float = 0.95, samples: int = 10_000, rng: Random = 0
     ) -> NDArray[np.float64]:
-        """Central credible intervals of every arm's mean reward, from draws: (arms, 2)."""
+        """Central credible intervals of every arm's mean reward, net, from draws: (arms, 2)."""
         tail = (1 - share("level", level, 0.95)) / 2
         rewards = self.draw_rewards(context, samples, rng)
         return np.quantile(rewards.astype(np.float64), [tail, 1 - tail], axis=1).T

@@ -77,9 +77,10 @@ def _show_bound_values(console: Console, found: Bounds) -> None:
         ],
         right=("regret", "of the worst case"),
     )
-    if values["corollary_2"] > found.horizon:
+    most = found.horizon * found.problem.payoff.largest_regret
+    if values["corollary_2"] * span > most:
         console.print(
-            f"\nMore than {found.horizon * span:,g} can't be lost in {found.horizon:,} rounds: "
+            f"\nMore than {most:,g} can't be lost in {found.horizon:,} rounds: "
             "bounds above that say nothing."
         )
     console.print(

@@ -30,6 +30,7 @@ from dowise.experiment.case import Case, labels_of
 from dowise.experiment.experiment import Experiment
 from dowise.problem import Problem
 from dowise.problem.checked import CheckedRecords
+from dowise.problem.describe import costs_in_words
 
 __all__ = [
     "case_page", "erased_page", "new_page", "revised_page", "show_asked", "show_case",
@@ -208,6 +209,7 @@ def _plan_page(experiment: Experiment) -> dict[str, Any]:
         "options": experiment.options,
         "arms": [dict(arm) for arm in problem.arms],
         "forbidden": [dict(assignment) for assignment in problem.forbidden],
+        "costs": dict(problem.costs),
         "head": str(experiment.head),
     }
 
@@ -231,6 +233,8 @@ def _show_plan(experiment: Experiment) -> None:
         _line("" if i else "arms", line)
     if problem.forbidden:
         _line("forbidden", ", ".join(map(str, problem.forbidden)))
+    if problem.costs:
+        _line("costs", ", ".join(costs_in_words(problem)))
     _line("policy", experiment.policy)
 
 

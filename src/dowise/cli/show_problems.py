@@ -18,7 +18,7 @@ from dowise.cli.tables import (
     print_wrapped,
 )
 from dowise.problem import Problem
-from dowise.problem.describe import doubts_in_words
+from dowise.problem.describe import costs_in_words, doubts_in_words
 from dowise.problem.explain import why_others_are_out
 
 __all__ = ["show_arms", "show_problems"]
@@ -37,6 +37,7 @@ def show_arms(problem: Problem) -> None:
         ("can't be set", problem.non_manipulable),
         ("hidden, never recorded", problem.hidden),
         ("forbidden in an arm", tuple(map(str, problem.forbidden))),
+        ("costs", costs_in_words(problem)),
         ("known beforehand", _prior(problem)),
     ):
         if names:
@@ -47,7 +48,8 @@ def show_arms(problem: Problem) -> None:
 
     sizes = Counter(arm.variables for arm in problem.arms)
     kind = "minimal intervention set" if problem.arms_kind == "minimal" else "intervention set"
-    can_be_best = problem.arms_kind == "pomis" and not problem.forbidden
+    is_free = not problem.forbidden and not problem.payoff.has_costs
+    can_be_best = problem.arms_kind == "pomis" and is_free
     claim = " that can be optimal" if can_be_best else ""
     console.print(f"\n{count(len(sizes), kind)}{claim}", style="bold")
     print_table(
@@ -57,14 +59,23 @@ def show_arms(problem: Problem) -> None:
         right=("arms",),
     )
     console.print(f"\n{count(len(problem.arms), 'arm')}", style="bold")
-    columns = ("#", "arm", "in words")
-    rows = [(str(i), str(arm), arm.in_words()) for i, arm in enumerate(problem.arms, start=1)]
+    columns, rows = _arm_rows(problem)
     if is_narrow_enough(console, columns, rows):
         print_table(console, columns, rows, right=("#",))
     else:
         print_numbered(console, rows)
     console.print()
     print_wrapped(console, why_others_are_out(problem))
+
+
+def _arm_rows(problem: Problem) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The columns of the table of arms and its rows; where there are costs, these too."""
+    costs, priced = problem.payoff.costs.tolist(), problem.payoff.has_costs
+    rows: list[tuple[str, ...]] = [
+        (str(i), str(arm), *([f"costs {costs[i - 1]:g}"] * priced), arm.in_words())
+        for i, arm in enumerate(problem.arms, start=1)
+    ]
+    return ("#", "arm", *(["cost"] * priced), "in words"), rows
 
 
 def show_problems(problems: Iterable[tuple[str, Problem]]) -> None:

@@ -84,12 +84,14 @@ def _check_means(world: World, problem: Problem, context: Labels) -> None:
         isinstance(means, np.ndarray) and means.shape == (len(problem.arms),),
         f"means must be an array with one number for each of {len(problem.arms)} arms",
     )
-    payoff = problem.payoff
-    low, high, slack = payoff.values.min(), payoff.values.max(), _ROUNDING * payoff.span
+    payoff, slack = problem.payoff, _ROUNDING * problem.payoff.span
+    ends = (np.full(len(means), end) for end in (payoff.values.min(), payoff.values.max()))
+    low, high = map(payoff.net, ends)
+    net = ", net of cost" if payoff.has_costs else ""
     _demand(
         bool(((means >= low - slack) & (means <= high + slack)).all()),
-        f"means lie between {low:g} and {high:g}; in {shown} they go from {means.min():g} to "
-        f"{means.max():g}",
+        f"means lie between {low.min():g} and {high.max():g}{net}; in {shown} they go from "
+        f"{means.min():g} to {means.max():g}",
     )
     best = world.best_arm(context)
     _demand(
@@ -152,9 +154,11 @@ def _check_rewards(
         means = world.means(context)
         for arm in arms:
             total = sum(worth[world.play(arm, context, rng)[problem.reward]] for _ in range(plays))
-            claimed = means[problem.arm_index(arm)]
+            place = problem.arm_index(arm)
+            claimed, brought = means[place], problem.payoff.net(total / plays, place)
+            net = ", net of cost" if problem.payoff.costs[place] else ""
             _demand(
-                abs(total / plays - claimed) <= radius,
+                abs(brought - claimed) <= radius,
                 f"means says {claimed:.3f} for {arm} in {context or 'no context'}, but {plays:,} "
-                f"plays brought {total / plays:.3f} (more than ±{radius:.3f} apart)",
+                f"plays brought {brought:.3f}{net} (more than ±{radius:.3f} apart)",
             )

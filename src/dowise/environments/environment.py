@@ -210,13 +210,17 @@ class Environment:
         return {name: domain[code] for (name, domain), code in labels}
 
     def means(self, context: Context = None) -> NDArray[np.float64]:
-        """μ(a, c) = E[Y | do(a), C = c]: the true mean of every arm, exact, in the user's units."""
+        """μ(a, c): the true mean of every arm, E[Y | do(a), C = c] net of cost, exact.
+
+        In the user's units.
+        """
         codes = self.problem.context_codes(context)
         if codes not in self._means:
             if len(self._means) == _MAX_CONTEXTS:
                 self._means.clear()
             shares = self._reversal.model.distributions(self._flat_given(codes), codes)
-            self._means[codes] = shares @ self.problem.payoff.values
+            payoff = self.problem.payoff
+            self._means[codes] = payoff.net(shares @ payoff.values)
         return self._means[codes].copy()
 
     def means_in(self, contexts: Sequence[Codes]) -> NDArray[np.float64]:
@@ -232,7 +236,7 @@ class Environment:
         return OptimalMap(self)
 
     def regret(self, arm: ArmLike, context: Context = None) -> float:
-        """How far μ(a, c) is from the best mean μ*(c), under the true CPTs; never negative."""
+        """How far μ(a, c), net, is from the best μ*(c), under the true CPTs; never negative."""
         regrets = self.problem.payoff.regrets(self.means(context))
         return float(regrets[self.problem.arm_index(arm)])
 
@@ -288,13 +292,13 @@ def means_of_worlds(
 
     All at once, where the worlds have one problem and one graph.
     """
-    reversal, values = worlds[0]._reversal, worlds[0].problem.payoff.values
+    reversal, payoff = worlds[0]._reversal, worlds[0].problem.payoff
     if any(world._reversal is not reversal for world in worlds):
         return [world.means_in(own) for world, own in zip(worlds, contexts, strict=True)]
     pairs = [(world, codes) for world, own in zip(worlds, contexts, strict=True) for codes in own]
     entries = [world._flat_given(codes) for world, codes in pairs]
     parts = reversal.model.distributions_in(entries, [codes for _, codes in pairs])
-    means = np.concatenate([part @ values for part in parts])
+    means = payoff.net(np.concatenate([part @ payoff.values for part in parts]))
     ends = np.cumsum([len(own) for own in contexts])
     return np.split(means, ends[:-1])
 

@@ -30,10 +30,10 @@ class World(Protocol):
         """A label for each observed variable; the same for the same seed, whatever came before."""
 
     def means(self, context: Context = None) -> NDArray[np.float64]:
-        """The true mean reward of every arm in this context."""
+        """The true mean reward of every arm in this context, net: `problem.payoff.net(gross)`."""
 
     def best_arm(self, context: Context = None) -> Intervention:
-        """The first arm with the best mean: the largest, or the smallest with `minimise`."""
+        """The first arm with the best net mean: the largest, or the smallest with `minimise`."""
 
     def regret(self, arm: ArmLike, context: Context = None) -> float:
         """How far the arm's mean is from the best one; never negative."""

@@ -40,7 +40,7 @@ class ArmsStatus:
     context: dict[str, str]
     arms: tuple[Intervention, ...]
     mean: Floats
-    """The posterior mean reward of each arm, exact, in the user's units."""
+    """The posterior mean reward of each arm, net of cost, exact, in the user's units."""
     low: Floats
     """The ends of the central 90 % credible interval of each arm's mean reward."""
     high: Floats

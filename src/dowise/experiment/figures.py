@@ -136,7 +136,8 @@ def draw(data: FigureData | IntervalData, path: str | Path) -> None:
 
 
 def _unit(problem: Problem) -> str:
-    return f"mean {problem.reward}{', smaller is better' if problem.minimise else ''}"
+    net = ", net of cost" if problem.payoff.has_costs else ""
+    return f"mean {problem.reward}{net}{', smaller is better' if problem.minimise else ''}"
 
 
 def _context(problem: Problem, one: ArmsStatus, best: Floats) -> ContextData:

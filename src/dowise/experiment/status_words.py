@@ -68,7 +68,9 @@ def leader_in_words(status: Status, one: ArmsStatus) -> str:
             f"Nothing tells the arms apart yet: all have a mean reward of {mean}, and always "
             f"playing one of them {cost}."
         )
-    order = " (smaller is better)" if status.problem.minimise else ""
+    notes = ["smaller is better"] * status.problem.minimise
+    notes += ["net of what it costs"] * status.problem.payoff.has_costs
+    order = f" ({', '.join(notes)})" if notes else ""
     if len(same) > 1:
         return (
             f"{_arms_in_words(one, same)} tie for the best, each with a mean reward of "

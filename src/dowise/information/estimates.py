@@ -9,6 +9,8 @@ Given draws θ₁ … θ_N, let a*ᵢ be the best arm under θᵢ. Then
     g(a)     = KL( p_a(a*, y) ‖ p*(a*) p_a(y) ),
 
 the mutual information, in nats, between which arm is best and the reward that arm a would bring.
+Where arms have costs, μ is net of them, and so are the best arm and Δ; what is seen, and tells of
+it, is the reward itself.
 Sums are in double precision. Ties go to the first arm. The joint is kept for arms a* that win some
 draw, so time and memory grow with arms × winning arms.
 
@@ -30,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dowise.compiling import kernels_of
 from dowise.errors import DowiseError
-from dowise.model.draws import Draws
+from dowise.model.draws import Draws, nothing
 from dowise.problem import Payoff
 
 __all__ = [
@@ -59,8 +61,9 @@ class Estimate:
 
     `winners` has the best arm of every draw, and `winning` the arms that are best in some draw, in
     rising order. `joint[a, k, y]` is p_a(a* = winning[k], Y_a = y); `best` is p*, of all arms;
-    `means` are the mean rewards in [0, 1]; `delta` is Δ; `gain` is never negative, and exactly 0
-    where all draws agree on the best arm.
+    `means` are the mean rewards in [0, 1], net of cost; `delta` is Δ; `gain` is never negative, and
+    exactly 0 where all draws agree on the best arm. `costs` are what the arms cost, on the same
+    scale.
     """
 
     samples: int
@@ -71,6 +74,14 @@ class Estimate:
     means: Floats
     delta: Floats
     gain: Floats
+    costs: Floats | float = 0.0
+
+    @property
+    def extra(self) -> Floats:
+        """What each arm costs above the cheapest."""
+        costs = np.asarray(self.costs, dtype=np.float64)
+        found: Floats = costs - costs.min()
+        return found
 
     @property
     def outcomes(self) -> Floats:
@@ -117,35 +128,37 @@ def estimate_from_draws(
     drawn: NDArray[np.floating],
     scaled: Floats,
     found: tuple[Integers, float] | None = None,
+    costs: Floats | None = None,
 ) -> Estimate:
     """The same from what a belief draws: drawn[arm, y − 1, draw], all values but the first.
 
     `scaled` has what every value is worth, from 0 to 1, the first included. `found` has the best
-    arm of every draw and the sum of their rewards, where somebody has found them. Nothing is
-    checked but that there is room.
+    arm of every draw and the sum of their rewards, where somebody has found them. `costs` are what
+    the arms cost, on the same scale (`payoff.scaled_costs`). Nothing is checked but that there is
+    room.
     """
     arms, others, samples = drawn.shape
     drawn = np.ascontiguousarray(drawn)
+    costs = nothing(arms) if costs is None else costs
     best, winning = np.empty(arms), np.empty(arms, np.int64)
     if found is None:
         winners = np.empty(samples, np.int64)
-        peak, count = _kernels.find_and_count(drawn, scaled, winners, best, winning)
+        peak, count = _kernels.find_and_count(drawn, scaled, costs, winners, best, winning)
     else:
         winners, peak = found
         count = _kernels.count_winners(winners, best, winning)
     winning = winning[:count]
     check_room(arms, count, others + 1)
     joint = np.empty((arms, count, others + 1))
-    means, regret, gain = np.empty(arms), np.empty(arms), np.empty(arms)
+    means, regret, gain = 0.0 - costs, np.empty(arms), np.empty(arms)
     _kernels.summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret, gain)
-    return Estimate(samples, winners, winning, joint, best, means, regret, gain)
+    return Estimate(samples, winners, winning, joint, best, means, regret, gain, costs)
 
 
 def estimate_of(draws: Draws, payoff: Payoff) -> Estimate:
     """The same from the draws of a belief."""
-    if draws.whole is None:
-        return estimate_from_draws(draws.others, payoff.scaled)
-    return estimate_from_draws(draws.others, payoff.scaled, draws.winners(payoff))
+    found = None if draws.whole is None else draws.winners(payoff)
+    return estimate_from_draws(draws.others, payoff.scaled, found, draws.costs(payoff))
 
 
 def estimate_in_blocks(blocks: Iterable[Draws], payoff: Payoff, samples: int) -> Estimate:
@@ -157,8 +170,7 @@ def estimate_in_blocks(blocks: Iterable[Draws], payoff: Payoff, samples: int) ->
     block = next(coming)
     if block.samples >= samples:
         return estimate_of(block, payoff)
-    arms, others, _ = block.others.shape
-    sums = _Sums(arms, others, samples)
+    sums = _Sums(block.costs(payoff), block.others.shape[1], samples)
     for draws in chain([block], coming):
         sums.add(draws, payoff)
     return sums.estimate(payoff)
@@ -167,7 +179,8 @@ def estimate_in_blocks(blocks: Iterable[Draws], payoff: Payoff, samples: int) ->
 class _Sums:
     """What blocks of draws add up to."""
 
-    def __init__(self, arms: int, others: int, samples: int) -> None:
+    def __init__(self, costs: Floats, others: int, samples: int) -> None:
+        arms, self.costs = len(costs), costs
         self.winners = np.empty(samples, np.int64)
         self.seen, self.peak = 0, 0.0
         self.places = np.full(arms, -1)
@@ -205,13 +218,14 @@ class _Sums:
             own[:] = own[order] / self.seen
         winning = self.winning[order]
         best = np.bincount(self.winners, minlength=arms) / self.seen
-        means, regret, gain = np.empty(arms), np.empty(arms), np.empty(arms)
+        means, regret, gain = 0.0 - self.costs, np.empty(arms), np.empty(arms)
         for some in slices(*joint.shape):
             _kernels.finish(
                 payoff.scaled, self.peak / self.seen, winning, best,
                 joint[some], means[some], regret[some], gain[some],
             )  # fmt: skip
-        return Estimate(self.seen, self.winners, winning, joint, best, means, regret, gain)
+        costs = self.costs
+        return Estimate(self.seen, self.winners, winning, joint, best, means, regret, gain, costs)
 
 
 def slices(arms: int, *cells: int) -> Iterator[slice]:

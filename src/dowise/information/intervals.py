@@ -1,6 +1,8 @@
 """Confidence intervals for Δ and g from N draws: Lemmas 3 and 4.
 
-Δ is a mean of numbers in [0, 1], so Hoeffding's inequality bounds it. g is a divergence between
+Δ is a mean of numbers in [0, 1], so Hoeffding's inequality bounds it. (Where arms have costs and
+an arm costs d more than the cheapest, these numbers are at most 1 + d and at least d − 1, so the
+radius is that for numbers in [0, 1] times min(1 + d, 2).) g is a divergence between
 probabilities each of which Hoeffding bounds: the radii ε₁ (joint), ε₂ (best arm) and ε₃ (reward)
 hold for all of them at once with probability 1 − δ. From below, g is at least the smallest
 divergence that those boxes allow; from above, at most a χ² at their corners, and never more than
@@ -10,7 +12,7 @@ Where we say more than the paper, or other than it:
 
 - Lemma 3 prints the radius √(2/N · log(2/δ)); its own proof gives half of that,
   √(1/(2N) · log(2/δ)). The printed one is the default, `printed=False` takes the other.
-- Values are clipped to what is possible: Δ to [0, 1].
+- Values are clipped to what is possible: Δ to [0, 1], or with costs [max(0, d − 1), 1 + d].
 - The upper bound on g does not close in on g as N grows: it tends to min(log r, χ²), and it is
   log r as soon as one p*(a) is at most ε₂. The claim after Theorem 2 that its width shrinks like
   √(1/N) does not hold. The estimate itself always lies inside.
@@ -74,7 +76,11 @@ def delta_interval(
     n = estimate.samples if samples is None else samples
     failure = _checked(n, delta)
     regret, radius = estimate.delta, sqrt((2 if printed else 0.5) / n * log(2 / failure))
-    return Interval(np.maximum(regret - radius, 0.0), np.minimum(regret + radius, 1.0))
+    # The regret of an arm lies between these under every draw.
+    extra = estimate.extra
+    least, most = np.maximum(extra - 1.0, 0.0), 1.0 + extra
+    own = (most - least) * radius
+    return Interval(np.maximum(regret - own, least), np.minimum(regret + own, most))
 
 
 def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) -> Interval:

@@ -17,9 +17,9 @@ _ROUNDING = 1e-12
 
 
 @kernel()
-def find_and_count(drawn, scaled, winners, best, winning):
+def find_and_count(drawn, scaled, costs, winners, best, winning):
     """`find_winners`, then `count_winners`: the sum of the best rewards, and how many arms win."""
-    peak = find_winners(drawn, scaled, winners)
+    peak = find_winners(drawn, scaled, costs, winners)
     return peak, count_winners(winners, best, winning)
 
 
@@ -52,8 +52,9 @@ def summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret,
     """p_a(a*, y), the mean rewards, Δ(a) and g(a) from N draws: the last four are filled here.
 
     drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first, whose probability is
-    what the others leave; scaled[y] is what a value is worth; `peak` is the sum of the best
-    rewards; joint[a, k, y] = p_a(a* = winning[k], Y_a = y).
+    what the others leave; scaled[y] is what a value is worth; `peak` is the sum of the best net
+    rewards; joint[a, k, y] = p_a(a* = winning[k], Y_a = y). At first means[a] is minus what the arm
+    costs, so that in the end the means are net.
     """
     arms, others, samples = drawn.shape
     ranks = winners if len(winning) == arms else _ranks(winners, winning, arms)
@@ -84,7 +85,7 @@ def add_up(drawn, ranks, joint):
 def finish(scaled, top, winning, best, joint, means, regret, gain):
     """Fill in p_a(a*, y) for the first value y, and the last three; `top` is the mean of the best.
 
-    The arms are those of `joint`: some of all, whose p* are in `best`.
+    The arms are those of `joint`: some of all, whose p* are in `best`. Of `means` see `summarise`.
     """
     arms, _, values = joint.shape
     outcome = np.empty(values)
@@ -94,14 +95,13 @@ def finish(scaled, top, winning, best, joint, means, regret, gain):
             for y in range(1, values):
                 left -= joint[a, k, y]
             joint[a, k, 0] = max(left, 0.0)
-        means[a] = 0.0
         for y in range(values):
             outcome[y] = 0.0
             for k in range(len(winning)):
                 outcome[y] += joint[a, k, y]
             means[a] += outcome[y] * scaled[y]
         cost = top - means[a]
-        regret[a] = cost if cost > _ROUNDING else 0.0
+        regret[a] = cost if cost > _ROUNDING * max(1.0, abs(top)) else 0.0
         gain[a] = _mutual_information(joint[a], winning, best, outcome)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from dowise.compiling import kernels_of
 from dowise.model.model import with_first_value
 from dowise.problem import Payoff
 
-__all__ = ["Draws"]
+__all__ = ["Draws", "nothing"]
 
 _kernels = kernels_of("dowise.model.winners")
 
@@ -23,9 +24,10 @@ class Draws:
     precision: it is there only where single precision would not tell the arms apart. Then `kinds`
     numbers the arms so that those which are alike in every world have the same number, and `key`
     settles what are ties all the same, by the number of the draw; the first one here is `first`.
+    `arms` are the positions of the arms among the problem's, where they are not all of them.
     """
 
-    __slots__ = ("first", "key", "kinds", "others", "whole")
+    __slots__ = ("arms", "first", "key", "kinds", "others", "whole")
 
     def __init__(
         self,
@@ -34,9 +36,10 @@ class Draws:
         kinds: NDArray[np.int64] | None = None,
         key: int = 0,
         first: int = 0,
+        arms: NDArray[np.int64] | None = None,
     ) -> None:
         self.others, self.whole, self.kinds = others, whole, kinds
-        self.key, self.first = key, first
+        self.key, self.first, self.arms = key, first, arms
 
     @property
     def samples(self) -> int:
@@ -45,40 +48,58 @@ class Draws:
 
     def among(self, arms: NDArray[np.int64]) -> Draws:
         """The draws of these arms alone."""
-        if self.whole is None or self.kinds is None:
-            return Draws(self.others[arms])
-        return Draws(self.others[arms], self.whole[arms], self.kinds[arms], self.key, self.first)
+        whole = None if self.whole is None else self.whole[arms]
+        kinds = None if self.kinds is None else self.kinds[arms]
+        among = arms if self.arms is None else self.arms[arms]
+        return Draws(self.others[arms], whole, kinds, self.key, self.first, among)
 
     def distributions(self) -> NDArray[Any]:
         """All values of the reward: (arms, values of Y, samples)."""
         return with_first_value(self.others) if self.whole is None else self.whole
 
     def rewards(self, payoff: Payoff) -> NDArray[Any]:
-        """The mean reward of every arm, in the user's units: (arms, samples).
+        """The mean reward of every arm, net of cost, in the user's units: (arms, samples).
 
-        In single precision for rewards of 0 and 1; what others are worth is put in in double
-        precision.
+        In single precision for rewards of 0 and 1; what others are worth, and what arms cost, is
+        put in in double precision.
         """
-        if payoff.is_plain:
-            return self.others[:, 0]
-        worth = payoff.values
-        rewards: NDArray[np.float64] = worth[0] + np.einsum(
-            "avs,v->as", self.others, worth[1:] - worth[0]
-        )
-        return rewards
+        worth, rewards = payoff.values, self.others[:, 0]
+        if not payoff.is_plain:
+            rewards = worth[0] + np.einsum("avs,v->as", self.others, worth[1:] - worth[0])
+        return payoff.net(rewards.T, self.arms).T
+
+    def costs(self, payoff: Payoff) -> NDArray[np.float64]:
+        """What every arm costs, scaled, as kernels take it."""
+        if not payoff.has_costs:
+            return nothing(len(self.others))
+        return payoff.scaled_costs if self.arms is None else _fixed(payoff.scaled_costs[self.arms])
 
     def winners(self, payoff: Payoff) -> tuple[NDArray[np.int64], float]:
-        """The best arm of every draw, and the sum of the rewards of these, scaled to [0, 1].
+        """The best arm of every draw, and the sum of the net rewards of these, scaled.
 
-        Ties go to the first arm. Where the draws are `whole` that is so for arms that are alike; of
-        others that can't be told apart each has the same chance.
+        Ties go to the first arm. Where the draws are `whole` that is so for arms that are alike and
+        cost the same; of others that can't be told apart each has the same chance.
         """
         winners = np.zeros(self.samples, dtype=np.int64)
+        scaled, costs = payoff.scaled, self.costs(payoff)
         if self.whole is None or self.kinds is None:
             others = np.ascontiguousarray(self.others)
-            return winners, float(_kernels.find_winners(others, payoff.scaled, winners))
-        firsts = np.sort(np.unique(self.kinds, return_index=True)[1])
-        key, scaled = np.uint64(self.key), payoff.scaled
+            return winners, float(_kernels.find_winners(others, scaled, costs, winners))
+        by_cost = np.argsort(costs, kind="stable")  # the first of the cheapest of each kind
+        firsts = np.sort(by_cost[np.unique(self.kinds[by_cost], return_index=True)[1]])
+        own, key = _fixed(costs[firsts]), np.uint64(self.key)
         whole = self.whole[firsts]
-        peak = _kernels.find_winners_by_odds(whole, scaled, key, self.first, winners)
+        peak = _kernels.find_winners_by_odds(whole, scaled, own, key, self.first, winners)
         return firsts[winners], float(peak)
+
+
+@lru_cache(maxsize=64)
+def nothing(arms: int) -> NDArray[np.float64]:
+    """The costs of so many arms that cost nothing."""
+    return _fixed(np.zeros(arms))
+
+
+def _fixed(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Kernels would be compiled once more for an array that may change."""
+    costs.setflags(write=False)
+    return costs

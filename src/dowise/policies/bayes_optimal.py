@@ -76,7 +76,7 @@ class BayesOptimal(BayesianPolicy):
 
     @property
     def value(self) -> float:
-        """The expected total reward over all rounds, in the user's units."""
+        """The expected total reward over all rounds, net of cost, in the user's units."""
         return self.problem.payoff.turned(self._plan.value)
 
     def expected_regret(self, samples: int, rng: Random) -> tuple[float, float]:

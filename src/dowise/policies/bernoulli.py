@@ -39,7 +39,7 @@ _NEEDS_NUMBER = (
     "the record has no number, and the coin of this policy is thrown by that of the decision: "
     "problem.record(arm, outcome, number)"
 )
-_SUCCESS = Payoff(np.array([0.0, 1.0]))  # what a failure and a success are worth
+_WORTH = np.array([0.0, 1.0])  # of a failure and a success
 
 
 def coin(probability: float, *counter: int) -> float:
@@ -53,9 +53,9 @@ def coin(probability: float, *counter: int) -> float:
 class BernoulliThompsonSampling(TabularPolicy):
     """Thompson Sampling with a Beta distribution for each arm's mean reward, per context.
 
-    Each round draws a mean for every arm and plays the arm of the largest. `prior` is the pair of
-    Beta parameters, (1, 1) for the uniform distribution. With rewards of two values the regret in
-    each context reaches the lower bound of Lai & Robbins (Kaufmann, Korda & Munos 2012).
+    Each round draws a mean for every arm and plays the arm of the largest, net of cost. `prior` is
+    the pair of Beta parameters, (1, 1) for the uniform distribution. With rewards of two values the
+    regret in each context reaches the lower bound of Lai & Robbins (Kaufmann, Korda & Munos 2012).
 
     A reward between the worst and the best value, scaled to [0, 1], is turned into a success or
     a failure by a coin with the reward as its probability, which leaves the mean as it is (Agrawal
@@ -66,7 +66,7 @@ class BernoulliThompsonSampling(TabularPolicy):
     As for `ts`, with `propensity_samples` the winner of one of so many draws is played, and
     `decision.probabilities` are the shares of the winners; with 0 they are None. Figures: `counts`
     (plays), `means` (posterior means), `index` (the means of the draw that decided), on the [0, 1]
-    scale.
+    scale, net of what the arms cost.
     """
 
     def __init__(
@@ -80,7 +80,8 @@ class BernoulliThompsonSampling(TabularPolicy):
         self.prior = _checked_prior(prior)
         self.propensity_samples = checked_propensity_samples(propensity_samples)
         self.seed = whole_number("seed", seed, 0)
-        self._worth = _SUCCESS.values  # a tally has failures and successes
+        self._success = Payoff(_WORTH, costs=problem.payoff.scaled_costs)
+        self._worth = self._success.values  # a tally has failures and successes
         self._betas = _betas_of(len(problem.arms), self.prior)
 
     def decide(
@@ -94,7 +95,7 @@ class BernoulliThompsonSampling(TabularPolicy):
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         tally = self.tally(codes)
         draws = self._draw(tally.seen, self.propensity_samples or 1, source)
-        winners, _ = draws.among(arms).winners(_SUCCESS)
+        winners, _ = draws.among(arms).winners(self._success)
         draw, chosen, probabilities = 0, int(arms[winners[0]]), None
         how = "the best arm under one draw from the posterior of each arm's mean reward"
         figures: dict[str, object] = {}
@@ -108,8 +109,8 @@ class BernoulliThompsonSampling(TabularPolicy):
             )
         plays = tally.plays.copy()
         won = self.prior[0] + tally.totals
-        means = won / (won + self.prior[1] + plays - tally.totals)
-        index = draws.others[:, 0, draw].copy()
+        means = self._success.net(won / (won + self.prior[1] + plays - tally.totals))
+        index = self._success.net(draws.others[:, 0, draw].copy())
         figures = {"counts": plays, "means": means, "index": index} | figures
         reason = (
             f"{how}; its own is {problem.payoff.in_units(means[chosen]):.3g} on average after "
@@ -184,7 +185,7 @@ class BernoulliThompsonSampling(TabularPolicy):
         tallies, chosen = self._tallies(script), np.empty(len(script.contexts), dtype=np.int64)
         problem = self.problem
         best_first = bool(problem.payoff.scaled[0] == 1)  # the first value is the success
-        reward = _Reward(problem.reward_position, best_first)
+        reward = _Reward(problem.reward_position, best_first, self._success.scaled_costs)
         _play_rounds(keys_of(rng, len(chosen)), self._betas, reward, tallies, script, chosen)
         self._keep(script, tallies)
         return chosen
@@ -200,10 +201,11 @@ class _Betas(NamedTuple):
 
 
 class _Reward(NamedTuple):
-    """The place of the reward among the observed variables; whether its first value is the good."""
+    """Its place among the observed variables; whether its first value is the good; arms' costs."""
 
     variable: int
     best_first: bool
+    costs: NDArray[np.float64]
 
 
 @lru_cache(maxsize=32)
@@ -221,7 +223,7 @@ def _play_rounds(
     """A whole trial for rewards of two values."""
     place = script.mechanism.observed[reward.variable]
     arms = tallies.plays.shape[1]
-    counts, drawn = np.empty(2 * arms, dtype=np.int64), np.empty(arms, dtype=np.float32)
+    counts, drawn = np.empty(2 * arms, dtype=np.int64), np.empty(arms)
     circuit = unrolled(betas.tape)
     one = script.contexts.ndim  # a literal would have everything compiled anew for it
     work = workspace(circuit, one)
@@ -233,7 +235,7 @@ def _play_rounds(
             counts[2 * arm + 1] = tallies.seen[c, arm, 0]
         draw_block(keys[t], betas.prior, counts, betas.rows, circuit, one - one, one, work)
         for arm in range(arms):
-            drawn[arm] = work.values[circuit.results[arm, 1], 0]
+            drawn[arm] = work.values[circuit.results[arm, 1], 0] - reward.costs[arm]
         chosen[t] = first_largest(drawn)
         play_round(script, t, chosen[t], codes)
         won = 1 - codes[place] if reward.best_first else codes[place]

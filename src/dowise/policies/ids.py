@@ -42,11 +42,11 @@ Within = Literal["point", "optimistic", "pessimistic"]
 class InformationDirectedSampling(BayesianPolicy):
     """Play the distribution π over arms with the smallest ratio (πᵀΔ)² / πᵀg.
 
-    Δ is what an arm is expected to cost against the best one and g what its reward is expected to
-    tell about which arm that is, both from `samples` (N) fresh posterior draws (Lemma 2). At most
-    two arms are played with positive probability. `interval` says which values within the
-    confidence intervals of Lemmas 3 and 4, at level delta / (2·horizon·K), drive the choice: the
-    estimates ("point"), small Δ and large g ("optimistic"), or large Δ and small g
+    Δ is what an arm is expected to lose against the best one, net of what arms cost, and g what its
+    reward is expected to tell about which arm that is, both from `samples` (N) fresh posterior
+    draws (Lemma 2). At most two arms are played with positive probability. `interval` says which
+    values within the confidence intervals of Lemmas 3 and 4, at level delta / (2·horizon·K), drive
+    the choice: the estimates ("point"), small Δ and large g ("optimistic"), or large Δ and small g
     ("pessimistic"), ties going to the arm that teaches more, then to the one that is estimated to
     cost less. The regret is bounded by Theorem 2.
 

@@ -4,9 +4,10 @@ What is known after t rounds is how often each CPT entry was seen, a vector of c
 context c with arm a shows one *record*, the values of the relevant variables, and adds 1 to one
 entry of each of them that the arm did not set. A record's predictive probability is the product of
 (α + count) / (sum over the row) over the entries that it hits, because it hits a row at most once.
-So with V = 0 after the last round, and sums over contexts c and over the records o of (c, a),
+So with V = 0 after the last round, and sums over contexts c and over the records o of (c, a), whose
+reward is net of what arm a costs,
 
-    V_t(n) = Σ_c max_a Σ_o P(c, o | n) · (reward(o) + V_{t+1}(n + hits(o))).
+    V_t(n) = Σ_c max_a Σ_o P(c, o | n) · (reward(a, o) + V_{t+1}(n + hits(o))).
 
 States are found layer by layer going forward, values going back. A state is packed into as few
 64-bit words as its counts need, so that equal states are found by sorting.
@@ -68,7 +69,7 @@ class Outcomes:
     """The number of each record's context: the positions of its values in mixed radix."""
     arms: Integers
     rewards: Floats
-    """In the user's units, with a sign such that more is better."""
+    """Net of what the arm costs, in the user's units, with a sign such that more is better."""
     hits: Integers
     entries: Integers
     """The flat CPT entries that some record hits: whole rows, rising."""
@@ -97,7 +98,7 @@ class Outcomes:
             number = np.zeros(codes.shape[1], dtype=np.int64)
             for v in context:
                 number = number * factors.sizes[v] + codes[v]
-            worth = problem.payoff.turned(problem.payoff.values)
+            worth = problem.payoff.turned(problem.payoff.net(problem.payoff.values, position))
             rewards = worth[codes[problem.reward_position]]
             parts.append((number, np.full_like(number, position), rewards, np.stack(where, axis=1)))
         contexts, arms, rewards, all_hits = (np.concatenate(x) for x in zip(*parts, strict=True))

@@ -232,7 +232,7 @@ class TabularPolicy(RecordPolicy):
 
 
 class IndexPolicy(TabularPolicy):
-    """Play the arm with the largest index, an optimistic guess at its mean reward.
+    """Play the arm with the largest index, an optimistic guess at its mean reward, net of cost.
 
     Nothing here is random, so the chosen arm has probability 1. An arm that was not played in this
     context has an infinite index; ties go to the first arm. So each is played once, in order.
@@ -240,7 +240,7 @@ class IndexPolicy(TabularPolicy):
     the same arm is not asked for until something is learned (`dowise.policies.pending`).
 
     Figures: `counts` (finished plays), `pending` (those under way), `means` (NaN before the first
-    play is finished) and `index`, on the [0, 1] scale.
+    play is finished) and `index`, on the [0, 1] scale, net of what the arms cost.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -253,7 +253,7 @@ class IndexPolicy(TabularPolicy):
         self.pending.add(arm, context, times)
 
     def index(self, plays: Integers, totals: Floats) -> Floats:
-        """The index of each arm, infinite for one that was never played."""
+        """The index of each arm, infinite for one that was never played; costs come off later."""
         raise NotImplementedError
 
     def decide(
@@ -268,10 +268,10 @@ class IndexPolicy(TabularPolicy):
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         tally, pending = self.tally(codes), self.pending.of(codes)
         counts, totals = tally.plays.copy(), tally.totals
-        index = self.index(*_with_pending(counts, totals, pending))
+        index = payoff.net_scaled(self.index(*_with_pending(counts, totals, pending)))
         chosen = int(arms[index[arms].argmax()])
         plays, more = int(counts[chosen]), int(pending[chosen])
-        means = np.where(counts > 0, means_of(counts, totals), np.nan)
+        means = np.where(counts > 0, payoff.net_scaled(means_of(counts, totals)), np.nan)
         where = " in this context" if context else ""
         under_way = f" with {more:,} more under way" if more else ""
         bound = f"may be as good as {payoff.in_units(index[chosen]):.3g}, the best of these bounds"

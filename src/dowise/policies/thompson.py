@@ -35,7 +35,7 @@ __all__ = ["Learned", "ThompsonSampling", "arms_of", "mixed_of"]
 
 
 class ThompsonSampling(BayesianPolicy):
-    """Draw CPTs θ from the posterior, play argmax_a E[Y_a | θ, c].
+    """Draw CPTs θ from the posterior, play argmax_a E[Y_a | θ, c], less what arms cost.
 
     So each arm is played with the probability that it is the best. That probability has no closed
     form, and with `propensity_samples` = 0, the default, `decision.probabilities` are None. With N
@@ -158,13 +158,14 @@ class Mixed(NamedTuple):
 
 
 class _Arms(NamedTuple):
-    """What each arm sets, its place, the factors of a place, and where these stand."""
+    """What each arm sets, its place, the factors of a place, where these stand; what it costs."""
 
     fixed: NDArray[np.int64]
     place: NDArray[np.int64]
     under: NDArray[np.int64]
     starts: NDArray[np.int64]
     strides: NDArray[np.int64]
+    costs: NDArray[np.float64]
 
 
 def mixed_of(posterior: Mixture, known: NDArray[np.int64]) -> tuple[Mixed, NDArray[np.int64]]:
@@ -182,15 +183,16 @@ def arms_of(problem: Problem, factors: Factors) -> _Arms:
     """What compiled loops need of a problem's arms to learn from them."""
     fixed = np.array([problem.fixed(arm) for arm in problem.arms])
     place = np.array([factors.place(arm) for arm in problem.arms])
-    return _Arms(fixed, place, factors.under_arms, factors.starts, factors.strides)
+    costs = problem.payoff.scaled_costs
+    return _Arms(fixed, place, factors.under_arms, factors.starts, factors.strides, costs)
 
 
 @njit(inline="always")
-def _best_of(values: Any, results: Any, scaled: Any) -> Any:
-    """The best arm of the first lane, the first among equals."""
+def _best_of(values: Any, results: Any, scaled: Any, costs: Any) -> Any:
+    """The best arm of the first lane, net of cost, the first among equals."""
     best, top = 0, -np.inf
     for arm in range(results.shape[0]):
-        reward = scaled[0]
+        reward = scaled[0] - costs[arm]
         for y in range(results.shape[1]):
             chance = min(values[results[arm, y], 0], float32(1))
             reward += (scaled[y + 1] - scaled[0]) * chance
@@ -215,7 +217,7 @@ def _play_rounds(
     for t in range(len(chosen)):
         here = rows[script.contexts[t]]
         draw_block(keys[t], own.prior, own.counts, here, circuit, one - one, one, work)
-        best = chosen[t] = _best_of(work.values, circuit.results, scaled)
+        best = chosen[t] = _best_of(work.values, circuit.results, scaled, arms.costs)
         observe_round(script, t, chosen[t], codes, seen)
         p = arms.place[best]
         count_record(
@@ -241,7 +243,7 @@ def _play_mixed_rounds(
             keys[t], own.learned, own.tables, own.options, own.weights, here, circuit,
             (one - one, one), work, room,
         )  # fmt: skip
-        best = chosen[t] = _best_of(work.values, circuit.results, scaled)
+        best = chosen[t] = _best_of(work.values, circuit.results, scaled, arms.costs)
         observe_round(script, t, chosen[t], codes, seen)
         p = arms.place[best]
         learn_mixed(

@@ -39,6 +39,8 @@ __all__ = ["Z2KLUCB", "Z2ThompsonSampling"]
 class Z2ThompsonSampling(PooledPolicy):
     """z²-TS: one draw from Beta(κθ̂, κ(1 − θ̂)), κ = θ̂(1 − θ̂)/s² − 1, for each arm; the best wins.
 
+    The best, that is, net of what the arms cost.
+
     Where θ̂ or s² is degenerate (nothing seen yet, or always the same) the draw is from
     Beta(1 + rewards, 1 + what they fell short) of the arm's own data. `resamples` (B) is the number
     of bootstrap samples, `seed` theirs. With `refresh` = 0.05 an arm's data are resampled, and
@@ -71,9 +73,10 @@ class Z2ThompsonSampling(PooledPolicy):
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         pooled = self._pooled(codes)
         alpha, beta = self._betas(pooled, self._data_of(codes))
-        figures: dict[str, object] = {"means": pooled.means, "variances": pooled.variances}
+        net = problem.payoff.net_scaled
+        figures: dict[str, object] = {"means": net(pooled.means), "variances": pooled.variances}
         if self.propensity_samples:
-            many = source.beta(alpha, beta, (self.propensity_samples, len(alpha)))
+            many = net(source.beta(alpha, beta, (self.propensity_samples, len(alpha))))
             picked = pick_winner(problem, arms, many[:, arms].argmax(axis=1), source)
             chosen, probabilities = picked.arm, picked.probabilities
             figures |= {"index": many[picked.draw].copy()}
@@ -83,7 +86,7 @@ class Z2ThompsonSampling(PooledPolicy):
                 f"what all arms' data say of each, {picked.in_words}"
             )
         else:
-            drawn = source.beta(alpha, beta)
+            drawn = net(source.beta(alpha, beta))
             chosen, probabilities = int(arms[drawn[arms].argmax()]), None
             figures |= {"index": drawn}
             reason = "the best arm by one draw from what all arms' data say of each"
@@ -105,8 +108,8 @@ class Z2KLUCB(PooledPolicy):
     """z²-kl-UCB: kl-UCB with the effective number of plays θ̂(1 − θ̂)/s² in place of the number.
 
     Each arm is played once first. t is the sum of the effective numbers, and the index the largest
-    μ with kl(θ̂, μ) ≤ f(t)/n, f(t) = ln t + c ln ln t. Where θ̂ or s² is degenerate, the arm's own
-    mean and number stand in. Other options as for z²-TS.
+    μ with kl(θ̂, μ) ≤ f(t)/n, f(t) = ln t + c ln ln t, less what the arm costs. Where θ̂ or s² is
+    degenerate, the arm's own mean and number stand in. Other options as for z²-TS.
 
     Plays that are under way (`expect`) are added to an arm's effective number, its mean staying
     what it is (`dowise.policies.pending`): the figure `counts` is without them, `pending` has them.
@@ -146,7 +149,8 @@ class Z2KLUCB(PooledPolicy):
             reason = "not played in this context yet"
         else:
             means, counts = self._effective(self._pooled(codes), data)
-            index = self._index(means, counts, pending)
+            net = problem.payoff.net_scaled
+            index, means = net(self._index(means, counts, pending)), net(means)
             chosen = int(arms[index[arms].argmax()])
             more = f" and {pending[chosen]:,} under way" if pending[chosen] else ""
             figures = Figures(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import chain, combinations, islice, product
 from math import log10, prod
 from typing import Any
@@ -29,11 +29,14 @@ _REMEDY = (
 
 
 def arms_asked_for(
-    arms: Any, forbidden: Sequence[Intervention], check: Callable[[Any], Intervention]
+    arms: Any,
+    forbidden: Sequence[Intervention],
+    costs: Sized,
+    check: Callable[[Any], Intervention],
 ) -> tuple[str, list[Intervention] | None]:
     """Which kind of arms the user wants, and those of one's own, read by `check`."""
     if arms is None:
-        return "minimal" if forbidden else "pomis", None
+        return "minimal" if forbidden or costs else "pomis", None
     if isinstance(arms, str) and not arms.lstrip().startswith("do("):
         if arms not in _KINDS:
             raise DowiseError(

@@ -8,7 +8,7 @@ from typing import Any
 from dowise.problem.prior import plain_prior
 from dowise.problem.problem import Problem
 
-__all__ = ["describe_arms", "describe_problems", "doubts_in_words"]
+__all__ = ["costs_in_words", "describe_arms", "describe_problems", "doubts_in_words"]
 
 
 def describe_arms(problem: Problem) -> dict[str, Any]:
@@ -38,9 +38,11 @@ def describe_arms(problem: Problem) -> dict[str, Any]:
         "soft": problem.soft,
         "prior": plain_prior(problem.prior),
         "forbidden": [dict(assignment) for assignment in problem.forbidden],
+        "costs": dict(problem.costs),
         "kind": problem.arms_kind,
         "intervention_sets": [sorted(names) for names in problem.intervention_sets],
         "arms": [dict(arm) for arm in problem.arms],
+        "arm_costs": problem.payoff.costs.tolist(),
     }
 
 
@@ -68,6 +70,15 @@ def doubts_in_words(problem: Problem) -> list[str]:
         those = "1 more, not drawn," if more == 1 else f"{more} more, not drawn, each"
         lines += [f"{those} with probability {problem.soft:g} (soft)"]
     return lines
+
+
+def costs_in_words(problem: Problem) -> tuple[str, ...]:
+    """What variables and arms cost, each with its number.
+
+    >>> costs_in_words(Problem("Z -> X -> Y", "Y", costs={"X": 0.1, "Z": 2}))
+    ('X 0.1', 'Z 2')
+    """
+    return tuple(f"{text} {cost:g}" for text, cost in problem.costs.items())
 
 
 def describe_problems(problems: Iterable[tuple[str, Problem]]) -> dict[str, Any]:

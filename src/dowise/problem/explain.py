@@ -32,6 +32,11 @@ at least as well. For example, doing nothing never beats the best way of setting
             "These are the permitted ones of the arms that could be optimal if nothing were "
             "forbidden. As it is there may be better ones: leave arms out, and they are found."
         )
+    if problem.payoff.has_costs:
+        return (
+            "These are the arms that could be optimal if nothing had a cost. As it is there may be "
+            "better ones: leave arms out, and they are found."
+        )
     effective = projected.ancestors(problem.reward) - {problem.reward}
     if not effective:
         return (
@@ -61,14 +66,15 @@ at least as well. For example, doing nothing never beats the best way of setting
 
 
 def _as_told(problem: Problem) -> str:
-    which = "minimal" if problem.forbidden else "pomis"
+    is_minimal_right = problem.forbidden or problem.payoff.has_costs
+    which = "minimal" if is_minimal_right else "pomis"
     if problem.arms_kind == "custom":
         return (
             "These arms were chosen by hand; there may be better ones "
             f'(arms = "{which}" finds them).'
         )
     but = ", but for the forbidden ones" if problem.forbidden else ""
-    keeps = "are as good" if problem.forbidden else "can be optimal"
+    keeps = "are as good" if is_minimal_right else "can be optimal"
     return f'These are all interventions{but}; arms = "{which}" would keep those that {keeps}.'
 
 

@@ -108,7 +108,7 @@ def problem_text(problem: Problem) -> str:
     lines += [f"soft = {problem.soft!r}"] if problem.soft is not None else []
     if problem.arms_kind == "custom":
         lines += [f"arms = {_toml([str(arm) for arm in problem.arms])}"]
-    elif problem.arms_kind != "pomis" or problem.forbidden:
+    elif problem.arms_kind != "pomis" or problem.forbidden or problem.costs:
         lines += [f"arms = {_toml(problem.arms_kind)}"]
     if problem.forbidden:
         lines += [f"forbidden = {_toml(map(str, problem.forbidden))}"]
@@ -122,6 +122,9 @@ def problem_text(problem: Problem) -> str:
     lines += [f"{_toml(name)} = {_toml(labels)}" for name, labels in domains.items()]
     lines += ["", "[reward_values]"]
     lines += [f"{_toml(label)} = {value!r}" for label, value in problem.reward_values.items()]
+    if problem.costs:
+        lines += ["", "[costs]"]
+        lines += [f"{_toml(text)} = {cost!r}" for text, cost in problem.costs.items()]
     if isinstance(problem.edge_prior, Mapping):
         lines += ["", "[edge_prior]"]
         lines += [f"{_toml(edge)} = {number!r}" for edge, number in problem.edge_prior.items()]
@@ -151,7 +154,7 @@ def _build(page: dict[str, Any], folder: Path | None) -> Problem:
         )
     else:
         graph = _read_graph_file(folder / page["graph_file"], options)
-    for key in ("domains", "prior"):
+    for key in ("domains", "prior", "costs"):
         options |= {key: _undotted(options[key], {*graph})} if key in options else {}
     if "reward_values" in options:
         options["reward_values"] = _with_numbers(options["reward_values"])

@@ -5,19 +5,26 @@ policies compare arms and the bounds hold; what users see is in their own units.
 something like a cost, smaller is better. Nobody but this class needs to know: whoever compares
 means in the user's units asks it for the best of them, or for their regrets.
 
+Arms may have costs. What counts is then the *net* reward, value less cost (or more, where smaller
+is better), and nobody but this class takes costs off: `net` in the user's units, `net_scaled` on
+the scale, where a net reward may be below 0. Kernels take `scaled_costs`.
+
 >>> payoff = Payoff.of("Y", ("bad", "good"), {"bad": -10.0, "good": 30.0})
 >>> payoff.scaled.tolist(), payoff.span, payoff.in_units(0.25)
 ([0.0, 1.0], 40.0, 0.0)
 >>> deaths = Payoff.of("Y", ("0", "1", "2"), None, minimise=True)
 >>> deaths.scaled.tolist(), deaths.best_of(means := np.array([0.5, 0.25])), deaths.regrets(means)
 ([1.0, 0.5, 0.0], 1, array([0.25, 0.  ]))
+>>> dear = deaths.with_costs(np.array([0.0, 0.5]))
+>>> dear.net(means), dear.net(means[1], 1), dear.net_scaled(np.array([0.5, 0.75]))
+(array([0.5 , 0.75]), 0.75, array([0.5 , 0.25]))
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any, TypeVar
@@ -42,6 +49,8 @@ class Payoff:
     """In the user's units."""
     minimise: bool = False
     """Whether smaller values are better."""
+    costs: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """What each arm costs, in the user's units, never negative; of a problem one for each arm."""
 
     @classmethod
     def of(
@@ -59,17 +68,54 @@ class Payoff:
 
     def __post_init__(self) -> None:
         self.values.setflags(write=False)
+        self.costs.setflags(write=False)
+
+    def with_costs(self, costs: NDArray[np.float64]) -> Payoff:
+        """The same where arms cost so much."""
+        return replace(self, costs=np.array(costs, dtype=np.float64))
+
+    @cached_property
+    def has_costs(self) -> bool:
+        """Whether some arm costs something."""
+        return bool(self.costs.any())
+
+    @cached_property
+    def scaled_costs(self) -> NDArray[np.float64]:
+        """What each arm costs, as a share of the span: so much less it is worth on the scale."""
+        scaled: NDArray[np.float64] = self.costs / self.span
+        scaled.setflags(write=False)
+        return scaled
+
+    def net(self, rewards: Worth, arms: Any = None) -> Worth:
+        """Rewards in the user's units net of what the arms cost.
+
+        Arms are the last axis: all of them, or those at these positions. With one position the
+        rewards are all of that arm.
+        """
+        if not self.has_costs:
+            return rewards
+        costs: Any = self.costs if arms is None else self.costs[arms]
+        net: Worth = rewards - self.turned(costs)
+        return net
+
+    def net_scaled(self, rewards: Worth, arms: Any = None) -> Worth:
+        """The same on the scale on which the worst value is 0 and the best 1."""
+        if not self.has_costs:
+            return rewards
+        costs: Any = self.scaled_costs if arms is None else self.scaled_costs[arms]
+        net: Worth = rewards - costs
+        return net
 
     def turned(self, worth: Worth) -> Worth:
         """What is in the user's units with a sign such that more is better; and the way back."""
         return 0.0 - worth if self.minimise else worth  # not −worth, which makes a −0 of a 0
 
     def best_of(self, means: NDArray[Any]) -> int:
-        """The position of the best of some means in the user's units, the first among equals."""
+        """The position of the best of some net means, in the user's units; the first of equals."""
         return int(self.turned(means).argmax())
 
     def regrets(self, means: NDArray[Any]) -> NDArray[Any]:
-        """How far each mean is from the best one: never negative. Arms are the last axis."""
+        """How far each net mean is from the best one: never negative. Arms are the last axis."""
         turned = self.turned(means)
         regrets: NDArray[Any] = turned.max(axis=-1, keepdims=True) - turned
         return regrets
@@ -84,6 +130,11 @@ class Payoff:
         """How far the best and worst values are apart: what a regret in [0, 1] is multiplied by."""
         return float(self.values.max()) - float(self.values.min())
 
+    @property
+    def largest_regret(self) -> float:
+        """The most that the choice of an arm can cost, in the user's units."""
+        return self.span + (float(np.ptp(self.costs)) if self.has_costs else 0.0)
+
     @cached_property
     def scaled(self) -> NDArray[np.float64]:
         """The values scaled so that the worst is 0 and the best 1."""
@@ -97,7 +148,7 @@ class Payoff:
         return bool(self.values.tolist() == [0.0, 1.0])
 
     def in_units(self, scaled: float) -> float:
-        """A reward in [0, 1] in the user's units."""
+        """A reward in [0, 1], or a net one, in the user's units."""
         return self.worst + self.turned(self.span * float(scaled))
 
 

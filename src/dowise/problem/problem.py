@@ -21,6 +21,7 @@ from dowise.graph import CausalGraph
 from dowise.problem.arms import arms_asked_for, canonical_order, found_arms
 from dowise.problem.checked import CheckedRecords, check_rows, parse_frame
 from dowise.problem.choices import ArmLike, Choices, Role
+from dowise.problem.costs import Costs, cheaper_way, checked_costs, prices
 from dowise.problem.domains import domains_of
 from dowise.problem.edges import checked_prior, seen_edges
 from dowise.problem.forbidden import checked_forbidden
@@ -49,11 +50,13 @@ class Problem(Choices):
 
     `arms` is "pomis" (only what can be optimal), "minimal" (every intervention of which no part is
     without effect), "all" (every intervention on manipulable variables) or a list of arms of your
-    own. No arm may contain an assignment that is `forbidden`; where there are such, `arms` is
-    "minimal" unless told, because the POMISs no longer suffice. `reward_values` gives each label of
-    the reward its worth; the default is its position in the domain, scaled to [0, 1]. Where the
-    reward's domain is not given, the labels of `reward_values` are it. With `minimise` smaller is
-    better: the reward is something like a cost. A problem never changes.
+    own. No arm may contain an assignment that is `forbidden`. `costs` says what setting a variable
+    costs, or an arm, {"X": 0.1, "do(Z=1)": 0.3}, in the reward's units: then rewards are net of it.
+    Where there are forbidden assignments or costs, `arms` is "minimal" unless told, because the
+    POMISs no longer suffice. `reward_values` gives each label of the reward its worth; the default
+    is its position in the domain, scaled to [0, 1]. Where the reward's domain is not given, the
+    labels of `reward_values` are it. With `minimise` smaller is better: the reward is something
+    like a cost. A problem never changes.
 
     `hidden` names variables of the graph that are never recorded: `drawn` is the graph as given,
     `graph` its latent projection, in which bidirected edges that hidden variables make are certain.
@@ -75,6 +78,12 @@ class Problem(Choices):
     edge_priors: Mapping[str, float]
     """How likely each edge of `possible` that is not certain is to be there, by its text."""
     intervention_sets: tuple[frozenset[str], ...]
+    payoff: Payoff
+    """What the values of the reward are worth, and what each arm costs."""
+    costs: Costs
+    """What variables and arms cost, by their texts; empty where nothing does."""
+    prior: KnownPrior
+    """What beliefs begin with, and worlds are drawn from, unless told otherwise."""
     _is_remade = False  # from one that was made before, so that a warning would be the second
 
     @spelled
@@ -99,6 +108,7 @@ class Problem(Choices):
         max_program: int = MAX_PROGRAM,
         forbidden: ArmLike | Iterable[ArmLike] = (),
         prior: Prior | None = None,
+        costs: Mapping[str, float] | None = None,
     ) -> None:
         self.name = text_or_none("name", name)
         self.description = text_or_none("description", description)
@@ -113,18 +123,18 @@ class Problem(Choices):
         self.hidden_domains = MappingProxyType({name: labels.pop(name) for name in self.hidden})
         self.domains = MappingProxyType(labels)
         self.payoff = Payoff.of(self.reward, labels[self.reward], reward_values, minimise)
-        """What the values of the reward are worth."""
-        self._fixed = {}
-        self.forbidden = checked_forbidden(forbidden, self._checked_intervention)
-        """The assignments that no arm may contain."""
+        self._fixed, check = {}, self._checked_intervention
+        self.forbidden = checked_forbidden(forbidden, check)
+        self.costs = checked_costs(costs, self, check)
         self.max_arms = whole_number("max_arms", max_arms, 1)
         self.max_program = whole_number("max_program", max_program, 1, _LARGEST_PROGRAM)
-        self.arms_kind, own = arms_asked_for(arms, self.forbidden, self._checked_intervention)
+        self.arms_kind, own = arms_asked_for(arms, self.forbidden, self.costs, check)
         self.soft = None if soft is None else share("soft", soft, 0.1)
         self.possible, self.edge_priors = self._possible(priors, own)
-        self.prior: KnownPrior = known_prior(self, prior)
-        """What beliefs begin with, and worlds are drawn from, unless told otherwise."""
+        self.prior = known_prior(self, prior)
         self.intervention_sets, self.arms = self._arms(own)
+        self.payoff = self.payoff.with_costs(prices(self))
+        self._warn_of_missed_arms(arms is None)
         self._freeze()
 
     @cached_property
@@ -182,6 +192,8 @@ class Problem(Choices):
         roles += [f"soft={self.soft:g}"] if self.soft is not None else []
         never = ", ".join(map(str, self.forbidden))
         roles += [f"forbidden=[{never}]"] if self.forbidden else []
+        priced = ", ".join(f"{text}: {cost:g}" for text, cost in self.costs.items())
+        roles += [f"costs={{{priced}}}"] if self.costs else []
         said = "{…}" if isinstance(self.prior, Mapping) else f"{self.prior:g}"
         roles += [f"prior={said}"] if self.prior != 1.0 else []
         name = f"{self.name}: " if self.name else ""
@@ -209,6 +221,7 @@ class Problem(Choices):
                 "max_program": self.max_program,
                 "forbidden": self.forbidden,
                 "prior": plain_prior(self.prior),
+                "costs": dict(self.costs),
             },
         )
 
@@ -217,7 +230,7 @@ class Problem(Choices):
         doubts = dict(self.edge_priors), self.soft
         domains = dict(self.domains), dict(self.hidden_domains)
         worth = dict(self.reward_values), self.minimise
-        arms = self.forbidden, self.arms
+        arms = self.forbidden, self.arms, self.payoff.costs.tolist()
         return *roles, *doubts, *domains, *worth, *arms, self.prior, self.max_program
 
     def projection(self, graph: CausalGraph) -> CausalGraph:
@@ -250,14 +263,28 @@ class Problem(Choices):
                 "all arms that could be optimal are forbidden: leave arms = 'pomis' out, and there "
                 "are others"
             )
-        if self.arms_kind == "pomis" and self.forbidden and not self._is_remade:
-            warnings.warn(
-                "with forbidden assignments the best arm need not be one of those that could be "
-                "optimal without them: leave arms = 'pomis' out, and it is among the arms",
-                DowiseWarning,
-                stacklevel=4,
-            )
         return found
+
+    def _warn_of_missed_arms(self, is_default: bool) -> None:
+        """Where the best of all permitted interventions need not be an arm, say so."""
+        if self._is_remade:
+            return
+        why = ["forbidden assignments"] * bool(self.forbidden) + ["costs"] * self.payoff.has_costs
+        text = ""
+        if self.arms_kind == "pomis" and why:
+            text = (
+                f"with {' and '.join(why)} the best arm need not be one of those that could be "
+                "optimal without them: leave arms = 'pomis' out, and it is among the arms"
+            )
+        elif is_default and (found := cheaper_way(self)) is not None:
+            arm, other = found
+            text = (
+                f"{arm} costs {self.costs.of(arm):g}, but {other}, which does the same, only "
+                f"{self.costs.of(other):g}, what its variables cost: arms = 'all' has such arms; "
+                "say arms = 'minimal' to do without, or give the variables costs"
+            )
+        if text:
+            warnings.warn(text, DowiseWarning, stacklevel=4)
 
 
 def _checked_graph(graph: object) -> CausalGraph:

@@ -186,7 +186,7 @@ def _samples_for(
         meter.advance(found.samples // 100)
         return bool(enough(gains_above_0(found, level, ceil(n))))
 
-    if bites(least):
+    if least == inf or bites(least):
         return least
     if not bites(min(most, _LARGEST_N)):
         return most

@@ -163,4 +163,13 @@ def places_of_arms(world: Problem, own: Problem) -> NDArray[np.int64]:
                 f"{arm} is an arm of its own problem, but not of the world's: give that one "
                 'arms="all"'
             )
-    return np.array([places[arm] for arm in own.arms])
+    found = np.array([places[arm] for arm in own.arms])
+    for arm, mine, theirs in zip(
+        own.arms, own.payoff.costs, world.payoff.costs[found], strict=True
+    ):
+        if mine != theirs:
+            raise DowiseError(
+                f"{arm} costs {mine:g} in its own problem and {theirs:g} in the world's: give both "
+                "the same costs"
+            )
+    return found

@@ -48,7 +48,7 @@ class Worth(NamedTuple):
 
 def _worth(payoff: Payoff, arms: int) -> Worth:
     scaled = payoff.scaled
-    return Worth(np.full(arms, scaled[0]), scaled[1:] - scaled[0])
+    return Worth(payoff.net_scaled(np.full(arms, scaled[0])), scaled[1:] - scaled[0])
 
 
 def expected_regrets(

@@ -1,6 +1,8 @@
 """What a policy would have earned, estimated from what was played instead.
 
-All of it is about θ = (1/T) Σ_t Σ_a π_t(a) μ_t(a), see `Evaluation`.
+All of it is about θ = (1/T) Σ_t Σ_a π_t(a) μ_t(a), see `Evaluation`. Where arms have costs, μ_t(a)
+is net of them: c(a) is known, and so is (1/T) Σ_t Σ_a π_t(a) c(a), which is taken off estimates and
+intervals of the gross rewards alike.
 """
 
 from __future__ import annotations
@@ -66,6 +68,8 @@ def doubly_robust(found: Replay, wanted: Floats, level: float) -> Estimated:
 def inverse_propensity(found: Replay, level: float) -> Estimated:
     """(1/T) Σ_t π_t(A_t)/e_t(A_t) Y_t: unbiased where all that the target plays could be played.
 
+    Less what the target's choices cost.
+
     It is the doubly robust estimate of a model that expects the worst reward of every arm.
     """
     return _estimate(found, found.target, np.zeros_like(found.predictions), level)
@@ -75,14 +79,16 @@ def self_normalised(found: Replay) -> float | None:
     """Σ w_t Y_t / Σ w_t, steadier but a little biased; None where all weights are 0."""
     weight = weights(found)
     total = float(weight.sum())
-    return float(weight @ found.rewards) / total if total > 0 else None
+    gross = float(weight @ found.rewards) / total if total > 0 else None
+    return None if gross is None else gross - found.cost_of(found.target)
 
 
 def _estimate(found: Replay, wanted: Floats, predictions: Floats, level: float) -> Estimated:
     rounds, played = len(found), np.arange(len(found))
     ratio = ratios(wanted, found.logged)[played, found.arms]
     surprises = ratio * (found.rewards - predictions[played, found.arms])
-    value = float((wanted * predictions).sum()) / rounds + float(surprises.mean())
+    cost = found.cost_of(wanted)
+    value = float((wanted * predictions).sum()) / rounds + float(surprises.mean()) - cost
     low, high = interval(wanted, found.logged, predictions, found.arms, found.rewards, level)
     is_supported = not wanted[found.logged == 0].any()
     normal = None
@@ -90,4 +96,4 @@ def _estimate(found: Replay, wanted: Floats, predictions: Floats, level: float) 
         error = float(surprises.std(ddof=1)) / sqrt(rounds)
         half = NormalDist().inv_cdf((1 + level) / 2) * error
         normal = value - half, value + half
-    return Estimated(value, low, high, normal)
+    return Estimated(value, low - cost, high - cost, normal)

@@ -46,7 +46,8 @@ class Evaluation:
     outcomes come in another order than the decisions were made, they hold at any one look.
     `normal` is narrower, and holds only approximately: for many decisions with moderate weights.
 
-    All numbers are in the user's units and a decision's worth, also where smaller is better.
+    All numbers are in the user's units and a decision's worth, also where smaller is better, and
+    net of what arms cost.
     """
 
     problem: Problem
@@ -63,7 +64,7 @@ class Evaluation:
     difference: Estimated
     """The target's less that of the policy that decided, from the same decisions."""
     earned: float
-    """The mean of the rewards that were seen."""
+    """The mean of the rewards that were seen, net of what the arms cost."""
     unsupported: float
     """The share of the target's choices that had probability 0."""
     largest_weight: float
@@ -137,18 +138,19 @@ class Evaluation:
 
     def _sentences(self) -> Iterator[str]:
         smaller = " (smaller is better)" if self.problem.minimise else ""
+        net = ", net of cost," if self.problem.payoff.has_costs else ""
         if self.effective_decisions < _FEW:  # then how little is known comes before the estimate
             yield (
                 f"Few decisions tell of it, as much as {self.effective_decisions:.2g} that it had "
-                f"made itself: a mean {self.problem.reward} anywhere from {amount(self.dr.low)} to "
-                f"{amount(self.dr.high)} agrees with them."
+                f"made itself: a mean {self.problem.reward}{net} anywhere from "
+                f"{amount(self.dr.low)} to {amount(self.dr.high)} agrees with them."
             )
         count = "counts" if self.decisions == 1 else "count"
         yield (
             f"On the {counted(self.decisions, 'decision')} that {count}, {self.target} would have "
-            f"had a mean {self.problem.reward} of {_shown(self.dr)} by the doubly robust estimate; "
-            f"the policy that decided is put at {_shown(self.logged)} in the same way{smaller}. "
-            f"In brackets: {100 * self.level:g} % intervals."
+            f"had a mean {self.problem.reward}{net} of {_shown(self.dr)} by the doubly robust "
+            f"estimate; the policy that decided is put at {_shown(self.logged)} in the same "
+            f"way{smaller}. In brackets: {100 * self.level:g} % intervals."
         )
         clear = "not clear which is better" if self.verdict == "not clear" else self.verdict
         yield f"The difference is {_shown(self.difference)}: {clear}."
@@ -224,7 +226,7 @@ def evaluate(
         self_normalised=None if steady is None else payoff.in_units(steady),
         logged=doubly_robust(found, found.logged, level).turned(payoff.in_units),
         difference=versus.turned(lambda scaled: payoff.turned(payoff.span * scaled)),
-        earned=payoff.in_units(float(found.rewards.mean())),
+        earned=payoff.in_units(float(payoff.net_scaled(found.rewards, found.arms).mean())),
         unsupported=missing,
         largest_weight=float(weight.max()),
         effective_decisions=float(weight.sum()) ** 2 / squares if squares > 0 else 0.0,

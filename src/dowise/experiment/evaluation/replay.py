@@ -42,7 +42,8 @@ class NothingToEvaluateError(DowiseError):
 class Replay:
     """Arrays with a row for every decision: over arms, or of what was played.
 
-    Rewards and predictions are scaled: the worst value is 0 and the best 1.
+    Rewards and predictions are scaled: the worst value is 0 and the best 1. They are gross: what
+    arms cost is known, and comes off in the end, where it widens no interval.
     """
 
     numbers: NDArray[np.int64]
@@ -54,9 +55,15 @@ class Replay:
     """m_t(a): what the model expected of each arm."""
     arms: NDArray[np.int64]
     rewards: Floats
+    costs: Floats | float = 0.0
+    """What each arm costs, on the same scale."""
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def cost_of(self, wanted: Floats) -> float:
+        """(1/T) Σ_t Σ_a q_t(a) c(a): what playing so costs, a decision."""
+        return float((wanted * self.costs).sum()) / len(self)
 
     @property
     def unsupported(self) -> float:
@@ -99,6 +106,7 @@ def replay(problem: Problem, steps: Iterable[Step], target: Target, belief: Beli
         np.array(predicted),
         np.array([problem.arm_index(row.arm) for row in rows]),
         problem.payoff.scaled[[row.record.reward for row in rows]],
+        problem.payoff.scaled_costs,
     )
 
 
