@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dowise.belief.dirichlet import MAX_BYTES, Dirichlet, Key
 from dowise.belief.mixture import Mixture
-from dowise.belief.shared import moved, shared_of
+from dowise.belief.shared import MAX_CONTEXTS, moved, shared_of
 from dowise.compiling import kernels_of
 from dowise.errors import DowiseError
 from dowise.model import Codes
@@ -36,11 +36,20 @@ class RowDraws:
         entries = builder.input_blocks(model.factors.row_sizes[rows])
         circuit = builder.finish(entries.reshape(-1, 1))
         self.circuit = circuit._replace(blocks=rows[circuit.blocks])
+        self._known: dict[Codes, NDArray[np.int64]] = {}
 
     @cached_property
     def _reading(self) -> Reading:
         problem = self.model.problem
         return reading_of(shared_of(problem).structures, self.circuit, problem.context_positions)
+
+    def _starts(self, codes: Codes) -> NDArray[np.int64]:
+        found = self._known.get(codes)
+        if found is None:
+            if len(self._known) >= MAX_CONTEXTS:
+                self._known.clear()
+            found = self._known[codes] = self.model.rows_of(self.circuit, codes)
+        return found
 
     def draw(
         self, posterior: Dirichlet | Mixture, key: Key, codes: Codes, count: int
@@ -55,7 +64,7 @@ class RowDraws:
             )
         out = np.empty((entries, 1, count), dtype=np.float32)
         if isinstance(posterior, Dirichlet):
-            rows = self.model.rows_of(circuit, codes)
+            rows = self._starts(codes)
             _kernels.draw_results(
                 key, posterior.prior, posterior.counts, rows, circuit.tape, posterior.block, 0, out
             )

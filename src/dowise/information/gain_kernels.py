@@ -12,34 +12,55 @@ import numpy as np
 from numba import njit
 
 from dowise.compiling import kernel
+from dowise.information.summary import sum_by_winner
 
 __all__ = [
     "add_all", "add_rewards", "add_row_information", "add_rows", "add_sampled", "add_sampled_rows",
+    "rank_answers",
 ]  # fmt: skip
 
 
-@njit
-def _sums_by_rank(row, ranks, sums):
-    """sums[k]: what a row of numbers has in the draws of the k-th answer; returns their sum."""
-    for k in range(len(sums)):
-        sums[k] = 0.0
-    for i in range(len(row)):
-        sums[ranks[i]] += row[i]
-    total = 0.0
-    for k in range(len(sums)):
-        total += sums[k]
-    return total
+@kernel()
+def rank_answers(best, arms, ranks, shares):
+    """Fill in ranks and shares where best[q, draw] is one of so many arms.
+
+    Answers are ranked as arms are. Returns the largest number of different ones.
+    """
+    most = 0
+    places = np.empty(arms, dtype=np.int64)
+    for q in range(len(best)):
+        for a in range(arms):
+            places[a] = 0
+        for i in range(best.shape[1]):
+            places[best[q, i]] += 1
+        count = 0
+        for a in range(arms):
+            if places[a] > 0:
+                shares[q, count] = places[a] / best.shape[1]
+                places[a] = count
+                count += 1
+        for i in range(best.shape[1]):
+            ranks[q, i] = places[best[q, i]]
+        most = max(most, count)
+    return most
 
 
 @njit
-def _told(row, ranks, shares, weights, sums):
-    """Σ_q weights[q] Σ_k P(k, o) log(P(k, o) / (P(k) P(o))) for one outcome o, times the draws."""
+def _told(row, ranks, shares, weights, parts):
+    """Σ_q weights[q] Σ_k P(k, o) log(P(k, o) / (P(k) P(o))) for one outcome o, times the draws.
+
+    `row` has P(o) under every draw.
+    """
     told = 0.0
     for q in range(len(weights)):
-        total = _sums_by_rank(row, ranks[q], sums)
-        for k in range(len(sums)):
-            if sums[k] > 0:
-                told += weights[q] * sums[k] * np.log(sums[k] / (shares[q, k] * total))
+        sum_by_winner(row, ranks[q], parts)
+        total = 0.0
+        for k in range(parts.shape[1]):
+            parts[0, k] += parts[1, k] + parts[2, k] + parts[3, k]
+            total += parts[0, k]
+        for k in range(parts.shape[1]):
+            if parts[0, k] > 0:
+                told += weights[q] * parts[0, k] * np.log(parts[0, k] / (shares[q, k] * total))
     return told
 
 
@@ -47,11 +68,11 @@ def _told(row, ranks, shares, weights, sums):
 def add_rewards(rewards, ranks, shares, weights, gain):
     """gain[i] is what the reward of arm i tells; rewards[i, y, draw] is P(Y_i = y)."""
     arms, values, draws = rewards.shape
-    sums = np.empty(shares.shape[1])
+    parts = np.empty((4, shares.shape[1]))
     for i in range(arms):
         told = 0.0
         for y in range(values):
-            told += _told(rewards[i, y], ranks, shares, weights, sums)
+            told += _told(rewards[i, y], ranks, shares, weights, parts)
         gain[i] = max(told / draws, 0.0)
 
 
@@ -74,7 +95,7 @@ def add_all(paths, arms, values, ranks, shares, weights, gain):
     draws = values.shape[1]
     most = paths.strides.shape[1]
     products = np.ones((most + 1, draws), dtype=np.float32)
-    codes, sums = np.zeros(most, dtype=np.int64), np.empty(shares.shape[1])
+    codes, parts = np.zeros(most, dtype=np.int64), np.empty((4, shares.shape[1]))
     for i in range(len(arms)):
         first, told = paths.first[arms[i]], 0.0
         levels = paths.first[arms[i] + 1] - first
@@ -90,7 +111,7 @@ def add_all(paths, arms, values, ranks, shares, weights, gain):
             for lane in range(draws):
                 after[lane] = before[lane] * here[lane]
             if level + 1 == levels:
-                told += _told(after, ranks, shares, weights, sums)
+                told += _told(after, ranks, shares, weights, parts)
             else:
                 level += 1
                 codes[level] = -1
@@ -116,7 +137,7 @@ def add_sampled(paths, arms, values, ranks, shares, weights, uniforms, gain):
     """
     draws, samples, most = values.shape[1], len(uniforms), paths.strides.shape[1]
     product = np.empty(draws)
-    codes, sums = np.zeros(most, dtype=np.int64), np.empty(shares.shape[1])
+    codes, parts = np.zeros(most, dtype=np.int64), np.empty((4, shares.shape[1]))
     for i in range(len(arms)):
         first, told = paths.first[arms[i]], 0.0
         levels = paths.first[arms[i] + 1] - first
@@ -136,18 +157,18 @@ def add_sampled(paths, arms, values, ranks, shares, weights, uniforms, gain):
             for lane in range(draws):
                 total += product[lane]
             if total > 0:
-                told += _told(product, ranks, shares, weights, sums) / total
+                told += _told(product, ranks, shares, weights, parts) / total
         gain[i] = max(told / samples, 0.0)
 
 
 @kernel()
 def add_row_information(starts, sizes, values, ranks, shares, weights, told):
     """told[starts[r]] = Σ_q weights[q] I(answer to q; one value drawn from row r)."""
-    draws, sums = values.shape[1], np.empty(shares.shape[1])
+    draws, parts = values.shape[1], np.empty((4, shares.shape[1]))
     for r in range(len(starts)):
         found = 0.0
         for x in range(starts[r], starts[r] + sizes[r]):
-            found += _told(values[x], ranks, shares, weights, sums)
+            found += _told(values[x], ranks, shares, weights, parts)
         told[starts[r]] = max(found / draws, 0.0)
 
 

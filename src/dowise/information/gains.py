@@ -19,6 +19,7 @@ the exact value.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -129,11 +130,11 @@ class Questions(NamedTuple):
     @classmethod
     def of(cls, best: list[Integers], weights: Floats) -> Questions:
         """From the best arm of every draw in each context."""
-        found = [np.unique(winners, return_inverse=True, return_counts=True) for winners in best]
-        shares = np.zeros((len(best), max(len(counts) for _, _, counts in found)))
-        for q, (_, _, counts) in enumerate(found):
-            shares[q, : len(counts)] = counts / len(best[q])
-        return cls(np.stack([ranks.ravel() for _, ranks, _ in found]), shares, weights)
+        every = np.array(best)
+        arms = int(every.max()) + 1
+        ranks, shares = np.empty_like(every), np.zeros((len(every), arms))
+        most = _kernels.rank_answers(every, arms, ranks, shares)
+        return cls(ranks, np.ascontiguousarray(shares[:, :most]), weights)
 
 
 def _drawn(posterior: Dirichlet | Mixture, key: Key, codes: Codes, samples: int) -> Draws:
@@ -154,7 +155,7 @@ def _told_by_all(
 ) -> Floats:
     outcomes, gain = outcomes_of(posterior.model), np.zeros(len(arms))
     values = outcomes.draw(posterior, key, codes, samples)
-    if outcomes.count(arms.tolist()) <= MOST_OUTCOMES:
+    if outcomes.count(arms) <= MOST_OUTCOMES:
         _kernels.add_all(outcomes.paths, arms, values, *questions, gain)
     else:
         uniforms = source.random((SAMPLED_OUTCOMES, outcomes.longest + 1))
@@ -176,7 +177,7 @@ def _told_by_rows(
     means = outcomes.means(posterior, codes)
     starts, sizes = outcomes.told_starts, outcomes.told_sizes
     _kernels.add_row_information(starts, sizes, values, *questions, told)
-    if outcomes.count(arms.tolist()) <= MOST_WALKS:
+    if outcomes.count(arms) <= MOST_WALKS:
         _kernels.add_rows(outcomes.paths, arms, means, told, gain)
     else:
         uniforms = source.random((SAMPLED_WALKS, outcomes.longest))
@@ -192,13 +193,10 @@ def likely_contexts(posterior: Dirichlet | Mixture, present: Codes) -> tuple[lis
     """
     chances = context_chances(posterior)
     flat = chances.ravel()
-    if len(flat) > LIKELIEST:
-        here = int(np.ravel_multi_index(present, chances.shape))
-        places = np.union1d(np.argsort(-flat, kind="stable")[:LIKELIEST], here)
-    else:
-        places = np.arange(len(flat))
-    if not chances.ndim:
-        return [()], flat
+    if len(flat) <= LIKELIEST:
+        return list(product(*map(range, chances.shape))), flat
+    here = int(np.ravel_multi_index(present, chances.shape))
+    places = np.union1d(np.argsort(-flat, kind="stable")[:LIKELIEST], here)
     codes = np.stack(np.unravel_index(places, chances.shape), axis=1)
     return [tuple(context) for context in codes.tolist()], flat[places]
 
@@ -211,11 +209,13 @@ def context_chances(posterior: Dirichlet | Mixture) -> Floats:
     """
     problem, factors = posterior.problem, posterior.model.factors
     positions = problem.context_positions.tolist()
-    axes, under = {v: i for i, v in enumerate(positions)}, factors.under(0)
-    means, chances = posterior.mean_entries(), np.ones([int(factors.sizes[v]) for v in positions])
+    axes, chances = {v: i for i, v in enumerate(positions)}, np.ones(())
+    if not positions:
+        return chances
+    means, under = posterior.mean_entries(), factors.under(0).tolist()
     for v in positions:
-        own = [axes[u] for u in factors.families[int(under[v])]]
-        table = factors.table(means, int(under[v]))
+        own = [axes[u] for u in factors.families[under[v]]]
+        table = factors.table(means, under[v])
         spread = tuple(slice(None) if i in own else None for i in range(len(positions)))
         chances = chances * np.transpose(table, np.argsort(own))[spread]
     return chances

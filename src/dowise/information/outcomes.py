@@ -14,8 +14,8 @@ order with causes before effects, and where the entries of their factors stand:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from dowise.belief import Dirichlet, Mixture
 from dowise.belief.dirichlet import Key
 from dowise.belief.row_draws import RowDraws
+from dowise.belief.shared import MAX_CONTEXTS
 from dowise.model import Codes
 from dowise.model.model import Model
 
@@ -65,14 +66,18 @@ class Outcomes:
         """The first entry of every row that is drawn, among the entries here."""
         self.told_sizes: Integers = sizes[told]
         self.entries = int(sizes.sum())
+        first, steps = self.paths.first.tolist(), self.paths.sizes.tolist()
+        bounds = pairwise(first)
+        self._counts = np.array([prod(map(float, steps[a:b])) for a, b in bounds])
         self._rows_here = rows
+        self._starts_here, self._sizes_here = starts, sizes
+        self._places: dict[Codes, Integers] = {}
         self._drawn = np.repeat(told, sizes)
         self._row_draws = RowDraws(model, rows[told]) if told.any() else None
 
-    def count(self, arms: Iterable[int]) -> float:
+    def count(self, arms: Integers) -> float:
         """How many outcomes these arms have together."""
-        first, sizes = self.paths.first, self.paths.sizes
-        return sum(prod(map(float, sizes[first[a] : first[a + 1]].tolist())) for a in arms)
+        return float(self._counts[arms].sum())
 
     @property
     def longest(self) -> int:
@@ -93,12 +98,19 @@ class Outcomes:
 
     def means(self, posterior: Dirichlet | Mixture, codes: Codes) -> Floats:
         """The posterior means of all entries here, in a context."""
-        factors, rows = self.model.factors, self._rows_here
-        context = factors.strides[factors.row_tables[rows]][:, self.model.problem.context_positions]
-        first = factors.row_starts[rows] + context @ np.array(codes, dtype=np.int64)
-        sizes = factors.row_sizes[rows]
-        within = np.arange(self.entries) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        means: Floats = posterior.mean_entries()[np.repeat(first, sizes) + within]
+        places = self._places.get(codes)
+        if places is None:
+            first = self.model.first_entries(self._rows_here, codes)
+            within = np.arange(self.entries) - np.repeat(self._starts_here, self._sizes_here)
+            if len(self._places) >= MAX_CONTEXTS:
+                self._places.clear()
+            places = self._places[codes] = np.repeat(first, self._sizes_here) + within
+        if isinstance(posterior, Mixture):
+            found: Floats = posterior.mean_entries()[places]
+            return found
+        parameters = posterior.prior[places] + posterior.counts[places]
+        sums = np.add.reduceat(parameters, self._starts_here)
+        means: Floats = parameters / np.repeat(sums, self._sizes_here)
         return means
 
     def _informative_rows(self) -> NDArray[np.bool_]:
