@@ -180,7 +180,7 @@ def test_names_and_options():
         make_policy("ids", problem, sample=3)
     with pytest.raises(DowiseError, match="needs the option 'horizon'"):
         make_policy("bayes-optimal", problem)
-    with pytest.raises(DowiseError, match="'random' has no option 'seed': its options are none"):
+    with pytest.raises(DowiseError, match="'random' has no option 'seed': its options are floor"):
         make_policy("random", problem, seed=1)
     with pytest.raises(DowiseError, match="not in a str: make one"):
         make_policy("ids", "task1")

@@ -13,7 +13,15 @@ import numpy as np
 
 from dowise.errors import DowiseError, suggestion
 
-__all__ = ["real_number", "share", "spelled", "text_or_none", "true_or_false", "whole_number"]
+__all__ = [
+    "below_one",
+    "real_number",
+    "share",
+    "spelled",
+    "text_or_none",
+    "true_or_false",
+    "whole_number",
+]
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
@@ -49,6 +57,13 @@ def share(name: str, number: object, example: float = 0.05) -> float:
     """A number strictly between 0 and 1, as a float."""
     if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < 1:
         raise DowiseError(f"{name}={number!r} must be between 0 and 1, such as {example:g}")
+    return float(number)
+
+
+def below_one(name: str, number: object, example: float = 0.1) -> float:
+    """A number from 0 on and below 1, as a float."""
+    if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= float(number) < 1:
+        raise DowiseError(f"{name}={number!r} must be at least 0 and below 1, such as {example:g}")
     return float(number)
 
 

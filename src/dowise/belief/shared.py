@@ -16,7 +16,7 @@ from dowise.model.reading import Reading, reading_of
 from dowise.model.structures import Structures
 from dowise.problem import Problem
 
-__all__ = ["Shared", "shared_of"]
+__all__ = ["Shared", "moved", "shared_of"]
 
 MAX_CONTEXTS = 1024  # whose readings are kept
 
@@ -59,12 +59,12 @@ class Shared:
         if found is None:
             if len(self._readings) >= MAX_CONTEXTS:
                 self._readings.clear()
-            found = self._readings[codes] = _moved(self._reading, codes)
+            found = self._readings[codes] = moved(self._reading, codes)
         return found
 
     def whole_reading(self, codes: Codes) -> Reading:
         """The same for the circuit with the reward's first value."""
-        return _moved(self._whole_reading, codes)
+        return moved(self._whole_reading, codes)
 
 
 @lru_cache(maxsize=32)
@@ -88,7 +88,7 @@ def _say_what_is_left_out(structures: Structures) -> None:
         )
 
 
-def _moved(reading: Reading, codes: Codes) -> Reading:
+def moved(reading: Reading, codes: Codes) -> Reading:
     """What is read under this context."""
     shift = reading.shifts @ np.array(codes, dtype=np.int64)
     return reading._replace(entries=reading.entries + shift)

@@ -18,7 +18,7 @@ __all__ = ["amend", "ask", "erase", "new", "revise", "tell", "withdraw"]
 _options = [
     click.option(
         "--option", "pairs", multiple=True, metavar="NAME=VALUE",
-        help="An option of the policy, such as samples=1000; may be repeated.",
+        help="An option of the policy, such as samples=1000 or floor=0.1; may be repeated.",
     ),
     click.option(
         "--prior", metavar="NUMBER|FILE",

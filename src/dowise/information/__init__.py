@@ -24,7 +24,12 @@ from dowise.information.intervals import (
     gains_above_0,
     radii,
 )
-from dowise.information.ratio import IDSAction, information_ratio, minimise_ratio
+from dowise.information.ratio import (
+    IDSAction,
+    information_ratio,
+    least_ratio,
+    minimise_ratio,
+)
 
 __all__ = [
     "Estimate",
@@ -42,6 +47,7 @@ __all__ = [
     "gains_above_0",
     "gamma_bracket",
     "information_ratio",
+    "least_ratio",
     "map_entropy",
     "minimise_kl",
     "minimise_ratio",

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dowise.compiling import kernels_of
 from dowise.errors import DowiseError
 
-__all__ = ["IDSAction", "information_ratio", "minimise_ratio"]
+__all__ = ["IDSAction", "information_ratio", "least_ratio", "minimise_ratio"]
 
 _kernels = kernels_of("dowise.information.pairs")
 
@@ -74,3 +74,15 @@ def minimise_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
             f"regrets and gains must be finite and not negative, not {delta!r} and {gain!r}"
         )
     return action
+
+
+def least_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
+    """The single arm with the smallest Δ²/g, ties going to the least regret, then to the first.
+
+    >>> least_ratio([0.2, 0.1], [0.0, 0.0])
+    IDSAction(first=1, second=1, probability=1.0)
+    """
+    regret, known = np.asarray(delta, np.float64), np.asarray(gain, np.float64)
+    ratio = information_ratio(regret, np.where(known <= NOTHING, 0.0, known))
+    chosen = int(np.lexsort((regret, ratio))[0])
+    return IDSAction(chosen, chosen, 1.0)

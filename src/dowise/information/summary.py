@@ -11,7 +11,9 @@ import numpy as np
 from dowise.compiling import kernel
 from dowise.model.winners import find_winners
 
-__all__ = ["add_up", "count_winners", "find_and_count", "finish", "summarise"]
+__all__ = [
+    "add_up", "count_winners", "find_and_count", "finish", "sum_by_winner", "summarise",
+]  # fmt: skip
 
 _ROUNDING = 1e-12
 
@@ -61,7 +63,7 @@ def summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret,
     parts = np.empty((4, len(winning)))
     for a in range(arms):
         for y in range(others):
-            _sum_by_winner(drawn[a, y], ranks, parts)
+            sum_by_winner(drawn[a, y], ranks, parts)
             for k in range(len(winning)):
                 total = parts[0, k] + parts[1, k] + parts[2, k] + parts[3, k]
                 joint[a, k, y + 1] = total / samples
@@ -118,7 +120,7 @@ def _ranks(winners, winning, arms):
 
 
 @kernel()
-def _sum_by_winner(row, ranks, parts):
+def sum_by_winner(row, ranks, parts):
     """parts[0, k] + … + parts[3, k] is what `row` has where the k-th winning arm wins.
 
     Four sums in turn don't wait for one another.

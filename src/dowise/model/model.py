@@ -98,10 +98,14 @@ class Model:
 
     def rows_of(self, circuit: Circuit, codes: Codes) -> NDArray[np.int64]:
         """The same for another circuit of this model's rows."""
-        factors = self.factors.row_tables[circuit.blocks]
-        strides = self.factors.strides[factors][:, self.problem.context_positions]
+        return self.first_entries(circuit.blocks, codes)
+
+    def first_entries(self, rows: NDArray[np.int64], codes: Codes) -> NDArray[np.int64]:
+        """Where rows that are given in the context of all first values start under this one."""
+        tables = self.factors.row_tables[rows]
+        strides = self.factors.strides[tables][:, self.problem.context_positions]
         shift: NDArray[np.int64] = strides @ np.array(codes, dtype=np.int64)
-        return self.factors.row_starts[circuit.blocks] + shift
+        return self.factors.row_starts[rows] + shift
 
     def distributions(self, entries: NDArray[np.float64], codes: Codes) -> NDArray[np.float64]:
         """P(Y = y | do(arm), c) at these entries of all factors: an array (arms, values of Y).

@@ -119,6 +119,17 @@ class BernoulliThompsonSampling(TabularPolicy):
         known = problem.context_labels(codes)
         return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), known)
 
+    def winners(
+        self,
+        codes: tuple[int, ...],
+        arms: NDArray[np.int64],
+        samples: int,
+        source: np.random.Generator,
+    ) -> NDArray[np.int64]:
+        """The best of these arms under each of so many draws, by its place among them."""
+        draws = self._draw(self.tally(codes).seen, samples, source)
+        return draws.among(arms).winners(_SUCCESS)[0]
+
     def _draw(self, seen: NDArray[np.int64], draws: int, source: np.random.Generator) -> Draws:
         """Draws from each arm's Beta distribution.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.prior import Prior
-from dowise.checks import share, whole_number
+from dowise.checks import below_one, share, whole_number
 from dowise.compiling import kernel
 from dowise.errors import DowiseError
 from dowise.information import (
@@ -23,9 +23,11 @@ from dowise.information import (
     estimate_of,
     gain_interval,
     information_ratio,
+    least_ratio,
     minimise_ratio,
 )
 from dowise.information.estimates import check_room
+from dowise.information.gains import About, Gains, Seen
 from dowise.model.kernels import observe_round
 from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
@@ -37,6 +39,7 @@ from dowise.randomness import Random, generator
 __all__ = ["InformationDirectedSampling"]
 
 Within = Literal["point", "optimistic", "pessimistic"]
+Choice = Literal["mixture", "deterministic"]
 
 
 class InformationDirectedSampling(BayesianPolicy):
@@ -49,6 +52,13 @@ class InformationDirectedSampling(BayesianPolicy):
     the choice: the estimates ("point"), small Δ and large g ("optimistic"), or large Δ and small g
     ("pessimistic"), ties going to the arm that teaches more, then to the one that is estimated to
     cost less. The regret is bounded by Theorem 2.
+
+    Four options go beyond the paper, whose are the defaults. `gain` says what teaches: the
+    "reward", "all" variables that are seen, or "rows", the rows of factors that an arm visits; and
+    `about` what of: the best "arm" of the present context, or the "map" of the best arms of all
+    contexts (`dowise.information.gains`). With `choice` "deterministic" the one arm with the
+    smallest Δ²/g is played. With a `floor` f the probabilities are (1 − f)π + f·p*, p* being the
+    shares of the draws in which each arm is best.
 
     Applies to every graph, with hidden common causes and doubtful edges too (docs/hidden.md), as
     long as its factors fit into memory. At N = 1000 the intervals of g are [0, log r] in practice
@@ -66,10 +76,26 @@ class InformationDirectedSampling(BayesianPolicy):
         prior: Prior | None = None,
         belief: Belief | Posterior | None = None,
         widen: bool | float = False,
+        gain: Seen = "reward",
+        about: About = "arm",
+        choice: Choice = "mixture",
+        floor: float = 0.0,
     ) -> None:
         super().__init__(problem, prior, belief, widen)
-        if interval not in get_args(Within):
-            raise DowiseError(f"interval={interval!r} must be one of {', '.join(get_args(Within))}")
+        _check_one_of("interval", interval, get_args(Within))
+        _check_one_of("gain", gain, get_args(Seen))
+        _check_one_of("about", about, get_args(About))
+        _check_one_of("choice", choice, get_args(Choice))
+        self.gains = None if (gain, about) == ("reward", "arm") else Gains(gain, about)
+        """How gains are computed, where they are not the paper's."""
+        if self.gains is not None:
+            self.gains.check(problem, self.belief.posterior)
+            if interval != "point":
+                raise DowiseError(
+                    f'interval={interval!r} is for gain="reward" and about="arm": Lemma 4 has no '
+                    "intervals of other gains"
+                )
+        self.choice, self.floor = choice, below_one("floor", floor)
         self.samples = whole_number("samples", samples, 1)
         arms = len(problem.arms)
         check_room(arms, min(arms, self.samples), len(problem.payoff.values))
@@ -91,21 +117,38 @@ class InformationDirectedSampling(BayesianPolicy):
     def _decide(
         self, codes: tuple[int, ...], arms: NDArray[np.int64], source: np.random.Generator
     ) -> Decision:
-        problem = self.problem
-        draws = self.belief.posterior.draw(codes, self.samples, source)
-        if len(arms) < len(problem.arms):
-            draws = draws.among(arms)
-        found = estimate_of(draws, problem.payoff)
+        problem, found = self.problem, self._found(codes, arms, source)
         regret, gain = self._driving(found)
-        action = minimise_ratio(regret, gain)
+        action = (minimise_ratio if self.choice == "mixture" else least_ratio)(regret, gain)
         action = self._settle_ties(action, regret, gain, found)
         pick = action.first if source.random() < action.probability else action.second
+        by_floor = self.floor > 0 and source.random() < self.floor
+        if by_floor:
+            pick = int(found.winners[source.integers(self.samples)])
         workings = _Workings(
-            problem, arms, found, action, pick, regret, gain, self._level(len(arms)), self._edges()
-        )
+            problem, arms, found, action, pick, regret, gain, self._level(len(arms)),
+            self._edges(), self.gains, self.floor, by_floor,
+        )  # fmt: skip
         figures = Figures({"q": action.probability}, workings)
         chosen, seen = problem.arms[arms[pick]], problem.context_labels(codes)
         return Decision(chosen, workings.probabilities(), workings, figures, seen)
+
+    def _found(
+        self, codes: tuple[int, ...], arms: NDArray[np.int64], source: np.random.Generator
+    ) -> Estimate:
+        """What fresh draws say of these arms."""
+        posterior = self.belief.posterior
+        if self.gains is not None:
+            return self.gains.estimate(posterior, codes, self.samples, arms, source)
+        draws = posterior.draw(codes, self.samples, source)
+        if len(arms) < len(self.problem.arms):
+            draws = draws.among(arms)
+        return estimate_of(draws, self.problem.payoff)
+
+    @property
+    def is_the_papers(self) -> bool:
+        """Whether gain, about, choice and floor are those of Algorithm 2."""
+        return self.gains is None and self.choice == "mixture" and self.floor == 0
 
     @property
     def heeds_horizon(self) -> bool:
@@ -168,6 +211,11 @@ class InformationDirectedSampling(BayesianPolicy):
         return chosen
 
 
+def _check_one_of(option: str, given: object, known: tuple[str, ...]) -> None:
+    if given not in known:
+        raise DowiseError(f"{option}={given!r} must be one of {', '.join(known)}")
+
+
 @kernel()
 def _observe(script: Any, t: Any, arm: Any, seen: Any) -> None:
     """A round after the choice: the world runs."""
@@ -188,18 +236,23 @@ class _Workings:
     gain: NDArray[np.float64]
     level: float
     edges: Edges | None
+    gains: Gains | None
+    floor: float
+    by_floor: bool
 
     @property
     def names(self) -> tuple[str, ...]:
         doubtful = () if self.edges is None else ("edges",)
-        return (
-            "delta", "gain", "best", "ratio", "pair", "delta_interval", "gain_interval", *doubtful,
-        )  # fmt: skip
+        lemma_4 = ("gain_interval",) if self.gains is None else ()
+        return "delta", "gain", "best", "ratio", "pair", "delta_interval", *lemma_4, *doubtful
 
     def probabilities(self) -> NDArray[np.float64]:
         full = np.zeros(len(self.problem.arms))
         full[self.arms[self.action.first]] += self.action.probability
         full[self.arms[self.action.second]] += 1 - self.action.probability
+        if self.floor:
+            full *= 1 - self.floor
+            full[self.arms] += self.floor * self.found.best
         return full
 
     def figure(self, name: str) -> Any:
@@ -219,9 +272,13 @@ class _Workings:
     def reason(self) -> str:
         found, pick, likely = self.found, self.pick, int(self.found.best.argmax())
         cost = found.delta[pick] * self.problem.payoff.span
+        of_map = self.gains is not None and self.gains.about == "map"
+        what = "which is the best in each context" if of_map else "which that is"
+        best = "the best here is" if of_map else "it is"
         return (
+            f"{f'by the floor of {100 * self.floor:.3g} %, ' if self.by_floor else ''}"
             f"expected to cost {cost:.3g} against the best arm and to "
-            f"teach {found.gain[pick] / log(2):.2g} bits about which that is; most likely it is "
+            f"teach {found.gain[pick] / log(2):.2g} bits about {what}; most likely {best} "
             f"{self._arm(likely)} ({100 * found.best[likely]:.0f} %)"
         )
 

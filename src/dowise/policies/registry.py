@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from dowise.checks import below_one
 from dowise.errors import DowiseError, OwnCodeError, described, suggestion
 from dowise.policies.own import import_policies, is_asked_for, own_factory
 from dowise.policies.policy import Policy
@@ -26,6 +27,7 @@ __all__ = [
     "PolicyInfo",
     "import_named",
     "is_known",
+    "made_by",
     "make_checked",
     "make_policy",
     "names_with_hidden_causes",
@@ -166,7 +168,11 @@ def _first_line(factory: Callable[..., Policy]) -> str:
 
 
 def make_policy(name: str, problem: Problem, **options: Any) -> Policy:
-    """A fresh policy of this name for a problem, with the policy's own options."""
+    """A fresh policy of this name for a problem, with the policy's own options.
+
+    Every policy has the option `floor`: with a floor f it plays with probabilities (1 − f)π + f·p*
+    (`dowise.policies.floor`).
+    """
     return make_checked(name, policy_factory(name), problem, **options)
 
 
@@ -184,18 +190,19 @@ def make_checked(
         raise DowiseError(f"the policy {name!r} must take a problem: {name}(problem, …)")
     takes_any = any(x.kind is x.VAR_KEYWORD for x in parameters.values())
     known = [x for x in parameters if x != "problem"]
+    known += [] if "floor" in known else ["floor"]
     for option in options:
         if option not in known and not takes_any:
             raise DowiseError(
                 f"the policy {name!r} has no option {option!r}{suggestion(option, known)}: "
-                f"its options are {', '.join(known) or 'none'}"
+                f"its options are {', '.join(known)}"
             )
     for parameter in list(parameters.values())[1:]:  # the first is the problem
         is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if parameter.default is parameter.empty and not is_open and parameter.name not in options:
             raise DowiseError(f"the policy {name!r} needs the option {parameter.name!r}: give it")
     try:
-        policy = factory(problem, **options)
+        policy = made_by(factory, problem, options)
     except SystemExit as error:
         raise OwnCodeError(f"the policy {name!r}: {described(error)}") from error
     for method in ("decide", "observe"):
@@ -205,3 +212,16 @@ def make_checked(
                 f"check_policy({factory.__name__}) says what a policy needs"
             )
     return policy
+
+
+def made_by(factory: Callable[..., Policy], problem: Problem, options: Mapping[str, Any]) -> Policy:
+    """A fresh policy with these options; those that have no `floor` of their own get it here."""
+    if "floor" not in options or "floor" in inspect.signature(factory).parameters:
+        return factory(problem, **options)
+    rest = {name: value for name, value in options.items() if name != "floor"}
+    floor = below_one("floor", options["floor"])
+    if floor == 0:
+        return factory(problem, **rest)
+    from dowise.policies.floor import floored
+
+    return floored(factory, problem, floor, rest)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError
 from dowise.own_code import fingerprint, is_ours
 from dowise.policies import Policy
-from dowise.policies.registry import import_named, make_checked, policy_factory
+from dowise.policies.registry import import_named, made_by, make_checked, policy_factory
 from dowise.problem import Problem
 from dowise.problem.files import problem_text
 
@@ -71,7 +71,7 @@ class Entrant:
 
     def make(self, problem: Problem, **options: Any) -> Policy:
         """A fresh one, for a world of this problem."""
-        return self.factory(self.problem or problem, **options)
+        return made_by(self.factory, self.problem or problem, options)
 
     def check(self, problem: Problem, **options: Any) -> None:
         """Raise if a fresh one can't be made, or does not fit into worlds of this problem."""

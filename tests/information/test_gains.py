@@ -1,0 +1,211 @@
+"""Gains of all variables, of rows and about the map, beside twins that write outcomes down."""
+
+from itertools import product
+
+import gain_twin as twin
+import numpy as np
+import pytest
+
+from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
+from dowise.information import gains
+from dowise.information.gains import Gains, context_chances, likely_contexts
+from dowise.information.outcomes import outcomes_of
+from dowise.randomness import generator, key_of
+
+THREE = {"bad": 0, "fair": 1, "good": 3}
+PROBLEMS = {
+    "task1": load_problem("task1"),
+    "task2": load_problem("task2"),
+    "three values": Problem(
+        CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", non_manipulable="Z", reward_values=THREE
+    ),
+    # Under do(M=…) X is seen, and which row of W is read depends on it, but no reward on its own.
+    "a chain": Problem(
+        CausalGraph.parse("X -> W -> M -> Y; Y -> V"), "Y",
+        arms=["do(M=0)", "do(M=1)", "do(X=0)", "do(X=1)"],
+    ),
+    "two contexts": Problem(
+        CausalGraph.parse("C -> D; C -> X -> Y; D -> Y; Z -> Y"), "Y", context=["C", "D"]
+    ),
+    "hidden": Problem(CausalGraph.parse("C -> X -> M -> Y; C -> Y; X <-> Y"), "Y", context="C"),
+    "hidden context": Problem(
+        CausalGraph.parse("C -> X -> Y; D -> X; C <-> D; D <-> Y"), "Y", context=["C", "D"]
+    ),
+    "doubtful": Problem(CausalGraph.parse("Z ?-> X -> Y; Z <?> Y; X -> M ?-> Y"), "Y"),
+    "doubtful, in context": Problem(
+        CausalGraph.parse("C -> X -> Y; C ?-> Y; X <?> Y; Z -> X"), "Y", context="C"
+    ),
+}  # fmt: skip
+SAMPLES, SEED = 60, 3
+
+
+def learned(problem, records=12):
+    """A belief after some records that coins decide."""
+    belief, rng = Belief(problem), np.random.default_rng(1)
+    for _ in range(records):
+        arm = problem.arms[rng.integers(len(problem.arms))]
+        seen = {name: str(rng.choice(problem.domains[name])) for name in problem.graph}
+        belief.update(arm, seen | dict(arm))
+    return belief
+
+
+class Twin:
+    """All that the twins need of a belief in a context, at the draws of a seed."""
+
+    def __init__(self, belief, codes):
+        self.problem, posterior = belief.problem, belief.posterior
+        self.factors, self.codes = posterior.model.factors, codes
+        self.drawn = twin.all_entries(posterior, codes, SAMPLES, SEED)
+        self.means = posterior.mean_entries()
+        is_open = []
+        if self.problem.edge_priors:
+            structures = posterior.model.structures
+            is_open = [v for v in range(len(self.problem.graph)) if structures.is_open(v)]
+        self.matter = twin.entries_that_matter(self.problem, self.factors, codes, is_open)
+        self.entries = np.where(self.matter[:, None], self.drawn, self.means[:, None])
+        self.posterior = posterior
+
+    def questions(self, about):
+        """(weight, best arm of every draw) of each question."""
+        if about == "arm":
+            return [(1.0, self.best(self.codes))]
+        sizes = [len(self.problem.domains[name]) for name in sorted(self.problem.context)]
+        return [
+            (twin.context_chance(self.problem, self.factors, self.means, c), self.best(c))
+            for c in product(*map(range, sizes))
+        ]
+
+    def best(self, codes):
+        entries = twin.all_entries(self.posterior, codes, SAMPLES, SEED)
+        return twin.best_arms(self.problem, self.factors, entries, codes)
+
+    def gain(self, seen, about):
+        return [
+            sum(weight * getattr(self, seen)(arm, best) for weight, best in self.questions(about))
+            for arm in self.problem.arms
+        ]
+
+    def reward(self, arm, best):
+        place = self.problem.arm_index(arm)
+        found = twin.rewards(self.problem, self.factors, self.drawn, self.codes)[place]
+        return twin.mutual_information(twin.grouped(found, best))
+
+    def all(self, arm, best):
+        rows = [
+            self.entries[own].prod(axis=0)
+            for _, own in twin.outcomes(self.problem, self.factors, arm, self.codes)
+        ]
+        return twin.mutual_information(twin.grouped(np.array(rows), best))
+
+    def rows(self, arm, best):
+        total = 0.0
+        for _, own in twin.outcomes(self.problem, self.factors, arm, self.codes):
+            chance = self.means[own].prod()
+            for entry in own:
+                row = np.searchsorted(self.factors.row_starts, entry, side="right") - 1
+                start, size = self.factors.row_starts[row], self.factors.row_sizes[row]
+                joint = twin.grouped(self.entries[start : start + size], best)
+                total += chance * twin.mutual_information(joint)
+        return total
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("about", ["arm", "map"])
+def test_gains_are_what_all_outcomes_say(name, about):
+    problem = PROBLEMS[name]
+    belief = learned(problem)
+    codes = tuple(1 for _ in problem.context)
+    slow, arms = Twin(belief, codes), np.arange(len(problem.arms))
+    for seen in ("reward", "all", "rows"):
+        found = Gains(seen, about).estimate(belief.posterior, codes, SAMPLES, arms, generator(SEED))
+        assert len(found.winning) > 1
+        np.testing.assert_allclose(found.gain, slow.gain(seen, about), rtol=1e-4, atol=2e-6)
+        np.testing.assert_array_equal(found.winners, slow.best(codes))
+
+
+def test_all_that_is_seen_tells_no_less_than_the_reward():
+    problem = load_problem("task3")
+    posterior, arms = learned(problem, 40).posterior, np.arange(len(problem.arms))
+    reward, everything = (
+        Gains(seen, "map").estimate(posterior, (0,), 500, arms, generator(0)).gain
+        for seen in ("reward", "all")
+    )
+    assert (everything >= reward - 1e-7).all() and (everything > 1.5 * reward).any()
+
+
+def test_what_no_reward_needs_is_not_in_the_way():
+    """In the chain V is an effect of the reward, and X's own CPT matters to no arm's reward."""
+    model = learned(PROBLEMS["a chain"]).posterior.model
+    paths = outcomes_of(model).paths
+    names = model.factors.variables
+    assert [names[v] for v in model.factors.order.variables][-1] == "V"
+    assert np.diff(paths.first).tolist() == [3, 3, 3, 3]  # X, W, Y; and W, M, Y
+
+
+@pytest.mark.parametrize("name", ["two contexts", "hidden", "doubtful", "three values"])
+def test_sampled_outcomes_have_the_mean_of_all(name, monkeypatch):
+    """400 estimates of each arm's gains: their means within five standard errors, which among some
+    forty comparisons one run in 40,000 would miss."""
+    problem = PROBLEMS[name]
+    posterior, codes = learned(problem).posterior, tuple(0 for _ in problem.context)
+    arms, key = np.arange(len(problem.arms)), key_of(generator(0))
+    winners = gains._drawn(posterior, key, codes, 50).winners(problem.payoff)[0]
+    questions = Gains("all", "map")._questions(posterior, key, codes, winners)
+    for told in (gains._told_by_all, gains._told_by_rows):
+        given = posterior, key, codes, 50, arms, questions
+        exact = told(*given, generator(0))
+        with monkeypatch.context() as few:
+            few.setattr(gains, "MOST_OUTCOMES", 0)
+            few.setattr(gains, "MOST_WALKS", 0)
+            several = np.array([told(*given, generator(seed)) for seed in range(400)])
+        errors = several.std(axis=0, ddof=1) / np.sqrt(len(several))
+        assert (several >= 0).all()
+        # An arm's walks may all tell the same, and then only rounding is left.
+        assert (np.abs(several.mean(axis=0) - exact) <= 5 * errors + 1e-12).all()
+
+
+def test_draws_of_rows_are_those_of_the_rewards():
+    for name in ("hidden", "doubtful", "doubtful, in context"):
+        problem = PROBLEMS[name]
+        posterior, codes = learned(problem).posterior, tuple(1 for _ in problem.context)
+        entries = twin.all_entries(posterior, codes, 300, 5)
+        slow = twin.rewards(problem, posterior.model.factors, entries, codes)
+        drawn = posterior.draw(codes, 300, 5).distributions()
+        np.testing.assert_allclose(drawn, slow, atol=2e-6)
+
+
+def test_contexts_have_their_posterior_probabilities():
+    for name in ("two contexts", "hidden context"):
+        problem = PROBLEMS[name]
+        posterior = learned(problem).posterior
+        chances = context_chances(posterior)
+        assert chances.sum() == pytest.approx(1)
+        for codes in product(range(2), range(2)):
+            slow = twin.context_chance(
+                problem, posterior.model.factors, posterior.mean_entries(), codes
+            )
+            assert chances[codes] == pytest.approx(slow)
+    assert likely_contexts(learned(PROBLEMS["task1"]).posterior, ())[0] == [()]
+
+
+def test_of_many_contexts_the_likeliest_serve_and_the_present_one():
+    names = [f"C{i}" for i in range(8)]
+    text = "; ".join(f"{name} -> Y" for name in names[:2]) + "; X -> Y"
+    graph = CausalGraph.parse(text + "; " + "; ".join(f"{name} -> X" for name in names[2:]))
+    posterior = Belief(
+        Problem(graph, "Y", context=names), {name: [1, 3] for name in names}
+    ).posterior
+    contexts, chances = likely_contexts(posterior, (0,) * 8)
+    assert len(contexts) == 65 and (0,) * 8 in contexts and (1,) * 8 in contexts
+    every = np.sort(context_chances(posterior).ravel())[::-1]
+    np.testing.assert_allclose(np.sort(chances)[::-1][:64], every[:64])
+    found = Gains("rows", "map").estimate(posterior, (0,) * 8, 100, np.arange(2), generator(0))
+    assert (found.gain > 0).all()
+
+
+def test_too_many_contexts_are_refused():
+    names = [f"C{i}" for i in range(17)]
+    graph = CausalGraph.parse("C0 -> Y; X -> Y; " + "; ".join(names))
+    problem = Problem(graph, "Y", context=names)
+    with pytest.raises(DowiseError, match='about="map": there are 131,072 contexts'):
+        Gains("all", "map").check(problem, Belief(problem).posterior)
