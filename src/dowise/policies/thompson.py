@@ -31,7 +31,7 @@ from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import Random, generator, keys_of
 
-__all__ = ["ThompsonSampling"]
+__all__ = ["Learned", "ThompsonSampling", "arms_of"]
 
 
 class ThompsonSampling(BayesianPolicy):
@@ -116,9 +116,9 @@ class ThompsonSampling(BayesianPolicy):
         model, rounds = posterior.model, len(script.contexts)
         rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
         chosen = np.empty(rounds, dtype=np.int64)
-        learned = _Learned(posterior.prior, posterior.counts, posterior.unused)
+        learned = Learned(posterior.prior, posterior.counts, posterior.unused)
         _play_rounds(
-            keys_of(rng, rounds), learned, _arms_of(problem, model.factors), rows,
+            keys_of(rng, rounds), learned, arms_of(problem, model.factors), rows,
             model.circuit.tape, problem.payoff.scaled, script, chosen,
         )  # fmt: skip
         self.next_number += rounds
@@ -136,14 +136,14 @@ class ThompsonSampling(BayesianPolicy):
             posterior.weights(), readings[0],
         )  # fmt: skip
         _play_mixed_rounds(
-            keys_of(rng, rounds), own, _arms_of(problem, model.factors), entries,
+            keys_of(rng, rounds), own, arms_of(problem, model.factors), entries,
             model.circuit.tape, problem.payoff.scaled, script, chosen,
         )  # fmt: skip
         self.next_number += rounds
         return chosen
 
 
-class _Learned(NamedTuple):
+class Learned(NamedTuple):
     """The posterior as the loop sees it."""
 
     prior: NDArray[np.float64]
@@ -172,7 +172,8 @@ class _Arms(NamedTuple):
     strides: NDArray[np.int64]
 
 
-def _arms_of(problem: Problem, factors: Factors) -> _Arms:
+def arms_of(problem: Problem, factors: Factors) -> _Arms:
+    """All arms as a loop sees them."""
     fixed = np.array([problem.fixed(arm) for arm in problem.arms])
     place = np.array([factors.place(arm) for arm in problem.arms])
     return _Arms(fixed, place, factors.under_arms, factors.starts, factors.strides)
