@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
 
-__all__ = ["Random", "generator", "key_of", "keys_and_coins", "keys_of", "stream"]
+__all__ = ["DRAWS", "Random", "generator", "key_of", "keys_and_coins", "keys_of", "stream"]
 
 Random = np.random.Generator | int
+
+DRAWS = "2"  # how a key becomes draws of a posterior: another number, and other bits come of it
 
 
 def generator(rng: Random | None) -> np.random.Generator:

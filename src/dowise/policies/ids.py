@@ -189,7 +189,7 @@ def _observe(script: Any, t: Any, arm: Any, seen: Any) -> None:
     observe_round(script, t, arm, codes, seen)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)  # frozen, it would take a microsecond more to make
 class _Workings:
     """What one decision was made from: `arms` are the places of the allowed arms among all."""
 
