@@ -21,7 +21,7 @@ with probability exp(M(s) − M(0) + κs²/2), give the right distribution, what
 ρ = (B + 5A) / (5B + A) the slope of G at 0 vanishes but for terms in 1/A, so that G hardly varies,
 and G(0) − 1/(A + 3) is such a κ: the numerator of κ − G is a polynomial of degree 4 in s, negative
 on the interval (`tests/belief/test_beta.py` looks at its extremes). More than 0.97 of all normals
-are kept where a ≥ 3, more than 0.99 where a ≥ 7, and nearly all where a and b are alike.
+are kept where a ≥ 3, more than 0.99 where a ≥ 8, and nearly all where a and b are alike.
 
 **The quick acceptance.** G − κ lies below the cubic polynomial that has its value and slope at 0
 and its values at the ends of [−l, h], because its fourth derivative is positive there (the test
