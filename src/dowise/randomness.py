@@ -17,9 +17,13 @@ from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
 
-__all__ = ["Random", "generator", "key_of", "keys_of", "stream", "streams"]
+__all__ = [
+    "DRAWS", "Random", "generator", "key_of", "keys_and_coins", "keys_of", "stream", "streams",
+]  # fmt: skip
 
 Random = np.random.Generator | int
+
+DRAWS = "2"  # how a key becomes draws of a posterior: another number, and other bits come of it
 
 Words = NDArray[np.uint32]
 
@@ -101,3 +105,18 @@ def keys_of(source: np.random.Generator, rounds: int) -> NDArray[np.uint64]:
         return source.integers(0, 2**64, size=(rounds, 2), dtype=np.uint64)
     words: NDArray[np.uint64] = source.bit_generator.random_raw(2 * rounds)
     return words.reshape(rounds, 2)
+
+
+def keys_and_coins(
+    source: np.random.Generator, rounds: int
+) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+    """What so many rounds of `key_of` and then `source.random()` give: (rounds, 2), and a number.
+
+    The generators of NumPy but the Mersenne twister make a uniform of the upper 53 bits of a word.
+    """
+    if isinstance(source.bit_generator, np.random.MT19937):
+        each = [(key_of(source), source.random()) for _ in range(rounds)]
+        return np.array([key for key, _ in each]), np.array([coin for _, coin in each])
+    words = source.bit_generator.random_raw(3 * rounds).reshape(rounds, 3)
+    coins: NDArray[np.float64] = np.multiply(words[:, 2] >> np.uint64(11), 2.0**-53)
+    return np.ascontiguousarray(words[:, :2]), coins

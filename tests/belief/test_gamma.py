@@ -11,7 +11,7 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from dowise.belief import gamma
+from dowise.belief import gamma, variates
 
 ALARM = 1e-4
 
@@ -21,7 +21,7 @@ def fill(key0, key1, shape, out, lanes, logs):
     """One stream a row, in blocks of 256 lanes as the belief's kernel draws them."""
     scratch = np.empty(257, dtype=np.float32)
     for row in range(out.shape[0]):
-        key = gamma.stream_key(key0, key1, row)
+        key = variates.stream_key(key0, key1, row)
         for first in range(0, lanes, 256):
             width = min(256, lanes - first)
             gamma.gammas(key, first, shape + 1 if shape < 1 else shape, scratch, width)
@@ -41,7 +41,7 @@ def draw(shape, rows, lanes, seed=0, logs=False):
 def logs_of(x):
     out = np.empty_like(x)
     for i in range(len(x)):
-        out[i] = gamma.log32(x[i])
+        out[i] = variates.log32(x[i])
     return out
 
 
@@ -49,7 +49,7 @@ def logs_of(x):
 def exps_of(x):
     out = np.empty_like(x)
     for i in range(len(x)):
-        out[i] = gamma.exp32(x[i])
+        out[i] = variates.exp32(x[i])
     return out
 
 
@@ -67,7 +67,7 @@ def test_logarithm_and_exponential_in_single_precision():
 def logs_in_double_precision(x):
     out = np.empty_like(x)
     for i in range(len(x)):
-        out[i] = gamma.log64(x[i])
+        out[i] = variates.log64(x[i])
     return out
 
 
@@ -205,7 +205,7 @@ def test_every_lane_is_what_its_counters_say(shape, lanes):
     out = np.empty((8, lanes), dtype=np.float32)
     fill(np.uint64(12345), np.uint64(678), float(shape), out, lanes, False)
     for row in range(len(out)):
-        key = int(gamma.stream_key(np.uint64(12345), np.uint64(678), row))
+        key = int(variates.stream_key(np.uint64(12345), np.uint64(678), row))
         twin = [gamma_twin(key, lane, lanes, shape) for lane in range(lanes)]
         np.testing.assert_allclose(out[row], twin, rtol=2e-4)
 
@@ -215,7 +215,7 @@ def test_every_lane_of_a_shape_below_one_is_what_its_counters_say(shape):
     out = np.empty((4, 64), dtype=np.float32)
     fill(np.uint64(9), np.uint64(8), shape, out, 64, True)
     for row in range(len(out)):
-        key = int(gamma.stream_key(np.uint64(9), np.uint64(8), row))
+        key = int(variates.stream_key(np.uint64(9), np.uint64(8), row))
         for lane in range(64):
             u = uniform_twin(hash_twin(key - ATTEMPT, lane), True)
             expected = math.log(gamma_twin(key, lane, 64, shape + 1)) + math.log(u) / shape
@@ -224,7 +224,7 @@ def test_every_lane_of_a_shape_below_one_is_what_its_counters_say(shape):
 
 def test_uniforms_are_never_0_or_1():
     for bits, ends in ((0, 2**-24), (MASK, 1 - 2**-24)):
-        for uniform in (gamma._upper, gamma._lower):
+        for uniform in (variates.uniform, variates.other_uniform):
             assert uniform(np.uint64(bits)) == ends
 
 
@@ -232,7 +232,7 @@ def test_uniforms_are_never_0_or_1():
 def surely(x, cell, d, c):
     out = np.empty(len(x), dtype=np.float32)
     for i in range(len(x)):
-        out[i] = gamma._surely(np.float32(c) * x[i], np.uint64(cell[i]), np.float32(d))
+        out[i] = gamma._surely(np.float32(c) * x[i], np.int32(cell[i]), np.float32(d))
     return out
 
 

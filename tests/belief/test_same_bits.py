@@ -17,7 +17,7 @@ import pytest
 
 import dowise
 from dowise import Belief, load_problem
-from dowise.belief import careful, gamma, kernels
+from dowise.belief import beta, careful, gamma, kernels, variates
 from dowise.model import kernels as circuits
 
 PLAINEST = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
@@ -33,7 +33,7 @@ def learnt(belief, rounds):
 
 
 def digests():
-    """By shape: whole and up to 4 (Erlang), below 1 (in logarithms), large (Marsaglia & Tsang)."""
+    """By shape: whole and small, below 1 (in logarithms), large; in double precision as well."""
     found = {}
     for name in ("task1", "task3"):
         problem = load_problem(name)
@@ -68,7 +68,7 @@ def test_draws_have_the_same_bits_compiled_for_the_plainest_processor(tmp_path):
 
 def test_no_kernel_of_the_draws_may_rearrange_or_fuse():
     """`fastmath` on any of them, or on a caller that one is inlined into, would end the promise."""
-    for module in (gamma, kernels, careful, circuits):
+    for module in (variates, beta, gamma, kernels, careful, circuits):
         for name, value in vars(module).items():
             assert not getattr(value, "targetoptions", {}).get("fastmath"), name
 

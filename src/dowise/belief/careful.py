@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit
 
-from dowise.belief.gamma import gammas, stream_key, take_logs
-from dowise.belief.kernels import PADDING
+from dowise.belief.gamma import gammas, take_logs
+from dowise.belief.kernels import PADDING, by_betas, draw_row
+from dowise.belief.variates import log32, stream_key
 from dowise.compiling import kernel
 from dowise.model.kernels import run_circuit, unrolled
 
@@ -66,17 +67,26 @@ def draw_whole(key, prior, counts, rows, tape, block, begin, out):
 
 @kernel()
 def draw_logs(key, prior, counts, entry, size, first, lanes, logs):
-    """The logarithms of the gamma variates of a row."""
+    """The logarithms of the entries of a row, but for what is the same for all of them."""
+    shapes = np.empty(size)
     for k in range(size):
-        shape = prior[entry + k] + counts[entry + k]
-        stream = stream_key(key[0], key[1], entry + k)
-        gammas(stream, first, shape + 1 if shape < 1 else shape, logs[k], lanes)
-        take_logs(stream, first, shape, logs[k], lanes)
+        shapes[k] = prior[entry + k] + counts[entry + k]
+    if by_betas(shapes, lanes):
+        total, origin = np.empty(lanes, dtype=np.float32), size - size
+        draw_row(key, entry, first, shapes, logs, origin, total, lanes)
+    for k in range(size):
+        if by_betas(shapes, lanes):
+            for lane in range(lanes):
+                logs[k, lane] = log32(logs[k, lane])
+        else:
+            stream = stream_key(key[0], key[1], entry + k)
+            gammas(stream, first, shapes[k] + 1 if shapes[k] < 1 else shapes[k], logs[k], lanes)
+            take_logs(stream, first, shapes[k], logs[k], lanes)
 
 
 @kernel()
 def normalise(logs, values, slot, lanes):
-    """From logarithms of gamma variates to probabilities."""
+    """From logarithms to probabilities."""
     for lane in range(lanes):
         largest = logs[0, lane]
         for k in range(1, len(logs)):

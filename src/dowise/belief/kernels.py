@@ -1,8 +1,8 @@
 """The compiled kernels: counting records, draws of rows, and the circuit run over them.
 
 Draws are made in blocks of lanes, so that all values of a block stay in the cache and the memory is
-bounded whatever the number of draws. A row's gamma variates are written to their slots and divided
-by their sum, which makes them a Dirichlet draw; then the circuit runs, operation by operation.
+bounded whatever the number of draws. The rows are drawn into their slots, then the circuit runs,
+operation by operation.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import float32, njit
 
-from dowise.belief.gamma import exp32, gammas, stream_key, take_logs
+from dowise.belief.beta import betas
+from dowise.belief.gamma import LARGEST_ERLANG, gammas, take_logs
+from dowise.belief.variates import exp32, stream_key
 from dowise.compiling import kernel
 from dowise.model.kernels import run_circuit, unrolled
 
 __all__ = [
-    "count_record", "count_records", "draw_block", "draw_entries", "draw_results", "draw_row",
-    "unpack", "workspace",
+    "by_betas", "count_record", "count_records", "draw_block", "draw_entries", "draw_results",
+    "draw_row", "unpack", "workspace",
 ]  # fmt: skip
 
 # One cache line more than the lanes: room for a scratch lane, and neighbouring slots don't fall on
 # the same line of the cache.
 PADDING = 16
+FEW = 16  # lanes
 
 
 @kernel()
@@ -87,7 +90,48 @@ def _largest(sizes):
 
 @njit(inline="always")
 def draw_row(key, entry, first, shapes, values, slot, total, lanes):
-    """A Dirichlet draw for every lane; stream e of the key makes the variates of entry e."""
+    """A Dirichlet draw for every lane; stream e of the key makes the variates of entry e.
+
+    By Beta variates, one less than there are entries, or by gamma variates and their sum: see
+    `by_betas`.
+    """
+    if by_betas(shapes, lanes):
+        for k in range(len(shapes) - 1):
+            others = 0.0
+            for j in range(k + 1, len(shapes)):
+                others += shapes[j]
+            here, left = values[slot + k], values[slot + k + 1]
+            if k > 0:
+                for lane in range(lanes):
+                    total[lane] = here[lane]
+            stream = stream_key(key[0], key[1], entry + k)
+            betas(stream, first, shapes[k], others, here, left, lanes)
+            if k > 0:  # of what the entries before it have left
+                for lane in range(lanes):
+                    here[lane] *= total[lane]
+                    left[lane] *= total[lane]
+    else:
+        _by_gammas(key, entry, first, shapes, values, slot, total, lanes)
+
+
+@njit
+def by_betas(shapes, lanes):
+    """Whether a row is drawn by Beta variates: not where gamma variates are faster.
+
+    These are so for a few lanes, and where all shapes are whole and up to 4, unless a row of two
+    has a 1 or a 2. And where a shape is below 1, only they have the logarithms that it takes.
+    """
+    least, is_small = shapes[0], True
+    for k in range(len(shapes)):
+        least = min(least, shapes[k])
+        is_small &= shapes[k] <= LARGEST_ERLANG and shapes[k] == int(shapes[k])
+    if lanes < FEW or least < 1:
+        return False
+    return not is_small or (len(shapes) == 2 and least < 3)
+
+
+@njit(inline="always")
+def _by_gammas(key, entry, first, shapes, values, slot, total, lanes):
     size = len(shapes)
     below = False
     for k in range(size):

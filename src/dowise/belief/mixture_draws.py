@@ -13,9 +13,9 @@ import numpy as np
 from numba import float32, int64, njit, uint64
 
 from dowise.belief.careful import draw_logs, normalise
-from dowise.belief.gamma import stream_key
 from dowise.belief.kernels import PADDING, draw_row, workspace
 from dowise.belief.mixture_kernels import weigh
+from dowise.belief.variates import stream_key
 from dowise.compiling import kernel
 from dowise.mixing import GOLDEN, mix
 from dowise.model.kernels import run_circuit, unrolled

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import int64, njit
 
-from dowise.belief.gamma import log64
 from dowise.belief.kernels import unpack
+from dowise.belief.variates import log64
 from dowise.compiling import kernel
 
 __all__ = [

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from dowise.errors import DowiseError
+from dowise.randomness import DRAWS
 
 __all__ = ["actor_of", "maker", "time_after"]
 
@@ -28,6 +29,7 @@ def maker() -> dict[str, str]:
 
     return {
         "dowise": dowise.__version__,
+        "draws": DRAWS,
         "numpy": np.__version__,
         "numba": numba.__version__,
         "llvmlite": llvmlite.__version__,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
+from dowise.belief.dirichlet import checked_samples
 from dowise.belief.prior import Prior
 from dowise.checks import below_one, share, whole_number
 from dowise.compiling import kernel
@@ -28,9 +29,11 @@ from dowise.information import (
 )
 from dowise.information.estimates import check_room
 from dowise.information.gains import About, Gains, Seen
+from dowise.information.ratio import FEW
 from dowise.model.kernels import observe_round
 from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
+from dowise.policies.ids_loop import play_trial
 from dowise.policies.policy import BayesianPolicy, Edges, Loop, allowed_arms
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
@@ -188,10 +191,22 @@ class InformationDirectedSampling(BayesianPolicy):
         return IDSAction(chosen, chosen, 1.0)
 
     def compiled_loop(self) -> Loop | None:
-        """`decide` as it is, its time being that of the draws; the rest of a round is compiled."""
+        """A whole trial where it can be; else `decide` as it is, and the rest of a round."""
         is_plain = type(self) is InformationDirectedSampling and self.belief.monitor is None
-        ours = type(self.belief.posterior) in (Dirichlet, Mixture)
-        return self._play if is_plain and ours else None
+        posterior, few = self.belief.posterior, len(self.problem.arms) <= FEW
+        if not is_plain or type(posterior) not in (Dirichlet, Mixture):
+            return None
+        is_whole = type(posterior) is Dirichlet and posterior.is_fine and few
+        is_driven = self.is_the_papers and self.interval == "point"
+        return self._play_compiled if is_whole and is_driven else self._play
+
+    def _play_compiled(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+        posterior = self.belief.posterior
+        assert isinstance(posterior, Dirichlet)
+        checked_samples(self.samples, posterior.model.circuit, True)
+        chosen = play_trial(self.problem, posterior, self.samples, script, rng)
+        self.next_number += len(chosen)
+        return chosen
 
     def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
         problem, posterior = self.problem, self.belief.posterior
@@ -223,7 +238,7 @@ def _observe(script: Any, t: Any, arm: Any, seen: Any) -> None:
     observe_round(script, t, arm, codes, seen)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)  # frozen, it would take a microsecond more to make
 class _Workings:
     """What one decision was made from: `arms` are the places of the allowed arms among all."""
 

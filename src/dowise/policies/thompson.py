@@ -29,7 +29,7 @@ from dowise.policies.policy import (
 )
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
-from dowise.randomness import Random, generator, keys_of
+from dowise.randomness import Random, generator, key_of, keys_of
 
 __all__ = ["Learned", "ThompsonSampling", "arms_of", "mixed_of"]
 
@@ -68,10 +68,12 @@ class ThompsonSampling(BayesianPolicy):
     ) -> Decision:
         """Play what a fresh draw from the posterior says is best."""
         problem, source = self.problem, generator(rng)
-        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        codes = problem.context_codes(context)
+        arms = None if allowed is None else allowed_arms(problem, allowed)
         self._catch_up()
-        winners = self._winners(codes, arms, self.propensity_samples or 1, source)
         if self.propensity_samples:
+            arms = allowed_arms(problem, None) if arms is None else arms
+            winners = self._winners(codes, arms, self.propensity_samples, source)
             picked = pick_winner(problem, arms, winners, source)
             chosen, probabilities = picked.arm, picked.probabilities
             figures = {"best": probabilities, "samples": self.propensity_samples}
@@ -80,11 +82,26 @@ class ThompsonSampling(BayesianPolicy):
                 f"posterior, {picked.in_words}"
             )
         else:
-            chosen, probabilities, figures = int(arms[winners[0]]), None, {}
+            chosen, probabilities, figures = self._winner(codes, arms, source), None, {}
             reason = "the best arm under one draw from the posterior"
         edges, seen = self._edges(), problem.context_labels(codes)
         known = Figures(figures, None if edges is None else EdgesThen(edges))
         return Decision(problem.arms[chosen], probabilities, reason, known, seen)
+
+    def _winner(
+        self, codes: tuple[int, ...], arms: NDArray[np.int64] | None, source: np.random.Generator
+    ) -> int:
+        """The best of these arms, or of all, under one draw: in one kernel where it can be."""
+        posterior, problem = self.belief.posterior, self.problem
+        if arms is None and type(posterior) is Dirichlet and posterior.is_fine:
+            model = posterior.model
+            best: int = _draw_best(
+                key_of(source), posterior.prior, posterior.counts, model.rows(codes),
+                model.circuit.tape, problem.payoff.scaled, problem.payoff.scaled_costs,
+            )  # fmt: skip
+            return best
+        arms = allowed_arms(problem, None) if arms is None else arms
+        return int(arms[self._winners(codes, arms, 1, source)[0]])
 
     def _winners(
         self,
@@ -199,6 +216,18 @@ def _best_of(values: Any, results: Any, scaled: Any, costs: Any) -> Any:
         if reward > top:
             best, top = arm, reward
     return best
+
+
+@kernel()
+def _draw_best(
+    key: Any, prior: Any, counts: Any, rows: Any, tape: Any, scaled: Any, costs: Any
+) -> Any:
+    """The best arm under one draw of all rewards."""
+    circuit = unrolled(tape)
+    one = rows.ndim
+    work = workspace(circuit, one)
+    draw_block(key, prior, counts, rows, circuit, one - one, one, work)
+    return _best_of(work.values, circuit.results, scaled, costs)
 
 
 @kernel()

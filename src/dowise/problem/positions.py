@@ -76,23 +76,36 @@ class Positions(Frozen):
     def context_codes(self, context: Context) -> tuple[int, ...]:
         """The positions of the context's values, in the order of names; all must be there."""
         given = as_mapping(context, "the context")
-        for name in given:
-            if name not in self.context:
-                raise DowiseError(
-                    f"{name!r} is not a context variable{suggestion(str(name), self.context)}"
-                )
-        codes = tuple(self.code(name, given.get(name)) for name in self.context)
+        if len(given) != len(self.context):
+            self._check_names(given)
+        codes = tuple([self.code(name, given.get(name)) for name in self.context])
         if MISSING in codes:
+            self._check_names(given)
             raise DowiseError(
                 f"the context has no value for {self.context[codes.index(MISSING)]}: give all of "
                 f"{', '.join(self.context)}"
             )
         return codes
 
+    def _check_names(self, context: Mapping[str, object]) -> None:
+        for name in context:
+            if name not in self.context:
+                raise DowiseError(
+                    f"{name!r} is not a context variable{suggestion(str(name), self.context)}"
+                )
+
     def context_labels(self, codes: Iterable[int]) -> dict[str, str]:
         """The context with these positions, the way back from `context_codes`."""
-        pairs = zip(self.context, codes, strict=True)
-        return {name: self.domains[name][code] for name, code in pairs}
+        found = self._labels.get(key := tuple(codes))
+        if found is None:
+            pairs = zip(self.context, key, strict=True)
+            found = self._labels[key] = {name: self.domains[name][code] for name, code in pairs}
+        return found.copy()
+
+    @cached_property
+    def _labels(self) -> dict[tuple[int, ...], dict[str, str]]:
+        """The labels of contexts that were asked for: a decision has a copy of them."""
+        return {}
 
     def _known(self, name: str, role: str) -> str:
         return known_variable(self.graph, name, role, self.hidden)

@@ -133,7 +133,13 @@ class Race:
         make = partial(self.policies[job.policy].make, **self.options_of(job.policy, trial))
         try:
             return run_trial(
-                world, make, self.horizon, self.seed, trial, self.observational, self.expected,
+                world,
+                make,
+                self.horizon,
+                self.seed,
+                trial,
+                self.observational,
+                self.expected,
                 scene,
             )
         except FAILURES as error:

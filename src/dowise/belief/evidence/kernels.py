@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import int64, njit
 
-from dowise.belief.gamma import log64
+from dowise.belief.variates import log64
 from dowise.compiling import kernel
 
 __all__ = [
