@@ -42,7 +42,7 @@ def world_of(problem: str, trial: int) -> Environment:
 def regret(
     world: Environment, name: str, size: int, imagines: bool, trial: int, horizon: int = HORIZON
 ) -> tuple[float, float]:
-    """What so many rounds cost, and how many different arms a batch has in each context, a round."""
+    """What so many rounds cost; and the different pairs of arm and context in batches, a round."""
     problem = world.problem
     policy = make_policy(name, problem)
     assert isinstance(policy, RecordPolicy)

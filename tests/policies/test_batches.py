@@ -18,6 +18,7 @@ from dowise.belief.predictive import imagine
 from dowise.experiment.by_arm import ArmByArm
 from dowise.policies import policy_names
 from dowise.policies.record_policy import RecordPolicy
+from dowise.problem.widen import with_doubtful
 
 TASK1 = load_problem("task1")
 TASK3 = load_problem("task3")
@@ -112,6 +113,16 @@ def test_what_is_imagined_is_no_evidence_and_widens_nothing():
     belief, records = policy.belief, policy.belief.monitor
     assert len(policy.decide_many([dict.fromkeys(TASK3.context, "0")] * 4, 1)) == 4
     assert policy.belief is belief and belief.monitor is records and policy.widening is not None
+
+
+def test_a_belief_that_was_widened_imagines_on_the_wider_graph():
+    policy = after("ids", TASK3, samples=50)
+    policy.belief = Belief(with_doubtful(TASK3, ("X1 -> Y",)))
+    before = policy.belief.as_dict()
+    found = policy.decide_many([dict.fromkeys(TASK3.context, "0")] * 20, 1)
+    assert all(one.arm in TASK3.arms and "edges" in one.figures for one in found)
+    assert len({one.figures["edges"]["X1 -> Y"] for one in found}) > 1  # imagined outcomes tell
+    assert policy.belief.as_dict() == before
 
 
 def test_a_posterior_that_says_nothing_of_variables_imagines_nothing():

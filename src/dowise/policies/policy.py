@@ -142,11 +142,10 @@ class BayesianPolicy(RecordPolicy):
         Where the policy `imagines`, each decision is made as if those before it had had an outcome,
         drawn from the posterior: `probabilities` are exact given what was learned and imagined.
         """
-        self._catch_up()
+        checked, source = contexts_of_batch(self.problem, contexts), generator(rng)
         if not has_stand_in(self):
-            return super().decide_many(contexts, rng, allowed)
-        checked = contexts_of_batch(self.problem, contexts)
-        return decide_imagining(self, checked, generator(rng), listed(allowed))
+            return super().decide_many(checked, source, allowed)
+        return decide_imagining(self, checked, source, listed(allowed))
 
     def began_to_stand_in(self) -> None:
         """This is a shallow copy that is to learn what is imagined, into a belief of its own.
