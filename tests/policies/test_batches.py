@@ -117,11 +117,11 @@ def test_what_is_imagined_is_no_evidence_and_widens_nothing():
 
 def test_a_belief_that_was_widened_imagines_on_the_wider_graph():
     policy = after("ids", TASK3, samples=50)
-    policy.belief = Belief(with_doubtful(TASK3, ("X1 -> Y",)))
+    policy.belief = Belief(with_doubtful(TASK3, ("Z2 -> Y",)))
     before = policy.belief.as_dict()
     found = policy.decide_many([dict.fromkeys(TASK3.context, "0")] * 20, 1)
     assert all(one.arm in TASK3.arms and "edges" in one.figures for one in found)
-    assert len({one.figures["edges"]["X1 -> Y"] for one in found}) > 1  # imagined outcomes tell
+    assert len({one.figures["edges"]["Z2 -> Y"] for one in found}) > 1  # imagined outcomes tell
     assert policy.belief.as_dict() == before
 
 
