@@ -8,7 +8,9 @@ import pytest
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
 from dowise.belief.predictive import draw_worlds, imagine
 from dowise.model import model_of, sampler
-from dowise.model.sampler import Sampler, sampler_of
+from dowise.model.kernels import play_round
+from dowise.model.sampler import Sampler, outcome, sampler_of
+from dowise.model.sampling import Script
 
 PROBLEMS = {
     "task1": load_problem("task1"),
@@ -96,6 +98,27 @@ def test_worlds_and_outcomes_are_those_of_the_posterior(name):
         assert abs(np.mean(rewards) - mean) < slack
 
 
+@pytest.mark.parametrize("name", ["task3", "confounded", "two causes of the context"])
+def test_one_outcome_is_drawn_as_a_compiled_loop_draws_it(name):
+    """The same uniforms, behind those of the switches, give the same values."""
+    problem = PROBLEMS[name]
+    (entries,) = draw_worlds(Belief(problem).posterior, 1, 3)
+    world, codes = sampler_of(problem).at(entries), (1,) * len(problem.context)
+    switches = len(world.order) - len(problem.graph)
+    assert (switches > 0) == (name == "confounded")
+    for arm in range(len(problem.arms)):
+        for seed in range(20):
+            uniforms = np.random.default_rng(seed).random(len(problem.graph))
+            script = Script(
+                world, np.zeros(1, dtype=np.int64), np.array([codes]).reshape(1, -1),
+                np.concatenate([np.zeros(switches), uniforms])[None],
+            )  # fmt: skip
+            drawn = np.empty(len(world.order), dtype=np.int64)
+            play_round(script, 0, arm, drawn)
+            seen = outcome(problem, entries, arm, codes, np.random.default_rng(seed))
+            assert drawn[world.observed].tolist() == seen.tolist()
+
+
 @pytest.mark.parametrize("name", ["task1", "confounded"])
 def test_what_is_imagined_leaves_means_where_they_are_on_average(name):
     problem = PROBLEMS[name]
@@ -131,5 +154,6 @@ def test_an_imagined_outcome_is_whole_and_keeps_what_is_set():
 def test_what_is_too_large_is_refused_by_name(monkeypatch):
     monkeypatch.setattr(sampler, "MAX_CELLS", 10)
     problem = PROBLEMS["confounded"]
-    with pytest.raises(DowiseError, match=r"can't be imagined: the factors of Y .* limit is 10"):
+    with pytest.raises(DowiseError, match=r"played through: the factors of Y .* limit is 10"):
         Sampler(problem, model_of(problem).factors)
+    assert not imagine(Belief(problem).posterior, 0, (1,), 2).missing  # which needs no such tables

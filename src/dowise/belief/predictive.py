@@ -16,7 +16,7 @@ from dowise.belief.mixture import Mixture
 from dowise.belief.posterior import Posterior
 from dowise.compiling import kernels_of
 from dowise.model import Codes
-from dowise.model.sampler import sampler_of
+from dowise.model.sampler import outcome
 from dowise.problem import Record
 from dowise.randomness import Random, generator, key_of
 
@@ -37,15 +37,14 @@ def can_imagine(posterior: Posterior) -> bool:
 def imagine(posterior: Dirichlet | Mixture, arm: int, codes: Codes, rng: Random) -> Record:
     """An outcome of an arm in a context, both by their positions, as likely as it is by now."""
     problem, source = posterior.problem, generator(rng)
-    sampler = sampler_of(problem)
     if isinstance(posterior, Mixture):
         (versions,) = _versions(posterior, 1, source)
         means = posterior.shared.structures.tables.normalised(posterior.prior + posterior.counts)
         entries = _under(posterior, versions, means)
     else:
         entries = posterior.mean_entries()
-    seen = sampler.outcome(sampler.at(entries), arm, codes, source)
     played = problem.arms[arm]
+    seen = outcome(problem, entries, arm, codes, source)
     return Record(problem, played, seen, problem.fixed(played))
 
 

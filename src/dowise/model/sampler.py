@@ -2,8 +2,9 @@
 
 Under an arm every variable has one factor, whose scope comes before it in the problem's order. So
 any numbers for the factors, drawn or averaged, say how an outcome is drawn, hidden causes or not
-(docs/hidden.md). Where a variable has several factors, each arm has one of them: these are put into
-one table with an axis more, a *switch* that the arm sets.
+(docs/hidden.md): `outcome`. Compiled loops want one table a variable, whatever the arm (`Sampler`).
+Where a variable has several factors, these are put into one table with an axis more, a *switch*
+that the arm sets.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dowise.model.model import Codes, model_of
 from dowise.model.sampling import Mechanism
 from dowise.problem import Problem
 
-__all__ = ["Sampler", "sampler_of"]
+__all__ = ["Sampler", "outcome", "sampler_of"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -30,8 +31,24 @@ MAX_CELLS = 2**22  # of all tables with their switches
 _kernels = kernels_of("dowise.model.kernels")
 
 
+def outcome(
+    problem: Problem, entries: Floats, arm: int, codes: Codes, source: np.random.Generator
+) -> Integers:
+    """What is seen after an arm in a context, by their positions: all variables, as positions."""
+    factors, played = model_of(problem).factors, problem.arms[arm]
+    drawn: Integers = problem.fixed(played).copy()
+    drawn[problem.context_positions] = codes
+    under = factors.under_arms[factors.place(played)]  # of what is set it is not read
+    order = np.array(factors.order.variables)
+    _kernels.sample_record(
+        entries, drawn, order, factors.starts[under], factors.strides[under], factors.sizes,
+        source.random(len(drawn)),
+    )  # fmt: skip
+    return drawn
+
+
 class Sampler:
-    """How outcomes of a problem's arms are drawn, whatever the numbers."""
+    """A problem's factors as tables of one world, for compiled loops, whatever the numbers."""
 
     def __init__(self, problem: Problem, factors: Factors) -> None:
         self.problem = problem
@@ -60,9 +77,9 @@ class Sampler:
         if sum(cells) > MAX_CELLS:
             name = factors.variables[cells.index(max(cells))]
             raise DowiseError(
-                f"outcomes can't be imagined: the factors of {name} under all arms together have "
-                f"{max(cells):.1e} entries, and the limit is {MAX_CELLS:,}; draw fewer bidirected "
-                "edges, or make domains smaller"
+                f"no world can be played through: the factors of {name} under all arms together "
+                f"have {max(cells):.1e} entries, and the limit is {MAX_CELLS:,}; draw fewer "
+                "bidirected edges, or make domains smaller"
             )
 
     def _mechanism(self, factors: Factors, parts: list[Integers]) -> Mechanism:
@@ -103,18 +120,6 @@ class Sampler:
         if self._switched:
             entries = np.concatenate([entries, [0.0, 1.0]])[self._places]
         return self.mechanism._replace(entries=entries[None])
-
-    def outcome(
-        self, world: Mechanism, arm: int, codes: Codes, source: np.random.Generator
-    ) -> Integers:
-        """What is seen after an arm in this context, as positions of labels."""
-        drawn: Integers = world.fixed[arm].copy()
-        drawn[world.context] = codes
-        uniforms = source.random(len(drawn))
-        _kernels.sample_record(
-            world.entries[0], drawn, world.order, world.starts, world.strides, world.sizes, uniforms
-        )
-        return drawn[world.observed]
 
     def contexts(self, world: Mechanism, rounds: int, source: np.random.Generator) -> Integers:
         """What is seen before the choice in so many rounds: (rounds, context variables)."""

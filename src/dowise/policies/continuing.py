@@ -26,7 +26,7 @@ from dowise.belief.predictive import can_imagine, draw_worlds
 from dowise.checks import whole_number
 from dowise.errors import DowiseError, kind_of
 from dowise.model import Codes
-from dowise.model.sampler import Sampler, sampler_of
+from dowise.model.sampler import Sampler, outcome, sampler_of
 from dowise.model.sampling import Script
 from dowise.policies.policy import BayesianPolicy
 from dowise.policies.registry import make_policy
@@ -163,7 +163,7 @@ class _Play:
         for begin, end in zip(self.stops, self.stops[1:], strict=False):
             here, later = numbers[begin:end], numbers[end:]
             part = script._replace(contexts=here, uniforms=script.uniforms[begin:end])
-            cost += regrets[here, self._played(policy, part, source)].sum()
+            cost += regrets[here, self._played(policy, part, entries, source)].sum()
             by_then = self._best(policy, known) if len(later) else np.zeros(len(known), np.int64)
             found.append(limit - cost - regrets[later, by_then[later]].sum())
         return np.array(found)
@@ -188,7 +188,11 @@ class _Play:
         return np.array([payoff.best_of(one) for one in means])
 
     def _played(
-        self, policy: BayesianPolicy, script: Script, source: np.random.Generator
+        self,
+        policy: BayesianPolicy,
+        script: Script,
+        entries: Floats,
+        source: np.random.Generator,
     ) -> Integers:
         """The arms of these rounds; stepped where they are not compiled for this posterior."""
         loop = policy.compiled_loop()
@@ -199,6 +203,6 @@ class _Play:
             codes = tuple(script.known[number].tolist())
             arm = policy.decide(problem.context_labels(codes), source).arm
             chosen[t] = problem.arm_index(arm)
-            seen = self.sampler.outcome(script.mechanism, int(chosen[t]), codes, source)
+            seen = outcome(problem, entries, int(chosen[t]), codes, source)
             policy.learn(Record(problem, arm, seen, problem.fixed(arm)))
         return chosen
