@@ -83,7 +83,7 @@ def test_no_command_is_left_out():
 def test_the_live_experiment_runs_as_written(tmp_path, monkeypatch):
     (story,) = STORIES
     words = commands(story)
-    assert len(words) == 8 and words[0][0] == "new" and words[-1][0] == "status"
+    assert len(words) == 9 and words[0][0] == "new" and words[-1][0] == "status"
     printed = [run_in(tmp_path, monkeypatch, each) for each in words]
     (shown,) = blocks("output")
     assert printed[1] == shown

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dowise.policies import check_policy as check_policy
     from dowise.policies import make_policy as make_policy
     from dowise.policies import register_policy as register_policy
+    from dowise.policies import value_of_continuing as value_of_continuing
     from dowise.problem import Intervention as Intervention
     from dowise.problem import Problem as Problem
     from dowise.problem import load_problem as load_problem
@@ -43,6 +44,7 @@ _HOME = {
     "make_policy": "dowise.policies",
     "register_policy": "dowise.policies",
     "simulate": "dowise.simulation",
+    "value_of_continuing": "dowise.policies",
 }
 
 __all__ = [*_HOME, "__version__"]

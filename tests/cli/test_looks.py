@@ -84,6 +84,18 @@ def test_status_for_programs(ward):
     assert [arm["plays"] for arm in arms] == status.contexts[1].plays.tolist()
 
 
+def test_what_more_rounds_are_worth(ward):
+    shown = one_line(ward.well("status", "ward.db", "--rounds", "100"))
+    assert "100 more rounds are expected to gain " in shown
+    page = ward.json("status", "ward.db", "--rounds", "100")["continuing"]
+    with Experiment.open("ward.db") as experiment:
+        assert page == experiment.value_of_continuing(100).as_dict()
+    assert "continuing" not in ward.json("status", "ward.db")
+    refused = ward.run("status", "ward.db", "--rounds", "0")
+    assert refused.exit_code == 2 and "'--rounds'" in refused.stderr
+    assert "at most 1,000,000" in ward.fails("status", "ward.db", "--rounds", "9999999")
+
+
 def test_one_context_and_no_evidence(ward):
     page = ward.json("status", "ward.db", "-c", "Age=1", "--no-evidence")
     assert [one["context"] for one in page["contexts"]] == [{"Age": "1"}]

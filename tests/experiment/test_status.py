@@ -100,6 +100,36 @@ def test_advice():
         status.advice(-1)
 
 
+def test_what_more_rounds_are_worth_beside_stopping():
+    experiment = tossed(HEADS)
+    plain, status = experiment.status(), experiment.status(rounds=300)
+    assert plain.continuing is None and "continuing" not in plain.as_dict()
+    found = status.continuing
+    assert found == experiment.value_of_continuing(300)
+    # 1,000 worlds of one gap for all rounds, beside 10,000 draws: 4 standard errors, 1 in 16,000
+    assert found.limit / 300 == pytest.approx(status.stopping, abs=4 * 0.1 / np.sqrt(1000))
+    assert 0 < found.value < found.limit and 0 < found.explore <= 300
+    page = status.as_dict()["continuing"]
+    assert page["value"] == found.value and page["rounds"] == 300
+    said = status.in_words(0.01).splitlines()
+    (at,) = (i for i, line in enumerate(said) if line.startswith("Expected regret of stopping"))
+    assert said[at + 1].startswith("300 more rounds are expected to gain ")
+    assert f" ± {found.error:.3g} in all, " in said[at + 1]
+    assert f"more than {found.limit:.3g}, {found.limit / 300:.3g} a round." in said[at + 1]
+    assert said[at + 2] == status.advice(0.01)  # as it was, and after what more rounds are worth
+
+
+def test_where_no_exploring_pays_it_is_said():
+    status = tossed({"0": [0] * 40, "1": [1] * 40}).status(rounds=5)
+    assert (status.continuing.value, status.continuing.explore) == (0, 0)
+    assert "Over the next 5 rounds no exploring by ts is expected to gain anything" in str(status)
+    context = begun("task2").status({"C": 1}, rounds=100)
+    assert "in contexts as they are to be expected: " in str(context)
+    for rounds in (0, -3, 2.5, True, 10**9):
+        with pytest.raises(DowiseError, match="rounds="):
+            begun("task2").status(rounds=rounds)
+
+
 def test_withdrawn_and_erased_decisions():
     experiment = begun("task2")
     for number in range(1, 6):
@@ -289,6 +319,10 @@ def test_a_graph_that_is_too_large_is_looked_at_arm_by_arm():
     assert one.stopping == pytest.approx(8 * regret, abs=0.04)
     assert one.best[0] == pytest.approx(first, abs=0.02)
     assert "too large for a posterior" in status.notes[0] and len(status.notes) == 1
+    more = experiment.status(rounds=10)
+    assert more.continuing is None and "more rounds are worth is not known" in more.notes[-1]
+    with pytest.raises(DowiseError, match="no worlds can be drawn"):
+        experiment.value_of_continuing(10)
     experiment.amend(1, {"Y": 0}, reason="typo")
     assert experiment.status().contexts[1].mean[0] == pytest.approx(8 * 1 / 5)
     with pytest.raises(DowiseError, match="limit"):

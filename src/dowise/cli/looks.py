@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dowise.cli.group import command, print_json
-from dowise.cli.numbers import Number
+from dowise.cli.numbers import Number, WholeNumber
 from dowise.cli.own_policies import named_policy
 from dowise.cli.store import Where, decision_number, on_store
 
@@ -36,6 +36,7 @@ def _track(what: str) -> Any:
 @command("""\
   dowise status ward.db
   dowise status ward.db -c Age=1 --tolerance 0.01
+  dowise status ward.db --rounds 200
   dowise status ward.db --figure ward.png
   dowise status ward.db --json""")
 @on_store(acts=False, policies=True)
@@ -47,6 +48,10 @@ def _track(what: str) -> Any:
     "--tolerance", type=Number(0), metavar="X",
     help="A loss a round, in the reward's units, that does not matter: say whether to stop.",
 )  # fmt: skip
+@click.option(
+    "--rounds", type=WholeNumber(1), metavar="K",
+    help="Say what so many rounds more are worth against staying with what looks best now.",
+)  # fmt: skip
 @_figure("the intervals, P(best) along the way, and regrets")
 @click.option(
     "--evidence/--no-evidence", default=None, show_default="if it takes less than a second",
@@ -57,6 +62,7 @@ def status(
     as_json: bool,
     context: tuple[str, ...],
     tolerance: float | None,
+    rounds: int | None,
     figure: Path | None,
     evidence: bool | None,
 ) -> None:
@@ -64,8 +70,8 @@ def status(
 
     For each context the posterior mean reward of every arm with its 90 % credible interval, the
     probability that it is the best, and how often it was played; the expected regret of stopping
-    now, in the reward's units; what is pending; what could not be used and why; what the records
-    say about the graph.
+    now, in the reward's units, and with --rounds what playing on is worth; what is pending; what
+    could not be used and why; what the records say about the graph.
     """
     from dowise.cli.pairs import context_of
     from dowise.cli.progress import working
@@ -77,7 +83,7 @@ def status(
     with where.open() as experiment:
         seen = context_of(context, experiment.problem.context) if context else None
         with working("Reading the journal …"):
-            found = experiment.status(seen, evidence)
+            found = experiment.status(seen, evidence, rounds)
         if figure is not None:
             experiment.figure(figure, seen, tolerance, _track("Drawing"))
     if as_json:

@@ -14,6 +14,7 @@ from dowise.experiment.explain import Explanation
 from dowise.experiment.status import Status
 from dowise.experiment.status_words import (
     context_text,
+    continuing_in_words,
     decisions_in_words,
     graph_in_words,
     lacking_in_words,
@@ -43,6 +44,8 @@ def show_status(status: Status, tolerance: float | None) -> None:
         console.print(f"\n{count(left, 'context')} not shown: -c NAME=VALUE, or --json")
     console.print()
     print_wrapped(console, stopping_in_words(status), "bold")
+    for line in continuing_in_words(status):
+        print_wrapped(console, line, "bold")
     if tolerance is not None:
         print_wrapped(console, status.advice(tolerance), "bold")
     has_alarm = bool(status.alarms)

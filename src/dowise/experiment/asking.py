@@ -82,6 +82,8 @@ class Asked:
         self.reason: str = says["reason"]
         self.figures: dict[str, Any] = {**says["figures"]}
         self.request_id: str | None = says["request_id"]
+        self.imagined: int = says.get("imagined", 0)
+        """How many decisions of its batch came before it, whose outcomes were imagined."""
         every = problem.arms
         self.allowed = every if says["allowed"] is None else [every[i] for i in says["allowed"]]
         self.problem = problem
@@ -117,11 +119,15 @@ class Asked:
         return f"<Decision {self}>"
 
 
-def decide(facts: Facts, learner: Learner, question: Question) -> dict[str, Any]:
-    """What the next `asked` event says, but for the request: it follows from what is known."""
+def decide(facts: Facts, learner: Learner, question: Question, before: int = 0) -> dict[str, Any]:
+    """What the next `asked` event says, but for the request: it follows from what is known.
+
+    `before` is how many decisions of the same batch came before it. Policies that imagine their
+    outcomes say so (`imagined`).
+    """
     problem, number = facts.plan.problem, facts.next_id
-    rng = stream(facts.seed, number)
-    decision = learner.policy.decide(question.context, rng, question.arms(problem))
+    rng, policy = stream(facts.seed, number), learner.in_batch(facts, before)
+    decision = policy.decide(question.context, rng, question.arms(problem))
     assert facts.head is not None
     names = [name for name in decision.figures if not name.endswith("_interval")]
     return {
@@ -138,6 +144,7 @@ def decide(facts: Facts, learner: Learner, question: Question) -> dict[str, Any]
             "counts": learner.policy.fingerprint().hex(),
             "cases": f"{facts.marks:032x}",
         },
+        **({} if policy is learner.policy else {"imagined": before}),
     }
 
 

@@ -137,6 +137,7 @@ class _Auditor:
         self._erasures = erasures  # of each event that was erased, by which one
         self._read_import = read_import
         self._blank_until: float = 0  # until this event something erased was known
+        self._last: tuple[int, int] | None = (0, 0)  # the last decision's event, and `imagined`
         self.unexplained: int | None = None
         """The first event that is blank although none says that it was erased."""
 
@@ -161,9 +162,19 @@ class _Auditor:
             if by is None and self.unexplained is None:
                 self.unexplained = event.number  # unless the event that says so was changed
             self._blank_until = max(self._blank_until, inf if by is None else by)
+            self._last = None
         elif event.kind == "asked":
             self._check_decision(event)
         facts.apply(event)
+
+    def _before(self, event: Event) -> int:
+        """Of how many decisions before it in its batch outcomes were imagined: one by one."""
+        before, last = event.says.get("imagined", 0), self._last
+        is_next = before == 0 or last is None or last == (event.number - 1, before - 1)
+        if type(before) is not int or not is_next or not 0 <= before < event.says["decision"]:
+            raise _Found(f"it says that outcomes of {before!r:.40} decisions before were imagined")
+        self._last = event.number, before
+        return before
 
     def _check_decision(self, event: Event) -> None:
         facts, says = self.facts, event.says
@@ -173,7 +184,8 @@ class _Auditor:
         self.learner.follow(facts)
         allowed = None if says["allowed"] is None else [problem.arms[i] for i in says["allowed"]]
         try:
-            derived = decide(facts, self.learner, Question(problem, says["context"], allowed))
+            question = Question(problem, says["context"], allowed)
+            derived = decide(facts, self.learner, question, self._before(event))
         except DowiseError as error:
             raise _Found(f"it can't be decided again: {error}") from error
         known, then = derived.pop("known"), says["known"]

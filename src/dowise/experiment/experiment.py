@@ -146,7 +146,7 @@ class Experiment(Views):
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
     ) -> list[Asked]:
-        """A decision for each of these contexts, all in one step."""
+        """A decision for each of these contexts, all in one step, without needless repeats."""
         request = _checked_request(request_id)
         may, never = _listed("allowed", allowed), _listed("forbid", forbid)
         contexts, journal = _contexts(contexts), self._journal
@@ -158,8 +158,8 @@ class Experiment(Views):
                 if not events:
                     draft, problem = draft_of(facts), facts.plan.problem
                     questions = [Question(problem, c, may, never) for c in contexts]
-                    for question in questions:
-                        page = decide(facts, journal.learner(), question)
+                    for before, question in enumerate(questions):
+                        page = decide(facts, journal.learner(), question, before)
                         page = as_asked(page, facts, question, request, len(questions))
                         events.append(step.write("asked", page))
             journal.keep(draft)

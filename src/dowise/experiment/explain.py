@@ -115,6 +115,11 @@ class Explanation:
             lines.append(
                 f"Allowed were {len(decision.allowed)} of {_count(len(self.then.arms), 'arm')}."
             )
+        if decision.imagined:
+            lines.append(
+                f"It is one of a batch: of {_count(decision.imagined, 'decision')} before it in "
+                "the batch the policy imagined outcomes, and decided as if they were known."
+            )
         chance = decision.probability
         with_chance = "" if chance is None else f" with probability {chance:.3g}"
         why = f": {decision.reason}" if decision.reason else ""
@@ -144,6 +149,7 @@ class Explanation:
                     "pending": self.pending,
                     "imported": self.imported,
                     "complete": self.is_complete,
+                    "imagined": decision.imagined,
                 },
                 "arms": self.rows(),
                 "figures": decision.figures,

@@ -15,6 +15,7 @@ import numpy as np
 from dowise.experiment.case import Case
 from dowise.experiment.columns import unpack
 from dowise.experiment.facts import Facts
+from dowise.experiment.imagining import Ahead, imagines
 from dowise.experiment.observing import Observing
 from dowise.experiment.plan import Plan
 from dowise.policies.policy import BayesianPolicy, Policy, RecordPolicy
@@ -52,6 +53,7 @@ class Learner:
         self._alike: dict[tuple[Any, ...], Record | str] = {}
         self._imports_left_out: Counter[str] = Counter()
         self._cases_read, self._imports_read = 0, 0
+        self._ahead: Ahead | None = None
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -80,6 +82,15 @@ class Learner:
                 self._learn_import(number)
             else:
                 self._learn(case)
+
+    def in_batch(self, facts: Facts, before: int) -> RecordPolicy:
+        """Who makes the next decision, asked for together with so many before it."""
+        first = facts.next_id - before
+        if not before or not imagines(self.policy):
+            return self.policy
+        if self._ahead is None or not self._ahead.suits(self.policy, first, facts.next_id):
+            self._ahead = Ahead(self.policy, first)
+        return self._ahead.go_on(facts, facts.next_id, self.plan)
 
     def _learn(self, case: Case) -> None:
         before, now = self._learned.get(case.id), self._record(case)

@@ -9,11 +9,12 @@ from dowise.errors import DowiseError
 from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.plan import Plan, is_bayesian
 from dowise.model.alternatives import alternatives_of
+from dowise.policies.continuing import Continuing, value_of_continuing
 from dowise.policies.policy import BayesianPolicy
 from dowise.problem import Problem
 from dowise.problem.prior import plain_prior
 
-__all__ = ["evidence_seconds", "looker", "prior_of"]
+__all__ = ["continued", "evidence_seconds", "looker", "prior_of"]
 
 
 def looker(plan: Plan, evidence: bool = False) -> BayesianPolicy:
@@ -46,3 +47,15 @@ def evidence_seconds(problem: Problem, records: int) -> float:
     as long as 500 records (measured on the built-in problems).
     """
     return 1e-6 * len(alternatives_of(problem)) * (records + 500)
+
+
+def continued(belief: Belief, rounds: int | None) -> tuple[Continuing | None, list[str]]:
+    """What so many rounds more are worth, if that is asked for, or why that is not known."""
+    if rounds is None:
+        return None, []
+    if isinstance(belief.posterior, ArmByArm):
+        return None, [
+            "What more rounds are worth is not known: it takes worlds from a posterior of the "
+            "graph, which is too large for one."
+        ]
+    return value_of_continuing(belief, rounds), []

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
@@ -23,6 +23,9 @@ from dowise.experiment.maker import now
 from dowise.plain import amount, plain
 from dowise.problem import Problem
 from dowise.problem.problem import Context
+
+if TYPE_CHECKING:
+    from dowise.policies.continuing import Continuing
 
 __all__ = ["Status", "looked_at", "summary", "waiting"]
 
@@ -57,6 +60,8 @@ class Status:
     """Whether any decision had one of these contexts; without any all weigh alike."""
     incomplete: tuple[Case, ...] = ()
     """Decisions whose reward was told, but of which something does not count until more is."""
+    continuing: Continuing | None = None
+    """What so many rounds more are worth; None where that was not asked for."""
 
     @property
     def stopping(self) -> float:
@@ -143,6 +148,7 @@ class Status:
                 "decisions": self.counts,
                 "imported": self.imported,
                 "expected_regret_of_stopping": self.stopping,
+                **({} if self.continuing is None else {"continuing": self.continuing.as_dict()}),
                 **advice,
                 "contexts": [_context_page(self.problem, one) for one in self.contexts],
                 "pending": [

@@ -13,6 +13,7 @@ from dowise.plain import amount, counted
 from dowise.problem import Problem
 
 __all__ = [
+    "continuing_in_words",
     "duration",
     "graph_in_words",
     "lacking_in_words",
@@ -33,7 +34,7 @@ def status_in_words(status: Status, tolerance: float | None = None) -> str:
     for one in status.contexts:
         where = "" if not one.context else f"{context_text(one)}: "
         lines.append(f"{where}{leader_in_words(status, one)}")
-    lines.append(stopping_in_words(status))
+    lines += [stopping_in_words(status), *continuing_in_words(status)]
     if tolerance is not None:
         lines.append(status.advice(tolerance))
     lines += pending_in_words(status)
@@ -109,6 +110,31 @@ def stopping_in_words(status: Status) -> str:
     return (
         f"Expected regret of stopping now: {amount(status.stopping)} a round{over}. No further "
         "experiment can gain more than that."
+    )
+
+
+def continuing_in_words(status: Status) -> Iterator[str]:
+    """What more rounds are worth, where that was asked for."""
+    found = status.continuing
+    if found is None:
+        return
+    over = ", in contexts as they are to be expected" if status.problem.context else ""
+    most = f"{amount(found.limit)}, {amount(found.limit / found.rounds)} a round"
+    if not found.explore:
+        yield (
+            f"Over the next {counted(found.rounds, 'round')} no exploring by {found.policy} is "
+            f"expected to gain anything over staying with what looks best now{over}. No play of "
+            f"them gains more than {most}."
+        )
+        return
+    how = f"all of them by {found.policy}"
+    if found.explore < found.rounds:
+        how = f"{found.explore:,} of them by {found.policy}, the rest with what looks best by then"
+    each = amount(found.value / found.rounds)
+    yield (
+        f"{counted(found.rounds, 'more round')} are expected to gain {amount(found.value)} ± "
+        f"{amount(found.error)} in all, {each} a round, over staying with what looks best now"
+        f"{over}: {how}. No play of them gains more than {most}."
     )
 
 

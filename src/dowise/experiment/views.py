@@ -29,11 +29,12 @@ from dowise.experiment.idle import Idle
 from dowise.experiment.journal import Journal
 from dowise.experiment.learner import Learner, barred
 from dowise.experiment.logged import Log
-from dowise.experiment.looking import evidence_seconds, looker
+from dowise.experiment.looking import continued, evidence_seconds, looker
 from dowise.experiment.plan import Plan
 from dowise.experiment.status import Status, looked_at, summary
 from dowise.experiment.tracking import Track, tracked
 from dowise.picture.drawing import check_path
+from dowise.policies.continuing import Continuing, value_of_continuing
 from dowise.policies.registry import is_known, policy_info
 from dowise.problem import Problem
 from dowise.problem.problem import Context
@@ -132,11 +133,14 @@ class Views:
         """The journal itself: what happened, event by event."""
         return self._journal.storage.read(self.name, after, upto)
 
-    def status(self, context: Context = None, evidence: bool | None = None) -> Status:
+    def status(
+        self, context: Context = None, evidence: bool | None = None, rounds: int | None = None
+    ) -> Status:
         """What each arm is expected to bring in a context, or in each of them, and what is lacking.
 
         `evidence` also looks at what the records say against the graph; where that would take more
-        than about a second it is left out, with a note, unless you say True.
+        than about a second it is left out, with a note, unless you say True. With `rounds` it also
+        says what so many rounds more are worth (`value_of_continuing`).
         """
         with self._journal.lock:
             facts, learner = self._journal.facts(), self._journal.learner()
@@ -153,11 +157,20 @@ class Views:
                 evidence = False  # what keeps it from the graph's posterior keeps it from these too
             found, note = self._evidence(evidence, facts)
         arms, notes = looked_at(belief, context, came)
+        more, why = continued(belief, rounds)
         is_one = context is not None or not plan.problem.context
         return Status(
             self.name, plan.problem, plan.policy, arms, is_one, counts, pending, belief.edges(),
-            found, imported, unused, left_out, (*notes, *note), bool(came.times), incomplete,
+            found, imported, unused, left_out, (*notes, *note, *why), bool(came.times), incomplete,
+            more,
         )  # fmt: skip
+
+    def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
+        """What so many rounds more are expected to gain over staying with what looks best now.
+
+        In all contexts, as the belief expects them; `dowise.policies.continuing` says how.
+        """
+        return value_of_continuing(self.belief, rounds, worlds)
 
     def counted(self) -> Counted:
         """How many past records the policy that holds learns from, and why not from the others."""

@@ -1,12 +1,14 @@
 """Who decides: one file a policy, one registry."""
 
 from dowise.policies.checks import check_policy
+from dowise.policies.continuing import Continuing, value_of_continuing
 from dowise.policies.decision import Decision
 from dowise.policies.own import import_policies
 from dowise.policies.policy import Policy
 from dowise.policies.registry import make_policy, policy_names, register_policy
 
 __all__ = [
+    "Continuing",
     "Decision",
     "Policy",
     "check_policy",
@@ -14,4 +16,5 @@ __all__ = [
     "make_policy",
     "policy_names",
     "register_policy",
+    "value_of_continuing",
 ]

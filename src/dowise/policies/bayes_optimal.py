@@ -14,6 +14,7 @@ from dowise.belief.prior import Prior
 from dowise.checks import whole_number
 from dowise.errors import DowiseError
 from dowise.model import model_of
+from dowise.policies.batches import contexts_of_batch
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.planning import Plan
 from dowise.policies.policy import BayesianPolicy, allowed_arms, certainly
@@ -44,8 +45,11 @@ class BayesOptimal(BayesianPolicy):
     plays the best of them on the assumption that all are allowed later. Nothing is random: the
     chosen arm has probability 1. Figures: `values`, what each arm is expected to bring from this
     round to the end, in the user's units, and `rounds_left`. Plans are kept for the next policies
-    of the same kind.
+    of the same kind. The plan is for one round at a time. In a batch (`decide_many`) each decision
+    is made as if those before it had had an outcome, which counts as a round of the plan.
     """
+
+    imagines = True
 
     def __init__(
         self,
@@ -130,6 +134,27 @@ class BayesOptimal(BayesianPolicy):
         figures = Figures({"values": worth, "rounds_left": left})
         sure, known = certainly(problem, chosen), problem.context_labels(codes)
         return Decision(problem.arms[chosen], sure, reason, figures, known)
+
+    def decide_many(
+        self,
+        contexts: int | Iterable[Context],
+        rng: Random | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> list[Decision]:
+        """A decision for each context; no more of them than there are rounds left."""
+        checked = contexts_of_batch(self.problem, contexts)
+        if len(checked) > self._rounds_left():
+            raise DowiseError(
+                f"of {self.horizon:,} rounds {self._rounds_left():,} are left, too few for "
+                f"{len(checked):,} decisions: make a policy with a longer horizon"
+            )
+        return super().decide_many(checked, rng, allowed)
+
+    def began_to_stand_in(self) -> None:
+        """The plan is followed by what is learned from here on."""
+        posterior = self.belief.posterior
+        assert isinstance(posterior, Dirichlet)
+        self._learned = posterior
 
     def lacks(self, record: Record) -> str | None:
         """Whether it is of no arm, a variable that matters is missing, or no round is left."""

@@ -128,7 +128,7 @@ class BernoulliThompsonSampling(TabularPolicy):
     ) -> NDArray[np.int64]:
         """The best of these arms under each of so many draws, by its place among them."""
         draws = self._draw(self.tally(codes).seen, samples, source)
-        return draws.among(arms).winners(_SUCCESS)[0]
+        return draws.among(arms).winners(self._success)[0]
 
     def _draw(self, seen: NDArray[np.int64], draws: int, source: np.random.Generator) -> Draws:
         """Draws from each arm's Beta distribution.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dowise.errors import FAILURES, DowiseError
+from dowise.policies.batch_checks import check_batches
 from dowise.policies.decision import Decision
 from dowise.policies.policy import Policy
 from dowise.policies.record_checks import check_records, demand
@@ -32,7 +33,8 @@ def check_policy(
     `DowiseError`. A `RecordPolicy` decides alike whatever the order of its records, and as if those
     that it retracted had never been; `lacks` says just what `learn` refuses, `learn_many` learns as
     one by one, `fingerprint` is that of what was learned, and plays that were expected and taken
-    back leave no trace. `policy` is a registered name, or what makes one from a problem and the
+    back leave no trace. `decide_many`, where a policy has it, makes a decision for each context and
+    changes no state either. `policy` is a registered name, or what makes one from a problem and the
     options. A policy that only fits smaller problems or fewer
     rounds says so by `problems` and `rounds`; it must be able to decide once more after the last
     round.
@@ -54,6 +56,7 @@ def check_policy(
                 _check_allowed(make(problem))
                 _check_bad_context(make(problem))
                 check_records(partial(make, problem))
+                check_batches(_played(make(problem), min(rounds // 2, 5)), rounds - rounds // 2)
                 _play(make(problem), rounds, seed=0)
         except Warning as warning:
             raise DowiseError(f"this policy breaks the contract: it warns, {warning}") from warning
@@ -97,6 +100,11 @@ def _play(policy: Policy, rounds: int, seed: int) -> list[str]:
         policy.observe(decision.arm, outcome | context)
         played.append(str(decision.arm))
     return played
+
+
+def _played(policy: Policy, rounds: int) -> Policy:
+    _play(policy, rounds, seed=2)
+    return policy
 
 
 def _check_repeatable(one: Policy, other: Policy, rounds: int) -> None:

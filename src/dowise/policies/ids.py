@@ -69,6 +69,8 @@ class InformationDirectedSampling(BayesianPolicy):
     Δ, without exploring. Gains are in nats, in the sentence of a decision in bits.
     """
 
+    imagines = True
+
     def __init__(
         self,
         problem: Problem,

@@ -14,15 +14,16 @@ from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.prior import Prior
 from dowise.checks import whole_number
 from dowise.errors import DowiseError, DowiseWarning
+from dowise.policies.batches import contexts_of_batch, decide_imagining, has_stand_in
 from dowise.policies.decision import Decision
-from dowise.policies.record_policy import Loop, RecordPolicy, digest_of
+from dowise.policies.record_policy import Loop, RecordPolicy, digest_of, listed
 from dowise.policies.usable import NEEDS_CONTEXT, Numbers, Usable, check_batch
 from dowise.policies.widening import Widening, as_record_of
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import check_record
-from dowise.randomness import Random
+from dowise.randomness import Random, generator
 
 __all__ = [
     "BayesianPolicy",
@@ -93,6 +94,10 @@ class BayesianPolicy(RecordPolicy):
     is_quiet = False
     """Whether it is left to others to say what is never learned from (`belief.never_used`)."""
 
+    imagines = False
+    """Whether in a batch it imagines the outcomes of what it has asked for before
+    (`dowise.policies.batches`): for policies that would otherwise repeat themselves."""
+
     def __init__(
         self,
         problem: Problem,
@@ -125,6 +130,28 @@ class BayesianPolicy(RecordPolicy):
         """Widen where records alarmed the belief that it did not learn through the policy."""
         if self.widening is not None and self.widening.is_behind(self.belief):
             self.belief = self.widening.look(self.belief)
+
+    def decide_many(
+        self,
+        contexts: int | Iterable[Context],
+        rng: Random | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> list[Decision]:
+        """A decision for each context, before any outcome is known; like `decide`, no change.
+
+        Where the policy `imagines`, each decision is made as if those before it had had an outcome,
+        drawn from the posterior: `probabilities` are exact given what was learned and imagined.
+        """
+        checked, source = contexts_of_batch(self.problem, contexts), generator(rng)
+        if not has_stand_in(self):
+            return super().decide_many(checked, source, allowed)
+        return decide_imagining(self, checked, source, listed(allowed))
+
+    def began_to_stand_in(self) -> None:
+        """This is a shallow copy that is to learn what is imagined, into a belief of its own.
+
+        Whatever else a policy keeps of its belief it sets up anew here.
+        """
 
     def learn(self, record: Record) -> None:
         """Learn from all variables that were seen; the context must be among them."""

@@ -18,9 +18,9 @@ from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import check_record
-from dowise.randomness import Random
+from dowise.randomness import Random, generator
 
-__all__ = ["Loop", "RecordPolicy", "digest_of"]
+__all__ = ["Loop", "RecordPolicy", "digest_of", "listed"]
 
 Loop = Callable[[Script, np.random.Generator], NDArray[np.int64]]
 """A whole trial, compiled: the arm of every round, by its position."""
@@ -49,6 +49,33 @@ class RecordPolicy:
     ) -> Decision:
         """Choose an arm for this context, among the allowed ones if any are named."""
         raise NotImplementedError(f"{type(self).__name__} has no decide(context, rng, allowed)")
+
+    def decide_many(
+        self,
+        contexts: int | Iterable[Context],
+        rng: Random | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> list[Decision]:
+        """A decision for each context, before any outcome is known; like `decide`, no change.
+
+        A number of decisions will do where the problem has no context. Each knows of those before
+        it what `expect` tells. `probabilities` are exact given what was learned and the decisions
+        before (and what was imagined of them: `BayesianPolicy.imagines`). A bad context is refused
+        before anything is decided.
+        """
+        from dowise.policies.batches import contexts_of_batch
+
+        checked, source = contexts_of_batch(self.problem, contexts), generator(rng)
+        arms = listed(allowed)
+        decisions: list[Decision] = []
+        try:
+            for context in checked:
+                decisions.append(self.decide(context, source, arms))
+                self.expect(decisions[-1].arm, context, 1)
+        finally:
+            for context, decision in zip(checked, decisions, strict=False):
+                self.expect(decision.arm, context, -1)
+        return decisions
 
     def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
         """Learn what was seen after the arm was played, the context included."""
@@ -146,6 +173,12 @@ class RecordPolicy:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self.problem!r}>"
+
+
+def listed(allowed: Iterable[ArmLike] | None) -> Iterable[ArmLike] | None:
+    """Allowed arms that can be gone through more than once; what is no list is left to `decide`."""
+    is_list = isinstance(allowed, Iterable) and not isinstance(allowed, str | Mapping)
+    return list(allowed) if is_list and allowed is not None else allowed
 
 
 def digest_of(*arrays: NDArray[np.int64] | tuple[int, ...]) -> bytes:
