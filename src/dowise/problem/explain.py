@@ -27,16 +27,8 @@ at least as well. For example, doing nothing never beats the best way of setting
         return _as_told(problem)
     if problem.arms_kind == "minimal":
         return _beyond_the_minimal(problem, projected)
-    if problem.forbidden:
-        return (
-            "These are the permitted ones of the arms that could be optimal if nothing were "
-            "forbidden. As it is there may be better ones: leave arms out, and they are found."
-        )
-    if problem.payoff.has_costs:
-        return (
-            "These are the arms that could be optimal if nothing had a cost. As it is there may be "
-            "better ones: leave arms out, and they are found."
-        )
+    if problem.forbidden or problem.payoff.has_costs:
+        return _if_all_were_free(problem)
     effective = projected.ancestors(problem.reward) - {problem.reward}
     if not effective:
         return (
@@ -76,6 +68,19 @@ def _as_told(problem: Problem) -> str:
     but = ", but for the forbidden ones" if problem.forbidden else ""
     keeps = "are as good" if is_minimal_right else "can be optimal"
     return f'These are all interventions{but}; arms = "{which}" would keep those that {keeps}.'
+
+
+def _if_all_were_free(problem: Problem) -> str:
+    """That POMISs were asked for where they do not suffice."""
+    if problem.forbidden:
+        return (
+            "These are the permitted ones of the arms that could be optimal if nothing were "
+            "forbidden. As it is there may be better ones: leave arms out, and they are found."
+        )
+    return (
+        "These are the arms that could be optimal if nothing had a cost. As it is there may be "
+        "better ones: leave arms out, and they are found."
+    )
 
 
 def _beyond_the_minimal(problem: Problem, projected: CausalGraph) -> str:

@@ -16,7 +16,7 @@ the scale, where a net reward may be below 0. Kernels take `scaled_costs`.
 >>> deaths.scaled.tolist(), deaths.best_of(means := np.array([0.5, 0.25])), deaths.regrets(means)
 ([1.0, 0.5, 0.0], 1, array([0.25, 0.  ]))
 >>> dear = deaths.with_costs(np.array([0.0, 0.5]))
->>> dear.net(means), dear.net(means[1], 1), dear.net_scaled(np.array([0.5, 0.75]))
+>>> dear.net(means), float(dear.net(0.25, 1)), dear.net_scaled(np.array([0.5, 0.75]))
 (array([0.5 , 0.75]), 0.75, array([0.5 , 0.25]))
 """
 

@@ -56,7 +56,7 @@ class Replay:
     arms: NDArray[np.int64]
     rewards: Floats
     costs: Floats | float = 0.0
-    """What each arm costs, on the same scale."""
+    """c(a): what each arm costs, on the same scale; the same in every row."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -106,7 +106,7 @@ def replay(problem: Problem, steps: Iterable[Step], target: Target, belief: Beli
         np.array(predicted),
         np.array([problem.arm_index(row.arm) for row in rows]),
         problem.payoff.scaled[[row.record.reward for row in rows]],
-        problem.payoff.scaled_costs,
+        np.broadcast_to(problem.payoff.scaled_costs, (len(rows), len(problem.arms))),
     )
 
 
