@@ -49,6 +49,12 @@ class Draws:
             return Draws(self.others[arms])
         return Draws(self.others[arms], self.whole[arms], self.kinds[arms], self.key, self.first)
 
+    def first_ones(self, count: int) -> Draws:
+        """The first draws alone."""
+        others = np.ascontiguousarray(self.others[..., :count])
+        whole = None if self.whole is None else np.ascontiguousarray(self.whole[..., :count])
+        return Draws(others, whole, self.kinds, self.key, self.first)
+
     def distributions(self) -> NDArray[Any]:
         """All values of the reward: (arms, values of Y, samples)."""
         return with_first_value(self.others) if self.whole is None else self.whole
