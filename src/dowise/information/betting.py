@@ -69,27 +69,28 @@ def _fill_logs(joint, mean, fit, logs):
 
 @kernel()
 def _costs(drawn, worth, winners, places, pair, pi, logs):
-    """x and q of every draw."""
+    """x and q of every draw: sums of P(Y = y) times a number for each place and value."""
     others, samples = drawn.shape[1:]
-    costs, told = np.empty(samples), np.zeros(samples)
+    costs, told, ranks = np.empty(samples), np.zeros(samples), places[winners]
     for i in range(samples):
         k = winners[i]
-        brings = worth[k, 0]
+        costs[i] = worth[k, 0]
         for y in range(others):
-            brings += (worth[k, y + 1] - worth[k, 0]) * drawn[k, y, i]
-        costs[i] = brings
+            costs[i] += (worth[k, y + 1] - worth[k, 0]) * drawn[k, y, i]
     for j in range(2):
         a, share = pair[j], pi[j]
         if share == 0:
             continue
+        first = share * logs[j, :, 0]
         for i in range(samples):
-            k = places[winners[i]]
-            brings, tells = worth[a, 0], logs[j, k, 0]
-            for y in range(others):
-                brings += (worth[a, y + 1] - worth[a, 0]) * drawn[a, y, i]
-                tells += (logs[j, k, y + 1] - logs[j, k, 0]) * drawn[a, y, i]
-            costs[i] -= share * brings
-            told[i] += share * tells
+            costs[i] -= share * worth[a, 0]
+            told[i] += first[ranks[i]]
+        for y in range(others):
+            row = drawn[a, y]
+            more, tells = share * (worth[a, y + 1] - worth[a, 0]), share * logs[j, :, y + 1] - first
+            for i in range(samples):
+                costs[i] -= more * row[i]
+                told[i] += tells[ranks[i]] * row[i]
     return costs, told
 
 
