@@ -30,6 +30,14 @@ def evidence():
     return module
 
 
+def test_the_page_has_the_tables_of_the_evidence():
+    page = (EVIDENCE.parent / "docs" / "certificate.md").read_text("utf-8")
+    tables = (EVIDENCE / "results" / "certificate.md").read_text("utf-8")
+    rows = [line for line in tables.splitlines() if line.startswith("|")]
+    assert len(rows) == 12
+    assert all(row in page.splitlines() for row in rows)
+
+
 def test_the_figures_by_hand():
     problem = load_problem("task2")
     found = bounds(problem, 30, 2000, 200, seed=5, certify=True, trials=10)
