@@ -50,7 +50,8 @@ CONFOUNDED = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; X <-> Y"), "Y", con
 
 
 @pytest.mark.parametrize(
-    "name", ["ids", "ts", "ucb", "kl-ucb", "bernoulli-ts", "random", "z2-ts", "z2-kl-ucb"]
+    "name",
+    ["ids", "ts", "ucb", "kl-ucb", "bernoulli-ts", "random", "z2-ts", "z2-kl-ucb", "certified-ids"],
 )
 def test_the_contract_with_a_hidden_common_cause(name):
     check_policy(name, rounds=100, problems=[CONFOUNDED])

@@ -452,3 +452,13 @@ def test_a_table_without_any_reward_is_warned_of():
         warnings.simplefilter("error")
         assert belief.update_many({"X": [0, 1], "Z": [1, 1], "Y": [None, 1]}) == 2
         assert belief.update_many({"X": [], "Z": []}) == 0
+
+
+@pytest.mark.parametrize("name", ["task1", "task3", "healthcare"])
+def test_means_in_one_kernel_are_the_circuit_at_the_mean_entries(name):
+    problem = load_problem(name)
+    posterior = Belief(problem).posterior
+    posterior.counts[:] = np.random.default_rng(2).integers(0, 9, len(posterior.counts))
+    for codes in product(*(range(len(problem.domains[c])) for c in problem.context)):
+        slow = posterior.model.distributions(posterior.mean_entries(), codes)
+        np.testing.assert_allclose(posterior.mean_distributions(codes), slow, rtol=1e-14)

@@ -109,7 +109,7 @@ def test_worlds_have_exact_means_without_a_program():
     for name in ("task3", "healthcare", "child", "figure1-g2"):
         problem = load_problem(name)
         world, other = (make_environment(x, seed=1) for x in (problem, limited(problem, 1)))
-        assert not other._reversal.model._has_circuit
+        assert not other._reversal.model.has_circuit
         context = world.draw_context(0)
         assert other.means(context) == pytest.approx(world.means(context), abs=1e-14)
 

@@ -146,7 +146,13 @@ class Dirichlet:
         Exact: a monomial of the circuit has one entry of each factor, and rows are independent, so
         the mean of the polynomial is the polynomial at the mean entries.
         """
-        return self.model.distributions(self.mean_entries(), codes)
+        if not self.model.has_circuit:
+            return self.model.distributions(self.mean_entries(), codes)
+        rows, circuit = self.model.rows(codes), self.model.circuit
+        arms, others = circuit.results.shape
+        out = np.empty((arms, others + 1))
+        _kernels.mean_results(self.prior, self.counts, rows, circuit.tape, out)
+        return out
 
     def draw_entries(self, samples: int, rng: Random) -> NDArray[np.float32]:
         """Draws of all entries in single precision: (entries, samples).

@@ -20,7 +20,7 @@ from dowise.model.kernels import run_circuit, unrolled
 
 __all__ = [
     "by_betas", "count_record", "count_records", "draw_block", "draw_entries", "draw_results",
-    "draw_row", "unpack", "workspace",
+    "draw_row", "mean_results", "unpack", "workspace",
 ]  # fmt: skip
 
 # One cache line more than the lanes: room for a scratch lane, and neighbouring slots don't fall on
@@ -240,3 +240,26 @@ def draw_entries(key, shapes, starts, sizes, block, out):
             for k in range(size):
                 for lane in range(lanes):
                     out[entry + k, first + lane] = values[k, lane]
+
+
+@kernel()
+def mean_results(prior, counts, rows, tape, out):
+    """Fill out[arm, y] with P(Y = y | do(arm), c) at the mean of every row, y = 0 included."""
+    circuit = unrolled(tape)
+    values = np.empty((circuit.slots, 1))
+    for i in range(len(circuit.constants)):
+        values[i, 0] = circuit.constants[i]
+    for r in range(len(rows)):
+        entry, size, slot = rows[r], circuit.block_sizes[r], circuit.block_slots[r]
+        total = 0.0
+        for k in range(size):
+            total += prior[entry + k] + counts[entry + k]
+        for k in range(size):
+            values[slot + k, 0] = (prior[entry + k] + counts[entry + k]) / total
+    run_circuit(values, values.shape[1], circuit.operations, values[0, :0])
+    for arm in range(len(out)):
+        total = 0.0
+        for y in range(1, out.shape[1]):
+            out[arm, y] = values[circuit.results[arm, y - 1], 0]
+            total += out[arm, y]
+        out[arm, 0] = max(1 - total, 0.0)

@@ -189,6 +189,13 @@ class Mixture:
         chances = np.array([chance for chance, _ in lanes])
         return with_first_value(self.model.run(rows) @ (chances / chances.sum()))
 
+    @cached_property
+    def has_exact_means(self) -> bool:
+        """Whether there are few enough sets of edges for `mean_distributions` to be exact."""
+        anywhere = (0,) * len(self.problem.context)
+        read = self.shared.reading(anywhere).variables.tolist()
+        return lanes_of(self.shared.choices, self.weights(), read) is not None
+
     def _drawn_lanes(self, weights: Weights) -> list[Lane]:
         """Sets of edges that are drawn, always the same for the same weights."""
         versions = np.zeros((len(self.model.factors.variables), DRAWN_LANES), dtype=np.int64)

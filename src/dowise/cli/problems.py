@@ -76,6 +76,7 @@ def formulas(problem: str, as_json: bool, latex: bool, everything: bool) -> None
 @command("""\
   dowise bounds task1 --horizon 1000
   dowise bounds healthcare --horizon 500 --policy-samples 100000
+  dowise bounds task1 --horizon 500 --certify
   dowise bounds my-problem.toml --horizon 1000 --json""")
 @problem_argument
 @json_option
@@ -97,7 +98,16 @@ def formulas(problem: str, as_json: bool, latex: bool, everything: bool) -> None
 )  # fmt: skip
 @click.option(
     "--seed", type=WholeNumber(0), default=0, show_default=True,
-    help="Of the draws, and of the world of the run.",
+    help="Of the draws, and of the worlds of the runs.",
+)  # fmt: skip
+@click.option(
+    "--certify",
+    is_flag=True,
+    help="Also a bound that holds at this N: docs/certificate.md.",
+)
+@click.option(
+    "--trials", type=WholeNumber(10), metavar="K",
+    help="Runs of certified-ids for --certify, each in a world of its own.  [default: 100]",
 )  # fmt: skip
 def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
     """How much regret to expect at most: the paper's bounds, with numbers.

@@ -13,6 +13,7 @@ from dowise.cli.tables import count, plain_console, print_table
 
 if TYPE_CHECKING:
     from dowise.simulation import Bounds
+    from dowise.simulation.certify import Certified
 
 __all__ = ["show_bounds"]
 
@@ -55,6 +56,9 @@ def show_bounds(found: Bounds) -> None:
     _show_bound_values(console, found)
     console.print()
     console.print(_what_intervals_say(found))
+    if found.certified is not None:
+        console.print()
+        console.print(_what_is_certified(found, found.certified))
     console.print("\nK is the number of arms; docs/bounds.md explains the rest.", style="dim")
 
 
@@ -68,6 +72,9 @@ def _show_bound_values(console: Console, found: Bounds) -> None:
     }
     units = "" if span == 1 else f" (in the reward's own units, which span {span:g})"
     console.print(f"\nExpected regret after T rounds is at most{units}", style="bold")
+    if found.certified is not None:
+        names["certified"] = f"Certificates, certified-ids, N = {found.policy_samples:,}"
+        values = {**values, "certified": found.certified.bound}
     print_table(
         console,
         ("bound", "regret", "of the worst case"),
@@ -121,6 +128,17 @@ def _what_intervals_say(found: Bounds) -> str:
         f"g than that it is between 0 and log r in {run.vacuous_rounds:,} of {rounds:,} rounds; "
         f"{gamma} Before anything was seen the lower bound on some arm's gain "
         f"is positive {some}, that of every arm {every}."
+    )
+
+
+def _what_is_certified(found: Bounds, certified: Certified) -> str:
+    span, trials = found.reward_span, len(certified.sums)
+    return (
+        f"In {100 * certified.share:.3g} % of the rounds of {trials:,} runs of certified-ids "
+        f"(λ = {certified.lam:.3g}) draws certified what IDS would play. The bound is the upper "
+        f"limit, at confidence 0.95, that so many runs leave; its mean is "
+        f"{_number(certified.mean * span)}. What these runs did cost is "
+        f"{_number(float(certified.regrets.mean()) * span)} on average: a measurement, not a bound."
     )
 
 

@@ -53,6 +53,12 @@ class Draws:
         among = arms if self.arms is None else self.arms[arms]
         return Draws(self.others[arms], whole, kinds, self.key, self.first, among)
 
+    def first_ones(self, count: int) -> Draws:
+        """The first draws alone."""
+        others = np.ascontiguousarray(self.others[..., :count])
+        whole = None if self.whole is None else np.ascontiguousarray(self.whole[..., :count])
+        return Draws(others, whole, self.kinds, self.key, self.first)
+
     def distributions(self) -> NDArray[Any]:
         """All values of the reward: (arms, values of Y, samples)."""
         return with_first_value(self.others) if self.whole is None else self.whole

@@ -56,7 +56,7 @@ class Model:
     @cached_property
     def circuit(self) -> Circuit:
         """results[arm, y − 1]: all values of the reward but the first."""
-        if not self._has_circuit:
+        if not self.has_circuit:
             raise DowiseError(self._too_large)
         return reward_circuit(self._plans)
 
@@ -65,13 +65,14 @@ class Model:
         return too_large(self._plans)  # takes a while
 
     @property
-    def _has_circuit(self) -> bool:
+    def has_circuit(self) -> bool:
+        """Whether the circuit is within the problem's limit."""
         return self._plans.multiplications <= self.problem.max_program
 
     @cached_property
     def whole_circuit(self) -> Circuit:
         """The same with the reward's first value: results[arm, y]. It is up to twice as large."""
-        assert self._has_circuit
+        assert self.has_circuit
         return reward_circuit(self._whole_plans)
 
     @cached_property
@@ -112,7 +113,7 @@ class Model:
 
         Exact also where the circuit would be too large.
         """
-        if not self._has_circuit:
+        if not self.has_circuit:
             self.check_distributions()
             return reward_distributions(self._whole_plans, entries, codes)
         return with_first_value(self.evaluated(entries[:, None], codes)[..., 0])
@@ -125,7 +126,7 @@ class Model:
         Bit by bit as each alone: what is summed over lies close together in both.
         """
         pairs = list(zip(entries, contexts, strict=True))
-        if not self._has_circuit:
+        if not self.has_circuit:
             yield from (self.distributions(*pair)[None] for pair in pairs)
             return
         together = max(1, _ROOM // self.circuit.slots)
@@ -137,7 +138,7 @@ class Model:
 
     def check_distributions(self) -> None:
         """Raise where even one set of numbers takes too much time or room."""
-        if self._has_circuit:
+        if self.has_circuit:
             return
         plans = self._whole_plans
         cells = max(plans.cells(plan.largest) for plan in plans.of.values())

@@ -14,7 +14,6 @@ from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.dirichlet import checked_samples
 from dowise.belief.prior import Prior
 from dowise.checks import below_one, share, whole_number
-from dowise.compiling import kernel
 from dowise.errors import DowiseError
 from dowise.information import (
     Estimate,
@@ -30,11 +29,11 @@ from dowise.information import (
 from dowise.information.estimates import check_room
 from dowise.information.gains import About, Gains, Seen
 from dowise.information.ratio import FEW
-from dowise.model.kernels import observe_round
 from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.ids_loop import play_trial
 from dowise.policies.policy import BayesianPolicy, Edges, Loop, allowed_arms
+from dowise.policies.stepping import play_out
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import Random, generator
@@ -211,33 +210,14 @@ class InformationDirectedSampling(BayesianPolicy):
         return chosen
 
     def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
-        problem, posterior = self.problem, self.belief.posterior
-        assert isinstance(posterior, Dirichlet | Mixture)
-        known = [tuple(codes) for codes in script.known.tolist()]
-        index = {arm: i for i, arm in enumerate(problem.arms)}
-        fixed = np.array([problem.fixed(arm) for arm in problem.arms])
-        factors, arms = posterior.model.factors, np.arange(len(problem.arms))
-        place = [factors.place(arm) for arm in problem.arms]
-        seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
-        chosen = np.empty(len(script.contexts), dtype=np.int64)
-        for t, number in enumerate(script.contexts.tolist()):
-            arm = chosen[t] = index[self._decide(known[number], arms, rng).arm]
-            _observe(script, t, arm, seen)
-            posterior.count_at(place[arm], seen, fixed[arm])
-        self.next_number += len(chosen)
-        return chosen
+        arms = np.arange(len(self.problem.arms))
+        index = {arm: i for i, arm in enumerate(self.problem.arms)}
+        return play_out(self, script, lambda _t, codes: index[self._decide(codes, arms, rng).arm])
 
 
 def _check_one_of(option: str, given: object, known: tuple[str, ...]) -> None:
     if given not in known:
         raise DowiseError(f"{option}={given!r} must be one of {', '.join(known)}")
-
-
-@kernel()
-def _observe(script: Any, t: Any, arm: Any, seen: Any) -> None:
-    """A round after the choice: the world runs."""
-    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
-    observe_round(script, t, arm, codes, seen)
 
 
 @dataclass(eq=False, slots=True)  # frozen, it would take a microsecond more to make

@@ -92,6 +92,8 @@ _POLICIES = {
               "any arm, all with the same probability: a randomised trial"),
         _line("bayes-optimal", "bayes_optimal:BayesOptimal", "everything", True,
               "the best possible play of a tiny problem, by dynamic programming"),
+        _line("certified-ids", "certified:CertifiedSampling", "everything", False,
+              "plays what draws certify to cost little beyond what it tells, else as ts does"),
     )
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from dowise.information import corollary_1, corollary_2, theorem_1, theorem_2
 from dowise.plain import plain
 from dowise.problem import Problem
 from dowise.simulation.bound_run import Run
+from dowise.simulation.certify import Certified
 
 __all__ = ["Bounds"]
 
@@ -45,6 +46,8 @@ class Bounds:
     """The N from which all of them are, so that γ_t is finite; infinite where `unresolved`."""
     unresolved: int
     """Arms whose g at the prior is too small to be told from 0 with so many draws."""
+    certified: Certified | None = None
+    """What `certified-ids` certifies, where that was asked for."""
 
     @property
     def arms(self) -> int:
@@ -96,6 +99,8 @@ class Bounds:
     def as_dict(self) -> dict[str, Any]:
         """For JSON: infinity is the text "inf"."""
         figures = {**self._inputs(), **self._prior_figures(), **self._run_figures()}
+        if self.certified is not None:
+            figures |= self.certified.as_dict()
         spoken: dict[str, Any] = plain(figures)
         return spoken
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief import Belief
-from dowise.checks import share, whole_number
+from dowise.checks import share, true_or_false, whole_number
 from dowise.errors import DowiseError
 from dowise.information import Estimate, gains_above_0, map_entropy
 from dowise.problem import Problem
@@ -31,6 +31,7 @@ from dowise.simulation.bound_run import (
     ratio_of_thompson,
     run_thompson,
 )
+from dowise.simulation.certify import LEAST_TRIALS, TRIALS, certified_runs
 from dowise.simulation.race import MOST_ROUNDS
 
 __all__ = ["bounds"]
@@ -53,13 +54,16 @@ def bounds(
     delta: float = 0.05,
     seed: int = 0,
     progress: Progress | None = None,
+    certify: bool = False,
+    trials: int | None = None,
 ) -> Bounds:
     """Every bound of the paper for this problem at its prior, uniform unless told.
 
     `samples` draws for p* and H(Π*), unless told 50,000, or 100 for each arm where that is more;
     `policy_samples` (N) draws in each round of the run, unless told 1000, or 10 for each arm, with
     the intervals of Lemmas 3 and 4 at level delta / (2·horizon·K). `progress` is told what is being
-    done, how much of it is, and how much there is.
+    done, how much of it is, and how much there is. With `certify` also the bound of
+    docs/certificate.md, from so many `trials` of "certified-ids", 100 unless told.
     """
     horizon = whole_number("horizon", horizon, 1, MOST_ROUNDS)
     arms = len(problem.arms)
@@ -68,6 +72,7 @@ def bounds(
         "policy_samples", policy_samples, arms, max(POLICY_SAMPLES, _DRAWS_PER_KIND * arms)
     )
     failure, seed = share("delta", delta), whole_number("seed", seed, 0)
+    trials = _checked_trials(trials, true_or_false("certify", certify))
     belief = Belief(problem)
     contexts = tuple(_contexts(problem))
     level = failure / (2 * horizon * arms)
@@ -81,12 +86,23 @@ def bounds(
     meter = Meter(progress, "the steepest rounds again", len(run.steepest) * samples)
     again = [estimated(then, context, samples, seed, meter) for context, then in run.steepest]
     ratios = [ratio_of_thompson(found) for found in again]
+    certified = None
+    if certify:
+        certified = certified_runs(
+            problem, horizon, policy_samples, failure, trials, seed, (entropy, error), progress
+        )
     return Bounds(
         problem, horizon, samples, policy_samples, failure, seed, contexts, prior.p_best,
         entropy, error, len(prior.maps), is_joint,
         replace(run, largest_ratio=max([prior.ratio, *ratios])),
-        prior.some, inf if prior.unresolved else prior.every, prior.unresolved,
+        prior.some, inf if prior.unresolved else prior.every, prior.unresolved, certified,
     )  # fmt: skip
+
+
+def _checked_trials(given: int | None, is_wanted: bool) -> int:
+    if given is not None and not is_wanted:
+        raise DowiseError(f"trials={given!r} (--trials) are those of --certify: give it as well")
+    return whole_number("trials", TRIALS if given is None else given, LEAST_TRIALS)
 
 
 def _checked_draws(name: str, given: int | None, arms: int, needed: int) -> int:

@@ -1,0 +1,173 @@
+"""The certificate of a round in compiled loops: a bound on the mean of h from draws.
+
+docs/certificate.md has the proof; its names stand here. For a distribution π over at most two arms
+each draw has one number, h = x − λq, with
+
+    x = M − Σ_a π(a) Σ_y p_a(y) w_a(y)     what π costs against the best arm, which brings M,
+    q = Σ_a π(a) Σ_y p_a(y) L_a(k, y)      L_a(k, y) = log(r_a(y | k) / p̄_a(y)),
+
+where p_a(y) is the draw's probability of Y_a = y, p̄_a its exact posterior mean, w_a(y) what y is
+worth under a, and k the draw's best arm. The mean of h is at least Δ(π) − λg(π).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dowise.compiling import kernel
+
+__all__ = ["certify", "upper_mean"]
+
+_PSEUDO = 2.0  # so many draws speak for p̄ in r: then r is never 0 where p̄ is not
+_NEVER = 1e-30  # a mean of at most this is that of a value which does not occur
+_CLOSE = 5e-3  # by how much the evidence may exceed what is needed: a thousandth of a bound's width
+_ROUNDING = 1e-9
+_MOST_STEPS = 60
+_TOGETHER = 8  # factors of a product of which one logarithm is taken
+
+
+@kernel()
+def certify(drawn, worth, winners, means, joint, winning, action, fit, lam, evidence):
+    """(an upper bound on Δ(π) − λg(π), the λ that was used: this one or 0).
+
+    drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first, worth[arm, y] what a
+    value is worth, `winners` the best arm of each draw, means[arm, y] the exact posterior mean. The
+    first `fit` draws gave `joint` and `winning` (`Estimate`) and `action`, which is π; they choose
+    here how to bet. The others bound, which fails with probability exp(−evidence).
+    """
+    first, second, chance = action
+    pair, pi = np.array([first, second]), np.array([chance, 1 - chance])
+    logs = np.zeros((2, len(winning) + 1, worth.shape[1]))
+    for j in range(2):
+        _fill_logs(joint[pair[j]], means[pair[j]], fit, logs[j])
+    places = np.zeros(len(worth), dtype=np.int64)
+    for k in range(len(winning)):
+        places[winning[k]] = k + 1
+    costs, told = _costs(drawn, worth, winners, places, pair, pi, logs)
+    used, beta, top = _bet(costs[:fit], told[:fit], worth, winning, pair, pi, logs, lam, evidence,
+                           drawn.shape[2] - fit)  # fmt: skip
+    values = costs[fit:] - used * told[fit:]
+    for i in range(len(values)):
+        values[i] = min(values[i], top)  # above it by rounding alone
+    return upper_mean(values, top, beta, evidence), used
+
+
+@kernel()
+def _fill_logs(joint, mean, fit, logs):
+    """L(k + 1, y) of one arm, of joint[k, y]: r is what the first draws say, drawn towards p̄.
+
+    L(0, y), for best arms that the first draws do not know, stays 0: there r is p̄.
+    """
+    for k in range(len(joint)):
+        total = 0.0
+        for y in range(len(mean)):
+            total += fit * joint[k, y] + _PSEUDO * mean[y]
+        for y in range(len(mean)):
+            if mean[y] > _NEVER:
+                logs[k + 1, y] = np.log((fit * joint[k, y] / mean[y] + _PSEUDO) / total)
+
+
+@kernel()
+def _costs(drawn, worth, winners, places, pair, pi, logs):
+    """x and q of every draw: sums of P(Y = y) times a number for each place and value."""
+    others, samples = drawn.shape[1:]
+    costs, told, ranks = np.empty(samples), np.zeros(samples), places[winners]
+    for i in range(samples):
+        k = winners[i]
+        costs[i] = worth[k, 0]
+        for y in range(others):
+            costs[i] += (worth[k, y + 1] - worth[k, 0]) * drawn[k, y, i]
+    for j in range(2):
+        a, share = pair[j], pi[j]
+        if share == 0:
+            continue
+        first = share * logs[j, :, 0]
+        for i in range(samples):
+            costs[i] -= share * worth[a, 0]
+            told[i] += first[ranks[i]]
+        for y in range(others):
+            row = drawn[a, y]
+            more, tells = share * (worth[a, y + 1] - worth[a, 0]), share * logs[j, :, y + 1] - first
+            for i in range(samples):
+                costs[i] -= more * row[i]
+                told[i] += tells[ranks[i]] * row[i]
+    return costs, told
+
+
+@kernel()
+def _bet(costs, told, worth, winning, pair, pi, logs, lam, evidence, rest):
+    """(λ or 0, β, top): what promises the least bound from the other draws, by these ones.
+
+    Any choice is valid. A gain that is too small to be seen only adds noise; then it is left out.
+    """
+    fit = len(costs)
+    # r was fitted to these draws: half a draw for each of its free numbers
+    flattered = (len(winning) - 1) * (worth.shape[1] - 1) / (2 * fit)
+    least, used, beta, top = np.inf, 0.0, 1.0, 1.0
+    for own in (0.0, lam):
+        highest = _largest(worth, winning, pair, pi, logs, own)
+        values = costs - own * told
+        middle = values.mean() + own * flattered
+        spread = values.var() + highest * highest / (2 * fit)
+        wide = np.sqrt(2 * spread * evidence / rest) + highest * evidence / (3 * rest)
+        if middle + wide < least:
+            least, used, top = middle + wide, own, highest
+            beta = 1 / max(np.sqrt(rest * spread / (2 * evidence)), top - middle, _ROUNDING)
+    return used, beta, top
+
+
+@kernel()
+def _largest(worth, winning, pair, pi, logs, lam):
+    """A number that h never exceeds.
+
+    Where an arm of π is itself the best, M is what it brings, and only −λΣ_y p(y)L(y) is left.
+    """
+    highest, top = worth.max(), 0.0
+    for j in range(2):  # where an arm is the best that the first draws do not know
+        top += pi[j] * (highest - worth[pair[j]].min())
+    for k in range(len(winning)):
+        most, total = worth[winning[k]].max(), 0.0
+        for j in range(2):
+            own = -np.inf
+            for y in range(worth.shape[1]):
+                cost = 0.0 if pair[j] == winning[k] else most - worth[pair[j], y]
+                own = max(own, cost - lam * logs[j, k + 1, y])
+            total += pi[j] * own
+        top = max(top, total)
+    return top
+
+
+@kernel()
+def upper_mean(values, top, beta, evidence):
+    """An m with Σ log(1 + β(m − x)) ≥ evidence, at least top − 1/β; or `top` where that is less.
+
+    The mean of what `values` (x ≤ top) were drawn from exceeds it with probability exp(−evidence)
+    at most. The sum is concave and rises in m, so Newton's steps towards a little more than the
+    evidence never overshoot from the left; what is returned was checked.
+    """
+    least = top - (1 - _ROUNDING) / beta
+    second_order = evidence / (beta * len(values)) + beta * values.var() / 2
+    m = max(min(values.mean() + second_order, top), least)
+    for _ in range(_MOST_STEPS):
+        total, slope = _capital(values, m, beta)
+        if total >= evidence + _ROUNDING and (total <= evidence + 2 * _CLOSE or m == least):
+            return m
+        m = max(m + (evidence + _CLOSE - total) / slope, least)
+        if m >= top:
+            break
+    return top
+
+
+@kernel()
+def _capital(values, m, beta):
+    """Σ log(1 + β(m − x)) and its slope in m; one logarithm for several factors."""
+    total, slope = 0.0, 0.0
+    for start in range(0, len(values), _TOGETHER):
+        product, inverse = 1.0, 0.0
+        for i in range(start, min(start + _TOGETHER, len(values))):
+            factor = 1 + beta * (m - values[i])
+            product *= factor
+            inverse += beta / factor
+        total += np.log(product)
+        slope += inverse
+    return total, slope

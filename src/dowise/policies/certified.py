@@ -1,0 +1,217 @@
+"""Information-Directed Sampling with a regret bound that says something (docs/certificate.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief import Belief, Dirichlet, Mixture, Posterior
+from dowise.belief.prior import Prior
+from dowise.checks import real_number, share, whole_number
+from dowise.errors import DowiseError
+from dowise.information.certificate import (
+    LEAST_SAMPLES,
+    Certificate,
+    certificate_of,
+    usual_lam,
+    worth_of,
+)
+from dowise.information.estimates import check_room
+from dowise.model.sampling import Script
+from dowise.policies.decision import Decision, Figures
+from dowise.policies.policy import BayesianPolicy, Edges, Loop, allowed_arms
+from dowise.policies.stepping import play_out
+from dowise.problem import Problem
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random, generator
+
+__all__ = ["CertifiedSampling", "Played"]
+
+
+class Played(NamedTuple):
+    """A trial, round by round."""
+
+    arms: NDArray[np.int64]
+    certificates: NDArray[np.float64]
+    """cert_t."""
+    held: NDArray[np.bool_]
+    """Whether draws certified what was played; else Thompson Sampling chose."""
+
+
+class CertifiedSampling(BayesianPolicy):
+    """Play as IDS does where draws certify that Δ − λg is small, else as Thompson Sampling does.
+
+    Of `samples` (N) fresh posterior draws 30 % choose the distribution π over arms, as `ids` would,
+    and the others bound Δ(π) − λg(π) from above, which fails with probability delta / horizon.
+    Where the bound exceeds K/(8λ), one more draw is made, and its best arm played: Thompson
+    Sampling is never above (Corollary 1). Over `horizon` rounds the Bayesian regret is at most
+    λH(Π*) + E[Σ cert_t] + delta·(1 + λ log r), with cert_t the bound or K/(8λ), whichever is less:
+    docs/certificate.md has the proof. `lam` (λ) is fixed beforehand, by the problem and the horizon
+    unless given.
+
+    Applies to every graph, as `ids` does. Its probabilities are exact for the draws it made; those
+    of a draw of Thompson Sampling are not known, and None.
+    """
+
+    heeds_horizon = True
+
+    def __init__(
+        self,
+        problem: Problem,
+        samples: int = 1000,
+        delta: float = 0.05,
+        horizon: int = 1000,
+        lam: float | None = None,
+        prior: Prior | None = None,
+        belief: Belief | Posterior | None = None,
+    ) -> None:
+        super().__init__(problem, prior, belief)
+        self.samples = whole_number("samples", samples, LEAST_SAMPLES)
+        arms = len(problem.arms)
+        check_room(arms, min(arms, self.samples), len(problem.payoff.values))
+        self.horizon = whole_number("horizon", horizon, 1)
+        self.delta = share("delta", delta)
+        self.lam = usual_lam(problem, self.horizon) if lam is None else real_number("lam", lam, 0)
+        if not self.lam > 0:
+            raise DowiseError(f"lam={lam!r} must be more than 0: leave it out, and it is chosen")
+        self._worth = worth_of(problem.payoff, arms)
+
+    @property
+    def failure(self) -> float:
+        """δ_t, the probability with which the certificate of one round may fail."""
+        return self.delta / self.horizon
+
+    def decide(
+        self,
+        context: Context = None,
+        rng: Random | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> Decision:
+        """Play the arm that the draws certify, or the best one under one more draw."""
+        problem, source = self.problem, generator(rng)
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        found = self.certified(codes, arms, source)
+        pick = self._pick(found, codes, arms, source)
+        workings = _Workings(problem, arms, found, self.lam, self.failure, self._edges())
+        known = {"certificate": found.value, "certified": found.holds, "lam": self.lam}
+        figures, seen = Figures(known, workings), problem.context_labels(codes)
+        chosen = problem.arms[arms[pick]]
+        return Decision(chosen, workings.probabilities(), workings, figures, seen)
+
+    def certified(
+        self, codes: tuple[int, ...], arms: NDArray[np.int64], source: np.random.Generator
+    ) -> Certificate:
+        """What fresh draws certify; the context and the arms by positions."""
+        posterior, worth = self.belief.posterior, self._worth
+        draws = posterior.draw(codes, self.samples, source)
+        means = None
+        if not isinstance(posterior, Mixture) or posterior.has_exact_means:
+            means = posterior.mean_distributions(codes)
+        if len(arms) < len(worth):
+            draws, worth = draws.among(arms), worth[arms]
+            means = None if means is None else means[arms]
+        payoff = self.problem.payoff
+        return certificate_of(draws, payoff, worth, means, self.lam, self.failure)
+
+    def _pick(
+        self,
+        found: Certificate,
+        codes: tuple[int, ...],
+        arms: NDArray[np.int64],
+        source: np.random.Generator,
+    ) -> int:
+        """The place of the arm to play among these: by π, or the best under another draw."""
+        if found.holds:
+            action = found.action
+            return action.first if source.random() < action.probability else action.second
+        draws = self.belief.posterior.draw(codes, 1, source)
+        if len(arms) < len(self.problem.arms):
+            draws = draws.among(arms)
+        return int(draws.winners(self.problem.payoff)[0][0])
+
+    def compiled_loop(self) -> Loop | None:
+        """As `decide` does it, without what a decision says; the rest of a round is compiled."""
+        is_plain = type(self) is CertifiedSampling and self.belief.monitor is None
+        ours = type(self.belief.posterior) in (Dirichlet, Mixture)
+        return self._play if is_plain and ours else None
+
+    def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+        return self.play_certified(script, rng).arms
+
+    def play_certified(self, script: Script, rng: np.random.Generator) -> Played:
+        """A whole trial."""
+        arms, rounds = np.arange(len(self.problem.arms)), len(script.contexts)
+        certificates, held = np.empty(rounds), np.empty(rounds, dtype=np.bool_)
+
+        def choose(t: int, codes: tuple[int, ...]) -> int:
+            found = self.certified(codes, arms, rng)
+            certificates[t], held[t] = found.value, found.holds
+            return self._pick(found, codes, arms, rng)
+
+        chosen = play_out(self, script, choose)
+        return Played(chosen, certificates, held)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Workings:
+    """What one decision was made from: `arms` are the places of the allowed arms among all."""
+
+    problem: Problem
+    arms: NDArray[np.int64]
+    found: Certificate
+    lam: float
+    failure: float
+    edges: Edges | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        doubtful = () if self.edges is None else ("edges",)
+        return (
+            "limit", "failure", "counts_gain", "delta", "gain", "best", "pair", "q", *doubtful,
+        )  # fmt: skip
+
+    def probabilities(self) -> NDArray[np.float64] | None:
+        """π where it is played; those of a single draw are not known."""
+        if not self.found.holds:
+            return None
+        return self._spread(self.found.action.distribution(len(self.arms)), 0.0)
+
+    def figure(self, name: str) -> Any:
+        found = self.found
+        if name == "edges" and self.edges is not None:
+            return self.edges()
+        if name == "failure":
+            return self.failure
+        if name == "q":
+            return found.action.probability
+        if name == "pair":
+            first, second, _ = found.action
+            return self.problem.arms[self.arms[first]], self.problem.arms[self.arms[second]]
+        if name in ("limit", "counts_gain"):
+            return getattr(found, name)
+        return self._spread(getattr(found.chosen_by, name), 0.0 if name == "best" else np.nan)
+
+    def reason(self) -> str:
+        found, span = self.found, self.problem.payoff.span
+        less = f"less λ = {self.lam:.3g} times what it teaches"
+        limit = f"{found.limit * span:.3g}, which Thompson Sampling never exceeds"
+        if not found.holds:
+            return (
+                f"the best arm under one draw from the posterior, since what costs least by the "
+                f"others is not certified: its cost, {less}, may be {found.bound * span:.3g}, more "
+                f"than {limit}"
+            )
+        return (
+            f"certified: what is played costs, {less}, at most {found.bound * span:.3g} against "
+            f"the best arm, but with probability {self.failure:.1g}; that is within {limit}"
+        )
+
+    def _spread(self, values: NDArray[np.float64], absent: float) -> NDArray[np.float64]:
+        """Figures of the allowed arms, at their places among all arms."""
+        full = np.full(len(self.problem.arms), absent)
+        full[self.arms] = values
+        return full
