@@ -8,8 +8,9 @@ the best posterior mean in each context. If the prior is right that is unbiased 
 
 Half of the worlds choose m among some numbers, 0 among them, the other half say without bias what
 that is worth: the gain of one way to play on, so a lower bound on that of the best possible play
-but for the standard error. No play gains more than E[Σ_t max_a μ(a, C_t) − μ(â_0(C_t), C_t)], the expected regret of stopping over these
-rounds, which is the `limit`. (Value of information; Raiffa & Schlaifer 1961.)
+but for the standard error. No play gains more than E[Σ_t max_a μ(a, C_t) − μ(â_0(C_t), C_t)], the
+expected regret of stopping over these rounds, which is the `limit`. (Value of
+information; Raiffa & Schlaifer 1961.)
 """
 
 from __future__ import annotations
