@@ -6,10 +6,11 @@ the best posterior mean in each context. If the prior is right that is unbiased 
 
     V(m) = E[Σ_{t≤m} μ(a_t, C_t) + Σ_{t>m} μ(â_m(C_t), C_t) − Σ_t μ(â_0(C_t), C_t)].
 
-Half of the worlds choose m among some numbers, 0 among them, the other half say what that is worth:
-so it is no less than 0, and a lower bound on what the best possible play would gain. No play gains
-more than E[Σ_t max_a μ(a, C_t) − μ(â_0(C_t), C_t)], the expected regret of stopping over these
-rounds, which is the `limit`. (Value of information; Raiffa & Schlaifer 1961.)
+Half of the worlds choose m among some numbers, 0 among them, the other half say without bias what
+that is worth: the gain of one way to play on, so a lower bound on that of the best possible play
+but for the standard error. No play gains more than E[Σ_t max_a μ(a, C_t) − μ(â_0(C_t), C_t)], the
+expected regret of stopping over these rounds, which is the `limit`. (Value of
+information; Raiffa & Schlaifer 1961.)
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ HALVINGS = 6  # m is all rounds, half of them, a quarter …, or none
 MOST_ROUNDS = 1_000_000
 MOST_PLAYS = 20_000_000  # over all worlds: some minutes
 MOST_WORLDS, FEWEST_WORLDS = 1000, 50
-_WORK = 1e9  # multiplications that are done in about a second
+_WORK = 1e9  # multiplications that are done in a second or two
 _WORK_OF_A_ROUND = 1000  # in multiplications, besides the circuit's
 _WORK_OF_A_ROW = 50  # to draw it
 _WORK_OF_MEANS = 5e4  # to find the best arm of a context
@@ -83,7 +84,7 @@ def value_of_continuing(
     """What so many rounds more are expected to gain over staying with what looks best now.
 
     Contexts come as the belief expects them. Unless given, there are so many `worlds` that it takes
-    about a second, from 50 to 1,000. The belief is not changed.
+    a second or two, from 50 to 1,000. The belief is not changed.
     """
     if not isinstance(belief, Belief):
         raise DowiseError(f"give a Belief, not {kind_of(belief)}")
