@@ -31,7 +31,7 @@ from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import Random, generator, keys_of
 
-__all__ = ["ThompsonSampling"]
+__all__ = ["Learned", "ThompsonSampling", "arms_of", "mixed_of"]
 
 
 class ThompsonSampling(BayesianPolicy):
@@ -116,9 +116,9 @@ class ThompsonSampling(BayesianPolicy):
         model, rounds = posterior.model, len(script.contexts)
         rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
         chosen = np.empty(rounds, dtype=np.int64)
-        learned = _Learned(posterior.prior, posterior.counts, posterior.unused)
+        learned = Learned(posterior.prior, posterior.counts, posterior.unused)
         _play_rounds(
-            keys_of(rng, rounds), learned, _arms_of(problem, model.factors), rows,
+            keys_of(rng, rounds), learned, arms_of(problem, model.factors), rows,
             model.circuit.tape, problem.payoff.scaled, script, chosen,
         )  # fmt: skip
         self.next_number += rounds
@@ -127,32 +127,27 @@ class ThompsonSampling(BayesianPolicy):
     def _play_mixed(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
         problem, posterior = self.problem, self.belief.posterior
         assert isinstance(posterior, Mixture)
-        model, shared, rounds = posterior.model, posterior.shared, len(script.contexts)
-        readings = [shared.reading(tuple(codes)) for codes in script.known.tolist()]
-        entries = np.array([reading.entries for reading in readings])
+        model, rounds = posterior.model, len(script.contexts)
+        own, entries = mixed_of(posterior, script.known)
         chosen = np.empty(rounds, dtype=np.int64)
-        own = _Mixed(
-            posterior.learned, shared.tables, shared.under, shared.choices.options,
-            posterior.weights(), readings[0],
-        )  # fmt: skip
         _play_mixed_rounds(
-            keys_of(rng, rounds), own, _arms_of(problem, model.factors), entries,
+            keys_of(rng, rounds), own, arms_of(problem, model.factors), entries,
             model.circuit.tape, problem.payoff.scaled, script, chosen,
         )  # fmt: skip
         self.next_number += rounds
         return chosen
 
 
-class _Learned(NamedTuple):
-    """The posterior as the loop sees it."""
+class Learned(NamedTuple):
+    """A posterior as compiled loops see it."""
 
     prior: NDArray[np.float64]
     counts: NDArray[np.int64]
     unused: NDArray[np.int64]
 
 
-class _Mixed(NamedTuple):
-    """A mixture as the loop sees it."""
+class Mixed(NamedTuple):
+    """A mixture as compiled loops see it."""
 
     learned: Any
     tables: Any
@@ -172,7 +167,19 @@ class _Arms(NamedTuple):
     strides: NDArray[np.int64]
 
 
-def _arms_of(problem: Problem, factors: Factors) -> _Arms:
+def mixed_of(posterior: Mixture, known: NDArray[np.int64]) -> tuple[Mixed, NDArray[np.int64]]:
+    """A mixture for compiled loops, and what its versions read under each of these contexts."""
+    shared = posterior.shared
+    readings = [shared.reading(tuple(codes)) for codes in known.tolist()]
+    own = Mixed(
+        posterior.learned, shared.tables, shared.under, shared.choices.options,
+        posterior.weights(), readings[0],
+    )  # fmt: skip
+    return own, np.array([reading.entries for reading in readings])
+
+
+def arms_of(problem: Problem, factors: Factors) -> _Arms:
+    """What compiled loops need of a problem's arms to learn from them."""
     fixed = np.array([problem.fixed(arm) for arm in problem.arms])
     place = np.array([factors.place(arm) for arm in problem.arms])
     return _Arms(fixed, place, factors.under_arms, factors.starts, factors.strides)

@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import dowise
-from dowise.checks import whole_number
+from dowise.belief import Belief
+from dowise.checks import true_or_false, whole_number
 from dowise.compiling import source_digest
 from dowise.environments import Manner, OneWorld, World, Worlds, worlds_of
 from dowise.errors import FAILURES, DowiseError, OwnCodeError, described, own_place
 from dowise.own_code import is_ours
 from dowise.problem import Problem
 from dowise.simulation.entrants import Entrant, Entry, entrants_of
+from dowise.simulation.expectable import check_expectable
 from dowise.simulation.jobs import Extent, Job, kept_rounds
 from dowise.simulation.results import Rounds, Texts
-from dowise.simulation.trial import make_world, run_trial, seed_of
+from dowise.simulation.trial import Trial, make_world, run_trial, seed_of
 from dowise.simulation.workers import check_sendable
 
 __all__ = ["MOST_ROUNDS", "Race", "Raced", "checked_race"]
@@ -44,6 +45,8 @@ class Race:
     seed: int
     every: int
     observational: int
+    expected: bool = False
+    """Whether regret is also what the posterior expects (`dowise.simulation.expected`)."""
 
     @property
     def extent(self) -> Extent:
@@ -64,6 +67,7 @@ class Race:
             "seed": self.seed,
             "every": self.every,
             "observational": self.observational,
+            "expected": self.expected,
         }
 
     def options_of(self, policy: str, trial: int) -> dict[str, Any]:
@@ -100,12 +104,16 @@ class Race:
         shorter = None if job.known is None else self._kept_of(job, job.known[0])
         for trial in found.trials:
             world = make_world(self.worlds[job.problem], self.seed, trial)
-            totals, arms = self._played(job, world, trial)
+            played = self._played(job, world, trial)
+            totals = played.regrets.cumsum()
+            expected = None if played.expected is None else played.expected.cumsum()
             for rounds in (found, shorter):
                 if rounds is not None:
                     kept = rounds.rounds - 1
                     rounds.regrets.append(totals[kept])
-                    rounds.arms.append(Texts.of(world.problem.arms, arms[kept]))
+                    rounds.arms.append(Texts.of(world.problem.arms, played.arms[kept]))
+                    if expected is not None:
+                        rounds.expected.append(expected[kept])
         if shorter is not None and job.known != (int(shorter.rounds[-1]), shorter.digest()):
             raise DowiseError(
                 f"{job.policy} on {job.problem}, trials {job.first} to {job.last}: the first "
@@ -119,20 +127,19 @@ class Race:
         trials = list(range(job.first, job.last + 1))
         return Rounds(trials, kept_rounds(horizon, self.every), [], [])
 
-    def _played(
-        self, job: Job, world: World, trial: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Of every round of a trial: the cumulative regret, and the arm by its position."""
+    def _played(self, job: Job, world: World, trial: int) -> Trial:
+        """A trial, every round of it."""
         make = partial(self.policies[job.policy].make, **self.options_of(job.policy, trial))
         try:
-            played = run_trial(world, make, self.horizon, self.seed, trial, self.observational)
+            return run_trial(
+                world, make, self.horizon, self.seed, trial, self.observational, self.expected
+            )
         except FAILURES as error:
             if isinstance(error, SystemExit) and not self._runs_own_code(job):
                 raise  # a program's own signal handler may end it at any time
             kind = DowiseError if own_place(error) is None else OwnCodeError
             where = f"{job.policy} on {job.problem}, trial {trial}"
             raise kind(f"{where}: {described(error)}") from error
-        return played.regrets.cumsum(), played.arms
 
     def _runs_own_code(self, job: Job) -> bool:
         worlds = self.worlds[job.problem]
@@ -150,6 +157,7 @@ def checked_race(
     every: int,
     observational: int,
     manner: Manner,
+    expected: bool,
 ) -> Race:
     """A race of what was given, with everything checked before anything is run."""
     horizon, trials = (
@@ -172,8 +180,13 @@ def checked_race(
             raise DowiseError(f"options for {label!r}, which is not among the policies")
         if not isinstance(own, Mapping):
             raise DowiseError(f"options={options!r}: give {{policy: {{option: value}}}}")
-    race = Race(raced, makers, options, horizon, trials, seed, every, observational)
+    expected = true_or_false("expected", expected)
+    race = Race(raced, makers, options, horizon, trials, seed, every, observational, expected)
     first = [make_world(worlds, seed, 0).problem for worlds in raced.values()]
+    if expected:
+        for (label, worlds), problem in zip(raced.items(), first, strict=True):
+            check_expectable(label, worlds)
+            Belief(problem)
     for label, entrant in makers.items():  # whatever is wrong shows here, before anything is run
         for problem in first:
             entrant.check(problem, **race.options_of(label, 0))

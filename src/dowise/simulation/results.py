@@ -1,7 +1,7 @@
 """What a job found, as the bytes of a Parquet file that says whose it is and carries a checksum.
 
-The columns are problem, policy, trial, round (from 1), regret (cumulative) and arm; problem, policy
-and arm are dictionary-encoded texts. The file's own metadata have a word of ours: the job that it
+The columns are problem, policy, trial, round (from 1), regret (cumulative) and arm, and expected
+(cumulative) where it was asked for; problem, policy and arm are dictionary-encoded texts. The file's own metadata have a word of ours: the job that it
 belongs to, the digest of its rounds, and the digest of the whole file with that last digest blank.
 So a byte that changes anywhere is noticed, and so is a file that belongs to another job.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -59,6 +59,8 @@ class Rounds:
     rounds: NDArray[np.int32]
     regrets: list[NDArray[np.float64]]
     arms: list[Texts]
+    expected: list[NDArray[np.float64]] = field(default_factory=list)
+    """Cumulative too; none where it was not asked for."""
 
     def digest(self) -> str:
         """Of every bit, so that two runs of the same trials can be compared."""
@@ -67,6 +69,8 @@ class Rounds:
             found.update(np.ascontiguousarray(regrets, "<f8").tobytes())
             found.update(json.dumps(arms.different).encode())
             found.update(np.ascontiguousarray(arms.numbers, "<i4").tobytes())
+        for expected in self.expected:
+            found.update(np.ascontiguousarray(expected, "<f8").tobytes())
         return found.hexdigest()
 
 
@@ -122,6 +126,7 @@ def _tabulated(pyarrow: Any, job: Job, found: Rounds) -> Any:
         zeros = pyarrow.array(np.zeros(kept * trials, np.int32))
         return pyarrow.DictionaryArray.from_arrays(zeros, pyarrow.array([text]))
 
+    expected = {"expected": np.concatenate(found.expected)} if found.expected else {}
     return pyarrow.table(
         {
             "problem": repeated(job.problem),
@@ -131,6 +136,7 @@ def _tabulated(pyarrow: Any, job: Job, found: Rounds) -> Any:
             "regret": np.concatenate(found.regrets),
             "arm": _joined(pyarrow, found.arms),
         }
+        | expected
     )
 
 

@@ -49,6 +49,7 @@ def simulate(
     progress: Progress = lambda _done, _total: None,
     strong: bool = False,
     edges: EdgesOfWorlds = "all",
+    expected: bool = False,
 ) -> Result:
     """Race policies in `trials` worlds of each problem, or so many times in a world of yours.
 
@@ -66,6 +67,8 @@ def simulate(
     `observational` records of what the world does by itself are shown to every policy first.
     `every=10` keeps every tenth round only, and the last. `strong` and `edges` are those of
     `make_environment`: worlds with strong hidden causes, or with the edges that priors bring.
+    `expected` adds the column `expected`: the cumulative regret that the posterior expects, of
+    the same mean as the regret and far less noise; its worlds must be drawn from the prior.
 
     With `out` the results live in that folder, job by job as they finish, and are verified whenever
     they are read. The same call goes on with a run that was stopped; one with more trials, rounds,
@@ -76,8 +79,9 @@ def simulate(
     import_extra("pyarrow", "simulate", "a race")
     manner = Manner(strong=strong, edges=edges)
     race = checked_race(
-        problems, policies, horizon, trials, seed, options or {}, every, observational, manner
-    )
+        problems, policies, horizon, trials, seed, options or {}, every, observational, manner,
+        expected,
+    )  # fmt: skip
     workers = checked_workers(workers, cluster)
     if workers > 1 or cluster is not None:
         race.check_sendable()

@@ -15,7 +15,7 @@ its own arms, which are found again among the world's, and regret is the world's
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from math import prod
@@ -23,6 +23,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise.belief import Belief
 from dowise.environments import Environment, World, Worlds, worlds_of
 from dowise.errors import DowiseError, kind_of
 from dowise.model.sampling import Script
@@ -49,6 +50,7 @@ class Purpose(IntEnum):
     POLICY = 3
     RECORDS = 4
     SEED = 5
+    EXPECTED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,8 @@ class Trial:
     problem: Problem
     arms: Integers
     regrets: NDArray[np.float64]
+    expected: NDArray[np.float64] | None = None
+    """What it cost by the posterior, where that was asked for (`dowise.simulation.expected`)."""
 
 
 def make_world(given: str | Problem | World | Worlds, seed: int, trial: int) -> World:
@@ -71,9 +75,18 @@ def seed_of(seed: int, trial: int) -> int:
 
 
 def run_trial(
-    world: World, make: Factory, horizon: int, seed: int, trial: int, observational: int = 0
+    world: World,
+    make: Factory,
+    horizon: int,
+    seed: int,
+    trial: int,
+    observational: int = 0,
+    expected: bool = False,
 ) -> Trial:
-    """Let a fresh policy play in a world, after so many observational records."""
+    """Let a fresh policy play in a world, after so many observational records.
+
+    Where regret is `expected` too, the world is one that was drawn from its problem's prior.
+    """
     policy = make(world.problem)
     places = places_of_arms(world.problem, getattr(policy, "problem", world.problem))
     if observational:
@@ -91,8 +104,33 @@ def run_trial(
         chosen = places[loop(Script(mechanism, numbers, kinds, uniforms), own)]
     else:
         chosen = play(policy, world, known, numbers, outcomes, own)
-    regrets = world.problem.payoff.regrets(_means(world, known))
-    return Trial(world.problem, chosen, regrets[numbers, chosen])
+    regrets = world.problem.payoff.regrets(_means(world, known))[numbers, chosen]
+    if not expected:
+        return Trial(world.problem, chosen, regrets)
+    assert isinstance(world, Environment)
+    uniforms = stream(seed, trial, Purpose.OUTCOMES).random((horizon, len(world.graph)))
+    script = Script(world.mechanism(known), numbers, kinds, uniforms)
+    shown = _shown(world, observational, stream(seed, trial, Purpose.RECORDS))
+    rng = stream(seed, trial, Purpose.EXPECTED)
+    return Trial(
+        world.problem, chosen, regrets, _expected(world.problem, shown, script, chosen, rng)
+    )
+
+
+def _expected(
+    problem: Problem,
+    shown: Iterable[Mapping[str, object]],
+    script: Script,
+    chosen: Integers,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """What each round cost by a belief that learns what was shown first, and then the rounds."""
+    from dowise.simulation.expected import expected_regrets
+
+    belief = Belief(problem)
+    for outcome in shown:
+        belief.update(Intervention(), outcome)
+    return expected_regrets(belief, script, chosen, rng)
 
 
 def play(
@@ -182,5 +220,11 @@ def _warm_up(policy: Policy, world: World, records: int, rng: np.random.Generato
     arms = getattr(policy, "problem", world.problem).arms
     if not isinstance(policy, BayesianPolicy) and nothing not in arms:
         return
+    for outcome in _shown(world, records, rng):
+        policy.observe(nothing, outcome)
+
+
+def _shown(world: World, records: int, rng: np.random.Generator) -> Iterator[Mapping[str, object]]:
+    """So many observational records."""
     for _ in range(records):
-        policy.observe(nothing, world.play(nothing, world.draw_context(rng), rng))
+        yield world.play(Intervention(), world.draw_context(rng), rng)
