@@ -116,9 +116,9 @@ class _Challengers(NamedTuple):
 
 @njit
 def trigamma(x):
-    """ψ′(x) for x > 0: recurrence up to 6, then the asymptotic series, to about 1e-10."""
+    """ψ′(x) for x > 0: recurrence up to 8, then the asymptotic series, to about 1e-11."""
     total = 0.0
-    while x < 6.0:
+    while x < 8.0:
         total += 1.0 / (x * x)
         x += 1.0
     y = 1.0 / (x * x)
@@ -244,7 +244,10 @@ def _challengers(look, trace, worth):
             for r in range(blocks):
                 share = 0.0
                 for e in range(trace.block_slots[r], trace.block_slots[r] + trace.block_sizes[r]):
-                    one, other = look.spreads[b, e - first, lane], look.spreads[best, e - first, lane]
+                    one, other = (
+                        look.spreads[b, e - first, lane],
+                        look.spreads[best, e - first, lane],
+                    )
                     share += (one - other) * (one - other)
                     there += one * one
                     here += other * other

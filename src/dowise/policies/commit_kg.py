@@ -29,7 +29,7 @@ from dowise.policies.commit_loop import play_rounds
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.policy import BayesianPolicy, EdgesThen, Loop, allowed_arms, certainly
 from dowise.policies.record_policy import digest_of
-from dowise.policies.thompson import _arms_of
+from dowise.policies.thompson import arms_of
 from dowise.policies.usable import Numbers
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch, equal_columns
@@ -131,9 +131,7 @@ class CommitKG(BayesianPolicy):
 
     def _reason(self, plan: Plan) -> str:
         if not plan.plays:
-            return (
-                "the best by what is known; no other arm would teach enough to be worth its cost"
-            )
+            return "the best by what is known; no other arm would teach enough to be worth its cost"
         span, often = self.problem.payoff.span, int(plan.plays)
         plays = "one play" if often == 1 else f"{often} plays"
         return (
@@ -190,7 +188,7 @@ class CommitKG(BayesianPolicy):
         chosen = np.empty(len(script.contexts), dtype=np.int64)
         play_rounds(
             Known(posterior.prior, posterior.counts), posterior.unused,
-            _arms_of(self.problem, posterior.model.factors), own,
+            arms_of(self.problem, posterior.model.factors), own,
             np.array([places[codes] for codes in known]), trace_of(self.problem), self._worth,
             (PACE, HEAD_START, self.rounds), script, chosen,
         )  # fmt: skip
