@@ -53,6 +53,11 @@ class Shared:
     def _whole_reading(self) -> Reading:
         return reading_of(self.structures, self.model.whole_circuit, self._context)
 
+    @cached_property
+    def trace_reading(self) -> Reading:
+        """What the circuit of all that is seen (`Model.trace`) reads in the first context."""
+        return reading_of(self.structures, self.model.trace, self._context)
+
     def reading(self, codes: Codes) -> Reading:
         """What the circuit reads under this context."""
         found = self._readings.get(codes)

@@ -131,8 +131,12 @@ class Builder:
         codes = ((top << _SHIFT) | bottom).reshape(-1, 1)
         return self._operations(QUOTIENT, codes).reshape(top.shape)
 
-    def finish(self, results: ArrayLike) -> Circuit:
-        """The circuit of these values, without whatever they do not need."""
+    def finish(self, results: ArrayLike, keep: bool = False) -> Circuit:
+        """The circuit of these values, without whatever they do not need.
+
+        With `keep` no slot is used twice, so that all values are there when it has run: operation
+        i has the i-th slot behind the inputs.
+        """
         wanted = np.asarray(results, np.int64)
         needed = np.zeros(self.count, dtype=bool)
         needed[wanted] = True
@@ -147,9 +151,12 @@ class Builder:
         slot_of = np.zeros(self.count, dtype=np.int64)
         slot_of[[value for value, _ in constants]] = np.arange(len(constants))
         slot_of[inputs] = len(constants) + np.arange(len(inputs))
-        slots = spread_slots(
-            slot_of, len(constants) + len(inputs), outputs, starts, lefts, rights, wanted
-        )
+        slots = len(constants) + len(inputs)
+        if keep:
+            slot_of[outputs] = slots + np.arange(len(outputs))
+            slots += len(outputs)
+        else:
+            slots = spread_slots(slot_of, slots, outputs, starts, lefts, rights, wanted)
         operations = Operations(kinds, slot_of[outputs], starts, slot_of[lefts], slot_of[rights])
         numbers = np.array([x for _, x in constants])
         tape = _tape(slots, numbers, ends - sizes, sizes, operations, slot_of[wanted])

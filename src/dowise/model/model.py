@@ -76,6 +76,27 @@ class Model:
         return reward_circuit(self._whole_plans)
 
     @cached_property
+    def trace(self) -> Circuit:
+        """P(Y = y | do(arm), c) of every arm and value, through all variables that are seen.
+
+        Every variable that some arm's reward needs is summed out under every arm that leaves it be,
+        and no slot is used twice: for passes backward (`dowise.model.backward`).
+        """
+        if not self._has_circuit:
+            raise DowiseError(self._too_large)
+        families, needed = self.factors.families, set[int]()
+        for plan in self._plans.of.values():
+            needed.update(families[f][-1] for f in plan.factors)
+        plans = Plans(self.problem, self.factors, whole=True, followed=frozenset(needed))
+        if plans.multiplications > self.problem.max_program:
+            raise DowiseError(
+                f"what all variables teach under every arm takes {plans.multiplications:.1e} "
+                f"multiplications, and the limit is {self.problem.max_program:.1e}: raise "
+                "max_program, or choose a policy such as ts, which does without"
+            )
+        return reward_circuit(plans, keep=True)
+
+    @cached_property
     def kinds(self) -> NDArray[np.int64]:
         """A number for each arm, the same for arms that are alike in every world."""
         kinds = np.unique(self.whole_circuit.results, axis=0, return_inverse=True)[1]

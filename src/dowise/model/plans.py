@@ -3,7 +3,9 @@
 - Arms of one intervention set share one elimination, in which the set's variables stay as axes
   (unless only a few of the set's values are arms: then each has its own);
 - context variables are no axes: the context selects which rows of the factors are read;
-- a variable without a way to the reward under an arm plays no part in it: it would sum to 1.
+- a variable without a way to the reward under an arm plays no part in it: it would sum to 1. Unless
+  it is asked for: what is seen under an arm teaches about others, whether its own reward needs it
+  or not.
 """
 
 from __future__ import annotations
@@ -41,11 +43,18 @@ class Plan:
 class Plans:
     """The plan of every intervention set, all values of the reward but the first; with `whole` all.
 
-    Variable v has sizes[v] values in the tables.
+    Variable v has sizes[v] values in the tables. The variables of `followed` are in every plan
+    whose set leaves them be.
     """
 
-    def __init__(self, problem: Problem, factors: Factors, whole: bool = False) -> None:
-        self.problem = problem
+    def __init__(
+        self,
+        problem: Problem,
+        factors: Factors,
+        whole: bool = False,
+        followed: frozenset[int] = frozenset(),
+    ) -> None:
+        self.problem, self.followed = problem, followed
         self.factors = factors
         self.reward = problem.reward_position
         self.context = frozenset(problem.context_positions.tolist())
@@ -82,7 +91,7 @@ class Plans:
         families, cut = self.factors.families, self.problem.graph.mask(intervened)
         under = self.factors.under(cut)
         relevant: dict[int, int] = {}
-        waiting = [self.reward]
+        waiting = [self.reward, *self.followed]
         while waiting:
             v = waiting.pop()
             if v not in relevant and not cut >> v & 1 and v not in self.context:

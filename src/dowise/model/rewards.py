@@ -34,8 +34,8 @@ EntriesOf = Callable[[int], NDArray[Any]]
 """The entries of a factor in one context: an axis for each other variable of its scope, then it."""
 
 
-def reward_circuit(plans: Plans) -> Circuit:
-    """The circuit of these plans, however many multiplications they are.
+def reward_circuit(plans: Plans, keep: bool = False) -> Circuit:
+    """The circuit of these plans, however many multiplications they are; `keep`: `Builder.finish`.
 
     Its blocks are rows of the factors, by number. results[arm, y − 1] is P(Y = y | do(arm), c)
     for all values y but the first; where the plans are `whole` the first is there too,
@@ -44,7 +44,7 @@ def reward_circuit(plans: Plans) -> Circuit:
     builder = Builder()
     inputs = _Inputs(plans.factors, plans.context, builder)
     results = _of_arms(plans, Algebra(builder, plans.sizes), inputs.of)
-    circuit = builder.finish(results)
+    circuit = builder.finish(results, keep)
     return circuit._replace(blocks=np.concatenate(inputs.rows)[circuit.blocks])
 
 

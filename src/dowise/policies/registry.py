@@ -76,6 +76,8 @@ _POLICIES = {
     for info in (
         _line("ids", "ids:InformationDirectedSampling", "everything", False,
               "Information-Directed Sampling, Algorithm 2: what an arm costs and what it tells"),
+        _line("commit-kg", "commit_kg:CommitKG", "everything", False,
+              "the value of n more plays: what they teach about all arms in all contexts"),
         _line("ts", "thompson:ThompsonSampling", "everything", False,
               "Thompson Sampling, Algorithm 1: the best arm under one draw from the posterior"),
         _line("z2-ts", "z2:Z2ThompsonSampling", "everything", False,

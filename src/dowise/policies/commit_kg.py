@@ -1,0 +1,199 @@
+"""The value of committing to n more plays of an arm: a policy that looks further than one round.
+
+The paper's IDS looks one round ahead, at what the reward tells about the best arm of this context.
+This one asks what n = 1, 2, 4, … plays would teach, through every variable that they show, about
+every arm in every context, beyond what as many plays of the incumbent would teach anyway; and
+whether that pays over the rounds to come. All in closed form at the posterior means, without draws
+(`dowise.policies.commit_kernels`; docs/beyond.md has the derivation and the evidence).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import product
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief import Belief, Dirichlet, Mixture, Posterior
+from dowise.belief.prior import Prior
+from dowise.errors import DowiseError
+from dowise.model import Codes
+from dowise.model.backward import trace_of
+from dowise.model.sampling import Script
+from dowise.policies.commit_kernels import Contexts, Known, Plan, Worth, choose, choose_in
+from dowise.policies.commit_lanes import mixed_lanes
+from dowise.policies.commit_loop import play_rounds
+from dowise.policies.decision import Decision, Figures
+from dowise.policies.policy import BayesianPolicy, EdgesThen, Loop, allowed_arms, certainly
+from dowise.policies.record_policy import digest_of
+from dowise.policies.thompson import arms_of
+from dowise.policies.usable import Numbers
+from dowise.problem import Problem, Record
+from dowise.problem.frame import RecordBatch, equal_columns
+from dowise.problem.problem import ArmLike, Context
+from dowise.randomness import Random
+
+__all__ = ["CommitKG"]
+
+FEW_CONTEXTS = 16  # all of them count from the start; of more, those that were seen
+PACE, HEAD_START = 2.0, 30.0  # after t rounds PACE·(t + HEAD_START) are reckoned to come
+
+
+class CommitKG(BayesianPolicy):
+    """Play the arm whose next n plays are worth most, over all that they teach.
+
+    The rounds to come are reckoned as 2·(t + 30) after t decisions, so that no horizon is needed;
+    records that follow no decision, such as past ones, teach but do not count as rounds.
+    Deterministic: `decision.probabilities` are 0 and 1, and `floor` mixes Thompson draws in.
+
+    Applies to every graph whose circuit fits, with hidden causes and doubtful edges too: what plays
+    are worth is averaged over the sets of edges, drawn where there are more than 64 of them. Of
+    more than 16 contexts those count that were seen, of these the 64 most frequent. It needs a
+    posterior that counts, `Dirichlet` or `Mixture`.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        prior: Prior | None = None,
+        belief: Belief | Posterior | None = None,
+        widen: bool | float = False,
+    ) -> None:
+        super().__init__(problem, prior, belief, widen)
+        if not isinstance(self.belief.posterior, Dirichlet | Mixture):
+            raise DowiseError(
+                "commit-kg needs a posterior that counts, a Belief made from a prior: with a "
+                "posterior of your own choose ids or ts"
+            )
+        trace_of(self.belief.problem)  # what is too large shows here
+        self.rounds = 0
+        """How many decisions it has learned from."""
+        self.visits: Counter[Codes] = Counter()
+        """How often each context was seen, by the positions of its values."""
+        self._worth = Worth(problem.payoff.scaled, np.zeros(len(problem.arms)))
+        sizes = [len(problem.domains[name]) for name in problem.context]
+        self._has_few = prod(sizes) <= FEW_CONTEXTS
+        self._contexts: list[Codes] = []
+        if self._has_few:
+            self._contexts = list(product(*map(range, sizes)))
+
+    # -- what it has learned ------------------------------------------------------------------
+
+    def _note(self, record: Record, times: int) -> None:
+        self.rounds += times * (record.number is not None)
+        self._add_visits(record.context, times)
+
+    def _note_many(self, records: RecordBatch, numbers: Numbers) -> None:
+        self.rounds += 0 if numbers is None else len(records)
+        columns = [records.codes[v] for v in self.problem.context_positions]
+        first, which = equal_columns([np.zeros(len(records), dtype=np.int64), *columns])
+        for i, times in zip(first.tolist(), np.bincount(which).tolist(), strict=True):
+            self._add_visits(tuple(int(column[i]) for column in columns), times)
+
+    def _add_visits(self, codes: Codes, times: int) -> None:
+        self.visits[codes] += times
+        if not self.visits[codes]:
+            del self.visits[codes]
+
+    def state(self) -> dict[str, object]:
+        """The posterior, the rounds, and how often each context was seen."""
+        seen = {str(codes): times for codes, times in sorted(self.visits.items())}
+        return {**super().state(), "rounds": self.rounds, "visits": seen}
+
+    def fingerprint(self) -> bytes:
+        """Of the counts, the rounds and the contexts."""
+        posterior = self.belief.posterior
+        assert isinstance(posterior, Dirichlet | Mixture)
+        seen = [x for codes, times in sorted(self.visits.items()) for x in (codes, (times,))]
+        return digest_of(posterior.counts, (self.rounds,), *seen)
+
+    # -- deciding -----------------------------------------------------------------------------
+
+    def decide(
+        self,
+        context: Context = None,
+        rng: Random | None = None,  # noqa: ARG002 (nothing here is random)
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> Decision:
+        """Play what is worth most, without anything random."""
+        problem = self.problem
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        self._catch_up()
+        plan = self._plan(codes, arms)
+        edges, seen = self._edges(), problem.context_labels(codes)
+        figures = {"plays": int(plan.plays), "value": plan.gain * problem.payoff.span}
+        known = Figures(figures, None if edges is None else EdgesThen(edges))
+        arm = problem.arms[plan.arm]
+        return Decision(arm, certainly(problem, plan.arm), self._reason(plan), known, seen)
+
+    def _reason(self, plan: Plan) -> str:
+        if not plan.plays:
+            return "the best by what is known; no other arm would teach enough to be worth its cost"
+        span, often = self.problem.payoff.span, int(plan.plays)
+        plays = "one play" if often == 1 else f"{often} plays"
+        return (
+            f"expected to cost {plan.cost * span:.3g} a play against {self.problem.arms[plan.best]}, "
+            f"but what {plays} would teach is worth {plan.gain * span:.3g} more than that over "
+            f"the next {self._to_come:.0f} rounds"
+        )
+
+    @property
+    def _to_come(self) -> float:
+        return PACE * (self.rounds + HEAD_START)
+
+    def _plan(self, codes: Codes, arms: NDArray[np.int64]) -> Plan:
+        posterior = self.belief.posterior
+        assert isinstance(posterior, Dirichlet | Mixture)
+        may = np.zeros(len(self.problem.arms), dtype=np.bool_)
+        may[arms] = True
+        known, trace = Known(posterior.prior, posterior.counts), trace_of(self.belief.problem)
+        contexts = self._all_contexts([codes])
+        now = contexts.index(codes)
+        if isinstance(posterior, Dirichlet):
+            own = self._as_arrays(posterior, contexts)
+            plan = choose_in(known, own, now, trace, self._worth, may, self._to_come)
+        else:
+            visits = np.array([self.visits[c] for c in contexts], dtype=np.int64)
+            lanes = mixed_lanes(posterior, contexts, visits, now, self._has_few)
+            plan = choose(known, lanes, trace, self._worth, may, self._to_come)
+        return Plan(*plan)
+
+    def _all_contexts(self, more: Iterable[Codes]) -> list[Codes]:
+        """All contexts, in order, or those that were seen and these."""
+        return self._contexts if self._has_few else sorted({*self.visits, *more})
+
+    def _as_arrays(self, posterior: Dirichlet, contexts: list[Codes]) -> Contexts:
+        model = posterior.model
+        rows = np.array([model.rows_of(model.trace, codes) for codes in contexts])
+        visits = np.array([self.visits[codes] for codes in contexts], dtype=np.int64)
+        return Contexts(rows, visits, self._has_few)
+
+    # -- whole trials -------------------------------------------------------------------------
+
+    def compiled_loop(self) -> Loop | None:
+        """For posteriors without doubtful edges."""
+        ours = type(self) is CommitKG and self.belief.monitor is None
+        return self._play if ours and type(self.belief.posterior) is Dirichlet else None
+
+    def _play(self, script: Script, _rng: np.random.Generator) -> NDArray[np.int64]:
+        posterior = self.belief.posterior
+        assert isinstance(posterior, Dirichlet)
+        known = [tuple(codes) for codes in script.known.tolist()]
+        contexts = self._all_contexts(known)
+        places = {codes: i for i, codes in enumerate(contexts)}
+        own = self._as_arrays(posterior, contexts)
+        chosen = np.empty(len(script.contexts), dtype=np.int64)
+        play_rounds(
+            Known(posterior.prior, posterior.counts), posterior.unused,
+            arms_of(self.problem, posterior.model.factors), own,
+            np.array([places[codes] for codes in known]), trace_of(self.problem), self._worth,
+            (PACE, HEAD_START, self.rounds), script, chosen,
+        )  # fmt: skip
+        pairs = zip(contexts, own.visits.tolist(), strict=True)
+        self.visits = Counter({codes: times for codes, times in pairs if times})
+        self.rounds += len(chosen)
+        self.next_number += len(chosen)
+        return chosen

@@ -1,0 +1,211 @@
+"""`commit-kg` beside its slow twin, stepped and compiled, with all that a problem can have."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from commit_twin import World, plan
+from scipy.special import polygamma
+
+from dowise import (
+    Belief,
+    CausalGraph,
+    DowiseError,
+    Problem,
+    load_problem,
+    make_environment,
+    make_policy,
+)
+from dowise.model import model_of
+from dowise.policies.commit_kernels import trigamma
+from dowise.simulation.trial import run_trial
+
+THREE = Problem(
+    CausalGraph.parse("C -> X; C -> Y; Z -> X -> W -> Y; Z -> Y"), "Y", "C", "Z",
+    domains={"X": ("a", "b", "c"), "Y": ("0", "1", "2"), "C": ("u", "v", "w")},
+    reward_values={"0": 3.0, "1": -1.0, "2": 7.0},
+)  # fmt: skip
+SMALLER = Problem(CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", minimise=True)
+HIDDEN = Problem(
+    CausalGraph.parse("C -> Y; Z -> X -> W -> Y; X <-> Y; Z <-> W"), "Y", "C", edge_prior=1
+)
+PROBLEMS = {
+    "task1": load_problem("task1"), "task2": load_problem("task2"),
+    "healthcare": load_problem("healthcare"), "three values": THREE, "minimise": SMALLER,
+    "hidden causes": HIDDEN,
+}  # fmt: skip
+
+
+def all_contexts(problem):
+    return list(product(*(range(len(problem.domains[name])) for name in problem.context)))
+
+
+def played(problem, seed, rounds, name="commit-kg", **options):
+    """A policy after some rounds with arms at random, so that odd states occur too."""
+    policy, rng = make_policy(name, problem, **options), np.random.default_rng(seed)
+    world = make_environment(problem, seed=seed)
+    for _ in range(rounds):
+        context = world.draw_context(rng)
+        arm = problem.arms[rng.integers(len(problem.arms))]
+        policy.observe(arm, world.play(arm, context, rng))
+    return policy
+
+
+def weights_of(policy, contexts):
+    return {codes: 1.0 + policy.visits[codes] for codes in contexts}
+
+
+@pytest.mark.parametrize("rounds", [0, 3, 25, 200])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_it_decides_as_its_twin(name, rounds):
+    problem = PROBLEMS[name]
+    for seed in range(2):
+        policy = played(problem, seed, rounds)
+        contexts = all_contexts(problem)
+        world = World(problem, model_of(problem).factors, policy.belief.parameters, contexts)
+        for codes in contexts[:2]:
+            decision = policy.decide(problem.context_labels(codes))
+            arm, plays, gain = plan(
+                [(1.0, world)], weights_of(policy, contexts), codes, 2 * (rounds + 30),
+                np.zeros(len(problem.arms)),
+            )  # fmt: skip
+            assert problem.arm_index(decision.arm) == arm
+            assert decision.figures["plays"] == plays
+            assert decision.figures["value"] == pytest.approx(
+                gain * problem.payoff.span, rel=1e-6, abs=1e-9
+            )
+
+
+@pytest.mark.parametrize("text", ["Z -> X -> Y; Z ?-> Y; C -> Y", "C -> Y; Z -> X -> Y; X <?> Y"])
+@pytest.mark.parametrize("rounds", [0, 12, 60])
+def test_over_doubtful_edges_it_averages(text, rounds):
+    """Two sets of edges, each with a posterior of its own that has learned the same records."""
+    problem = Problem(CausalGraph.parse(text), "Y", "C")
+    certain = text.replace("?->", "->").replace("<?>", "<->"), text.split("; ")
+    without = "; ".join(part for part in certain[1] if "?" not in part)
+    parts = [
+        Problem(CausalGraph.parse(t), "Y", "C", arms=list(problem.arms), edge_prior=1)
+        for t in (certain[0], without)
+    ]
+    policy, rng = make_policy("commit-kg", problem), np.random.default_rng(5)
+    beliefs = [Belief(part) for part in parts]
+    world = make_environment(problem, seed=1)
+    for _ in range(rounds):
+        context = world.draw_context(rng)
+        arm = problem.arms[rng.integers(len(problem.arms))]
+        outcome = world.play(arm, context, rng)
+        policy.observe(arm, outcome)
+        for belief in beliefs:
+            belief.update(arm, outcome)
+    (there,) = policy.belief.edges().values()
+    contexts = all_contexts(problem)
+    worlds = [
+        (chance, World(part, model_of(part).factors, belief.parameters, contexts))
+        for chance, part, belief in zip((there, 1 - there), parts, beliefs, strict=True)
+    ]
+    for codes in contexts:
+        decision = policy.decide(problem.context_labels(codes))
+        arm, plays, gain = plan(
+            worlds, weights_of(policy, contexts), codes, 2 * (rounds + 30),
+            np.zeros(len(problem.arms)),
+        )  # fmt: skip
+        assert (problem.arm_index(decision.arm), decision.figures["plays"]) == (arm, plays)
+        assert decision.figures["value"] == pytest.approx(gain, rel=1e-6, abs=1e-9)
+
+
+def test_only_allowed_arms_compete():
+    problem = load_problem("task1")
+    policy = played(problem, 3, 10)
+    world = World(problem, model_of(problem).factors, policy.belief.parameters, [()])
+    for allowed in ([0, 1], [1, 2], [2]):
+        decision = policy.decide(allowed=[problem.arms[a] for a in allowed])
+        arm, plays, _ = plan([(1.0, world)], {(): 1.0}, (), 80, np.zeros(3), allowed)
+        assert (problem.arm_index(decision.arm), decision.figures["plays"]) == (arm, plays)
+        assert decision.probabilities.tolist() == [float(a == arm) for a in range(3)]
+
+
+MANY = Problem(
+    CausalGraph.parse("A -> Y; B -> Y; D -> Y; X -> Y"), "Y", ("A", "B", "D"),
+    domains={"A": ("0", "1", "2"), "B": ("0", "1", "2"), "D": ("0", "1")},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [*(PROBLEMS[name] for name in ("task1", "task2", "three values", "hidden causes")), MANY],
+    ids=["task1", "task2", "three values", "hidden causes", "many contexts"],
+)
+def test_a_compiled_trial_is_a_stepped_one(problem, monkeypatch):
+    """After observational records, too, which teach and are no rounds."""
+    made = []
+
+    def make(problem):
+        made.append(make_policy("commit-kg", problem))
+        return made[-1]
+
+    world = make_environment(problem, seed=2)
+    fast = run_trial(world, make, 120, seed=4, trial=1, observational=7)
+    monkeypatch.setattr(type(made[0]), "compiled_loop", lambda _: None)
+    slow = run_trial(world, make, 120, seed=4, trial=1, observational=7)
+    np.testing.assert_array_equal(fast.arms, slow.arms)
+    assert made[0].fingerprint() == made[1].fingerprint()
+    assert made[0].visits == made[1].visits and made[0].rounds == made[1].rounds
+    assert len(np.unique(fast.arms)) > 1
+
+
+def test_what_it_knows_depends_on_the_records_not_on_their_order():
+    problem = load_problem("task2")
+    rng = np.random.default_rng(0)
+    records = []
+    for number in [*range(20), *[None] * 5]:
+        arm = problem.arms[rng.integers(len(problem.arms))]
+        seen = {name: str(rng.integers(2)) for name in problem.graph}
+        records.append(problem.record(arm, seen | dict(arm), number))
+    one, other = make_policy("commit-kg", problem), make_policy("commit-kg", problem)
+    for record in records:
+        one.learn(record)
+    for record in reversed(records):
+        other.learn(record)
+    other.learn(records[3])
+    other.retract(records[3])
+    assert (
+        one.fingerprint() == other.fingerprint() != make_policy("commit-kg", problem).fingerprint()
+    )
+    assert one.rounds == other.rounds == 20 and sum(one.visits.values()) == 25
+    context = problem.context_labels((1,))
+    assert one.decide(context).as_dict() == other.decide(context).as_dict()
+
+
+def test_trigamma():
+    for x in (1e-3, 0.5, 1.0, 1.5, 5.9, 6.0, 100.0, 1e6):
+        assert trigamma(x) == pytest.approx(polygamma(1, x), rel=1e-9)
+
+
+def test_its_reasons_are_sentences():
+    policy = played(load_problem("task1"), 3, 4)
+    seen = set()
+    for seed in range(6):
+        for rounds in (0, 8, 60):
+            decision = played(load_problem("task1"), seed, rounds).decide()
+            seen.add("would teach is worth" in decision.reason)
+            assert ("known" in decision.reason) == (decision.figures["plays"] == 0)
+    assert seen == {True, False} and policy.decide().context == {}
+
+
+def test_a_posterior_of_ones_own_is_refused():
+    class Own:
+        problem = load_problem("task1")
+        learn = retract = draw = mean_distributions = None
+
+    with pytest.raises(DowiseError, match="needs a posterior that counts"):
+        make_policy("commit-kg", Own.problem, belief=Own())
+
+
+def test_a_problem_whose_circuit_is_too_large_is_refused():
+    own = load_problem("child")
+    problem = Problem(
+        own.graph, own.reward, own.context, own.non_manipulable, domains=own.domains,
+        reward_values=own.reward_values, max_program=1,
+    )  # fmt: skip
+    with pytest.raises(DowiseError, match="max_program"):
+        make_policy("commit-kg", problem)
