@@ -62,9 +62,9 @@ class Certificate(NamedTuple):
 
 
 def worth_of(payoff: Payoff, arms: int) -> Floats:
-    """What each value of the reward is worth under each arm, on the scale of the bounds."""
-    worth: Floats = np.tile(payoff.scaled, (arms, 1))
-    return worth
+    """What each value of the reward is worth under each arm, net, on the scale of the bounds."""
+    worth: Floats = payoff.net_scaled(np.tile(payoff.scaled[:, None], (1, arms)))
+    return np.ascontiguousarray(worth.T)
 
 
 def certificate_of(

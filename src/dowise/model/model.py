@@ -82,7 +82,7 @@ class Model:
         Every variable that some arm's reward needs is summed out under every arm that leaves it be,
         and no slot is used twice: for passes backward (`dowise.model.backward`).
         """
-        if not self._has_circuit:
+        if not self.has_circuit:
             raise DowiseError(self._too_large)
         families, needed = self.factors.families, set[int]()
         for plan in self._plans.of.values():

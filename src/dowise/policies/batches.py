@@ -66,7 +66,9 @@ class StandIn:
         posterior, problem = belief.posterior, belief.problem
         assert isinstance(posterior, Dirichlet | Mixture)
         codes = problem.context_codes(context)
-        posterior.learn(imagine(posterior, problem.arm_index(arm), codes, source))
+        record = imagine(posterior, problem.arm_index(arm), codes, source)
+        posterior.learn(record)
+        self.policy.note(record, 1)
 
 
 def has_stand_in(policy: BayesianPolicy) -> bool:

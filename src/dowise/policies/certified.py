@@ -58,6 +58,7 @@ class CertifiedSampling(BayesianPolicy):
     """
 
     heeds_horizon = True
+    imagines = True
 
     def __init__(
         self,

@@ -96,8 +96,11 @@ class _Look(NamedTuple):
     scores: Any
     """η(μ): (arms, lanes)."""
     spreads: Any
-    """√ψ′(α)·p·(∂η/∂θ − its mean over the row): (arms, inputs, lanes). The square of a difference of
-    two, summed over a row, is w_r. 0 where the present context can't teach."""
+    """√ψ′(α)·p·(∂η/∂θ − its mean over the row): (arms, inputs, lanes).
+
+    The square of a difference of two, summed over a row, is w_r. 0 where the present context can't
+    teach.
+    """
 
 
 class _Challengers(NamedTuple):

@@ -55,6 +55,8 @@ class CommitKG(BayesianPolicy):
     posterior that counts, `Dirichlet` or `Mixture`.
     """
 
+    imagines = True
+
     def __init__(
         self,
         problem: Problem,
@@ -73,7 +75,7 @@ class CommitKG(BayesianPolicy):
         """How many decisions it has learned from."""
         self.visits: Counter[Codes] = Counter()
         """How often each context was seen, by the positions of its values."""
-        self._worth = Worth(problem.payoff.scaled, np.zeros(len(problem.arms)))
+        self._worth = Worth(problem.payoff.scaled, problem.payoff.scaled_costs)
         sizes = [len(problem.domains[name]) for name in problem.context]
         self._has_few = prod(sizes) <= FEW_CONTEXTS
         self._contexts: list[Codes] = []
@@ -82,11 +84,13 @@ class CommitKG(BayesianPolicy):
 
     # -- what it has learned ------------------------------------------------------------------
 
-    def _note(self, record: Record, times: int) -> None:
+    def note(self, record: Record, times: int) -> None:
+        """Count the round, if it was one, and the context."""
         self.rounds += times * (record.number is not None)
         self._add_visits(record.context, times)
 
-    def _note_many(self, records: RecordBatch, numbers: Numbers) -> None:
+    def note_many(self, records: RecordBatch, numbers: Numbers) -> None:
+        """The same of many."""
         self.rounds += 0 if numbers is None else len(records)
         columns = [records.codes[v] for v in self.problem.context_positions]
         first, which = equal_columns([np.zeros(len(records), dtype=np.int64), *columns])
@@ -97,6 +101,10 @@ class CommitKG(BayesianPolicy):
         self.visits[codes] += times
         if not self.visits[codes]:
             del self.visits[codes]
+
+    def began_to_stand_in(self) -> None:
+        """Contexts that are imagined are counted apart."""
+        self.visits = self.visits.copy()
 
     def state(self) -> dict[str, object]:
         """The posterior, the rounds, and how often each context was seen."""
@@ -134,10 +142,10 @@ class CommitKG(BayesianPolicy):
             return "the best by what is known; no other arm would teach enough to be worth its cost"
         span, often = self.problem.payoff.span, int(plan.plays)
         plays = "one play" if often == 1 else f"{often} plays"
+        best = self.problem.arms[plan.best]
         return (
-            f"expected to cost {plan.cost * span:.3g} a play against {self.problem.arms[plan.best]}, "
-            f"but what {plays} would teach is worth {plan.gain * span:.3g} more than that over "
-            f"the next {self._to_come:.0f} rounds"
+            f"expected to cost {plan.cost * span:.3g} a play against {best}, but what {plays} "
+            f"would teach is worth {plan.gain * span:.3g} more than that over the next {self._to_come:.0f} rounds"
         )
 
     @property

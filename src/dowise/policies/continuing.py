@@ -157,7 +157,9 @@ class _Play:
         kinds, numbers = _distinct(self.sampler.contexts(world, self.rounds, source))
         known = [tuple(codes) for codes in kinds.tolist()]
         shares = self.posterior.model.distributions_in([entries] * len(known), known)
-        regrets = problem.payoff.regrets(np.array([one @ problem.payoff.values for one in shares]))
+        regrets = problem.payoff.regrets(
+            problem.payoff.net(np.array([one @ problem.payoff.values for one in shares]))
+        )
         script = Script(world, numbers, kinds, source.random((self.rounds, len(world.order))))
         limit = regrets[numbers, self._best_now(known)[numbers]].sum()
         policy, cost, found = self._policy(), 0.0, [limit, 0.0]
@@ -185,7 +187,7 @@ class _Play:
     def _best(self, policy: BayesianPolicy, known: list[Codes]) -> Integers:
         """The arm of the best posterior mean in each of these contexts."""
         posterior, payoff = policy.belief.posterior, self.problem.payoff
-        means = [posterior.mean_distributions(codes) @ payoff.values for codes in known]
+        means = [payoff.net(posterior.mean_distributions(codes) @ payoff.values) for codes in known]
         return np.array([payoff.best_of(one) for one in means])
 
     def _played(

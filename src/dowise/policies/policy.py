@@ -162,7 +162,7 @@ class BayesianPolicy(RecordPolicy):
             self.belief.learn(record)
         else:
             self.belief = self.widening.learn(self.belief, record)
-        self._note(record, 1)
+        self.note(record, 1)
         self._records += 1
         if self._records in _LOOKS:
             self._say_what_is_never_used()
@@ -172,13 +172,13 @@ class BayesianPolicy(RecordPolicy):
         check_record(record, self.problem)
         record.need(self.problem.context_positions, NEEDS_CONTEXT)
         self.belief.retract(as_record_of(self.belief.problem, record))
-        self._note(record, -1)
+        self.note(record, -1)
         self._records -= 1
 
-    def _note(self, record: Record, times: int) -> None:
+    def note(self, record: Record, times: int) -> None:
         """Of a record that was learned, 1 time or −1 times, what is not the belief's to count."""
 
-    def _note_many(self, records: RecordBatch, numbers: Numbers) -> None:
+    def note_many(self, records: RecordBatch, numbers: Numbers) -> None:
         """The same of many that were learned together."""
 
     def _say_what_is_never_used(self) -> None:
@@ -218,7 +218,7 @@ class BayesianPolicy(RecordPolicy):
             super().learn_many(records, numbers)
             return
         self.belief.learn_many(records)
-        self._note_many(records, numbers)
+        self.note_many(records, numbers)
         before, self._records = self._records, self._records + len(records)
         if any(before < look <= self._records for look in _LOOKS):
             self._say_what_is_never_used()
