@@ -6,6 +6,7 @@ import pytest
 from dowise import Belief, CausalGraph, DowiseError, Problem, check_policy, load_problem
 from dowise.belief import Mixture
 from dowise.environments import make_environment
+from dowise.errors import DowiseWarning
 from dowise.information import estimate_of, minimise_ratio
 from dowise.policies.certified import CertifiedSampling
 from dowise.simulation.trial import make_world, run_trial
@@ -90,6 +91,16 @@ def test_doubtful_edges_among_the_figures():
     assert policy.belief.posterior.has_exact_means
     figures = policy.decide({"C": "0"}, 1).figures
     assert figures["edges"] == policy.belief.edges()
+
+
+def test_too_many_sets_of_edges_have_no_exact_means():
+    pairs = [f"A{i} -> B{i} -> Y; A{i} <-> B{i}" for i in range(4)]
+    more = "A0 ?-> B1; A1 ?-> B2; A2 ?-> B3; A0 ?-> B3; A0 <?> B1; A1 <?> B2; A2 <?> B3; A0 <?> B3"
+    graph = CausalGraph.parse("; ".join([*pairs, more, "A0 <?> A1; A1 <?> A2"]))
+    problem = Problem(graph, "Y", arms=["do()", "do(B0=1)"])
+    with pytest.warns(DowiseWarning, match="the 128 likeliest serve"):
+        posterior = Belief(problem).posterior
+    assert not posterior.has_exact_means
 
 
 def test_without_exact_means_nothing_is_said_of_gains(monkeypatch):
