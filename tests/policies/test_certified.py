@@ -55,6 +55,16 @@ def test_it_falls_back_on_another_draw(task1):
     assert ((played - expected) ** 2 / expected).sum() < 13.8
 
 
+def test_the_shares_of_other_draws_are_the_probabilities(task1):
+    policy = CertifiedSampling(task1, samples=100, lam=HUGE, propensity_samples=400)
+    rng = np.random.default_rng(4)
+    policy.belief.posterior.draw((), 100, rng)
+    winners, _ = policy.belief.posterior.draw((), 400, rng).winners(task1.payoff)
+    decision = policy.decide(rng=4)
+    assert decision.probabilities.tolist() == (np.bincount(winners, minlength=3) / 400).tolist()
+    assert decision.probabilities[task1.arm_index(decision.arm)] > 0
+
+
 def test_the_draw_it_falls_back_on_is_none_of_the_others(task1):
     """With the same stream: the draws of the certificate first, then one from another key."""
     policy = CertifiedSampling(task1, samples=100, lam=HUGE)
