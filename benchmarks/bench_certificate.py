@@ -10,15 +10,18 @@ from __future__ import annotations
 import pytest
 from bench_belief import best_times
 
-from dowise import load_problem, make_policy
+from dowise import CausalGraph, Problem, load_problem, make_policy
 from dowise.simulation.trial import make_world, run_trial
 
 HORIZON = 500
 
 
-@pytest.mark.parametrize("name", ["task1", "healthcare", "task2", "task3"])
+DOUBTFUL = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; X <-> Y"), "Y", context="C")
+
+
+@pytest.mark.parametrize("name", ["task1", "healthcare", "task2", "task3", "a doubtful edge"])
 def test_trials(benchmark, name):
-    world = make_world(load_problem(name), 0, 1)
+    world = make_world(DOUBTFUL if name == "a doubtful edge" else load_problem(name), 0, 1)
 
     def trial_of(policy):
         return lambda: run_trial(

@@ -6,6 +6,7 @@ import pytest
 from dowise import Belief, CausalGraph, DowiseError, Problem, check_policy, load_problem
 from dowise.belief import Mixture
 from dowise.environments import make_environment
+from dowise.errors import DowiseWarning
 from dowise.information import estimate_of, minimise_ratio
 from dowise.policies.certified import CertifiedSampling
 from dowise.simulation.trial import make_world, run_trial
@@ -54,6 +55,16 @@ def test_it_falls_back_on_another_draw(task1):
     assert ((played - expected) ** 2 / expected).sum() < 13.8
 
 
+def test_the_shares_of_other_draws_are_the_probabilities(task1):
+    policy = CertifiedSampling(task1, samples=100, lam=HUGE, propensity_samples=400)
+    rng = np.random.default_rng(4)
+    policy.belief.posterior.draw((), 100, rng)
+    winners, _ = policy.belief.posterior.draw((), 400, rng).winners(task1.payoff)
+    decision = policy.decide(rng=4)
+    assert decision.probabilities.tolist() == (np.bincount(winners, minlength=3) / 400).tolist()
+    assert decision.probabilities[task1.arm_index(decision.arm)] > 0
+
+
 def test_the_draw_it_falls_back_on_is_none_of_the_others(task1):
     """With the same stream: the draws of the certificate first, then one from another key."""
     policy = CertifiedSampling(task1, samples=100, lam=HUGE)
@@ -90,6 +101,16 @@ def test_doubtful_edges_among_the_figures():
     assert policy.belief.posterior.has_exact_means
     figures = policy.decide({"C": "0"}, 1).figures
     assert figures["edges"] == policy.belief.edges()
+
+
+def test_too_many_sets_of_edges_have_no_exact_means():
+    pairs = [f"A{i} -> B{i} -> Y; A{i} <-> B{i}" for i in range(4)]
+    more = "A0 ?-> B1; A1 ?-> B2; A2 ?-> B3; A0 ?-> B3; A0 <?> B1; A1 <?> B2; A2 <?> B3; A0 <?> B3"
+    graph = CausalGraph.parse("; ".join([*pairs, more, "A0 <?> A1; A1 <?> A2"]))
+    problem = Problem(graph, "Y", arms=["do()", "do(B0=1)"])
+    with pytest.warns(DowiseWarning, match="the 128 likeliest serve"):
+        posterior = Belief(problem).posterior
+    assert not posterior.has_exact_means
 
 
 def test_without_exact_means_nothing_is_said_of_gains(monkeypatch):

@@ -23,7 +23,14 @@ from dowise.information.certificate import (
 from dowise.information.estimates import check_room
 from dowise.model.sampling import Script
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import BayesianPolicy, Edges, Loop, allowed_arms
+from dowise.policies.policy import (
+    BayesianPolicy,
+    Edges,
+    Loop,
+    allowed_arms,
+    checked_propensity_samples,
+    pick_winner,
+)
 from dowise.policies.stepping import play_out
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
@@ -54,7 +61,7 @@ class CertifiedSampling(BayesianPolicy):
     unless given.
 
     Applies to every graph, as `ids` does. Its probabilities are exact for the draws it made; those
-    of a draw of Thompson Sampling are not known, and None.
+    of a draw of Thompson Sampling are None, or known by `propensity_samples` as with `ts`.
     """
 
     heeds_horizon = True
@@ -68,6 +75,7 @@ class CertifiedSampling(BayesianPolicy):
         horizon: int = 1000,
         lam: float | None = None,
         prior: Prior | None = None,
+        propensity_samples: int = 0,
         belief: Belief | Posterior | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
@@ -76,6 +84,7 @@ class CertifiedSampling(BayesianPolicy):
         check_room(arms, min(arms, self.samples), len(problem.payoff.values))
         self.horizon = whole_number("horizon", horizon, 1)
         self.delta = share("delta", delta)
+        self.propensity_samples = checked_propensity_samples(propensity_samples)
         self.lam = usual_lam(problem, self.horizon) if lam is None else real_number("lam", lam, 0)
         if not self.lam > 0:
             raise DowiseError(f"lam={lam!r} must be more than 0: leave it out, and it is chosen")
@@ -96,12 +105,13 @@ class CertifiedSampling(BayesianPolicy):
         problem, source = self.problem, generator(rng)
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         found = self.certified(codes, arms, source)
-        pick = self._pick(found, codes, arms, source)
+        chosen, probabilities = self._pick(found, codes, arms, source)
         workings = _Workings(problem, arms, found, self.lam, self.failure, self._edges())
         known = {"certificate": found.value, "certified": found.holds, "lam": self.lam}
         figures, seen = Figures(known, workings), problem.context_labels(codes)
-        chosen = problem.arms[arms[pick]]
-        return Decision(chosen, workings.probabilities(), workings, figures, seen)
+        if found.holds:
+            probabilities = workings.probabilities()
+        return Decision(problem.arms[chosen], probabilities, workings, figures, seen)
 
     def certified(
         self, codes: tuple[int, ...], arms: NDArray[np.int64], source: np.random.Generator
@@ -124,15 +134,20 @@ class CertifiedSampling(BayesianPolicy):
         codes: tuple[int, ...],
         arms: NDArray[np.int64],
         source: np.random.Generator,
-    ) -> int:
-        """The place of the arm to play among these: by π, or the best under another draw."""
+    ) -> tuple[int, NDArray[np.float64] | None]:
+        """The arm to play: by π, or the best under another draw, with what is known of its odds."""
         if found.holds:
             action = found.action
-            return action.first if source.random() < action.probability else action.second
-        draws = self.belief.posterior.draw(codes, 1, source)
+            pick = action.first if source.random() < action.probability else action.second
+            return int(arms[pick]), None
+        draws = self.belief.posterior.draw(codes, self.propensity_samples or 1, source)
         if len(arms) < len(self.problem.arms):
             draws = draws.among(arms)
-        return int(draws.winners(self.problem.payoff)[0][0])
+        winners, _ = draws.winners(self.problem.payoff)
+        if not self.propensity_samples:
+            return int(arms[winners[0]]), None
+        picked = pick_winner(self.problem, arms, winners, source)
+        return picked.arm, picked.probabilities
 
     def compiled_loop(self) -> Loop | None:
         """As `decide` does it, without what a decision says; the rest of a round is compiled."""
@@ -151,7 +166,7 @@ class CertifiedSampling(BayesianPolicy):
         def choose(t: int, codes: tuple[int, ...]) -> int:
             found = self.certified(codes, arms, rng)
             certificates[t], held[t] = found.value, found.holds
-            return self._pick(found, codes, arms, rng)
+            return self._pick(found, codes, arms, rng)[0]
 
         chosen = play_out(self, script, choose)
         return Played(chosen, certificates, held)
@@ -175,10 +190,8 @@ class _Workings:
             "limit", "failure", "counts_gain", "delta", "gain", "best", "pair", "q", *doubtful,
         )  # fmt: skip
 
-    def probabilities(self) -> NDArray[np.float64] | None:
-        """π where it is played; those of a single draw are not known."""
-        if not self.found.holds:
-            return None
+    def probabilities(self) -> NDArray[np.float64]:
+        """π, of all arms."""
         return self._spread(self.found.action.distribution(len(self.arms)), 0.0)
 
     def figure(self, name: str) -> Any:

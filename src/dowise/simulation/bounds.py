@@ -27,6 +27,7 @@ from dowise.simulation.bound_figures import Bounds
 from dowise.simulation.bound_run import (
     Meter,
     Progress,
+    Run,
     estimated,
     ratio_of_thompson,
     run_thompson,
@@ -83,9 +84,7 @@ def bounds(
     )
     entropy = min(entropy, len(contexts) * log(arms))  # the correction may overshoot
     run = run_thompson(problem, horizon, policy_samples, level, seed, progress)
-    meter = Meter(progress, "the steepest rounds again", len(run.steepest) * samples)
-    again = [estimated(then, context, samples, seed, meter) for context, then in run.steepest]
-    ratios = [ratio_of_thompson(found) for found in again]
+    run = _looked_at_again(run, prior.ratio, samples, seed, progress)
     certified = None
     if certify:
         certified = certified_runs(
@@ -93,10 +92,18 @@ def bounds(
         )
     return Bounds(
         problem, horizon, samples, policy_samples, failure, seed, contexts, prior.p_best,
-        entropy, error, len(prior.maps), is_joint,
-        replace(run, largest_ratio=max([prior.ratio, *ratios])),
+        entropy, error, len(prior.maps), is_joint, run,
         prior.some, inf if prior.unresolved else prior.every, prior.unresolved, certified,
     )  # fmt: skip
+
+
+def _looked_at_again(
+    run: Run, ratio: float, samples: int, seed: int, progress: Progress | None
+) -> Run:
+    """The run with its largest ratio, from more draws; it is at least that of the prior."""
+    meter = Meter(progress, "the steepest rounds again", len(run.steepest) * samples)
+    again = [estimated(then, context, samples, seed, meter) for context, then in run.steepest]
+    return replace(run, largest_ratio=max([ratio, *map(ratio_of_thompson, again)]))
 
 
 def _checked_trials(given: int | None, is_wanted: bool) -> int:
