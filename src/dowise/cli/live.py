@@ -47,7 +47,7 @@ _unrelated = click.option(
 @on_store(policies=True, name="Its name; by default the problem's own, or the file's.")
 @problem_argument
 @click.option(
-    "--policy", metavar="NAME", show_default="ids", callback=named_policy,
+    "--policy", metavar="NAME", show_default="best", callback=named_policy,
     help="Who decides; all are listed below.",
 )  # fmt: skip
 @_options[0]

@@ -42,7 +42,7 @@ _STARTS = (3, 5)  # the columns where a new table may begin
     help="How many worlds are drawn, each played from the start.",
 )  # fmt: skip
 @click.option(
-    "--policy", default="ids", show_default=True, metavar="NAME", callback=named_policy,
+    "--policy", default="best", show_default=True, metavar="NAME", callback=named_policy,
     help="Who decides; all are listed below.",
 )  # fmt: skip
 @click.option(

@@ -63,7 +63,7 @@ class SoftAdvice:
         )
 
 
-def soft_advice(problem: Problem, policy: str = "ids") -> SoftAdvice | None:
+def soft_advice(problem: Problem, policy: str = "best") -> SoftAdvice | None:
     """What the soft graph would mean, or None where it is no option.
 
     It is none where there is one already, where the policy does not learn by the graph or can't

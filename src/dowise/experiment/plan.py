@@ -19,14 +19,14 @@ from dowise.experiment.event import DamagedEventError
 from dowise.files import read_file
 from dowise.plain import plain
 from dowise.policies.policy import BayesianPolicy, Policy
-from dowise.policies.registry import is_known, make_policy, policy_factory
+from dowise.policies.registry import is_known, make_policy, policy_factory, real_name
 from dowise.problem import Problem, load_problem
 from dowise.problem.files import parse_problem, problem_text
 from dowise.problem.prior import plain_prior
 
 __all__ = ["DEFAULT_POLICY", "Plan", "is_bayesian"]
 
-DEFAULT_POLICY = "ids"
+DEFAULT_POLICY = "best"
 PROPENSITY_SAMPLES = 1000  # draws of which one decides: their shares are the probabilities
 
 _NO_OPTIONS = {
@@ -69,6 +69,7 @@ class Plan:
                 f"policy={policy!r}: give the name of a policy; one of your own is made known by "
                 "@register_policy(name)"
             )
+        policy = real_name(policy)  # in years to come "best" may mean another
         chosen = _journaled(problem, policy, dict(options or {}))
         restricted = true_or_false("learn_restricted", learn_restricted)
         plan = cls(problem, policy, chosen, restricted)
@@ -80,7 +81,7 @@ class Plan:
         given = {name: value for name, value in changes.items() if value is not None}
         if isinstance(path := given.get("problem"), str | Path):
             given["problem"] = load_problem(path)
-        if given.get("policy", self.policy) == self.policy:
+        if real_name(given.get("policy", self.policy)) == self.policy:
             kept = dict(self.options)
             problem = given.get("problem", self.problem)
             if is_bayesian(self.policy) and problem.prior != self.problem.prior:

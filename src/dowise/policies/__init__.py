@@ -5,9 +5,10 @@ from dowise.policies.continuing import Continuing, value_of_continuing
 from dowise.policies.decision import Decision
 from dowise.policies.own import import_policies
 from dowise.policies.policy import Policy
-from dowise.policies.registry import make_policy, policy_names, register_policy
+from dowise.policies.registry import BEST, make_policy, policy_names, register_policy
 
 __all__ = [
+    "BEST",
     "Continuing",
     "Decision",
     "Policy",

@@ -145,7 +145,8 @@ class CommitKG(BayesianPolicy):
         best = self.problem.arms[plan.best]
         return (
             f"expected to cost {plan.cost * span:.3g} a play against {best}, but what {plays} "
-            f"would teach is worth {plan.gain * span:.3g} more than that over the next {self._to_come:.0f} rounds"
+            f"would teach is worth {plan.gain * span:.3g} more than that over the next "
+            f"{self._to_come:.0f} rounds"
         )
 
     @property

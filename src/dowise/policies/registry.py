@@ -24,6 +24,7 @@ from dowise.policies.policy import Policy
 from dowise.problem import Problem
 
 __all__ = [
+    "BEST",
     "PolicyInfo",
     "import_named",
     "is_known",
@@ -34,10 +35,14 @@ __all__ = [
     "policy_factory",
     "policy_info",
     "policy_names",
+    "real_name",
     "register_policy",
 ]
 
 Factory = TypeVar("Factory", bound=Callable[..., Policy])
+BEST = "commit-kg"
+"""What "best" means: the policy that we recommend, by evidence (docs/beyond.md)."""
+
 LearnsFrom = Literal["everything", "rewards", "nothing"]
 
 
@@ -110,9 +115,14 @@ def names_with_hidden_causes() -> tuple[str, ...]:
     return tuple(name for name, info in _POLICIES.items() if not info.needs_all_causes)
 
 
+def real_name(name: str) -> str:
+    """The name itself; of "best" that of the policy which we recommend today."""
+    return BEST if name == "best" else name
+
+
 def is_known(name: str) -> bool:
     """Whether it is registered, or "module:Class" of a module that was asked for."""
-    return name in _POLICIES or is_asked_for(name)
+    return real_name(name) in _POLICIES or is_asked_for(name)
 
 
 def import_named(name: str) -> None:
@@ -127,12 +137,12 @@ def import_named(name: str) -> None:
 
 def policy_info(name: str) -> PolicyInfo:
     """What there is to know of the policy of this name; it imports nothing but ours."""
-    if name in _POLICIES:
-        return _POLICIES[name]
+    if isinstance(name, str) and real_name(name) in _POLICIES:
+        return _POLICIES[real_name(name)]
     if isinstance(name, str) and is_asked_for(name):
         factory = own_factory(name)
         return PolicyInfo(name, factory, "everything", False, _first_line(factory))
-    remedy = f"there are {', '.join(policy_names())}; one of your own is module:Class"
+    remedy = f"there are best, {', '.join(policy_names())}; one of your own is module:Class"
     if isinstance(name, str) and ":" in name:
         module = name.partition(":")[0]
         remedy = f"import its module first, dowise.policies.import_policies({module!r})"
@@ -158,7 +168,7 @@ def register_policy(
         raise DowiseError(f'{name!r} is no name: write @register_policy("my-policy")')
 
     def register(factory: Factory) -> Factory:
-        if name in _POLICIES:
+        if name in _POLICIES or name == "best":
             raise DowiseError(f"there is a policy {name!r} already: choose another name")
         line = help or _first_line(factory)
         _POLICIES[name] = PolicyInfo(name, factory, learns_from, needs_all_causes, line)
