@@ -139,10 +139,10 @@ def verdicts(found):
 def page(found, frames, command):
     """All of it, for people."""
     rows = [(line, "holds" if holds else "**does not hold**") for line, holds in verdicts(found)]
-    best = dowise.policies.BEST
     parts = [
         heading(1, "What we recommend"),
-        f"`best` is `{best}`. `{command}`, dowise {dowise.__version__}. Worlds are drawn from the "
+        "`best` is `commit-kg` with up to twelve arms and `ids` with more. "
+        f"`{command}`, dowise {dowise.__version__}. Worlds are drawn from the "
         "prior; differences are paired, in per cent of the other's mean, ± a standard error.",
         table(("the bar", ""), rows),
     ]

@@ -120,9 +120,9 @@ def plan(worlds, weights, now, rounds, costs, allowed=None):
             for a in allowed
         }
         for a in allowed:
-            gain = (rounds - plays / here) * (known[a] - known[best]) - plays * (
-                mean[best] - mean[a]
-            )
+            paid = 1 + 0.7 * (plays - 1)
+            worth = (rounds - plays / here) * (known[a] - known[best])
+            gain = worth - paid * (mean[best] - mean[a])
             if a != best and gain > found[2]:
                 found = a, plays, gain
         plays *= 2

@@ -159,13 +159,12 @@ class _WithPolicies(click.Command):
     """Its help lists the policies, which are looked up when somebody asks."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        from dowise.policies.registry import BEST, policy_info, policy_names
+        from dowise.policies.registry import policy_info, policy_names
 
         super().format_options(context, formatter)
         with formatter.section("Policies"):
             known = [policy_info(name) for name in policy_names()]
             rows = [(info.name, f"{info.help} (learns from {info.learns_from})") for info in known]
-            rows.insert(0, ("best", f"what we recommend today: {BEST}"))
             formatter.write_dl([*rows, ("MODULE:CLASS", "one of your own, from a Python module")])
 
 

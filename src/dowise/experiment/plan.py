@@ -18,8 +18,9 @@ from dowise.errors import DowiseError, kind_of
 from dowise.experiment.event import DamagedEventError
 from dowise.files import read_file
 from dowise.plain import plain
+from dowise.policies.best import best_name
 from dowise.policies.policy import BayesianPolicy, Policy
-from dowise.policies.registry import is_known, make_policy, policy_factory, real_name
+from dowise.policies.registry import is_known, make_policy, policy_factory
 from dowise.problem import Problem, load_problem
 from dowise.problem.files import parse_problem, problem_text
 from dowise.problem.prior import plain_prior
@@ -69,7 +70,8 @@ class Plan:
                 f"policy={policy!r}: give the name of a policy; one of your own is made known by "
                 "@register_policy(name)"
             )
-        policy = real_name(policy)  # in years to come "best" may mean another
+        if policy == "best":  # which in years to come may mean another
+            policy = best_name(problem)
         chosen = _journaled(problem, policy, dict(options or {}))
         restricted = true_or_false("learn_restricted", learn_restricted)
         plan = cls(problem, policy, chosen, restricted)
@@ -81,7 +83,7 @@ class Plan:
         given = {name: value for name, value in changes.items() if value is not None}
         if isinstance(path := given.get("problem"), str | Path):
             given["problem"] = load_problem(path)
-        if real_name(given.get("policy", self.policy)) == self.policy:
+        if given.get("policy", self.policy) == self.policy:
             kept = dict(self.options)
             problem = given.get("problem", self.problem)
             if is_bayesian(self.policy) and problem.prior != self.problem.prior:

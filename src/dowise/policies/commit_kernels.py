@@ -8,7 +8,8 @@ context, with a set of edges where edges are doubtful):
   w_r = Σ_x ψ′(α_x) p_x² (d_x − d̄)², d = ∇μ_b/S(μ_b) − ∇μ_inc/S(μ_inc), d̄ = Σ_x p_x d_x, ψ′ the
   trigamma function: that of a linear function of the logarithms of gamma variates;
 - n plays that visit row r with probability v each take n·v/(n_r + n·v) of w_r off: s²_b;
-- knowing that much, changing over to b is worth S·s·ψ(gap/s), ψ(z) = φ(z) − zΦ(−z).
+- knowing that much, changing over to b is worth S·s·ψ(gap/s), ψ(z) = φ(z) − zΦ(−z);
+- a plan of n plays costs (1 + 0.7(n − 1))Δ: one that goes badly is dropped before its end.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dowise.model.backward import fill_means, forward, pass_back
 
 __all__ = ["Contexts", "Known", "Lanes", "Plan", "Worth", "choose", "choose_in", "trigamma"]
 
+_LATER = 0.7  # of its cost is what a play of a plan counts for, after the first
 _FARTHEST = 8.0  # standard deviations, beyond which a challenger counts for nothing
 _TINY = 1e-24  # a variance that is rounding
 _EDGE = 1e-9  # of the span: how near a mean may come to an end of the scale
@@ -400,10 +402,10 @@ def _search(look, challengers, lanes, trace, present, rounds):
     candidates = np.empty(arms, dtype=np.int64)
     plan, n = Plan(best, best, 0.0, 0.0, 0.0), 1.0
     while n / here < rounds:
-        left = rounds - n / here
+        left, paid = rounds - n / here, 1.0 + _LATER * (n - 1.0)
         candidates[0], count = best, 1
         for a in range(arms):
-            if a != best and left * bound - n * costs[a] > plan.gain:
+            if a != best and left * bound - paid * costs[a] > plan.gain:
                 candidates[count] = a
                 count += 1
         if count > 1:
@@ -417,7 +419,7 @@ def _search(look, challengers, lanes, trace, present, rounds):
             _values(challengers, rows, places, learned, lanes.weights, room)
             for i in range(1, count):
                 cost = costs[candidates[i]]
-                gain = left * (room.values[i] - room.values[0]) - n * cost
+                gain = left * (room.values[i] - room.values[0]) - paid * cost
                 if gain > plan.gain:
                     plan = Plan(candidates[i], best, n, gain, cost)
         n *= 2.0

@@ -24,7 +24,6 @@ from dowise.policies.policy import Policy
 from dowise.problem import Problem
 
 __all__ = [
-    "BEST",
     "PolicyInfo",
     "import_named",
     "is_known",
@@ -35,14 +34,10 @@ __all__ = [
     "policy_factory",
     "policy_info",
     "policy_names",
-    "real_name",
     "register_policy",
 ]
 
 Factory = TypeVar("Factory", bound=Callable[..., Policy])
-BEST = "commit-kg"
-"""What "best" means: the policy that we recommend, by evidence (docs/beyond.md)."""
-
 LearnsFrom = Literal["everything", "rewards", "nothing"]
 
 
@@ -81,8 +76,6 @@ _POLICIES = {
     for info in (
         _line("ids", "ids:InformationDirectedSampling", "everything", False,
               "Information-Directed Sampling, Algorithm 2: what an arm costs and what it tells"),
-        _line("commit-kg", "commit_kg:CommitKG", "everything", False,
-              "the value of n more plays: what they teach about all arms in all contexts"),
         _line("ts", "thompson:ThompsonSampling", "everything", False,
               "Thompson Sampling, Algorithm 1: the best arm under one draw from the posterior"),
         _line("z2-ts", "z2:Z2ThompsonSampling", "everything", False,
@@ -101,6 +94,10 @@ _POLICIES = {
               "the best possible play of a tiny problem, by dynamic programming"),
         _line("certified-ids", "certified:CertifiedSampling", "everything", False,
               "plays what draws certify to cost little beyond what it tells, else as ts does"),
+        _line("commit-kg", "commit_kg:CommitKG", "everything", False,
+              "the value of n more plays: what they teach about all arms in all contexts"),
+        _line("best", "best:best", "everything", False,
+              "what we recommend: commit-kg with up to twelve arms, ids with more"),
     )
 }  # fmt: skip
 
@@ -115,14 +112,9 @@ def names_with_hidden_causes() -> tuple[str, ...]:
     return tuple(name for name, info in _POLICIES.items() if not info.needs_all_causes)
 
 
-def real_name(name: str) -> str:
-    """The name itself; of "best" that of the policy which we recommend today."""
-    return BEST if name == "best" else name
-
-
 def is_known(name: str) -> bool:
     """Whether it is registered, or "module:Class" of a module that was asked for."""
-    return real_name(name) in _POLICIES or is_asked_for(name)
+    return name in _POLICIES or is_asked_for(name)
 
 
 def import_named(name: str) -> None:
@@ -137,12 +129,12 @@ def import_named(name: str) -> None:
 
 def policy_info(name: str) -> PolicyInfo:
     """What there is to know of the policy of this name; it imports nothing but ours."""
-    if isinstance(name, str) and real_name(name) in _POLICIES:
-        return _POLICIES[real_name(name)]
+    if name in _POLICIES:
+        return _POLICIES[name]
     if isinstance(name, str) and is_asked_for(name):
         factory = own_factory(name)
         return PolicyInfo(name, factory, "everything", False, _first_line(factory))
-    remedy = f"there are best, {', '.join(policy_names())}; one of your own is module:Class"
+    remedy = f"there are {', '.join(policy_names())}; one of your own is module:Class"
     if isinstance(name, str) and ":" in name:
         module = name.partition(":")[0]
         remedy = f"import its module first, dowise.policies.import_policies({module!r})"
@@ -168,7 +160,7 @@ def register_policy(
         raise DowiseError(f'{name!r} is no name: write @register_policy("my-policy")')
 
     def register(factory: Factory) -> Factory:
-        if name in _POLICIES or name == "best":
+        if name in _POLICIES:
             raise DowiseError(f"there is a policy {name!r} already: choose another name")
         line = help or _first_line(factory)
         _POLICIES[name] = PolicyInfo(name, factory, learns_from, needs_all_causes, line)

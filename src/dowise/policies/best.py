@@ -1,0 +1,31 @@
+"""What we recommend, by evidence: docs/beyond.md, evidence/beyond.py."""
+
+from __future__ import annotations
+
+from dowise.belief import Belief, Posterior
+from dowise.belief.prior import Prior
+from dowise.policies.commit_kg import CommitKG
+from dowise.policies.ids import InformationDirectedSampling
+from dowise.policies.policy import BayesianPolicy
+from dowise.problem import Problem
+
+__all__ = ["best", "best_name"]
+
+FEW_ARMS = 12  # with more of them commit-kg was not better than ids
+
+
+def best_name(problem: Problem) -> str:
+    """The name of the policy that we recommend for a problem."""
+    return "commit-kg" if len(problem.arms) <= FEW_ARMS else "ids"
+
+
+def best(
+    problem: Problem,
+    prior: Prior | None = None,
+    belief: Belief | Posterior | None = None,
+    widen: bool | float = False,
+) -> BayesianPolicy:
+    """What we recommend today: `commit-kg` with up to twelve arms, `ids` with more."""
+    if best_name(problem) == "ids":
+        return InformationDirectedSampling(problem, prior=prior, belief=belief, widen=widen)
+    return CommitKG(problem, prior, belief, widen)
