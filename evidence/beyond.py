@@ -45,7 +45,8 @@ def race(panels, horizon, trials, seed, out, workers):
     with shown_progress() as show:
         result = simulate(
             panels, POLICIES, horizon=horizon, trials=trials, seed=seed, out=out, workers=workers,
-            every=min(SHORT, horizon), expected=True, progress=show,
+            every=min(SHORT, horizon), expected=True,
+            progress=lambda done, total: show(f"{horizon} rounds", done, total),
         )  # fmt: skip
     return result.frame()
 
