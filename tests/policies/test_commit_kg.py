@@ -17,7 +17,7 @@ from dowise import (
     make_policy,
 )
 from dowise.model import model_of
-from dowise.policies.commit_kernels import trigamma
+from dowise.policies.commit_look import trigamma
 from dowise.simulation.trial import run_trial
 
 THREE = Problem(
@@ -64,7 +64,7 @@ def test_it_decides_as_its_twin(name, rounds):
         contexts = all_contexts(problem)
         world = World(problem, model_of(problem).factors, policy.belief.parameters, contexts)
         for codes in contexts[:2]:
-            decision = policy.decide(problem.context_labels(codes))
+            decision = policy.decide(problem.context_labels(codes), 0)
             arm, plays, gain = plan(
                 [(1.0, world)], weights_of(policy, contexts), codes, 2 * (rounds + 30),
                 np.zeros(len(problem.arms)),
@@ -104,7 +104,7 @@ def test_over_doubtful_edges_it_averages(text, rounds):
         for chance, part, belief in zip((there, 1 - there), parts, beliefs, strict=True)
     ]
     for codes in contexts:
-        decision = policy.decide(problem.context_labels(codes))
+        decision = policy.decide(problem.context_labels(codes), 0)
         arm, plays, gain = plan(
             worlds, weights_of(policy, contexts), codes, 2 * (rounds + 30),
             np.zeros(len(problem.arms)),
@@ -118,7 +118,7 @@ def test_only_allowed_arms_compete():
     policy = played(problem, 3, 10)
     world = World(problem, model_of(problem).factors, policy.belief.parameters, [()])
     for allowed in ([0, 1], [1, 2], [2]):
-        decision = policy.decide(allowed=[problem.arms[a] for a in allowed])
+        decision = policy.decide(rng=0, allowed=[problem.arms[a] for a in allowed])
         arm, plays, _ = plan([(1.0, world)], {(): 1.0}, (), 80, np.zeros(3), allowed)
         assert (problem.arm_index(decision.arm), decision.figures["plays"]) == (arm, plays)
         assert decision.probabilities.tolist() == [float(a == arm) for a in range(3)]
@@ -173,7 +173,7 @@ def test_what_it_knows_depends_on_the_records_not_on_their_order():
     )
     assert one.rounds == other.rounds == 20 and sum(one.visits.values()) == 25
     context = problem.context_labels((1,))
-    assert one.decide(context).as_dict() == other.decide(context).as_dict()
+    assert one.decide(context, 0).as_dict() == other.decide(context, 1).as_dict()
 
 
 def test_trigamma():
@@ -186,10 +186,10 @@ def test_its_reasons_are_sentences():
     seen = set()
     for seed in range(6):
         for rounds in (0, 8, 60):
-            decision = played(load_problem("task1"), seed, rounds).decide()
+            decision = played(load_problem("task1"), seed, rounds).decide(rng=0)
             seen.add("would teach is worth" in decision.reason)
             assert ("known" in decision.reason) == (decision.figures["plays"] == 0)
-    assert seen == {True, False} and policy.decide().context == {}
+    assert seen == {True, False} and policy.decide(rng=0).context == {}
 
 
 def test_a_posterior_of_ones_own_is_refused():

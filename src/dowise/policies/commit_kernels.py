@@ -1,12 +1,9 @@
 """What n more plays of an arm are worth, in closed form: the kernels of `commit-kg`.
 
-docs/beyond.md derives it. In short, at the posterior-mean factors, lane by lane (a lane is a
-context, with a set of edges where edges are doubtful):
+docs/beyond.md derives it. In short, lane by lane, on the scale of `dowise.policies.commit_look`:
 
-- η(μ) = log((μ − lo)/(hi − μ)) is an arm's mean reward on a scale without ends, S(μ) = dμ/dη;
-- the gap of arm b is η(μ_inc) − η(μ_b), and its posterior variance the sum over rows r of
-  w_r = Σ_x ψ′(α_x) p_x² (d_x − d̄)², d = ∇μ_b/S(μ_b) − ∇μ_inc/S(μ_inc), d̄ = Σ_x p_x d_x, ψ′ the
-  trigamma function: that of a linear function of the logarithms of gamma variates;
+- the gap of arm b is η(μ_inc) − η(μ_b), and its posterior variance the sum over rows of w_r, with
+  d = ∇μ_b/S(μ_b) − ∇μ_inc/S(μ_inc);
 - n plays that visit row r with probability v each take n·v/(n_r + n·v) of w_r off: s²_b;
 - knowing that much, changing over to b is worth S·s·ψ(gap/s), ψ(z) = φ(z) − zΦ(−z);
 - a plan of n plays costs (1 + 0.7(n − 1))Δ: one that goes badly is dropped before its end.
@@ -21,54 +18,14 @@ import numpy as np
 from numba import njit
 
 from dowise.compiling import kernel
-from dowise.model.backward import fill_means, forward, pass_back
+from dowise.model.backward import pass_back
+from dowise.policies.commit_look import best_of, ends, lanes_in, look_at
 
-__all__ = ["Contexts", "Known", "Lanes", "Plan", "Worth", "choose", "choose_in", "trigamma"]
+__all__ = ["Plan", "choose", "choose_in"]
 
 _LATER = 0.7  # of its cost is what a play of a plan counts for, after the first
 _FARTHEST = 8.0  # standard deviations, beyond which a challenger counts for nothing
 _TINY = 1e-24  # a variance that is rounding
-_EDGE = 1e-9  # of the span: how near a mean may come to an end of the scale
-MOST_CONTEXTS = 64  # count, those that were seen most often
-_TIE = 1e-12  # of the span: means as near as this are the same
-
-
-class Known(NamedTuple):
-    """The Dirichlet parameters, entry by entry."""
-
-    prior: Any
-    counts: Any
-
-
-class Lanes(NamedTuple):
-    """Contexts, and sets of edges, side by side."""
-
-    rows: Any
-    """rows[lane, block]: the entry where the row of a block of inputs starts."""
-    leaders: Any
-    """leaders[lane, block]: the first block that reads the same row."""
-    weights: Any
-    """How likely each lane is; they sum to 1."""
-    twins: Any
-    """The lane of the present context with the same edges."""
-
-
-class Contexts(NamedTuple):
-    """Contexts that may occur, in the order of their codes; a lane is made of each that counts."""
-
-    rows: Any
-    """rows[context, block], as in `Lanes`."""
-    visits: Any
-    """How often each was seen."""
-    every: bool
-    """Whether all of them count, or those that were seen."""
-
-
-class Worth(NamedTuple):
-    """What values of the reward are worth and arms cost, on the scale from 0 to 1."""
-
-    values: Any
-    costs: Any
 
 
 class Plan(NamedTuple):
@@ -82,27 +39,6 @@ class Plan(NamedTuple):
     """What they bring, less what they cost."""
     cost: float
     """What one play is expected to cost."""
-
-
-class _Look(NamedTuple):
-    """All arms at the posterior means."""
-
-    values: Any
-    """Of every slot of the trace: (slots, lanes)."""
-    totals: Any
-    """The sum of each row's parameters: (blocks, lanes)."""
-    means: Any
-    """Net of cost: (arms, lanes)."""
-    slopes: Any
-    """S(μ): (arms, lanes)."""
-    scores: Any
-    """η(μ): (arms, lanes)."""
-    spreads: Any
-    """√ψ′(α)·p·(∂η/∂θ − its mean over the row): (arms, inputs, lanes).
-
-    The square of a difference of two, summed over a row, is w_r. 0 where the present context can't
-    teach.
-    """
 
 
 class _Challengers(NamedTuple):
@@ -120,18 +56,6 @@ class _Challengers(NamedTuple):
 
 
 @njit
-def trigamma(x):
-    """ψ′(x) for x > 0: recurrence up to 8, then the asymptotic series, to about 1e-11."""
-    total = 0.0
-    while x < 8.0:
-        total += 1.0 / (x * x)
-        x += 1.0
-    y = 1.0 / (x * x)
-    series = 1.0 / 6.0 - y * (1.0 / 30.0 - y * (1.0 / 42.0 - y / 30.0))
-    return total + 1.0 / x + 0.5 * y + y / x * series
-
-
-@njit
 def _overtaking(gap, s):
     """s·ψ(gap/s): how far a normal variate of mean −gap and deviation s is expected above 0."""
     z = gap / s
@@ -139,96 +63,6 @@ def _overtaking(gap, s):
         return 0.0
     density = 0.3989422804014327 * math.exp(-0.5 * z * z)
     return s * (density - z * 0.5 * math.erfc(z * 0.7071067811865476))
-
-
-@njit
-def _look(known, lanes, trace, worth):
-    """Means, slopes and gradients of all arms in all lanes."""
-    arms, width = len(trace.results), len(lanes.rows)
-    values, adjoints = np.empty((trace.slots, width)), np.zeros((trace.slots, width))
-    totals = np.empty((len(trace.block_slots), width))
-    fill_means(values, totals, known.prior, known.counts, lanes.rows, trace)
-    forward(values, trace)
-    first = len(trace.constants)
-    means, slopes = np.empty((arms, width)), np.empty((arms, width))
-    scores, spreads = np.empty((arms, width)), np.empty((arms, trace.first - first, width))
-    low, high = ends(worth)
-    for a in range(arms):
-        pass_back(values, adjoints, worth.values, a, trace)
-        for lane in range(width):
-            mean = -worth.costs[a]
-            for y in range(len(worth.values)):
-                mean += worth.values[y] * values[trace.results[a, y], lane]
-            means[a, lane] = mean
-            above = max(mean - low, _EDGE * (high - low))
-            below = max(high - mean, _EDGE * (high - low))
-            slopes[a, lane] = above * below / (high - low)
-            scores[a, lane] = math.log(above / below)
-        for e in range(trace.first - first):
-            for lane in range(width):
-                spreads[a, e, lane] = adjoints[first + e, lane] / slopes[a, lane]
-    _gather(spreads, lanes.leaders, trace)
-    look = _Look(values, totals, means, slopes, scores, spreads)
-    _standardise(look, known, lanes, trace)
-    return look
-
-
-@njit
-def ends(worth):
-    """The least and the most that a reward net of cost can be."""
-    return -worth.costs.max(), 1.0 - worth.costs.min()
-
-
-@njit
-def _gather(table, leaders, trace):
-    """Where several blocks read one row, add what they have up at the first of them."""
-    first = len(trace.constants)
-    for r in range(len(trace.block_slots)):
-        for lane in range(len(leaders)):
-            leader = leaders[lane, r]
-            if leader == r:
-                continue
-            slot, target = trace.block_slots[r] - first, trace.block_slots[leader] - first
-            for a in range(len(table)):
-                for k in range(trace.block_sizes[r]):
-                    table[a, target + k, lane] += table[a, slot + k, lane]
-                    table[a, slot + k, lane] = 0.0
-
-
-@njit
-def _standardise(look, known, lanes, trace):
-    """Turn gradients into spreads: centred row by row first, never a difference of squares."""
-    first = len(trace.constants)
-    for r in range(len(trace.block_slots)):
-        slot, size = trace.block_slots[r] - first, trace.block_sizes[r]
-        for lane in range(len(lanes.rows)):
-            entry = lanes.rows[lane, r]
-            taught = lanes.leaders[lane, r] == r and entry == lanes.rows[lanes.twins[lane], r]
-            for a in range(len(look.spreads)):
-                mean = 0.0
-                for k in range(size):
-                    mean += look.values[first + slot + k, lane] * look.spreads[a, slot + k, lane]
-                for k in range(size):
-                    look.spreads[a, slot + k, lane] -= mean
-            for k in range(size):
-                alpha = known.prior[entry + k] + known.counts[entry + k]
-                share = look.values[first + slot + k, lane]
-                scale = math.sqrt(trigamma(alpha)) * share if taught else 0.0
-                for a in range(len(look.spreads)):
-                    look.spreads[a, slot + k, lane] *= scale
-
-
-@njit
-def _best(means, lane, may, span):
-    """The first arm, of those that may be played, whose mean is the largest but for rounding."""
-    top = -np.inf
-    for a in range(len(means)):
-        if may[a] and means[a, lane] > top:
-            top = means[a, lane]
-    for a in range(len(means)):
-        if may[a] and means[a, lane] >= top - _TIE * span:
-            return a
-    return 0
 
 
 @njit
@@ -243,7 +77,7 @@ def _challengers(look, trace, worth):
     shares, most = np.empty((arms * width, blocks)), np.empty(arms * width)
     count = 0
     for lane in range(width):
-        best = _best(look.means, lane, every, high - low)
+        best = best_of(look.means, lane, every, high - low)
         for b in range(arms):
             total, here, there = 0.0, 0.0, 0.0
             for r in range(blocks):
@@ -367,7 +201,7 @@ def _present(look, lanes, may, worth):
     for a in range(arms):
         means[a, 0] /= here
     low, high = ends(worth)
-    best = _best(means, 0, may, high - low)
+    best = best_of(means, 0, may, high - low)
     costs = np.empty(arms)
     for a in range(arms):
         costs[a] = means[best, 0] - means[a, 0] if may[a] else np.inf
@@ -429,7 +263,7 @@ def _search(look, challengers, lanes, trace, present, rounds):
 @kernel()
 def choose(known, lanes, trace, worth, may, rounds):
     """The arm to play, of those that may be, if so many rounds are still to come: a `Plan`."""
-    look = _look(known, lanes, trace, worth)
+    look = look_at(known, lanes, trace, worth)
     costs, here, best = _present(look, lanes, may, worth)
     challengers = _challengers(look, trace, worth)
     bound, cheapest = _bound(challengers, lanes.weights), np.inf
@@ -441,38 +275,7 @@ def choose(known, lanes, trace, worth, may, rounds):
     return _search(look, challengers, lanes, trace, (costs, here, best, bound), rounds)
 
 
-@njit
-def _lanes_in(contexts, now):
-    """A lane for each context that counts, each as likely as one visit more than it had."""
-    total = len(contexts.visits)
-    counts, seen = np.zeros(total, dtype=np.bool_), 0
-    for c in range(total):
-        counts[c] = contexts.every or contexts.visits[c] > 0
-        seen += counts[c]
-    if seen > MOST_CONTEXTS:
-        often = np.argsort(-contexts.visits, kind="mergesort")
-        for q in range(MOST_CONTEXTS, total):
-            counts[often[q]] = False
-        seen = MOST_CONTEXTS
-    seen += not counts[now]
-    counts[now] = True
-    blocks = contexts.rows.shape[1]
-    rows, leaders = np.empty((seen, blocks), np.int64), np.empty((seen, blocks), np.int64)
-    weights, lane, here, times = np.empty(seen), 0, 0, 0.0
-    for c in range(total):
-        if counts[c]:
-            for r in range(blocks):
-                rows[lane, r], leaders[lane, r] = contexts.rows[c, r], r
-            weights[lane] = 1.0 + contexts.visits[c]
-            times += weights[lane]
-            here = lane if c == now else here
-            lane += 1
-    for lane in range(seen):
-        weights[lane] /= times
-    return Lanes(rows, leaders, weights, np.full(seen, here))
-
-
 @kernel()
 def choose_in(known, contexts, now, trace, worth, may, rounds):
     """The same in the context number `now`, each row being read by one block."""
-    return choose(known, _lanes_in(contexts, now), trace, worth, may, rounds)
+    return choose(known, lanes_in(contexts, now), trace, worth, may, rounds)

@@ -23,8 +23,9 @@ from dowise.errors import DowiseError
 from dowise.model import Codes
 from dowise.model.backward import trace_of
 from dowise.model.sampling import Script
-from dowise.policies.commit_kernels import Contexts, Known, Plan, Worth, choose, choose_in
+from dowise.policies.commit_kernels import Plan, choose, choose_in
 from dowise.policies.commit_lanes import mixed_lanes
+from dowise.policies.commit_look import Contexts, Known, Worth
 from dowise.policies.commit_loop import play_rounds
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.policy import BayesianPolicy, EdgesThen, Loop, allowed_arms, certainly
@@ -34,7 +35,7 @@ from dowise.policies.usable import Numbers
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch, equal_columns
 from dowise.problem.problem import ArmLike, Context
-from dowise.randomness import Random
+from dowise.randomness import Random, generator
 
 __all__ = ["CommitKG"]
 
@@ -55,7 +56,7 @@ class CommitKG(BayesianPolicy):
     posterior that counts, `Dirichlet` or `Mixture`.
     """
 
-    imagines = True
+    imagines = takes_notes = True
 
     def __init__(
         self,
@@ -123,11 +124,11 @@ class CommitKG(BayesianPolicy):
     def decide(
         self,
         context: Context = None,
-        rng: Random | None = None,  # noqa: ARG002 (nothing here is random)
+        rng: Random | None = None,
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
         """Play what is worth most, without anything random."""
-        problem = self.problem
+        problem, _ = self.problem, generator(rng)  # as for every policy, a source is asked for
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
         self._catch_up()
         plan = self._plan(codes, arms)

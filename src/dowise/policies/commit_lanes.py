@@ -9,7 +9,7 @@ from dowise.belief import Mixture
 from dowise.belief.edge_sets import edge_sets
 from dowise.model import Codes
 from dowise.model.reading import Reading
-from dowise.policies.commit_kernels import MOST_CONTEXTS, Lanes
+from dowise.policies.commit_look import MOST_CONTEXTS, Lanes
 
 __all__ = ["MOST_SETS", "mixed_lanes"]
 

@@ -156,10 +156,9 @@ class _Play:
         problem, world = self.problem, self.sampler.at(entries)
         kinds, numbers = _distinct(self.sampler.contexts(world, self.rounds, source))
         known = [tuple(codes) for codes in kinds.tolist()]
-        shares = self.posterior.model.distributions_in([entries] * len(known), known)
-        regrets = problem.payoff.regrets(
-            problem.payoff.net(np.array([one @ problem.payoff.values for one in shares]))
-        )
+        parts = self.posterior.model.distributions_in([entries] * len(known), known)
+        means = np.concatenate([part @ problem.payoff.values for part in parts])
+        regrets = problem.payoff.regrets(problem.payoff.net(means))
         script = Script(world, numbers, kinds, source.random((self.rounds, len(world.order))))
         limit = regrets[numbers, self._best_now(known)[numbers]].sum()
         policy, cost, found = self._policy(), 0.0, [limit, 0.0]

@@ -94,6 +94,8 @@ class BayesianPolicy(RecordPolicy):
     is_quiet = False
     """Whether it is left to others to say what is never learned from (`belief.never_used`)."""
 
+    takes_notes = False
+    """Whether it has a `note` of its own."""
     imagines = False
     """Whether in a batch it imagines the outcomes of what it has asked for before
     (`dowise.policies.batches`): for policies that would otherwise repeat themselves."""
@@ -162,7 +164,8 @@ class BayesianPolicy(RecordPolicy):
             self.belief.learn(record)
         else:
             self.belief = self.widening.learn(self.belief, record)
-        self.note(record, 1)
+        if self.takes_notes:
+            self.note(record, 1)
         self._records += 1
         if self._records in _LOOKS:
             self._say_what_is_never_used()
