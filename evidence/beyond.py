@@ -64,8 +64,8 @@ def compared(frame, panel, policy, than, rounds):
     own, other = (at(frame, panel, name, rounds, "expected") for name in (policy, than))
     paired = 100 * (own - other) / other.mean()
     error = paired.std(ddof=1) / np.sqrt(len(paired))
-    # One-sided: how surprising it is, if it is not above.
-    above = float(stats.t.sf(paired.mean() / error, len(paired) - 1))
+    # One-sided: how surprising it is, if it is not above. Where they play alike nothing is.
+    above = float(stats.t.sf(paired.mean() / error, len(paired) - 1)) if error else 1.0
     return {"per_cent": float(paired.mean()), "error": float(error), "p_above": above}
 
 
@@ -158,6 +158,28 @@ def page(found, frames, command):
     return "\n\n".join(parts) + "\n"
 
 
+def draw(found, path):
+    """The differences with their 95 % intervals, one row a panel."""
+    from matplotlib.figure import Figure
+
+    parts = [(t, "ts" if t == LONG else "ids") for t in (SHORT, HORIZON, LONG) if str(t) in found]
+    figure = Figure(figsize=(9.5, 3.6), layout="constrained")
+    for axes, (rounds, than) in zip(figure.subplots(1, len(parts)), parts, strict=True):
+        panels = found[str(rounds)]["panels"]
+        rows = [*panels.values(), found[str(rounds)]["together"]]
+        places = np.arange(len(rows))[::-1]
+        colours = ["#0072b2"] * len(panels) + ["#d55e00"]
+        for y, row, colour in zip(places, rows, colours, strict=True):
+            width = 1.96 * row["error"]
+            axes.errorbar(row["per_cent"], y, xerr=width, fmt="o", color=colour, capsize=3)
+        axes.axvline(0, color="0.6", linewidth=1)
+        axes.set_yticks(places, [*panels, "together"])
+        axes.set_xlabel(f"% of the expected regret of {than}")
+        axes.set_title(f"best less {than}, T = {rounds}", fontsize=10)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=110)
+
+
 def main(arguments=None):
     """Race, and write down what came out."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -166,6 +188,7 @@ def main(arguments=None):
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--runs", type=Path, default=HERE.parent / "out" / "evidence" / "beyond")
     parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--picture", type=Path, help="draw the differences here, too")
     given = parser.parse_args(arguments)
     trials = max(given.trials, 400)  # `make evidence` asks for 200 of everything
     frame = race(given.panels, HORIZON, trials, SEED, given.runs / "short", given.workers)
@@ -181,6 +204,8 @@ def main(arguments=None):
     given.results.mkdir(parents=True, exist_ok=True)
     write_text(given.results / "beyond.md", page(found, frames, command))
     write_text(given.results / "beyond.json", json.dumps({"command": command, **found}, indent=1))
+    if given.picture is not None and len(found) > 1:
+        draw(found, given.picture)
 
 
 if __name__ == "__main__":
