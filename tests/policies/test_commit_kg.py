@@ -29,10 +29,18 @@ SMALLER = Problem(CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", minimise=True)
 HIDDEN = Problem(
     CausalGraph.parse("C -> Y; Z -> X -> W -> Y; X <-> Y; Z <-> W"), "Y", "C", edge_prior=1
 )
+COSTLY = Problem(
+    CausalGraph.parse("C -> X; C -> Y; Z -> X -> Y; Z -> Y; W -> Z"), "Y", "C",
+    costs={"X": 0.1, "Z": 0.05, "do(W=1)": 0.2},
+)  # fmt: skip
+DEARER = Problem(
+    CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", minimise=True, costs={"X": 3.0},
+    reward_values={"0": 0.0, "1": 10.0},
+)  # fmt: skip
 PROBLEMS = {
     "task1": load_problem("task1"), "task2": load_problem("task2"),
     "healthcare": load_problem("healthcare"), "three values": THREE, "minimise": SMALLER,
-    "hidden causes": HIDDEN,
+    "hidden causes": HIDDEN, "costs": COSTLY, "costs, minimise": DEARER,
 }  # fmt: skip
 
 
@@ -67,7 +75,7 @@ def test_it_decides_as_its_twin(name, rounds):
             decision = policy.decide(problem.context_labels(codes), 0)
             arm, plays, gain = plan(
                 [(1.0, world)], weights_of(policy, contexts), codes, 2 * (rounds + 30),
-                np.zeros(len(problem.arms)),
+                problem.payoff.scaled_costs,
             )  # fmt: skip
             assert problem.arm_index(decision.arm) == arm
             assert decision.figures["plays"] == plays
@@ -107,7 +115,7 @@ def test_over_doubtful_edges_it_averages(text, rounds):
         decision = policy.decide(problem.context_labels(codes), 0)
         arm, plays, gain = plan(
             worlds, weights_of(policy, contexts), codes, 2 * (rounds + 30),
-            np.zeros(len(problem.arms)),
+            problem.payoff.scaled_costs,
         )  # fmt: skip
         assert (problem.arm_index(decision.arm), decision.figures["plays"]) == (arm, plays)
         assert decision.figures["value"] == pytest.approx(gain, rel=1e-6, abs=1e-9)
@@ -132,8 +140,11 @@ MANY = Problem(
 
 @pytest.mark.parametrize(
     "problem",
-    [*(PROBLEMS[name] for name in ("task1", "task2", "three values", "hidden causes")), MANY],
-    ids=["task1", "task2", "three values", "hidden causes", "many contexts"],
+    [
+        *(PROBLEMS[name] for name in ("task1", "task2", "three values", "hidden causes", "costs")),
+        MANY,
+    ],
+    ids=["task1", "task2", "three values", "hidden causes", "costs", "many contexts"],
 )
 def test_a_compiled_trial_is_a_stepped_one(problem, monkeypatch):
     """After observational records, too, which teach and are no rounds."""

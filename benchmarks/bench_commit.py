@@ -1,0 +1,33 @@
+"""Whole trials of `commit-kg` beside those of `ids` and `ts`, in the same worlds; one thread.
+
+    make bench
+
+By turns, the best of many counts. No time is asserted.
+"""
+
+from __future__ import annotations
+
+import pytest
+from bench_belief import best_times
+
+from dowise import load_problem, make_policy
+from dowise.simulation.trial import make_world, run_trial
+
+POLICIES = ("commit-kg", "ids", "ts")
+HORIZON = {"child": 50}
+
+
+@pytest.mark.parametrize("name", ["task1", "task2", "healthcare", "task3", "asia", "child"])
+def test_trials(benchmark, name):
+    world, horizon = make_world(load_problem(name), 0, 1), HORIZON.get(name, 300)
+
+    def trial_of(policy):
+        return lambda: run_trial(world, lambda p: make_policy(policy, p), horizon, 0, 1)
+
+    calls = [trial_of(policy) for policy in POLICIES]
+    times = benchmark.pedantic(best_times, (calls,), rounds=1)
+    shown = (
+        f"{1e6 * time / horizon:.0f} of {policy}"
+        for policy, time in zip(POLICIES, times, strict=True)
+    )
+    print(f"\n{name}: µs a round {', '.join(shown)}; {times[0] / times[1]:.2f} times ids")

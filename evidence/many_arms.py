@@ -1,0 +1,72 @@
+"""Many arms and slow learning: is `commit-kg` by itself any better than `ids` there?
+
+    python evidence/many_arms.py [--trials 200] [--quick]
+
+child has 16 arms, alarm 54. Worlds are drawn from the prior, regret is the expected one, compared
+in pairs. The answer decides from how many arms on `best` means `ids` (docs/beyond.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from beyond import compared
+
+from dowise import simulate
+from dowise.cli.progress import shown_progress
+from dowise.files import write_text
+from dowise.simulation.pages import heading, table
+
+HERE = Path(__file__).parent
+SEED = 4003
+PANELS = {"child": (500, 2000), "alarm": (500,)}
+POLICIES = ("ids", "ts", "commit-kg")
+
+
+def rows_of(panel, rounds, trials, runs, workers):
+    """A row of the table for each length of the race."""
+    with shown_progress() as show:
+        result = simulate(
+            [panel], POLICIES, horizon=max(rounds), trials=trials, seed=SEED, workers=workers,
+            out=None if runs is None else runs / panel, every=min(rounds), expected=True,
+            progress=lambda done, total: show(panel, done, total),
+        )  # fmt: skip
+    frame = result.frame()
+    found = []
+    for t in rounds:
+        shares = [compared(frame, panel, policy, "ids", t) for policy in POLICIES[1:]]
+        shown = [f"{own['per_cent']:+.1f} ± {own['error']:.1f}" for own in shares]
+        found.append((panel, str(t), *shown))
+    return found
+
+
+def main(arguments=None):
+    """Race, and write down what came out."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--quick", action="store_true", help="few worlds, nothing written")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args(arguments)
+    head = ("worlds", "T", "ts less ids, %", "commit-kg less ids, %")
+    if given.quick:
+        return rows_of("child", (40,), 10, None, 1)
+    runs = HERE.parent / "out" / "evidence" / "many_arms"
+    rows = [
+        row
+        for panel, rounds in PANELS.items()
+        for row in rows_of(panel, rounds, given.trials, runs, given.workers)
+    ]
+    page = "\n\n".join([
+        heading(1, "Many arms, slow learning"),
+        f"{given.trials} worlds each, expected regret, paired, ± a standard error: "
+        f"`python evidence/many_arms.py --trials {given.trials}`.",
+        table(head, rows),
+    ])  # fmt: skip
+    write_text(HERE / "results" / "many_arms.md", page + "\n")
+    return rows
+
+
+if __name__ == "__main__":
+    main()
