@@ -140,7 +140,7 @@ def test_the_belief_stays_and_the_same_seed_gives_the_same():
 
 def test_worlds_that_are_drawn_some_at_a_time_are_as_good(monkeypatch):
     """Other random numbers, the same mean: 4 standard errors, 1 in 16,000. Either all rounds are
-    played or none, and all pay by more than ten standard errors: the choice is no matter of luck."""
+    played or none, and all pay by more than ten standard errors: luck has no part in the choice."""
     monkeypatch.setattr(continuing, "_stops", lambda rounds: (0, rounds))
     belief = Belief(TWO_ARMS)
     whole = value_of_continuing(belief, 20, worlds=2000)
