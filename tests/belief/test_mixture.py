@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dowise import Belief, CausalGraph, DowiseError, Problem, make_environment
 from dowise.belief import Dirichlet, Mixture
 from dowise.belief.means import MAX_LANES
-from dowise.model.structures import MAX_PATTERNS, Structures
+from dowise.model.structures import MAX_PATTERNS
 from dowise.model.subsets import fitted, likeliest_subsets
 from dowise.problem.frame import RecordBatch
 from dowise.problem.record import past_record
@@ -310,15 +310,16 @@ def test_weights_of_some_subsets_keep_every_margin():
     assert fitted(every, chances) == pytest.approx([p for _, p in every])
 
 
+@pytest.mark.filterwarnings("ignore:there are .* sets of doubtful edges")
 def test_means_of_too_many_sets_come_from_draws():
-    """Sixteen joined pairs of variables make 2¹⁶ sets; the mean is within what 4096 draws allow."""
+    """Ten doubtful edges that join eight variables; the mean is within what 4096 draws allow: 5
+    standard errors, 1 in 1,700,000 for each of four."""
     pairs = [f"A{i} -> B{i} -> Y; A{i} <-> B{i}" for i in range(4)]
-    problem = Problem(
-        CausalGraph.parse("; ".join([*pairs, "A0 ?-> B1; A1 ?-> B2; A2 ?-> B3; A0 ?-> B3"])), "Y",
-        arms=["do()", "do(B0=1)"],
-    )  # fmt: skip
+    more = "A0 ?-> B1; A1 ?-> B2; A2 ?-> B3; A0 ?-> B3; A0 <?> B1; A1 <?> B2; A2 <?> B3; A0 <?> B3"
+    graph = CausalGraph.parse("; ".join([*pairs, more, "A0 <?> A1; A1 <?> A2"]))
+    problem = Problem(graph, "Y", arms=["do()", "do(B0=1)"])
     posterior = learned(problem, records_of(problem, 50))
-    assert len(Structures(posterior.model.factors, problem.edge_priors).versions) > 10
+    assert not posterior.has_exact_means
     mean = posterior.mean_distributions(())
     drawn = posterior.draw((), 50_000, 0).distributions()
     error = drawn.std(axis=2) * (50_000**-0.5 + (4 * MAX_LANES) ** -0.5)

@@ -352,7 +352,7 @@ def test_a_race_for_people_and_for_programs(run, tmp_path):
 
 @pytest.mark.filterwarnings("default")
 def test_damaged_results_are_mended_with_a_note(run, tmp_path):
-    args = ("simulate", "task1", "--policies", "ucb", "--horizon", "30", "--trials", "12",
+    args = ("simulate", "task1", "--policies", "ucb", "--horizon", "30", "--trials", "60",
             "--workers", "1", "--json", "--out", str(tmp_path / "race"))  # fmt: skip
     first = run(*args)
     file = sorted((tmp_path / "race" / "results").iterdir())[1]

@@ -1,0 +1,130 @@
+"""Rounds of `ids` with rows drawn by Beta variates, and by gamma variates alone as before.
+
+    make bench
+
+Two processes by turns: in one `by_betas` says no, before anything is compiled, so that all rows are
+drawn by gamma variates; its kernels are kept in a folder for a while. Everything else is the same.
+After 100 rounds of fair coins the draws alone, and rounds by `decide` and `observe`; and rounds of
+whole trials from the prior on with the world's part. Processor time, the least of all turns;
+no time is asserted. As a program it reads lines such as "trial task3" and answers with seconds, so
+that other versions of dowise can be asked too (docs/performance.md).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import pytest
+
+SAMPLES, HORIZON, IN_A_ROW, TURNS = 1000, 400, 100, 100
+PROBLEMS = ["task1", "task2", "healthcare", "task3"]
+WAYS = ["betas", "gammas"]
+
+
+@pytest.fixture(scope="module")
+def children(tmp_path_factory):
+    """A process for each way of drawing, which answers a line by a line."""
+    folder = tmp_path_factory.mktemp("kernels")
+    folders = {"betas": {}, "gammas": {"NUMBA_CACHE_DIR": str(folder)}}
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(Path(__file__)), way], text=True, env=os.environ | folders[way],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )
+        for way in WAYS
+    ]  # fmt: skip
+    yield started
+    for child in started:
+        child.communicate()
+
+
+def asked(child, what, name):
+    child.stdin.write(f"{what} {name}\n")
+    child.stdin.flush()
+    return float(child.stdout.readline())
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("what", ["draws", "stepped", "trial"])
+def test_rounds(benchmark, children, what, name):
+    def by_turns():
+        for child in children:
+            asked(child, what, name)  # compiled once
+        times = [[asked(child, what, name) for child in children] for _ in range(TURNS)]
+        return np.min(times, axis=0)
+
+    betas, gammas = benchmark.pedantic(by_turns, rounds=1)
+    print(
+        f"\n{name}, {what}: {1e6 * betas:.1f} µs a round of ids, by gammas alone "
+        f"{1e6 * gammas:.1f} µs: {betas / gammas:.2f} times as long by betas"
+    )
+
+
+def learned(name):
+    """A problem, a policy after 100 rounds, and a context."""
+    from dowise import load_problem, make_policy
+
+    problem, rng = load_problem(name), np.random.default_rng(0)
+    policy = make_policy("ids", problem, samples=SAMPLES)
+    for _ in range(100):
+        arm = problem.arms[rng.integers(len(problem.arms))]
+        policy.observe(arm, {v: str(rng.integers(2)) for v in problem.graph if v not in arm})
+    return problem, policy, dict.fromkeys(problem.context, "1")
+
+
+def draws(name):
+    """What a round draws, many times."""
+    _, policy, context = learned(name)
+    rng = np.random.default_rng(1)
+    start = process_time()
+    for _ in range(IN_A_ROW):
+        policy.belief.draw_rewards(context, SAMPLES, rng)
+    return (process_time() - start) / IN_A_ROW
+
+
+def stepped(name):
+    """Many rounds by `decide` and `observe`, each from the same counts."""
+    from dowise import make_environment
+
+    problem, policy, context = learned(name)
+    rng, world = np.random.default_rng(1), make_environment(problem, seed=1)
+    shown = {arm: world.play(arm, context, rng) for arm in problem.arms}
+    before = policy.belief.posterior.counts.copy()
+    start = process_time()
+    for _ in range(IN_A_ROW):
+        decision = policy.decide(context, rng)
+        policy.observe(decision.arm, shown[decision.arm])
+        policy.belief.posterior.counts[:] = before
+    return (process_time() - start) / IN_A_ROW
+
+
+def trial(name):
+    """A whole trial, in one world."""
+    from dowise import load_problem, make_policy
+    from dowise.simulation.trial import make_world, run_trial
+
+    world = make_world(load_problem(name), 0, 1)
+    start = process_time()
+    run_trial(world, lambda p: make_policy("ids", p, samples=SAMPLES), HORIZON, 0, 1)
+    return (process_time() - start) / HORIZON
+
+
+def answer(way):
+    if way == "gammas":
+        from numba import njit
+
+        from dowise.belief import kernels
+
+        kernels.by_betas = njit(lambda _shapes, _lanes: False)
+    for line in sys.stdin:
+        what, name = line.split()
+        print({"draws": draws, "stepped": stepped, "trial": trial}[what](name), flush=True)
+
+
+if __name__ == "__main__":
+    answer(sys.argv[1])
