@@ -81,7 +81,7 @@ def certificate_of(
     (arms, values); where there are none but rough ones give None, and nothing is said of what π
     teaches. The bound fails with probability `failure` at most.
     """
-    fit = max(2, int(CHOOSING * draws.samples))
+    fit = choosing(draws.samples)
     found = estimate_of(draws.first_ones(fit), payoff)
     action = minimise_ratio(found.delta, found.gain)
     winners, _ = draws.winners(payoff)
@@ -92,7 +92,23 @@ def certificate_of(
         action, fit, most, -log(failure),
     )  # fmt: skip
     arms, values = worth.shape
-    return Certificate(action, max(bound, -lam * log(values)), arms / (8 * lam), used > 0, found)
+    bound, limit = max(bound, least_bound(lam, values)), limit_of(lam, arms)
+    return Certificate(action, bound, limit, used > 0, found)
+
+
+def choosing(samples: int) -> int:
+    """How many of so many draws choose."""
+    return max(2, int(CHOOSING * samples))
+
+
+def limit_of(lam: float, arms: int) -> float:
+    """K/(8λ), which Thompson Sampling never exceeds."""
+    return arms / (8 * lam)
+
+
+def least_bound(lam: float, values: int) -> float:
+    """−λ log r: no reward teaches more than log r."""
+    return -lam * log(values)
 
 
 def usual_lam(problem: Problem, horizon: int) -> float:
