@@ -8,7 +8,7 @@ from dowise.belief import Mixture
 from dowise.environments import make_environment
 from dowise.errors import DowiseWarning
 from dowise.information import estimate_of, minimise_ratio
-from dowise.information.certificate import worth_of
+from dowise.information.certificate import certificate_of, worth_of
 from dowise.policies.certified import CertifiedSampling
 from dowise.simulation.trial import make_world, run_trial
 
@@ -128,6 +128,29 @@ def test_without_exact_means_nothing_is_said_of_gains(monkeypatch):
     monkeypatch.setattr(Mixture, "has_exact_means", True)
     found = [policy.certified((0,), np.arange(len(DOUBTFUL.arms)), rng) for _ in range(20)]
     assert any(c.counts_gain for c in found)
+
+
+def test_exact_means_are_made_where_what_is_taught_is_counted(monkeypatch):
+    """Else the bound is the one that does without them; of 40 rounds there are some of each."""
+    policy = CertifiedSampling(DOUBTFUL, samples=200, lam=2.0)
+    posterior, arms, made = policy.belief.posterior, np.arange(len(DOUBTFUL.arms)), []
+    exact, real = posterior.mean_distributions((0,)), Mixture.mean_distributions
+    monkeypatch.setattr(
+        Mixture, "mean_distributions", lambda own, codes: made.append(codes) or real(own, codes)
+    )
+    counted = []
+    for seed in range(40):
+        made.clear()
+        found = policy.certified((0,), arms, np.random.default_rng(seed))
+        draws = posterior.draw((0,), 200, np.random.default_rng(seed))
+        counted.append(len(made))
+        means, payoff = exact if made else None, DOUBTFUL.payoff
+        worth = worth_of(payoff, len(arms))
+        again = certificate_of(draws, payoff, worth, means, policy.lam, policy.failure)
+        assert found.bound == again.bound
+        assert found.counts_gain == again.counts_gain
+        assert len(made) <= 1
+    assert 10 < sum(counted) < 30
 
 
 class Told(CertifiedSampling):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,12 +112,18 @@ class CertifiedSampling(BayesianPolicy):
         """What fresh draws certify; the context and the arms by positions."""
         posterior, worth = self.belief.posterior, self._worth
         draws = posterior.draw(codes, self.samples, source)
-        means = None
-        if not isinstance(posterior, Mixture) or posterior.has_exact_means:
-            means = posterior.mean_distributions(codes)
         if len(arms) < len(worth):
             draws, worth = draws.among(arms), worth[arms]
-            means = None if means is None else means[arms]
+
+        def exact() -> NDArray[np.float64]:
+            means = posterior.mean_distributions(codes)
+            return means if len(arms) == len(means) else means[arms]
+
+        means: NDArray[np.float64] | Callable[[], NDArray[np.float64]] | None = None
+        if not isinstance(posterior, Mixture):
+            means = exact()
+        elif posterior.has_exact_means:  # they take longer than the draws
+            means = exact
         payoff = self.problem.payoff
         return certificate_of(draws, payoff, worth, means, self.lam, self.failure)
 
