@@ -97,7 +97,7 @@ def certificate_of(
         )  # fmt: skip
         return bound, used
 
-    at_hand = means if isinstance(means, np.ndarray) else found.outcomes
+    at_hand = found.outcomes if means is None or callable(means) else means
     bound, used = bounded(at_hand, 0.0 if means is None else lam)
     if used > 0 and callable(means):
         bound, used = bounded(means(), lam)

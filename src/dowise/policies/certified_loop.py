@@ -88,9 +88,7 @@ def play_trial(
         worth, problem.payoff.scaled, choosing(samples), lam, -log(failure),
         least_bound(lam, values), limit_of(lam, arms),
     )  # fmt: skip
-    played = Played(
-        np.empty(rounds, np.int64), np.empty(rounds), np.empty(rounds, dtype=np.bool_)
-    )  # fmt: skip
+    played = Played(np.empty(rounds, np.int64), np.empty(rounds), np.empty(rounds, np.bool_))
     before = bits.state
     words = bits.random_raw(_MOST_WORDS * rounds)
     taken = _play_rounds(
@@ -122,9 +120,7 @@ def _play_rounds(
     for t in range(len(played.arms)):
         here = source.rows[script.contexts[t]]
         key, taken = words[taken : taken + 2], taken + 2
-        draw_results(
-            key, own.prior, own.counts, here, source.tape, source.block, one - one, drawn
-        )  # fmt: skip
+        draw_results(key, own.prior, own.counts, here, source.tape, source.block, one - one, drawn)
         mean_results(own.prior, own.counts, here, source.tape, means)
         action, bound = _certified(drawn, early, winners, means, arms.costs, terms)
         held = bound <= terms.limit
@@ -135,7 +131,7 @@ def _play_rounds(
             key, taken = words[taken : taken + 2], taken + 2
             draw_results(
                 key, own.prior, own.counts, here, source.tape, source.block, one - one, again
-            )  # fmt: skip
+            )
             find_winners(again, terms.scaled, arms.costs, winners[:one])
             arm = winners[0]
         played.arms[t], played.held[t] = arm, held
@@ -167,5 +163,5 @@ def _certified(drawn: Any, early: Any, winners: Any, means: Any, costs: Any, ter
     find_winners(drawn, terms.scaled, costs, winners)
     bound, _ = certify(
         drawn, terms.worth, winners, means, joint, winning, action, fit, terms.lam, terms.evidence
-    )  # fmt: skip
+    )
     return action, max(bound, terms.least)
