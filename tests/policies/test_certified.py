@@ -8,6 +8,7 @@ from dowise.belief import Mixture
 from dowise.environments import make_environment
 from dowise.errors import DowiseWarning
 from dowise.information import estimate_of, minimise_ratio
+from dowise.information.certificate import certificate_of, worth_of
 from dowise.policies.certified import CertifiedSampling
 from dowise.simulation.trial import make_world, run_trial
 
@@ -15,8 +16,13 @@ DOUBTFUL = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; X <-> Y; Z ?-> Y"), "
 THREE = Problem(
     CausalGraph.parse("X -> Z -> Y; X -> Y"), "Y", domains={"Y": ("low", "middle", "high")}
 )
+COSTLY = Problem(
+    CausalGraph.parse("C -> X -> Y; C -> Y; Z -> X; Z -> Y; W -> Y"), "Y", "C", "Z",
+    reward_values={"low": -1.0, "middle": 2.0, "high": 3.0}, costs={"X": 0.4, "W": 1.2},
+)  # fmt: skip
 ONE = 1e-9  # so small a λ that all is certified
 HUGE = 1e6  # so large a one that nothing is
+NOW_AND_THEN = {"samples": 300, "lam": 20.0}  # with these costs a third of the rounds is not
 
 
 @pytest.fixture(scope="module")
@@ -124,24 +130,209 @@ def test_without_exact_means_nothing_is_said_of_gains(monkeypatch):
     assert any(c.counts_gain for c in found)
 
 
-@pytest.mark.parametrize("name", ["task1", "task2"])
-def test_a_trial_is_what_stepping_makes_of_it(name):
-    """`_play` against `decide` and `observe`, and its certificates against the figures."""
-    trial = run_trial(make_world(name, 0, 0), CertifiedSampling, 60, 0, 0)
+def test_exact_means_are_made_where_what_is_taught_is_counted(monkeypatch):
+    """Else the bound is the one that does without them; of 40 rounds there are some of each."""
+    policy = CertifiedSampling(DOUBTFUL, samples=200, lam=2.0)
+    posterior, arms, made = policy.belief.posterior, np.arange(len(DOUBTFUL.arms)), []
+    exact, real = posterior.mean_distributions((0,)), Mixture.mean_distributions
+    monkeypatch.setattr(
+        Mixture, "mean_distributions", lambda own, codes: made.append(codes) or real(own, codes)
+    )
+    counted = []
+    for seed in range(40):
+        made.clear()
+        found = policy.certified((0,), arms, np.random.default_rng(seed))
+        draws = posterior.draw((0,), 200, np.random.default_rng(seed))
+        counted.append(len(made))
+        means, payoff = exact if made else None, DOUBTFUL.payoff
+        worth = worth_of(payoff, len(arms))
+        again = certificate_of(draws, payoff, worth, means, policy.lam, policy.failure)
+        assert found.bound == again.bound
+        assert found.counts_gain == again.counts_gain
+        assert len(made) <= 1
+    assert 10 < sum(counted) < 30
 
-    class Stepped(CertifiedSampling):
-        def compiled_loop(self):
-            return None
 
-        def decide(self, context=None, rng=None, allowed=None):
-            decision = super().decide(context, rng, allowed)
-            told.append(decision.figures["certificate"])
-            return decision
+class Told(CertifiedSampling):
+    """Tells what a trial certified, and where it left its generator; stepping is out of bounds."""
 
-    told = []
-    again = run_trial(make_world(name, 0, 0), Stepped, 60, 0, 0)
-    assert trial.arms.tolist() == again.arms.tolist()
-    assert len(told) == 60
+    def compiled_loop(self):
+        def play(script, rng):
+            self.played, self.rng = self.play_certified(script, rng), rng
+            return self.played.arms
+
+        return play
+
+    def _step(self, *_):
+        raise AssertionError("the trial was not compiled")
+
+
+class Stepped(CertifiedSampling):
+    """Plays by `decide` and `observe`, and keeps what the decisions say."""
+
+    def compiled_loop(self):
+        self.certificates, self.held = [], []
+
+    def decide(self, context=None, rng=None, allowed=None):
+        self.rng, decision = rng, super().decide(context, rng, allowed)
+        self.certificates.append(decision.figures["certificate"])
+        self.held.append(decision.figures["certified"])
+        return decision
+
+
+def both(problem, rounds, options, loop=Told):
+    """The same trial in one loop, and stepped through: the two policies, and what each played."""
+    world, policies, arms = make_world(problem, 0, 0), [], []
+    for kind in (loop, Stepped):
+
+        def make(own, kind=kind):
+            policies.append(kind(own, **options))
+            return policies[-1]
+
+        arms.append(run_trial(world, make, rounds, 0, 0).arms.tolist())
+    return policies, arms
+
+
+@pytest.mark.parametrize(
+    ("problem", "options"),
+    [
+        ("task1", {}),
+        ("task1", {"samples": 200}),
+        ("task1", {"samples": 60, "lam": HUGE}),
+        ("task2", {"samples": 300}),
+        ("task3", {"samples": 300, "lam": 1.0}),
+        (THREE, {"samples": 200}),
+        (COSTLY, {"samples": 200}),
+        (COSTLY, NOW_AND_THEN),
+    ],
+)
+def test_a_trial_is_what_stepping_makes_of_it(problem, options):
+    """Arms, certificates, what was learned and where the generator stands, to the last bit."""
+    (ours, stepped), (arms, again) = both(problem, 80, options)
+    assert arms == again
+    assert ours.played.arms.tolist() == arms
+    assert ours.played.certificates.tolist() == stepped.certificates
+    assert ours.played.held.tolist() == stepped.held
+    assert ours.rng.bit_generator.state == stepped.rng.bit_generator.state
+    assert ours.fingerprint() == stepped.fingerprint()
+    assert ours.next_number == stepped.next_number == 80
+
+
+def test_a_trial_that_falls_back_now_and_then():
+    """So that what follows a round of either kind has been compared above."""
+    (ours, _), _ = both(COSTLY, 80, NOW_AND_THEN)
+    assert 20 < ours.played.held.sum() < 60
+
+
+@pytest.mark.parametrize(
+    ("problem", "options"),
+    [
+        ("task1", {"samples": 60, "lam": HUGE, "propensity_samples": 20}),
+        (Problem(CausalGraph.parse("X -> Y; Z -> Y"), "Y", prior=0.05), {"samples": 100}),
+        (DOUBTFUL, {"samples": 100}),
+    ],
+    ids=["propensities", "small prior", "doubtful"],
+)
+def test_other_trials_are_played_round_by_round(problem, options):
+    class Free(Told):
+        _step = CertifiedSampling._step
+
+    (ours, stepped), (arms, again) = both(problem, 30, options, Free)
+    assert arms == again
+    assert ours.played.certificates.tolist() == stepped.certificates
+    with pytest.raises(AssertionError, match="was not compiled"):
+        both(problem, 5, options)
+
+
+def test_a_mersenne_twister_is_stepped_with():
+    """It makes a uniform of two words of 32 bits, so that trials can't tell words from coins."""
+
+    class Turned(Told):
+        _step = CertifiedSampling._step
+
+        def play_certified(self, script, _rng):
+            return super().play_certified(script, np.random.Generator(np.random.MT19937(3)))
+
+    class Stepping(Turned):
+        def play_certified(self, script, _rng):
+            return self._step(script, np.random.Generator(np.random.MT19937(3)))
+
+    (ours, _), (arms, _) = both("task1", 30, {"samples": 100}, Turned)
+    (stepped, _), (again, _) = both("task1", 30, {"samples": 100}, Stepping)
+    assert arms == again
+    assert ours.played.certificates.tolist() == stepped.played.certificates.tolist()
+
+
+# -- arms with costs -------------------------------------------------------------------------------
+
+
+def net_of_costs(problem, belief, codes, samples, rng):
+    """P(Y = y) and net rewards under draws, (arms, …, samples): costs are taken off by hand."""
+    p = belief.posterior.draw(codes, samples, rng).distributions().astype(np.float64)
+    values = np.array([problem.reward_values[label] for label in problem.domains["Y"]])
+    span = values.max() - values.min()
+    paid = [sum(problem.costs.get(name, 0) for name in arm) for arm in problem.arms]
+    return p, np.einsum("ayi,y->ai", p, (values - values.min()) / span) - np.c_[paid] / span
+
+
+def what_it_bounds(p, net, pi, lam):
+    """Δ(π) − λg(π) from draws, and its standard error: the mean of one number for each draw."""
+    arms, _, samples = p.shape
+    best = net.argmax(axis=0)
+    numbers = net.max(axis=0) - pi @ net
+    for a in range(arms):
+        out = p[a].mean(axis=1)
+        for k in range(arms):
+            won = best == k
+            if won.any():
+                given = p[a][:, won].mean(axis=1)
+                numbers[won] -= lam * pi[a] * (np.log(given / out) @ p[a][:, won])
+    return numbers.mean(), numbers.std() / np.sqrt(samples)
+
+
+def test_what_values_are_worth_where_arms_have_costs():
+    plain, paid = np.array([0, 0.75, 1]), {"X": 0.1, "W": 0.3}
+    worth = [plain - sum(paid[name] for name in arm) for arm in COSTLY.arms]
+    assert worth_of(COSTLY.payoff, len(COSTLY.arms)) == pytest.approx(np.array(worth))
+
+
+@pytest.mark.parametrize("lam", [0.5, None])
+def test_certificates_hold_where_arms_have_costs(lam):
+    """10 beliefs. A certificate fails with probability 5e-5 and four standard errors are exceeded
+    with 3.2e-5: a false alarm in 1,000 runs at most."""
+    rng = np.random.default_rng(8)
+    world, policy = make_environment(COSTLY, 2), CertifiedSampling(COSTLY, 20_000, lam=lam)
+    arms, above = np.arange(len(COSTLY.arms)), []
+    for t in range(101):
+        context = world.draw_context(rng)
+        if t in (0, 1, 2, 5, 10, 20, 30, 50, 70, 100):
+            codes = COSTLY.context_codes(context)
+            found = policy.certified(codes, arms, rng)
+            p, net = net_of_costs(COSTLY, policy.belief, codes, 50_000, rng)
+            pi = found.action.distribution(len(arms))
+            value, error = what_it_bounds(p, net, pi, policy.lam)
+            assert found.bound >= value - 4 * error
+            above.append(found.bound - value)
+        arm = policy.decide(context, rng).arm
+        policy.observe(arm, world.play(arm, context, rng))
+    if lam == 0.5:  # what is not counted of the gain is little
+        assert max(above) < 0.01
+
+
+def test_costs_among_the_allowed():
+    """p* and Δ of some arms, net of what these cost: by hand from the same draws."""
+    allowed = [arm for arm in COSTLY.arms if "W" in arm]
+    places = [COSTLY.arm_index(arm) for arm in allowed]
+    policy = CertifiedSampling(COSTLY, samples=1000, lam=ONE)
+    decision = policy.decide({"C": "1"}, 5, allowed)
+    codes, rng = COSTLY.context_codes({"C": "1"}), np.random.default_rng(5)
+    _, net = net_of_costs(COSTLY, policy.belief, codes, 1000, rng)
+    own = net[places, :300]
+    best = np.bincount(own.argmax(axis=0), minlength=len(own)) / 300
+    assert decision.figures["best"][places] == pytest.approx(best)
+    assert decision.figures["delta"][places] == pytest.approx(
+        own.max(axis=0).mean() - own.mean(axis=1), abs=1e-6
+    )
 
 
 def test_small_priors_take_double_precision():

@@ -39,14 +39,18 @@ def certify(drawn, worth, winners, means, joint, winning, action, fit, lam, evid
     pair, pi = np.array([first, second]), np.array([chance, 1 - chance])
     logs = np.zeros((2, len(winning) + 1, worth.shape[1]))
     for j in range(2):
-        _fill_logs(joint[pair[j]], means[pair[j]], fit, logs[j])
+        if pi[j] > 0:
+            _fill_logs(joint[pair[j]], means[pair[j]], fit, logs[j])
     places = np.zeros(len(worth), dtype=np.int64)
     for k in range(len(winning)):
         places[winning[k]] = k + 1
-    costs, told = _costs(drawn, worth, winners, places, pair, pi, logs)
-    used, beta, top = _bet(costs[:fit], told[:fit], worth, winning, pair, pi, logs, lam, evidence,
+    costs = _costs(drawn, worth, winners, pair, pi)
+    told = _told(drawn, places[winners[:fit]], pair, pi, logs)
+    used, beta, top = _bet(costs[:fit], told, worth, winning, pair, pi, logs, lam, evidence,
                            drawn.shape[2] - fit)  # fmt: skip
-    values = costs[fit:] - used * told[fit:]
+    values = costs[fit:]
+    if used > 0:
+        values -= used * _told(drawn[:, :, fit:], places[winners[fit:]], pair, pi, logs)
     for i in range(len(values)):
         values[i] = min(values[i], top)  # above it by rounding alone
     return upper_mean(values, top, beta, evidence), used
@@ -68,30 +72,38 @@ def _fill_logs(joint, mean, fit, logs):
 
 
 @kernel()
-def _costs(drawn, worth, winners, places, pair, pi, logs):
-    """x and q of every draw: sums of P(Y = y) times a number for each place and value."""
+def _costs(drawn, worth, winners, pair, pi):
+    """x of every draw: a sum of P(Y = y) times a number for each value."""
     others, samples = drawn.shape[1:]
-    costs, told, ranks = np.empty(samples), np.zeros(samples), places[winners]
+    costs = np.empty(samples)
+    without = pi[0] * worth[pair[0], 0] + pi[1] * worth[pair[1], 0]
+    least = worth[:, 0] - without
     for i in range(samples):
-        k = winners[i]
-        costs[i] = worth[k, 0]
-        for y in range(others):
-            costs[i] += (worth[k, y + 1] - worth[k, 0]) * drawn[k, y, i]
-    for j in range(2):
-        a, share = pair[j], pi[j]
-        if share == 0:
-            continue
-        first = share * logs[j, :, 0]
+        costs[i] = least[winners[i]]
+    for y in range(others):
+        adds = worth[:, y + 1] - worth[:, 0]
         for i in range(samples):
-            costs[i] -= share * worth[a, 0]
-            told[i] += first[ranks[i]]
-        for y in range(others):
-            row = drawn[a, y]
-            more, tells = share * (worth[a, y + 1] - worth[a, 0]), share * logs[j, :, y + 1] - first
+            costs[i] += adds[winners[i]] * drawn[winners[i], y, i]
+    for j in range(2):
+        a = pair[j]
+        for y in range(others if pi[j] > 0 else 0):
+            row, more = drawn[a, y], pi[j] * (worth[a, y + 1] - worth[a, 0])
             for i in range(samples):
                 costs[i] -= more * row[i]
+    return costs
+
+
+@kernel()
+def _told(drawn, ranks, pair, pi, logs):
+    """q of the first draws, one for each of `ranks`: the places of their best arms in `logs`."""
+    first = pi[0] * logs[0, :, 0] + pi[1] * logs[1, :, 0]
+    told = first[ranks]
+    for j in range(2):
+        for y in range(drawn.shape[1] if pi[j] > 0 else 0):
+            row, tells = drawn[pair[j], y], pi[j] * (logs[j, :, y + 1] - logs[j, :, 0])
+            for i in range(len(ranks)):
                 told[i] += tells[ranks[i]] * row[i]
-    return costs, told
+    return told
 
 
 @kernel()
@@ -107,8 +119,9 @@ def _bet(costs, told, worth, winning, pair, pi, logs, lam, evidence, rest):
     for own in (0.0, lam):
         highest = _largest(worth, winning, pair, pi, logs, own)
         values = costs - own * told
-        middle = values.mean() + own * flattered
-        spread = values.var() + highest * highest / (2 * fit)
+        mean, variance = _moments(values)
+        middle = mean + own * flattered
+        spread = variance + highest * highest / (2 * fit)
         wide = np.sqrt(2 * spread * evidence / rest) + highest * evidence / (3 * rest)
         if middle + wide < least:
             least, used, top = middle + wide, own, highest
@@ -146,8 +159,9 @@ def upper_mean(values, top, beta, evidence):
     evidence never overshoot from the left; what is returned was checked.
     """
     least = top - (1 - _ROUNDING) / beta
-    second_order = evidence / (beta * len(values)) + beta * values.var() / 2
-    m = max(min(values.mean() + second_order, top), least)
+    mean, variance = _moments(values)
+    second_order = evidence / (beta * len(values)) + beta * variance / 2
+    m = max(min(mean + second_order, top), least)
     for _ in range(_MOST_STEPS):
         total, slope = _capital(values, m, beta)
         if total >= evidence + _ROUNDING and (total <= evidence + 2 * _CLOSE or m == least):
@@ -156,6 +170,25 @@ def upper_mean(values, top, beta, evidence):
         if m >= top:
             break
     return top
+
+
+@kernel()
+def _moments(values):
+    """The mean and the variance; four sums in turn don't wait for one another."""
+    size = len(values)
+    whole, sums = size // 4 * 4, np.zeros((2, 4))
+    for i in range(0, whole, 4):
+        for j in range(4):
+            sums[0, j] += values[i + j]
+    for i in range(whole, size):
+        sums[0, i - whole] += values[i]
+    mean = (sums[0, 0] + sums[0, 1] + sums[0, 2] + sums[0, 3]) / size
+    for i in range(0, whole, 4):
+        for j in range(4):
+            sums[1, j] += (values[i + j] - mean) ** 2
+    for i in range(whole, size):
+        sums[1, i - whole] += (values[i] - mean) ** 2
+    return mean, (sums[1, 0] + sums[1, 1] + sums[1, 2] + sums[1, 3]) / size
 
 
 @kernel()

@@ -12,6 +12,7 @@ without γ and without an event to condition on. docs/certificate.md proves it l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import log, prod, sqrt
 from typing import NamedTuple
 
@@ -71,7 +72,7 @@ def certificate_of(
     draws: Draws,
     payoff: Payoff,
     worth: Floats,
-    means: Floats | None,
+    means: Floats | Callable[[], Floats] | None,
     lam: float,
     failure: float,
 ) -> Certificate:
@@ -79,20 +80,45 @@ def certificate_of(
 
     `worth` is that of the draws' arms, `means` the exact posterior means of their distributions,
     (arms, values); where there are none but rough ones give None, and nothing is said of what π
-    teaches. The bound fails with probability `failure` at most.
+    teaches. Where they take long give what makes them: it is called only if what π teaches is worth
+    counting by the means of the draws that choose. The bound fails with probability `failure` at
+    most.
     """
-    fit = max(2, int(CHOOSING * draws.samples))
+    fit = choosing(draws.samples)
     found = estimate_of(draws.first_ones(fit), payoff)
     action = minimise_ratio(found.delta, found.gain)
     winners, _ = draws.winners(payoff)
-    most = lam if means is not None else 0.0
-    rough = found.outcomes if means is None else means
-    bound, used = _kernels.certify(
-        np.ascontiguousarray(draws.others), worth, winners, rough, found.joint, found.winning,
-        action, fit, most, -log(failure),
-    )  # fmt: skip
+    others = np.ascontiguousarray(draws.others)
+
+    def bounded(own: Floats, most: float) -> tuple[float, float]:
+        bound, used = _kernels.certify(
+            others, worth, winners, own, found.joint, found.winning, action, fit, most,
+            -log(failure),
+        )  # fmt: skip
+        return bound, used
+
+    at_hand = found.outcomes if means is None or callable(means) else means
+    bound, used = bounded(at_hand, 0.0 if means is None else lam)
+    if used > 0 and callable(means):
+        bound, used = bounded(means(), lam)
     arms, values = worth.shape
-    return Certificate(action, max(bound, -lam * log(values)), arms / (8 * lam), used > 0, found)
+    bound, limit = max(bound, least_bound(lam, values)), limit_of(lam, arms)
+    return Certificate(action, bound, limit, used > 0, found)
+
+
+def choosing(samples: int) -> int:
+    """How many of so many draws choose."""
+    return max(2, int(CHOOSING * samples))
+
+
+def limit_of(lam: float, arms: int) -> float:
+    """K/(8λ), which Thompson Sampling never exceeds."""
+    return arms / (8 * lam)
+
+
+def least_bound(lam: float, values: int) -> float:
+    """−λ log r: no reward teaches more than log r."""
+    return -lam * log(values)
 
 
 def usual_lam(problem: Problem, horizon: int) -> float:

@@ -57,7 +57,7 @@ class Draws:
         """The first draws alone."""
         others = np.ascontiguousarray(self.others[..., :count])
         whole = None if self.whole is None else np.ascontiguousarray(self.whole[..., :count])
-        return Draws(others, whole, self.kinds, self.key, self.first)
+        return Draws(others, whole, self.kinds, self.key, self.first, self.arms)
 
     def distributions(self) -> NDArray[Any]:
         """All values of the reward: (arms, values of Y, samples)."""

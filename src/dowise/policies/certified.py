@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
+from dowise.belief.dirichlet import checked_samples
 from dowise.belief.prior import Prior
 from dowise.checks import real_number, share, whole_number
 from dowise.errors import DowiseError
@@ -21,7 +22,9 @@ from dowise.information.certificate import (
     worth_of,
 )
 from dowise.information.estimates import check_room
+from dowise.information.ratio import FEW
 from dowise.model.sampling import Script
+from dowise.policies.certified_loop import Played, can_play, play_trial
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.policy import (
     BayesianPolicy,
@@ -37,16 +40,6 @@ from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import Random, generator
 
 __all__ = ["CertifiedSampling", "Played"]
-
-
-class Played(NamedTuple):
-    """A trial, round by round."""
-
-    arms: NDArray[np.int64]
-    certificates: NDArray[np.float64]
-    """cert_t."""
-    held: NDArray[np.bool_]
-    """Whether draws certified what was played; else Thompson Sampling chose."""
 
 
 class CertifiedSampling(BayesianPolicy):
@@ -119,12 +112,18 @@ class CertifiedSampling(BayesianPolicy):
         """What fresh draws certify; the context and the arms by positions."""
         posterior, worth = self.belief.posterior, self._worth
         draws = posterior.draw(codes, self.samples, source)
-        means = None
-        if not isinstance(posterior, Mixture) or posterior.has_exact_means:
-            means = posterior.mean_distributions(codes)
         if len(arms) < len(worth):
             draws, worth = draws.among(arms), worth[arms]
-            means = None if means is None else means[arms]
+
+        def exact() -> NDArray[np.float64]:
+            means = posterior.mean_distributions(codes)
+            return means if len(arms) == len(means) else means[arms]
+
+        means: NDArray[np.float64] | Callable[[], NDArray[np.float64]] | None = None
+        if not isinstance(posterior, Mixture):
+            means = exact()
+        elif posterior.has_exact_means:  # they take longer than the draws
+            means = exact
         payoff = self.problem.payoff
         return certificate_of(draws, payoff, worth, means, self.lam, self.failure)
 
@@ -150,7 +149,7 @@ class CertifiedSampling(BayesianPolicy):
         return picked.arm, picked.probabilities
 
     def compiled_loop(self) -> Loop | None:
-        """As `decide` does it, without what a decision says; the rest of a round is compiled."""
+        """As `decide` does it, without what a decision says; see `play_certified`."""
         is_plain = type(self) is CertifiedSampling and self.belief.monitor is None
         ours = type(self.belief.posterior) in (Dirichlet, Mixture)
         return self._play if is_plain and ours else None
@@ -159,7 +158,19 @@ class CertifiedSampling(BayesianPolicy):
         return self.play_certified(script, rng).arms
 
     def play_certified(self, script: Script, rng: np.random.Generator) -> Played:
-        """A whole trial."""
+        """A whole trial, compiled where it can be; else the rest of each round is."""
+        posterior, few = self.belief.posterior, len(self.problem.arms) <= FEW
+        is_single = not self.propensity_samples and can_play(rng)
+        if not (type(posterior) is Dirichlet and posterior.is_fine and few and is_single):
+            return self._step(script, rng)
+        checked_samples(self.samples, posterior.model.circuit, True)
+        played = play_trial(
+            self.problem, posterior, self.samples, self._worth, self.lam, self.failure, script, rng
+        )
+        self.next_number += len(played.arms)
+        return played
+
+    def _step(self, script: Script, rng: np.random.Generator) -> Played:
         arms, rounds = np.arange(len(self.problem.arms)), len(script.contexts)
         certificates, held = np.empty(rounds), np.empty(rounds, dtype=np.bool_)
 
