@@ -9,7 +9,7 @@ from dowise.policies.ids import InformationDirectedSampling
 from dowise.policies.policy import BayesianPolicy
 from dowise.problem import Problem
 
-__all__ = ["best", "best_name"]
+__all__ = ["best", "best_name", "real_name"]
 
 FEW_ARMS = 12  # with more of them commit-kg was not better than ids
 
@@ -17,6 +17,11 @@ FEW_ARMS = 12  # with more of them commit-kg was not better than ids
 def best_name(problem: Problem) -> str:
     """The name of the policy that we recommend for a problem."""
     return "commit-kg" if len(problem.arms) <= FEW_ARMS else "ids"
+
+
+def real_name(policy: str, problem: Problem) -> str:
+    """The name itself, or what "best" means for this problem."""
+    return best_name(problem) if policy == "best" else policy
 
 
 def best(
