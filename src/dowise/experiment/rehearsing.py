@@ -79,8 +79,8 @@ def rehearse(
                 progress(len(found), count)
     columns = zip(*(found[world] for world in range(count)), strict=True)
     return Rehearsal(
-        plan.problem, plan.policy, plan.options, drawn_from, play.horizon, limit, play.delay, play.seed,
-        play.rounds, *(np.stack(column) for column in columns),
+        plan.problem, plan.policy, plan.options, drawn_from, play.horizon, limit, play.delay,
+        play.seed, play.rounds, *(np.stack(column) for column in columns),
     )  # fmt: skip
 
 
