@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dowise.belief import Belief, Posterior
+from typing import TYPE_CHECKING
+
 from dowise.belief.prior import Prior
-from dowise.policies.commit_kg import CommitKG
-from dowise.policies.ids import InformationDirectedSampling
-from dowise.policies.policy import BayesianPolicy
 from dowise.problem import Problem
+
+if TYPE_CHECKING:
+    from dowise.belief import Belief, Posterior
+    from dowise.policies.policy import BayesianPolicy
 
 __all__ = ["best", "best_name", "real_name"]
 
@@ -32,5 +34,9 @@ def best(
 ) -> BayesianPolicy:
     """What we recommend today: `commit-kg` with up to twelve arms, `ids` with more."""
     if best_name(problem) == "ids":
+        from dowise.policies.ids import InformationDirectedSampling
+
         return InformationDirectedSampling(problem, prior=prior, belief=belief, widen=widen)
+    from dowise.policies.commit_kg import CommitKG
+
     return CommitKG(problem, prior, belief, widen)
