@@ -42,6 +42,7 @@ PROBLEMS = (
     problem(GRAPH, non_manipulable=("X", "Z")),  # X can't be set any more
 )
 OPTIONS = {
+    "commit-kg": {},
     "ids": {"samples": 16},
     "ts": {"propensity_samples": 16},
     "ucb": {},

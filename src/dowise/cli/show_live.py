@@ -24,7 +24,7 @@ from dowise.cli.tables import (
     print_wrapped,
 )
 from dowise.errors import DowiseError
-from dowise.experiment.advice import SoftAdvice
+from dowise.experiment.advice import SoftAdvice, floor_advice
 from dowise.experiment.asking import Asked
 from dowise.experiment.case import Case, labels_of
 from dowise.experiment.experiment import Experiment
@@ -210,6 +210,7 @@ def _plan_page(experiment: Experiment) -> dict[str, Any]:
         "arms": [dict(arm) for arm in problem.arms],
         "forbidden": [dict(assignment) for assignment in problem.forbidden],
         "costs": dict(problem.costs),
+        "deterministic": floor_advice(experiment.policy, experiment.options) is not None,
         "head": str(experiment.head),
     }
 
@@ -235,7 +236,10 @@ def _show_plan(experiment: Experiment) -> None:
         _line("forbidden", ", ".join(map(str, problem.forbidden)))
     if problem.costs:
         _line("costs", ", ".join(costs_in_words(problem)))
-    _line("policy", experiment.policy)
+    floor = experiment.options.get("floor")
+    _line("policy", experiment.policy + (f" with floor={floor:g}" if floor else ""))
+    if (said := floor_advice(experiment.policy, experiment.options)) is not None:
+        _line("", said)
 
 
 def _worth(problem: Problem) -> str:

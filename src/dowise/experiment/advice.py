@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +19,15 @@ from dowise.graph.edges import EdgeName
 from dowise.policies.registry import policy_info
 from dowise.problem import Problem
 
-__all__ = ["SOFT", "SoftAdvice", "soft_advice", "softened"]
+__all__ = ["SOFT", "SoftAdvice", "floor_advice", "soft_advice", "softened"]
 
 SOFT = 0.1
 """The prior of an edge that was not drawn, as docs/hidden.md measured it."""
 MOST_EDGES = 12
 """With so many, building the posterior takes a fraction of a second, and a round milliseconds."""
+
+_SURE = ("bayes-optimal", "commit-kg", "kl-ucb", "ucb", "z2-kl-ucb")
+"""Policies that play one arm with probability 1."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,17 @@ def soft_advice(problem: Problem, policy: str = "best") -> SoftAdvice | None:
     if not isinstance(posterior, Mixture) or posterior.shared.structures.cut:
         return None
     return SoftAdvice(edges, len(soft.arms), len({*soft.arms} - {*problem.arms}))
+
+
+def floor_advice(policy: str, options: Mapping[str, Any]) -> str | None:
+    """What a floor is for, where a policy plays without chance; None where there is some."""
+    is_sure = policy in _SURE or options.get("choice") == "deterministic"
+    if not is_sure or options.get("floor"):
+        return None
+    return (
+        "It leaves nothing to chance. With --option floor=0.1 every arm that may be the best has "
+        "one, which `dowise evaluate` needs."
+    )
 
 
 def softened(problem: Problem, soft: float = SOFT) -> Problem:

@@ -19,6 +19,7 @@ from dowise.experiment.imagining import Ahead, imagines
 from dowise.experiment.observing import Observing
 from dowise.experiment.plan import Plan
 from dowise.policies.policy import BayesianPolicy, Policy, RecordPolicy
+from dowise.policies.usable import PAST
 from dowise.problem import Intervention, Record
 from dowise.problem.frame import RecordBatch
 from dowise.problem.record import past_record
@@ -178,7 +179,7 @@ class Learner:
     def _learn_import(self, number: int) -> None:
         batch, notes = unpack(self._read_import(number), self.plan.problem)
         self._imports_left_out.update(notes)
-        numbers = (number << 32) + np.arange(len(batch))
+        numbers = number * PAST + np.arange(len(batch))
         usable, reasons = self.policy.usable(batch, numbers)
         self._imports_left_out.update(reasons)
         if not usable.all():

@@ -18,7 +18,7 @@ from dowise.errors import DowiseError, kind_of
 from dowise.experiment.event import DamagedEventError
 from dowise.files import read_file
 from dowise.plain import plain
-from dowise.policies.best import best_name
+from dowise.policies.best import real_name
 from dowise.policies.policy import BayesianPolicy, Policy
 from dowise.policies.registry import is_known, make_policy, policy_factory
 from dowise.problem import Problem, load_problem
@@ -70,8 +70,7 @@ class Plan:
                 f"policy={policy!r}: give the name of a policy; one of your own is made known by "
                 "@register_policy(name)"
             )
-        if policy == "best":  # which in years to come may mean another
-            policy = best_name(problem)
+        policy = real_name(policy, problem)  # in years to come "best" may mean another
         chosen = _journaled(problem, policy, dict(options or {}))
         restricted = true_or_false("learn_restricted", learn_restricted)
         plan = cls(problem, policy, chosen, restricted)
@@ -83,9 +82,11 @@ class Plan:
         given = {name: value for name, value in changes.items() if value is not None}
         if isinstance(path := given.get("problem"), str | Path):
             given["problem"] = load_problem(path)
+        problem = given.get("problem", self.problem)
+        if given.get("policy") == "best" and isinstance(problem, Problem):
+            given["policy"] = real_name("best", problem)
         if given.get("policy", self.policy) == self.policy:
             kept = dict(self.options)
-            problem = given.get("problem", self.problem)
             if is_bayesian(self.policy) and problem.prior != self.problem.prior:
                 kept.pop("prior", None)  # the new problem's is what was said last
             given["options"] = {**kept, **given.get("options", {})}

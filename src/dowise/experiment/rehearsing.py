@@ -79,8 +79,8 @@ def rehearse(
                 progress(len(found), count)
     columns = zip(*(found[world] for world in range(count)), strict=True)
     return Rehearsal(
-        plan.problem, policy, plan.options, drawn_from, play.horizon, limit, play.delay, play.seed,
-        play.rounds, *(np.stack(column) for column in columns),
+        plan.problem, plan.policy, plan.options, drawn_from, play.horizon, limit, play.delay,
+        play.seed, play.rounds, *(np.stack(column) for column in columns),
     )  # fmt: skip
 
 
@@ -88,13 +88,13 @@ def _planned(
     problem: Problem | str | Path, policy: str, options: Mapping[str, Any] | None, prior: Any
 ) -> tuple[Plan, Any]:
     """The plan of the experiments, and the prior that worlds are drawn from."""
-    given = dict(options or {})
-    if prior is not None and is_bayesian(policy):
-        given["prior"] = prior
-    plan = Plan.of(problem, policy, given)
-    if prior is not None:
-        Belief(plan.problem, prior)  # says what is wrong with it
-    return plan, prior_of(plan) if prior is None else prior
+    plan = Plan.of(problem, policy, options)
+    if prior is None:
+        return plan, prior_of(plan)
+    Belief(plan.problem, prior)  # says what is wrong with it
+    if is_bayesian(plan.policy):
+        plan = plan.changed(options={"prior": prior})
+    return plan, prior
 
 
 def _modules(policy: str) -> tuple[str, ...] | None:

@@ -31,7 +31,7 @@ from dowise.policies.decision import Decision, Figures
 from dowise.policies.policy import BayesianPolicy, EdgesThen, Loop, allowed_arms, certainly
 from dowise.policies.record_policy import digest_of
 from dowise.policies.thompson import arms_of
-from dowise.policies.usable import Numbers
+from dowise.policies.usable import PAST, Numbers
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch, equal_columns
 from dowise.problem.problem import ArmLike, Context
@@ -87,12 +87,12 @@ class CommitKG(BayesianPolicy):
 
     def note(self, record: Record, times: int) -> None:
         """Count the round, if it was one, and the context."""
-        self.rounds += times * (record.number is not None)
+        self.rounds += times * (record.number is not None and record.number < PAST)
         self._add_visits(record.context, times)
 
     def note_many(self, records: RecordBatch, numbers: Numbers) -> None:
         """The same of many."""
-        self.rounds += 0 if numbers is None else len(records)
+        self.rounds += 0 if numbers is None else int(np.count_nonzero(np.asarray(numbers) < PAST))
         columns = [records.codes[v] for v in self.problem.context_positions]
         first, which = equal_columns([np.zeros(len(records), dtype=np.int64), *columns])
         for i, times in zip(first.tolist(), np.bincount(which).tolist(), strict=True):
@@ -140,7 +140,7 @@ class CommitKG(BayesianPolicy):
 
     def _reason(self, plan: Plan) -> str:
         if not plan.plays:
-            return "the best by what is known; no other arm would teach enough to be worth its cost"
+            return "none is better by what is known, or would teach enough to be worth its cost"
         span, often = self.problem.payoff.span, int(plan.plays)
         plays = "one play" if often == 1 else f"{often} plays"
         best = self.problem.arms[plan.best]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from hashlib import sha256
 from typing import Any
 
@@ -179,6 +180,19 @@ class _FlooredBelief(_FlooredRecords, BayesianPolicy):
     """The same for one that has a belief, which stays its own."""
 
     within: BayesianPolicy
+
+    def __init__(self, within: BayesianPolicy, floor: float) -> None:
+        super().__init__(within, floor)
+        self.imagines = within.imagines
+
+    def note(self, record: Record, times: int) -> None:
+        self.within.note(record, times)
+
+    def began_to_stand_in(self) -> None:
+        """The policy within stands in as well, with the belief that was given to this one."""
+        self.within = copy(self.within)
+        self.within.widening, self.within.belief = None, self.belief
+        self.within.began_to_stand_in()
 
     @property
     def is_quiet(self) -> bool:

@@ -14,11 +14,12 @@ from dowise.problem.frame import RecordBatch
 from dowise.problem.record import check_same_problem, without_value
 from dowise.problem.values import MISSING
 
-__all__ = ["NEEDS_CONTEXT", "Numbers", "Usable", "check_batch"]
+__all__ = ["NEEDS_CONTEXT", "PAST", "Numbers", "Usable", "check_batch"]
 
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.int64] | None
 """Those of the decisions that records follow, or None where there were none."""
+PAST = 2**32  # from here on numbers are those of past records, which followed no decision
 
 NEEDS_CONTEXT = "put the context in it as well"
 

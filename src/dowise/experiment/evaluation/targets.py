@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError
 from dowise.experiment.evaluation.log import Logged
 from dowise.policies import Policy, make_policy
+from dowise.policies.best import real_name
 from dowise.policies.policy import RecordPolicy, certainly
 from dowise.policies.registry import policy_factory
 from dowise.problem import Problem, Record
@@ -66,7 +67,8 @@ def as_target(
     if options and not is_name:
         raise DowiseError(f"options={dict(options)!r} are for a policy that is given by its name")
     if is_name:
-        return Learner(str(target), _policy(str(target), problem, dict(options or {})), seed)
+        name = real_name(str(target), problem)
+        return Learner(name, _policy(name, problem, dict(options or {})), seed)
     if isinstance(target, str | Mapping):
         return _rule(target, problem)
     if hasattr(target, "decide"):
