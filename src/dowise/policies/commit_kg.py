@@ -148,7 +148,8 @@ class CommitKG(BayesianPolicy):
         ahead = f"over the next {self._to_come:.0f} rounds"
         if plan.cost <= 0:
             return f"no worse than {best} by what is known, and {taught} {ahead}"
-        return f"expected to cost {plan.cost * span:.3g} a play against {best}, but {taught} {ahead}"
+        cost = f"{plan.cost * span:.3g} a play against {best}"
+        return f"expected to cost {cost}, but {taught} than that {ahead}"
 
     @property
     def _to_come(self) -> float:
