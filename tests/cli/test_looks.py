@@ -16,10 +16,12 @@ def begun(tmp_path_factory):
     folder = tmp_path_factory.mktemp("begun")
     (folder / "ward.toml").write_text(WARD)
     path = folder / "ward.db"
-    with Experiment.create(path, "ward", folder / "ward.toml", policy="ts", seed=7) as experiment:
+    with Experiment.create(path, "ward", folder / "ward.toml", policy="ts", seed=8) as experiment:
         for number in range(1, 11):
-            experiment.ask({"Age": number % 2})
-            experiment.tell(number, {"Frailty": number % 2, "Recovery": number % 3 % 2})
+            asked = experiment.ask({"Age": number % 2})
+            dose = {} if asked.arm else {"Dose": "low"}
+            seen = {"Frailty": number % 2, "Recovery": number % 3 % 2}
+            experiment.tell(number, seen | dose)
         experiment.ask({"Age": 1}, forbid=["do(Dose=high)"])
         experiment.ask({"Age": 1})
         experiment.withdraw(12, reason="left")

@@ -17,7 +17,7 @@ FEW = ("task1", "--horizon", "6", "--worlds", "2", "--looks", "3", "--workers", 
 def test_words_and_a_table():
     shown = run(*FEW)
     assert shown.exit_code == 0
-    assert "In 2 worlds drawn from the prior, ids over 6 rounds:" in shown.stdout
+    assert "In 2 worlds drawn from the prior, commit-kg over 6 rounds:" in shown.stdout
     rounds = [line.split()[0] for line in shown.stdout.splitlines() if line.startswith("      ")]
     assert rounds == ["0", "2", "4", "6"]
 

@@ -144,11 +144,12 @@ class CommitKG(BayesianPolicy):
         span, often = self.problem.payoff.span, int(plan.plays)
         plays = "one play" if often == 1 else f"{often} plays"
         best = self.problem.arms[plan.best]
-        return (
-            f"expected to cost {plan.cost * span:.3g} a play against {best}, but what {plays} "
-            f"would teach is worth {plan.gain * span:.3g} more than that over the next "
-            f"{self._to_come:.0f} rounds"
-        )
+        taught = f"what {plays} would teach is worth {plan.gain * span:.3g} more"
+        ahead = f"over the next {self._to_come:.0f} rounds"
+        if plan.cost <= 0:
+            return f"no worse than {best} by what is known, and {taught} {ahead}"
+        cost = f"{plan.cost * span:.3g} a play against {best}"
+        return f"expected to cost {cost}, but {taught} than that {ahead}"
 
     @property
     def _to_come(self) -> float:
