@@ -18,7 +18,7 @@ def test_a_new_experiment_for_people(desk):
     for part in (
         "ward is in ward.db",
         "arms      do(), do(Dose=none), do(Dose=low), do(Dose=high)",
-        "policy    ids",
+        "policy    commit-kg",
         "\n  dowise ask ward.db -c Age=…\n",
         "Write soft = 0.1 into the problem file, and edges that are not drawn",
     ):
@@ -28,7 +28,9 @@ def test_a_new_experiment_for_people(desk):
 
 
 def test_a_new_experiment_for_programs(desk):
-    page = desk.begin("--option", "samples=50", "--option", "interval=optimistic")
+    page = desk.begin(
+        "--policy", "ids", "--option", "samples=50", "--option", "interval=optimistic"
+    )
     assert page["store"] == "ward.db" and page["name"] == "ward" and page["policy"] == "ids"
     assert page["arms"] == [{}, {"Dose": "none"}, {"Dose": "low"}, {"Dose": "high"}]
     assert page["options"]["samples"] == 50 and page["options"]["interval"] == "optimistic"
@@ -38,7 +40,7 @@ def test_a_new_experiment_for_programs(desk):
 
 def test_the_default_policy_is_the_experiment_s(desk):
     default = inspect.signature(Experiment.create).parameters["policy"].default
-    assert desk.begin()["policy"] == default
+    assert default == "best" and desk.begin()["policy"] == "commit-kg"
     assert f"[default: ({default})]" in " ".join(desk.well("new", "--help").split())
 
 
@@ -81,7 +83,7 @@ def test_seeds_priors_and_other_options(desk):
     [
         (("new", "a.db", "wrad.toml"), "there is no file wrad.toml (did you mean 'ward.toml'?)"),
         (("new", "a.db", "ward.toml", "--policy", "idss"), "did you mean 'ids'"),
-        (("new", "a.db", "ward.toml", "--option", "sample=3"), "did you mean 'samples'"),
+        (("new", "a.db", "ward.toml", "--option", "flor=3"), "did you mean 'floor'"),
         (("new", "a.db", "ward.toml", "--option", "samples"), "'samples' is not NAME=VALUE"),
         (("new", "a.db", "ward.toml", "--option", "samples="), "say what samples is"),
         (("new", "a.db", "ward.toml", "--option", "samples=some"), "samples"),
@@ -153,7 +155,7 @@ def test_a_policy_of_one_s_own(desk, monkeypatch):
 
 
 def test_a_revision_for_people_and_for_programs(desk):
-    desk.begin()
+    desk.begin("--policy", "ids")
     desk.well("ask", "ward.db", "-c", "Age=1")
     (desk.folder / "soft.toml").write_text(WARD.replace("context", "soft = 0.1\ncontext"))
     reason = ("--reason", "an arrow may be missing")

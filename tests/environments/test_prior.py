@@ -89,7 +89,7 @@ def test_races_bounds_and_rehearsals_go_by_the_problems_prior():
     frame = simulate([sure], ["ts"], horizon=20, trials=3).frame()
     assert frame["regret"].max() == 0  # the policy knows what the worlds are like
     assert bounds(sure, 5, samples=500, policy_samples=200).p_best.tolist() == [[0, 1]]
-    rehearsed = rehearse(sure, horizon=10, worlds=5, options={"samples": 50})
+    rehearsed = rehearse(sure, horizon=10, worlds=5, policy="ids", options={"samples": 50})
     assert rehearsed.regret.max() < 1e-3 and rehearsed.prior == {"Y": [[1e6, 1.0], [1.0, 1e6]]}
     blind = rehearse(sure, horizon=10, worlds=5, policy="ucb")
     assert blind.regret.max() > 0.5

@@ -24,7 +24,7 @@ def test_past_records_come_in_with_the_experiment(task2, tmp_path):
     with Experiment.create(path, "a", task2, records=GOOD, source="past", actor="ann") as a:
         assert [(e.kind, e.actor) for e in a.events()] == [("created", "ann"), ("imported", "ann")]
         assert a.events()[1].says["source"] == "past" and a.status().imported == 2
-        assert a.store == str(path) and not a.is_one_of_many and a.options["samples"] > 0
+        assert a.store == str(path) and not a.is_one_of_many and a.policy == "commit-kg"
         assert a.belief.times_learned()["Z"] == 2
 
 

@@ -17,7 +17,10 @@ from dowise import (
     make_policy,
 )
 from dowise.model import model_of
+from dowise.model.backward import trace_of
+from dowise.policies import best_name, commit_lanes
 from dowise.policies.commit_look import trigamma
+from dowise.policies.registry import policy_factory
 from dowise.simulation.trial import run_trial
 
 THREE = Problem(
@@ -220,3 +223,51 @@ def test_a_problem_whose_circuit_is_too_large_is_refused():
     )  # fmt: skip
     with pytest.raises(DowiseError, match="max_program"):
         make_policy("commit-kg", problem)
+
+
+HUNDREDS = Problem(
+    CausalGraph.parse("A -> Y; B -> Y; D -> Y; X -> Y"), "Y", ("A", "B", "D"),
+    domains={name: tuple("0123456") for name in "ABD"},
+)  # fmt: skip
+
+
+def test_of_hundreds_of_contexts_the_most_frequent_count(monkeypatch):
+    """The same in a trial and round by round, though a decision looks at no others."""
+    made = []
+
+    def make(problem):
+        made.append(make_policy("commit-kg", problem))
+        return made[-1]
+
+    world = make_environment(HUNDREDS, seed=2)
+    fast = run_trial(world, make, 300, seed=4, trial=1)
+    monkeypatch.setattr(type(made[0]), "compiled_loop", lambda _: None)
+    slow = run_trial(world, make, 300, seed=4, trial=1)
+    np.testing.assert_array_equal(fast.arms, slow.arms)
+    assert len(made[0].visits) > 100 and made[0].visits == made[1].visits
+    assert len(made[1]._all_contexts([(6, 6, 6)], 64)) <= 65
+
+
+@pytest.mark.parametrize("text", ["C -> Y; X -> Y", "C -> Y; Z -> X -> Y; Z ?-> Y"])
+def test_where_there_is_no_room_fewer_lanes_do(text, monkeypatch):
+    problem = Problem(CausalGraph.parse(text), "Y", "C", domains={"C": tuple("012345")})
+    policy = played(problem, 3, 40)
+    whole = policy.decide({"C": "1"}, 0)
+    monkeypatch.setattr(commit_lanes, "_ROOM", 1)
+    alone = policy.decide({"C": "1"}, 0)
+    assert alone.arm in problem.arms and whole.arm in problem.arms
+    assert commit_lanes.most_lanes(trace_of(problem)) == 1
+    monkeypatch.setattr(commit_lanes, "_ROOM", 2**22)
+    assert policy.decide({"C": "1"}, 0).as_dict() == whole.as_dict()
+
+
+def test_best_is_ids_where_commit_kg_can_not_be():
+    class Own:
+        problem = load_problem("task1")
+        learn = retract = draw = mean_distributions = None
+
+    assert best_name(Own.problem) == "commit-kg" and best_name(load_problem("child")) == "ids"
+    for own in (Own(), Belief(Own.problem)):
+        made = make_policy("best", Own.problem, belief=own)
+        assert type(made) is policy_factory("ids" if isinstance(own, Own) else "commit-kg")
+    assert type(make_policy("best", load_problem("child"))) is policy_factory("ids")

@@ -7,6 +7,7 @@ import pytest
 
 from dowise import CausalGraph, DowiseError, Problem, check_policy, load_problem, make_policy
 from dowise.policies import Decision, policy_names
+from dowise.policies.floor import floored
 from dowise.policies.policy import BayesianPolicy, RecordPolicy
 from dowise.simulation import simulate
 from dowise.simulation.entrants import entrants_of
@@ -138,3 +139,25 @@ def test_races_take_it():
     again = simulate(["task1"], ["ucb", "ts"], options=floors, **given)
     assert with_floor.frame().equals(again.frame())
     assert not with_floor.frame().equals(plain.frame())
+
+
+class Always:
+    """Plays the first arm, in batches too, and learns nothing."""
+
+    def __init__(self, problem):
+        self.problem = problem
+
+    def decide(self, *_given):
+        return Decision(self.problem.arms[0], np.eye(len(self.problem.arms))[0], "always")
+
+    def decide_many(self, contexts, *_given):
+        return [self.decide()] * contexts
+
+    def observe(self, arm, outcome):
+        pass
+
+
+def test_batches_of_a_policy_of_ones_own_do_not_go_round_the_floor():
+    policy = floored(Always, load_problem("task1"), 0.5, {})
+    assert not hasattr(policy, "decide_many")
+    assert policy.decide(rng=0).probabilities.max() < 1

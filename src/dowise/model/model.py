@@ -84,17 +84,27 @@ class Model:
         """
         if not self.has_circuit:
             raise DowiseError(self._too_large)
+        if not self.has_trace:
+            raise DowiseError(
+                f"what all variables teach under every arm takes "
+                f"{self._trace_plans.multiplications:.1e} multiplications, and the limit is "
+                f"{self.problem.max_program:.1e}: raise max_program, or choose a policy such as "
+                "ids or ts, which do without"
+            )
+        return reward_circuit(self._trace_plans, keep=True)
+
+    @cached_property
+    def _trace_plans(self) -> Plans:
         families, needed = self.factors.families, set[int]()
         for plan in self._plans.of.values():
             needed.update(families[f][-1] for f in plan.factors)
-        plans = Plans(self.problem, self.factors, whole=True, followed=frozenset(needed))
-        if plans.multiplications > self.problem.max_program:
-            raise DowiseError(
-                f"what all variables teach under every arm takes {plans.multiplications:.1e} "
-                f"multiplications, and the limit is {self.problem.max_program:.1e}: raise "
-                "max_program, or choose a policy such as ts, which does without"
-            )
-        return reward_circuit(plans, keep=True)
+        return Plans(self.problem, self.factors, whole=True, followed=frozenset(needed))
+
+    @property
+    def has_trace(self) -> bool:
+        """Whether `trace` is within the limit."""
+        limit = self.problem.max_program
+        return self.has_circuit and self._trace_plans.multiplications <= limit
 
     @cached_property
     def kinds(self) -> NDArray[np.int64]:

@@ -18,7 +18,10 @@ FEW_ARMS = 12  # with more of them commit-kg was not better than ids
 
 def best_name(problem: Problem) -> str:
     """The name of the policy that we recommend for a problem."""
-    return "commit-kg" if len(problem.arms) <= FEW_ARMS else "ids"
+    from dowise.model import model_of
+
+    few = len(problem.arms) <= FEW_ARMS
+    return "commit-kg" if few and model_of(problem).has_trace else "ids"
 
 
 def real_name(policy: str, problem: Problem) -> str:
@@ -32,11 +35,23 @@ def best(
     belief: Belief | Posterior | None = None,
     widen: bool | float = False,
 ) -> BayesianPolicy:
-    """What we recommend today: `commit-kg` with up to twelve arms, `ids` with more."""
-    if best_name(problem) == "ids":
+    """What we recommend today: `commit-kg` with up to twelve arms, `ids` with more.
+
+    It is `ids`, too, where `commit-kg` can't be: with a posterior of one's own, or where its
+    circuit would be too large.
+    """
+    if best_name(problem) == "ids" or not _counts(belief):
         from dowise.policies.ids import InformationDirectedSampling
 
         return InformationDirectedSampling(problem, prior=prior, belief=belief, widen=widen)
     from dowise.policies.commit_kg import CommitKG
 
     return CommitKG(problem, prior, belief, widen)
+
+
+def _counts(belief: Belief | Posterior | None) -> bool:
+    """Whether a posterior that was given counts, as ours do."""
+    from dowise.belief import Dirichlet, Mixture
+
+    posterior = getattr(belief, "posterior", belief)
+    return posterior is None or isinstance(posterior, Dirichlet | Mixture)

@@ -49,9 +49,9 @@ class CertifiedSampling(BayesianPolicy):
     and the others bound Δ(π) − λg(π) from above, which fails with probability delta / horizon.
     Where the bound exceeds K/(8λ), one more draw is made, and its best arm played: Thompson
     Sampling is never above (Corollary 1). Over `horizon` rounds the Bayesian regret is at most
-    λH(Π*) + E[Σ cert_t] + delta·(1 + λ log r), with cert_t the bound or K/(8λ), whichever is less:
-    docs/certificate.md has the proof. `lam` (λ) is fixed beforehand, by the problem and the horizon
-    unless given.
+    λH(Π*) + E[Σ cert_t] + delta·(span + λ log r), with cert_t the bound or K/(8λ), whichever is
+    less, and span 1 where arms cost nothing: docs/certificate.md has the proof. `lam` (λ) is fixed
+    beforehand, by the problem and the horizon unless given.
 
     Applies to every graph, as `ids` does. Its probabilities are exact for the draws it made; those
     of a draw of Thompson Sampling are None, or known by `propensity_samples` as with `ts`.

@@ -24,7 +24,7 @@ from dowise.model import Codes
 from dowise.model.backward import trace_of
 from dowise.model.sampling import Script
 from dowise.policies.commit_kernels import Plan, choose, choose_in
-from dowise.policies.commit_lanes import mixed_lanes
+from dowise.policies.commit_lanes import MOST_CONTEXTS, mixed_lanes, most_lanes
 from dowise.policies.commit_look import Contexts, Known, Worth
 from dowise.policies.commit_loop import play_rounds
 from dowise.policies.decision import Decision, Figures
@@ -52,7 +52,8 @@ class CommitKG(BayesianPolicy):
 
     Applies to every graph whose circuit fits, with hidden causes and doubtful edges too: what plays
     are worth is averaged over the sets of edges, drawn where there are more than 64 of them. Of
-    more than 16 contexts those count that were seen, of these the 64 most frequent. It needs a
+    more than 16 contexts those count that were seen, of these the 64 most frequent; of both fewer
+    where there would be no room (32 MB). It needs a
     posterior that counts, `Dirichlet` or `Mixture`.
     """
 
@@ -161,26 +162,31 @@ class CommitKG(BayesianPolicy):
         may = np.zeros(len(self.problem.arms), dtype=np.bool_)
         may[arms] = True
         known, trace = Known(posterior.prior, posterior.counts), trace_of(self.belief.problem)
-        contexts = self._all_contexts([codes])
+        contexts = self._all_contexts([codes], MOST_CONTEXTS)
         now = contexts.index(codes)
         if isinstance(posterior, Dirichlet):
             own = self._as_arrays(posterior, contexts)
             plan = choose_in(known, own, now, trace, self._worth, may, self._to_come)
         else:
             visits = np.array([self.visits[c] for c in contexts], dtype=np.int64)
-            lanes = mixed_lanes(posterior, contexts, visits, now, self._has_few)
+            most = most_lanes(trace)
+            lanes = mixed_lanes(posterior, contexts, visits, now, self._has_few, most)
             plan = choose(known, lanes, trace, self._worth, may, self._to_come)
         return Plan(*plan)
 
-    def _all_contexts(self, more: Iterable[Codes]) -> list[Codes]:
-        """All contexts, in order, or those that were seen and these."""
-        return self._contexts if self._has_few else sorted({*self.visits, *more})
+    def _all_contexts(self, more: Iterable[Codes], most: int | None = None) -> list[Codes]:
+        """All contexts, in order; or those that were seen, most often if not all, and these."""
+        if self._has_few:
+            return self._contexts
+        seen = sorted(self.visits, key=lambda codes: (-self.visits[codes], codes))[:most]
+        return sorted({*seen, *more})
 
     def _as_arrays(self, posterior: Dirichlet, contexts: list[Codes]) -> Contexts:
         model = posterior.model
         rows = np.array([model.rows_of(model.trace, codes) for codes in contexts])
         visits = np.array([self.visits[codes] for codes in contexts], dtype=np.int64)
-        return Contexts(rows, visits, self._has_few)
+        most = min(MOST_CONTEXTS, most_lanes(trace_of(self.belief.problem)))
+        return Contexts(rows, visits, self._has_few, most)
 
     # -- whole trials -------------------------------------------------------------------------
 
@@ -200,8 +206,8 @@ class CommitKG(BayesianPolicy):
         play_rounds(
             Known(posterior.prior, posterior.counts), posterior.unused,
             arms_of(self.problem, posterior.model.factors), own,
-            np.array([places[codes] for codes in known]), trace_of(self.problem), self._worth,
-            (PACE, HEAD_START, self.rounds), script, chosen,
+            np.array([places[codes] for codes in known]), trace_of(self.belief.problem),
+            self._worth, (PACE, HEAD_START, self.rounds), script, chosen,
         )  # fmt: skip
         pairs = zip(contexts, own.visits.tolist(), strict=True)
         self.visits = Counter({codes: times for codes, times in pairs if times})

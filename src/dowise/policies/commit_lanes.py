@@ -8,26 +8,29 @@ from numpy.typing import NDArray
 from dowise.belief import Mixture
 from dowise.belief.edge_sets import edge_sets
 from dowise.model import Codes
+from dowise.model.backward import Trace
 from dowise.model.reading import Reading
-from dowise.policies.commit_look import MOST_CONTEXTS, Lanes
+from dowise.policies.commit_look import Lanes
 
-__all__ = ["MOST_SETS", "mixed_lanes"]
+__all__ = ["MOST_CONTEXTS", "mixed_lanes", "most_lanes"]
 
+MOST_CONTEXTS = 64  # count, those that were seen most often
 MOST_SETS = 64
+_ROOM = 2**22  # numbers that a decision may keep at a time: 32 MB
 
 Integers = NDArray[np.int64]
 
 
 def mixed_lanes(
-    mixture: Mixture, contexts: list[Codes], visits: Integers, now: int, every: bool
+    mixture: Mixture, contexts: list[Codes], visits: Integers, now: int, every: bool, most: int
 ) -> Lanes:
-    """A lane for each context that counts and each set of edges."""
+    """A lane for each context that counts and each set of edges, about `most` of them."""
     counts = np.ones(len(contexts), dtype=bool) if every else visits > 0
-    counts[np.argsort(-visits, kind="stable")[MOST_CONTEXTS:]] = False
+    counts[np.argsort(-visits, kind="stable")[min(MOST_CONTEXTS, most) :]] = False
     counts[now] = True
     kept = np.flatnonzero(counts)
     often = 1.0 + visits[kept]
-    versions, chances = edge_sets(mixture, MOST_SETS)
+    versions, chances = edge_sets(mixture, max(1, min(MOST_SETS, most // len(kept))))
     reading = mixture.shared.trace_reading
     parts = [_rows(reading, own, len(mixture.model.trace.blocks)) for own in versions]
     first, leaders, shifts = (np.array(part) for part in zip(*parts, strict=True))
@@ -40,6 +43,13 @@ def mixed_lanes(
         np.outer(often / often.sum(), chances / chances.sum()).ravel(),
         np.tile(present * sets + np.arange(sets), len(kept)),
     )
+
+
+def most_lanes(trace: Trace) -> int:
+    """How many lanes there is room for, at least one."""
+    inputs, arms = trace.first - len(trace.constants), len(trace.results)
+    size: int = 2 * trace.slots + arms * (inputs + len(trace.block_slots))
+    return max(1, _ROOM // size)
 
 
 def _rows(reading: Reading, versions: Integers, blocks: int) -> tuple[Integers, Integers, Integers]:

@@ -17,11 +17,10 @@ from numba import njit
 from dowise.model.backward import fill_means, forward, pass_back
 
 __all__ = [
-    "MOST_CONTEXTS", "Contexts", "Known", "Lanes", "Look", "Worth", "best_of", "ends", "lanes_in",
+    "Contexts", "Known", "Lanes", "Look", "Worth", "best_of", "ends", "lanes_in",
     "look_at", "trigamma",
 ]  # fmt: skip
 
-MOST_CONTEXTS = 64  # count, those that were seen most often
 _EDGE = 1e-9  # of the span: how near a mean may come to an end of the scale
 _TIE = 1e-12  # of the span: means as near as this are the same
 
@@ -55,6 +54,8 @@ class Contexts(NamedTuple):
     """How often each was seen."""
     every: bool
     """Whether all of them count, or those that were seen."""
+    most: int
+    """So many count at most, those that were seen most often, and the present one."""
 
 
 class Worth(NamedTuple):
@@ -195,11 +196,11 @@ def lanes_in(contexts, now):
     for c in range(total):
         counts[c] = contexts.every or contexts.visits[c] > 0
         seen += counts[c]
-    if seen > MOST_CONTEXTS:
+    if seen > contexts.most:
         often = np.argsort(-contexts.visits, kind="mergesort")
-        for q in range(MOST_CONTEXTS, total):
+        for q in range(contexts.most, total):
             counts[often[q]] = False
-        seen = MOST_CONTEXTS
+        seen = contexts.most
     seen += not counts[now]
     counts[now] = True
     blocks = contexts.rows.shape[1]

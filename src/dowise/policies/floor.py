@@ -68,7 +68,8 @@ class Floored:
         """What tells p* where the policy has nothing that does."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "within":  # not there yet, as when it is unpickled
+        # What is not there yet, as when it is unpickled; and what would go round the floor.
+        if name.startswith("_") or name in ("within", "decide_many", "compiled_loop"):
             raise AttributeError(name)
         return getattr(self.within, name)
 

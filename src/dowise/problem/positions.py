@@ -16,6 +16,8 @@ from dowise.problem.values import MISSING, as_mapping, find_label, label_of
 
 __all__ = ["Context", "Positions"]
 
+_MOST_LABELS = 1024  # contexts whose labels are kept
+
 Context = Mapping[str, object] | None
 
 
@@ -98,6 +100,8 @@ class Positions(Frozen):
         """The context with these positions, the way back from `context_codes`."""
         found = self._labels.get(key := tuple(codes))
         if found is None:
+            if len(self._labels) >= _MOST_LABELS:
+                self._labels.clear()
             pairs = zip(self.context, key, strict=True)
             found = self._labels[key] = {name: self.domains[name][code] for name, code in pairs}
         return found.copy()
