@@ -133,6 +133,10 @@ def test_only_allowed_arms_compete():
         arm, plays, _ = plan([(1.0, world)], {(): 1.0}, (), 80, np.zeros(3), allowed)
         assert (problem.arm_index(decision.arm), decision.figures["plays"]) == (arm, plays)
         assert decision.probabilities.tolist() == [float(a == arm) for a in range(3)]
+        means = policy.belief.mean_rewards()[allowed]
+        delta = np.full(3, np.nan)
+        delta[allowed] = means.max() - means
+        np.testing.assert_allclose(decision.figures["delta"], delta, atol=1e-12)
 
 
 MANY = Problem(

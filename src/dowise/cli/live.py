@@ -18,7 +18,7 @@ __all__ = ["amend", "ask", "erase", "new", "revise", "tell", "withdraw"]
 _options = [
     click.option(
         "--option", "pairs", multiple=True, metavar="NAME=VALUE",
-        help="An option of the policy, such as samples=1000 or floor=0.1; may be repeated.",
+        help="An option of the policy, such as floor=0.1; may be repeated.",
     ),
     click.option(
         "--prior", metavar="NUMBER|FILE",
@@ -41,7 +41,7 @@ _unrelated = click.option(
   dowise new ward.db ward.toml
   dowise new ward.db ward.toml --data past.csv --policy ts
   dowise new postgresql://ann@host/trials ward.toml --name ward-7
-  dowise new ward.db ward.toml --option samples=5000 --prior 0.5""",
+  dowise new ward.db ward.toml --policy ids --option samples=5000 --prior 0.5""",
     policies=True,
 )
 @on_store(policies=True, name="Its name; by default the problem's own, or the file's.")
@@ -230,7 +230,7 @@ def _say(where: Where, number: str, as_json: bool, say: Any, told: Any = None) -
     """\
   dowise revise ward.db --problem ward2.toml --reason "age was missing in the graph"
   dowise revise ward.db --policy ts --reason "faster"
-  dowise revise ward.db --option samples=5000 --reason "closer estimates" """,
+  dowise revise ward.db --option floor=0.1 --reason "to evaluate others" """,
     policies=True,
 )
 @on_store(policies=True)

@@ -148,7 +148,7 @@ def simulate(
     else:
         show_race(result, out)
     if figure is not None:  # last, so that the numbers are there whatever happens to the picture
-        result.plot(figure, band=band)
+        result.plot(figure, band=band, measure="expected" if settings["expected"] else "regret")
         if not as_json:
             click.echo(f"The race is drawn in {figure}")
 

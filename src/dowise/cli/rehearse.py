@@ -47,7 +47,7 @@ _STARTS = (3, 5)  # the columns where a new table may begin
 )  # fmt: skip
 @click.option(
     "--option", "options", multiple=True, metavar="NAME=VALUE",
-    help="An option of the policy, such as samples=1000; may be given several times.",
+    help="An option of the policy, such as floor=0.1; may be given several times.",
 )  # fmt: skip
 @click.option(
     "--prior", metavar="NUMBER|FILE",

@@ -134,10 +134,23 @@ class CommitKG(BayesianPolicy):
         self._catch_up()
         plan = self._plan(codes, arms)
         edges, seen = self._edges(), problem.context_labels(codes)
-        figures = {"plays": int(plan.plays), "value": plan.gain * problem.payoff.span}
+        figures = {
+            "delta": self._delta(codes, arms),
+            "plays": int(plan.plays),
+            "value": plan.gain * problem.payoff.span,
+        }
         known = Figures(figures, None if edges is None else EdgesThen(edges))
         arm = problem.arms[plan.arm]
         return Decision(arm, certainly(problem, plan.arm), self._reason(plan), known, seen)
+
+    def _delta(self, codes: Codes, arms: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What each allowed arm is expected to cost against the best of them, on the scale."""
+        payoff = self.problem.payoff
+        shares = self.belief.posterior.mean_distributions(codes)[arms]
+        means = payoff.net_scaled(shares @ payoff.scaled, arms)
+        delta = np.full(len(self.problem.arms), np.nan)
+        delta[arms] = means.max() - means
+        return delta
 
     def _reason(self, plan: Plan) -> str:
         if not plan.plays:
