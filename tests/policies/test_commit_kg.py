@@ -33,8 +33,8 @@ HIDDEN = Problem(
     CausalGraph.parse("C -> Y; Z -> X -> W -> Y; X <-> Y; Z <-> W"), "Y", "C", edge_prior=1
 )
 COSTLY = Problem(
-    CausalGraph.parse("C -> X; C -> Y; Z -> X -> Y; Z -> Y; W -> Z"), "Y", "C",
-    costs={"X": 0.1, "Z": 0.05, "W": 0.2, "do(W=1)": 0.02},
+    CausalGraph.parse("C -> Y; Z -> X -> Y; Z -> Y"), "Y", "C",
+    costs={"X": 0.1, "Z": 0.05, "do(Z=1)": 0.02},
 )  # fmt: skip
 DEARER = Problem(
     CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", minimise=True, costs={"X": 3.0},
