@@ -193,6 +193,7 @@ def both(problem, rounds, options, loop=Told):
     return policies, arms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "options"),
     [
@@ -224,6 +225,7 @@ def test_a_trial_that_falls_back_now_and_then():
     assert 20 < ours.played.held.sum() < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "options"),
     [
