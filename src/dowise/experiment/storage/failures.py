@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.storage.location import Location
 
 __all__ = ["is_busy", "plainly", "too_long"]
@@ -56,7 +56,9 @@ def plainly(location: Location, doing: str) -> Iterator[None]:
     except TimeoutError:
         raise
     except (SQLAlchemyError, sqlite3.Error, OSError, UnicodeError, OverflowError) as error:
-        raise DowiseError(f"{location.shown}: can't {doing}: {_why(error, location)}") from None
+        raise UnavailableError(
+            f"{location.shown}: can't {doing}: {_why(error, location)}"
+        ) from None
 
 
 def _why(error: Exception, location: Location) -> str:
@@ -77,7 +79,7 @@ def _why(error: Exception, location: Location) -> str:
 
 def too_long(location: Location, experiment: str, patience: float) -> DowiseError:
     """Somebody else held the experiment for all the time that we wait."""
-    return DowiseError(
+    return UnavailableError(
         f"{location.shown}: {experiment!r} can't be written: another program or thread has held it "
         f"for {patience:g} seconds; end that one, or try again later"
     )
