@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from dowise.errors import DowiseError
 from dowise.experiment.experiment import Experiment
@@ -19,6 +20,7 @@ from dowise.experiment.storage import MemoryStorage, open_storage
 from dowise.problem import load_problem
 from dowise.service import tokens
 from dowise.service.app import make_app
+from dowise.service.guard import Guard
 from dowise.service.house import House
 from dowise.service.settings import Settings
 from dowise.service.workshop import Workshop
@@ -62,7 +64,7 @@ class Server:
         """Serve until somebody stops it."""
         settings = self.settings
         config = uvicorn.Config(
-            self.app,
+            Guard(self.app, settings),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -73,7 +75,7 @@ class Server:
             ssl_keyfile=settings.key,
             limit_concurrency=1000,
         )
-        server = _Uvicorn(config)
+        server = _Uvicorn(config, self.app)
         self._socket.listen(_BACKLOG)
         try:
             server.run([self._socket])
@@ -86,8 +88,13 @@ class Server:
 class _Uvicorn(uvicorn.Server):
     """One that sends those home first who follow a journal, and would stay for ever."""
 
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self._served = app
+
     def handle_exit(self, sig: int, frame: Any) -> None:
-        watchers = getattr(self.config.app.state, "watchers", None)  # type: ignore[union-attr]
+        """Stop, by a signal."""
+        watchers = getattr(self._served.state, "watchers", None)
         if watchers is not None:
             watchers.stop()
         super().handle_exit(sig, frame)
@@ -119,7 +126,8 @@ def _ready(experiment: Experiment) -> None:
 def _bound(settings: Settings) -> socket.socket:
     """The port, taken; nobody is answered before the rest is ready."""
     kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    made = socket.socket(kind, socket.SOCK_STREAM)
+    # By its protocol asyncio knows it for TCP, and sends answers without waiting for more.
+    made = socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -105,7 +105,7 @@ def export(
     format: Annotated[str, Query(pattern="^(csv|json)$")] = "csv",  # noqa: A002
 ) -> Response:
     """All decisions as a table: CSV that is safe in a spreadsheet, or columns as JSON."""
-    table = experiment.columns()
+    table = experiment.table()
     if format == "json":
         return answer(table)
     named = "".join(c if c.isascii() and c.isalnum() else "-" for c in experiment.name)
