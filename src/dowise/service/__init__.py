@@ -1,0 +1,1 @@
+"""A store in the browser and over HTTP."""
