@@ -57,8 +57,8 @@ class Server:
 
     def link(self, role: str = "admin", name: str = "the link of dowise serve") -> str:
         """An address that opens the browser once: its secret stands where no server sees it."""
-        secret, _ = tokens.make_link(self.house.storage, role, name)
-        return f"{self.settings.address}/enter#{secret}"
+        made = tokens.make_link(self.house.storage, role, name)
+        return f"{self.settings.address}/enter#{made.secret}"
 
     def run(self) -> None:
         """Serve until somebody stops it."""
