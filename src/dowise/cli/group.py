@@ -29,11 +29,7 @@ _SECTIONS = {
     "Before you begin": ("problems", "arms", "formulas", "check", "rehearse"),
     "Live experiments": (
         "new", "import", "ask", "tell", "status", "explain", "amend", "withdraw", "revise",
-<<<<<<< HEAD
-        "erase", "evaluate", "export", "audit", "serve",
-=======
-        "erase", "evaluate", "export", "audit", "token",
->>>>>>> 4472ef2fd6608d9f9f09ac1cc42d7d641ee472e2
+        "erase", "evaluate", "export", "audit", "serve", "token",
     ),
     "Research": ("bounds", "simulate", "reproduce"),
 }  # fmt: skip

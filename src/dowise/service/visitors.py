@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
+from dowise.experiment.storage import Token
 from dowise.service import tokens
 from dowise.service.failures import RefusedError
-from dowise.experiment.storage import Token
 
 __all__ = [
     "CSRF_HEADER", "Admin", "Asker", "Reader", "Teller", "Visitor", "check_csrf", "needs", "seal",
