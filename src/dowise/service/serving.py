@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import socket
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +22,7 @@ from dowise.problem import load_problem
 from dowise.service import tokens
 from dowise.service.app import make_app
 from dowise.service.guard import Guard
+from dowise.service.hearing import hear_warnings
 from dowise.service.house import House
 from dowise.service.settings import Settings
 from dowise.service.workshop import Workshop
@@ -44,6 +46,8 @@ class Server:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         settings.check()
+        hear_warnings()
+        self._running: _Uvicorn | None = None
         self._socket = _bound(settings)
         try:
             self.settings = replace(settings, port=self._socket.getsockname()[1])
@@ -75,14 +79,19 @@ class Server:
             ssl_keyfile=settings.key,
             limit_concurrency=1000,
         )
-        server = _Uvicorn(config, self.app)
+        self._running = _Uvicorn(config, self.app)
         self._socket.listen(_BACKLOG)
         try:
-            server.run([self._socket])
+            self._running.run([self._socket])
         finally:
             self.workshop.close()
             self.house.close()
             self._socket.close()
+
+    def stop(self) -> None:
+        """End it, from another thread."""
+        if self._running is not None:
+            self._running.handle_exit(signal.SIGTERM, None)
 
 
 class _Uvicorn(uvicorn.Server):

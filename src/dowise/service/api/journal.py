@@ -46,7 +46,8 @@ def events_page(
     search: str | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Some events behind a number, and the number to go on from."""
-    found, last = [], experiment.head.number
+    found: list[Event] = []
+    last = experiment.head.number
     while after < last and len(found) <= limit:
         upto = min(after + _AT_ONCE, last)
         found += [
