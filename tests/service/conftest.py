@@ -19,6 +19,7 @@ class Running:
     def __init__(self, server):
         self.server, self.address = server, server.settings.address
         self.house, self.storage = server.house, server.house.storage
+        self._clients = []
         self._thread = threading.Thread(target=server.run, daemon=True)
         self._thread.start()
         self._wait()
@@ -38,18 +39,24 @@ class Running:
     def client(self, role="admin", name=None):
         """Somebody who has a token of this role."""
         headers = {"Authorization": f"Bearer {self.token(role, name)}"}
-        return httpx2.Client(base_url=self.address, headers=headers, timeout=30)
+        return self._client(headers)
 
     def browser(self, role="admin"):
-        """Somebody who came by a one-time link: a client with the session's cookie, as a browser."""
+        """Somebody who came by a one-time link, with the cookie and headers that browsers send."""
         link = self.server.link(role, f"browser of {role}")
         headers = {"Sec-Fetch-Site": "same-origin", "Origin": self.address}
-        client = httpx2.Client(base_url=self.address, headers=headers, timeout=30)
+        client = self._client(headers)
         secret = link.partition("#")[2]
         assert client.post("/enter", data={"secret": secret}).status_code == 303
         return client
 
+    def _client(self, headers):
+        self._clients.append(httpx2.Client(base_url=self.address, headers=headers, timeout=30))
+        return self._clients[-1]
+
     def stop(self):
+        for client in self._clients:
+            client.close()
         self.server.stop()
         self._thread.join(20)
         assert not self._thread.is_alive()
