@@ -86,6 +86,11 @@ class Views:
         return deepcopy(dict(self._journal.facts().plan.options))
 
     @property
+    def learn_restricted(self) -> bool:
+        """Whether decisions among fewer than all arms are learned from, as of now."""
+        return self._journal.facts().plan.learn_restricted
+
+    @property
     def head(self) -> Head:
         """Number and hash of the last event; kept elsewhere, they find a cut or rewritten journal.
 
@@ -103,6 +108,11 @@ class Views:
             return self._journal.belief().copy()
 
     # -- looking ------------------------------------------------------------------------------
+
+    def counts(self) -> dict[str, int]:
+        """How many decisions there are of each kind."""
+        with self._journal.lock:
+            return summary(self._journal.facts().cases)
 
     def pending(self) -> tuple[Case, ...]:
         """The decisions whose reward was not told yet, oldest first."""
@@ -299,8 +309,12 @@ class Views:
     def frame(self) -> Any:
         """The same table for pandas."""
         pandas = import_extra("pandas", "simulate", "a table")
+        return pandas.DataFrame(self.table())
+
+    def table(self) -> dict[str, list[Any]]:
+        """The same table as columns by name."""
         with self._journal.lock:
-            return pandas.DataFrame(columns_of(self._journal.facts(), self._asked()))
+            return columns_of(self._journal.facts(), self._asked())
 
     def _asked(self) -> list[Event]:
         return self._journal.storage.read(self.name, kinds=("asked",))

@@ -23,12 +23,12 @@ from dowise.problem import Problem
 from dowise.service.api.common import Asking, Here, Telling
 from dowise.service.failures import says
 from dowise.service.pages.forms import Filled, as_sent, in_page_words, text_in, texts_in, values_in
-from dowise.service.pages.rendering import page, place
+from dowise.service.pages.rendering import address_of, render
 from dowise.service.visitors import Visitor, needs
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/experiments/{name:path}/now", include_in_schema=False)
+router = APIRouter(prefix="/experiments/{name:path}/now", )
 Reading = Annotated[Visitor, Depends(needs("read"))]
 Number = Annotated[int | None, Query(ge=1, le=2**53)]
 
@@ -63,7 +63,7 @@ def now(
 @router.get("/{form}")
 def form_alone(experiment: Here, form: str) -> Response:  # noqa: ARG001
     """Where a form failed and its address is opened again: the page."""
-    return RedirectResponse(place(experiment.name, "now"), 303)
+    return RedirectResponse(address_of(experiment.name), 303)
 
 
 @router.post("/ask")
@@ -147,7 +147,7 @@ def _done(
         failed = Failed(which, in_page_words(says(request, error)), form)
         return _page(request, experiment, visitor, number, failed=failed)
     query = urlencode({"decision": decision, "said": said})
-    return RedirectResponse(f"{place(experiment.name, 'now')}?{query}", 303)
+    return RedirectResponse(f"{address_of(experiment.name)}?{query}", 303)
 
 
 def _number(form: FormData) -> int:
@@ -171,10 +171,12 @@ def _page(
     is_there = case is not None and case.status != "erased"
     asked = experiment.decision(case.id) if case is not None and is_there else None
     order = [*problem.graph.topological_order()]
-    return page(
-        request, "now.html", visitor, experiment, here="now",
-        status=200 if failed is None else 422,
-        headers=None if failed is None else {"HX-Push-Url": "false"},
+    return render(
+        request, "now.html", visitor,
+        200 if failed is None else 422,
+        None if failed is None else {"HX-Push-Url": "false"},
+        experiment=experiment,
+        here="now",
         problem=problem,
         case=case,
         asked=asked,
