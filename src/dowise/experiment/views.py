@@ -11,7 +11,7 @@ from typing import Any
 
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
-from dowise.errors import DowiseError, import_extra
+from dowise.errors import DowiseError, NotFoundError, import_extra
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
@@ -128,6 +128,15 @@ class Views:
         """One decision, with what was told of it."""
         with self._journal.lock:
             return self._journal.facts().case(id).copy()
+
+    def decision(self, id: int) -> Asked:  # noqa: A002 (what decisions call it)
+        """One decision as it was made: how likely each arm was to be chosen, and why this one."""
+        with self._journal.lock:
+            facts = self._journal.facts()
+            case = facts.case(id)
+            if case.status == "erased":
+                raise NotFoundError(f"decision {id} was erased: there is nothing left to see")
+            return Asked(self._journal.event(case.event), facts.plan_at(case.event).problem)
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
         """What was told of a decision and does not count, or not yet, and why: sentences."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from hashlib import sha256
 from http import HTTPStatus
+from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
@@ -13,10 +15,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import dowise
+from dowise.experiment.status_words import duration
 from dowise.plain import amount, counted
 from dowise.service.visitors import Visitor
 
-__all__ = ["address_of", "error_page", "fragment", "is_from_htmx", "render"]
+__all__ = ["address_of", "error_page", "fragment", "is_from_htmx", "render", "static"]
 
 
 @cache
@@ -28,9 +31,10 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"amount": amount, "chance": _chance}
+    environment.filters |= {"amount": amount, "chance": _chance, "duration": duration}
     environment.globals |= {
         "counted": counted, "version": dowise.__version__, "address_of": address_of,
+        "static": static,
     }  # fmt: skip
     return environment
 
@@ -42,6 +46,17 @@ def address_of(name: str, page: str = "now") -> str:
     '/experiments/ward%207/b/known'
     """
     return f"/experiments/{quote(name)}/{page}"
+
+
+@cache
+def static(file: str) -> str:
+    """Where a static file is; another place when the file is another, so that none is kept too long.
+
+    >>> static("dowise.css").partition("?v=")[0]
+    '/static/dowise.css'
+    """
+    content = files("dowise.service").joinpath("static", file).read_bytes()
+    return f"/static/{file}?v={sha256(content).hexdigest()[:12]}"
 
 
 def fragment(template: str, **context: Any) -> str:
