@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dowise.checks import whole_number
-from dowise.errors import DowiseError
+from dowise.errors import ConflictError, DowiseError
 from dowise.experiment import telling
 from dowise.experiment.asking import Asked, Question, as_asked, decide
 from dowise.experiment.case import Case
@@ -196,10 +196,15 @@ class Experiment(Views):
             other = "with another context or restriction"
         else:
             return events
-        raise DowiseError(
+        raise ConflictError(
             f"the request {request!r} was made before, as decision {', '.join(map(str, ids))}, "
             f"{other}: another question needs another request's id (--request-id)"
         )
+
+    def warm_up(self) -> None:
+        """Compile and load what a decision needs before anybody has to wait for it."""
+        with self._journal.turn:
+            self._journal.warm_up()
 
     # -- telling ------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from threading import RLock
 from typing import Any
 
-from dowise.errors import DowiseError
+from dowise.errors import ConflictError, DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.event import Event
 from dowise.experiment.facts import Facts
@@ -134,7 +134,7 @@ class Journal:
                         facts = self._beginning() if is_new else self._facts or self._read_on()
                         events = writing.read(_number(facts))
                         if is_new and events:
-                            raise DowiseError(
+                            raise ConflictError(
                                 f"there is an experiment {self.name!r} in {self.storage} already: "
                                 "choose another name, or go on with it"
                             )

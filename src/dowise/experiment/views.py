@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dowise.belief import Belief
-from dowise.errors import DowiseError, import_extra
+from dowise.errors import DowiseError, NotFoundError, import_extra
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
@@ -90,6 +90,11 @@ class Views:
             return facts.plan
 
     @property
+    def learn_restricted(self) -> bool:
+        """Whether decisions among fewer than all arms are learned from, as of now."""
+        return self._plan.learn_restricted
+
+    @property
     def head(self) -> Head:
         """Number and hash of the last event; kept elsewhere, they find a cut or rewritten journal.
 
@@ -107,6 +112,11 @@ class Views:
 
     # -- looking ------------------------------------------------------------------------------
 
+    def counts(self) -> dict[str, int]:
+        """How many decisions there are of each kind."""
+        with self._journal.looking():
+            return self._journal.tally().counts()
+
     def pending(self) -> tuple[Case, ...]:
         """The decisions whose reward was not told yet, oldest first."""
         with self._journal.looking() as facts:
@@ -123,6 +133,21 @@ class Views:
         """One decision, with what was told of it."""
         with self._journal.looking() as facts:
             return facts.case(id).copy()
+
+    def decision(self, id: int) -> Asked:  # noqa: A002 (what decisions call it)
+        """One decision as it was made: how likely each arm was to be chosen, and why this one."""
+        _, event, plan = self._as_made(id, "see")
+        return Asked(event, plan.problem)
+
+    def _as_made(self, number: int, verb: str) -> tuple[Case, Event, Plan]:
+        """A decision, the event by which it was made, and what held then."""
+        with self._journal.looking() as facts:
+            case = facts.case(number)
+            plan = facts.plan_at(case.event)
+        event = self._journal.event(case.event)
+        if event.is_erased:
+            raise NotFoundError(f"decision {number} was erased: there is nothing left to {verb}")
+        return case.copy(), event, plan
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
         """What was told of a decision and does not count, or not yet, and why: sentences."""
@@ -207,11 +232,7 @@ class Views:
         track: Track | None = None,
     ) -> Explanation:
         """What was known when a decision was made, and why it came out as it did."""
-        with self._journal.looking() as facts:
-            case, plan = facts.case(id).copy(), facts.plan_at(facts.case(id).event)
-        event = self._journal.event(case.event)
-        if case.status == "erased" or event.is_erased:
-            raise DowiseError(f"decision {id} was erased: there is nothing left to explain")
+        case, event, plan = self._as_made(id, "explain")
         then = Facts(self.name)
         then.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
         policy = policy_for_looks(plan)
@@ -259,7 +280,11 @@ class Views:
     def frame(self) -> Any:
         """The same table for pandas."""
         pandas = import_extra("pandas", "simulate", "a table")
-        return pandas.DataFrame(columns_of(*self._decided()))
+        return pandas.DataFrame(self.table())
+
+    def table(self) -> dict[str, list[Any]]:
+        """The same table as columns by name."""
+        return columns_of(*self._decided())
 
     def _decided(self) -> tuple[Facts, list[Event]]:
         with self._journal.looking() as facts:
