@@ -203,7 +203,8 @@ class Experiment(Views):
 
     def warm_up(self) -> None:
         """Compile and load what a decision needs before anybody has to wait for it."""
-        self._journal.warm_up()
+        with self._journal.turn:
+            self._journal.warm_up()
 
     # -- telling ------------------------------------------------------------------------------
 

@@ -136,12 +136,18 @@ class Views:
 
     def decision(self, id: int) -> Asked:  # noqa: A002 (what decisions call it)
         """One decision as it was made: how likely each arm was to be chosen, and why this one."""
+        _, event, plan = self._as_made(id, "see")
+        return Asked(event, plan.problem)
+
+    def _as_made(self, number: int, verb: str) -> tuple[Case, Event, Plan]:
+        """A decision, the event by which it was made, and what held then."""
         with self._journal.looking() as facts:
-            case = facts.case(id)
-            problem = facts.plan_at(case.event).problem
-        if case.status == "erased":
-            raise NotFoundError(f"decision {id} was erased: there is nothing left to see")
-        return Asked(self._journal.event(case.event), problem)
+            case = facts.case(number)
+            plan = facts.plan_at(case.event)
+        event = self._journal.event(case.event)
+        if event.is_erased:
+            raise NotFoundError(f"decision {number} was erased: there is nothing left to {verb}")
+        return case.copy(), event, plan
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
         """What was told of a decision and does not count, or not yet, and why: sentences."""
@@ -226,11 +232,7 @@ class Views:
         track: Track | None = None,
     ) -> Explanation:
         """What was known when a decision was made, and why it came out as it did."""
-        with self._journal.looking() as facts:
-            case, plan = facts.case(id).copy(), facts.plan_at(facts.case(id).event)
-        event = self._journal.event(case.event)
-        if case.status == "erased" or event.is_erased:
-            raise DowiseError(f"decision {id} was erased: there is nothing left to explain")
+        case, event, plan = self._as_made(id, "explain")
         then = Facts(self.name)
         then.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
         policy = policy_for_looks(plan)
