@@ -11,10 +11,13 @@ from types import ModuleType
 
 __all__ = [
     "FAILURES",
+    "ConflictError",
     "DowiseError",
     "InputSyntaxError",
     "MissingExtraError",
+    "NotFoundError",
     "OwnCodeError",
+    "UnavailableError",
     "described",
     "import_extra",
     "is_own",
@@ -45,6 +48,18 @@ class InputSyntaxError(DowiseError):
 
 class MissingExtraError(DowiseError, ImportError):
     """A library that one of dowise's extras brings is not installed."""
+
+
+class NotFoundError(DowiseError):
+    """Something that was asked for by its name or number is not there."""
+
+
+class ConflictError(DowiseError):
+    """What was said contradicts what holds already."""
+
+
+class UnavailableError(DowiseError):
+    """It can't be done now, for no fault of what was asked: try again, or look to the machine."""
 
 
 class OwnCodeError(DowiseError):

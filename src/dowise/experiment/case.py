@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dowise.errors import DowiseError, suggestion
+from dowise.errors import ConflictError, DowiseError, suggestion
 from dowise.experiment.event import as_text
 from dowise.problem import Intervention, Problem
 from dowise.problem.roles import refuse_hidden
@@ -76,11 +76,11 @@ class Case:
     def check_is_open(self, verb: str) -> None:
         """Raise unless something can still be said of it."""
         if self.status == "erased":
-            raise DowiseError(
+            raise ConflictError(
                 f"decision {self.id} was erased: nothing of it can be {verb} any more"
             )
         if self.status == "withdrawn":
-            raise DowiseError(
+            raise ConflictError(
                 f"decision {self.id} was withdrawn: nothing of it can be {verb} any more. Bring "
                 "what was seen in as a record of its own (`dowise import`)"
             )
@@ -110,16 +110,16 @@ class Case:
             if name in arm or (name in (*self.context, *self.values) and known == label):
                 continue
             if name in self.context:
-                raise DowiseError(self._conflict(name, known, label, "asked with"))
+                raise ConflictError(self._conflict(name, known, label, "asked with"))
             if name not in self.values:
                 fresh[name] = label
             elif label in self.before.get(name, ()):
                 old = True
             else:
-                raise DowiseError(self._conflict(name, known, label, "told"))
+                raise ConflictError(self._conflict(name, known, label, "told"))
         if old and fresh:  # no mere repetition of an earlier tell
             name = next(x for x in labels if labels[x] in self.before.get(x, ()))
-            raise DowiseError(self._conflict(name, self.values[name], labels[name], "amended to"))
+            raise ConflictError(self._conflict(name, self.values[name], labels[name], "amended to"))
         return fresh
 
     def corrected_since(self, labels: Labels) -> dict[str, str]:
@@ -165,7 +165,7 @@ class Case:
         if self.played == played and self.is_unrelated == is_unrelated:
             return False
         if self.played is not None:
-            raise DowiseError(
+            raise ConflictError(
                 f"decision {self.id}: it was told that {self.played} was played"
                 f"{' for an unrelated reason' if self.is_unrelated else ''}, and now {played}"
                 f"{' for an unrelated reason' if is_unrelated else ''}: `dowise amend` corrects it"

@@ -12,7 +12,7 @@ from hashlib import sha256
 from numbers import Integral
 from typing import Any
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.case import Case
 from dowise.experiment.event import DamagedEventError, Event, Head
 from dowise.experiment.plan import Plan
@@ -95,7 +95,7 @@ class Facts:
             found = self.cases.get(int(number))
         if found is None:
             there = f"there are 1 to {len(self.cases)}" if self.cases else "nothing was asked yet"
-            raise DowiseError(f"there is no decision {number!r} in {self.name}: {there}")
+            raise NotFoundError(f"there is no decision {number!r} in {self.name}: {there}")
         return found
 
     def apply_all(self, events: Iterable[Event]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dowise.belief.unused import warn_of_no_reward
 from dowise.checks import true_or_false
-from dowise.errors import DowiseError
+from dowise.errors import ConflictError, DowiseError
 from dowise.experiment.columns import digest, pack
 from dowise.experiment.facts import Facts
 from dowise.problem import Problem
@@ -77,13 +77,13 @@ def refuse_twice(facts: Facts, page: dict[str, Any], found: CheckedRecords, agai
         return
     own = {case.asked_at for case in facts.cases.values() if case.asked_at}
     if own & found.asked_at:
-        raise DowiseError(
+        raise ConflictError(
             "this is an export of this very experiment, which knows these records: to count them "
             "once more, say --again (in Python, again=True)"
         )
     before = facts.import_digests.get(page["digest"])
     if before is not None:
-        raise DowiseError(
+        raise ConflictError(
             f"these records were imported before, by event {before}: to count them once more, say "
             "--again (in Python, again=True)"
         )

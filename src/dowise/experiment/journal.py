@@ -10,7 +10,7 @@ from threading import RLock
 from typing import Any
 
 from dowise.belief import Belief
-from dowise.errors import DowiseError
+from dowise.errors import ConflictError, DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.event import Event
 from dowise.experiment.facts import Facts
@@ -91,7 +91,7 @@ class Journal:
                 with self.storage.writing(self.name, None if is_new else self._go_on) as writing:
                     events = writing.read(_number(facts))
                     if is_new and events:
-                        raise DowiseError(
+                        raise ConflictError(
                             f"there is an experiment {self.name!r} in {self.storage} already: "
                             "choose another name, or go on with it"
                         )

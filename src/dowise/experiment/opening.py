@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dowise.errors import DowiseError, suggestion
+from dowise.errors import DowiseError, NotFoundError, suggestion
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.contract import Storage
 from dowise.experiment.storage.rules import WITHOUT_WAL
@@ -40,7 +40,7 @@ def name_in(storage: Storage, name: str | None) -> str:
     if name is None and len(names) > 1:
         raise DowiseError(f"{storage} holds {', '.join(names)}: say which (--name)")
     if name is not None and name not in names:
-        raise DowiseError(
+        raise NotFoundError(
             f"{storage} has no experiment {name!r}{suggestion(str(name), names)}: it holds "
             f"{', '.join(names)}"
         )

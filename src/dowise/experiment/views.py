@@ -11,7 +11,7 @@ from typing import Any
 
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
-from dowise.errors import DowiseError, import_extra
+from dowise.errors import DowiseError, NotFoundError, import_extra
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
@@ -86,6 +86,11 @@ class Views:
         return deepcopy(dict(self._journal.facts().plan.options))
 
     @property
+    def learn_restricted(self) -> bool:
+        """Whether decisions among fewer than all arms are learned from, as of now."""
+        return self._journal.facts().plan.learn_restricted
+
+    @property
     def head(self) -> Head:
         """Number and hash of the last event; kept elsewhere, they find a cut or rewritten journal.
 
@@ -104,6 +109,11 @@ class Views:
 
     # -- looking ------------------------------------------------------------------------------
 
+    def counts(self) -> dict[str, int]:
+        """How many decisions there are of each kind."""
+        with self._journal.lock:
+            return summary(self._journal.facts().cases)
+
     def pending(self) -> tuple[Case, ...]:
         """The decisions whose reward was not told yet, oldest first."""
         with self._journal.lock:
@@ -118,6 +128,15 @@ class Views:
         """One decision, with what was told of it."""
         with self._journal.lock:
             return self._journal.facts().case(id).copy()
+
+    def decision(self, id: int) -> Asked:  # noqa: A002 (what decisions call it)
+        """One decision as it was made: how likely each arm was to be chosen, and why this one."""
+        with self._journal.lock:
+            facts = self._journal.facts()
+            case = facts.case(id)
+            if case.status == "erased":
+                raise NotFoundError(f"decision {id} was erased: there is nothing left to see")
+            return Asked(self._journal.event(case.event), facts.plan_at(case.event).problem)
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
         """What was told of a decision and does not count, or not yet, and why: sentences."""
@@ -290,8 +309,12 @@ class Views:
     def frame(self) -> Any:
         """The same table for pandas."""
         pandas = import_extra("pandas", "simulate", "a table")
+        return pandas.DataFrame(self.table())
+
+    def table(self) -> dict[str, list[Any]]:
+        """The same table as columns by name."""
         with self._journal.lock:
-            return pandas.DataFrame(columns_of(self._journal.facts(), self._asked()))
+            return columns_of(self._journal.facts(), self._asked())
 
     def _asked(self) -> list[Event]:
         return self._journal.storage.read(self.name, kinds=("asked",))

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.storage.location import Location
+from dowise.experiment.storage.rules import named
 
-__all__ = ["is_busy", "plainly", "too_long"]
+__all__ = ["changing", "is_busy", "plainly", "too_long"]
 
 _REPLACED = "restore it from a copy, or name another file"
 _SQLITE = {
@@ -56,7 +57,22 @@ def plainly(location: Location, doing: str) -> Iterator[None]:
     except TimeoutError:
         raise
     except (SQLAlchemyError, sqlite3.Error, OSError, UnicodeError, OverflowError) as error:
-        raise DowiseError(f"{location.shown}: can't {doing}: {_why(error, location)}") from None
+        raise UnavailableError(
+            f"{location.shown}: can't {doing}: {_why(error, location)}"
+        ) from None
+
+
+@contextmanager
+def changing(location: Location, doing: str) -> Iterator[None]:
+    """The same for changes to the store itself, which wait a minute for whoever writes to it."""
+    try:
+        with plainly(location, doing):
+            yield
+    except TimeoutError:
+        raise UnavailableError(
+            f"{location.shown}: can't {doing}: another program has held it for a minute; end that "
+            "one, or try again later"
+        ) from None
 
 
 def _why(error: Exception, location: Location) -> str:
@@ -77,9 +93,9 @@ def _why(error: Exception, location: Location) -> str:
 
 def too_long(location: Location, experiment: str, patience: float) -> DowiseError:
     """Somebody else held the experiment for all the time that we wait."""
-    return DowiseError(
-        f"{location.shown}: {experiment!r} can't be written: another program or thread has held it "
-        f"for {patience:g} seconds; end that one, or try again later"
+    return UnavailableError(
+        f"{location.shown}: {named(experiment)} can't be written: another program or thread has "
+        f"held it for {patience:g} seconds; end that one, or try again later"
     )
 
 
