@@ -111,6 +111,11 @@ class Experiment(Views):
                 journal.facts()
             return cls(journal)
 
+    def acting_as(self, actor: str) -> Experiment:
+        """The same experiment; who acts is not told apart yet."""
+        actor_of(actor)
+        return self
+
     def close(self) -> None:
         """Let go of files and connections; whatever is asked afterwards opens them anew."""
         self._journal.storage.close()
@@ -151,7 +156,7 @@ class Experiment(Views):
         may, never = _listed("allowed", allowed), _listed("forbid", forbid)
         contexts, journal = _contexts(contexts), self._journal
         with journal.lock:
-            self._warm_up()
+            self.warm_up()
             with journal.writing() as step:
                 facts, draft = step.facts, None
                 events = self._answered(facts, request, contexts, may, never)
@@ -191,7 +196,7 @@ class Experiment(Views):
             f"{other}: another question needs another request's id (--request-id)"
         )
 
-    def _warm_up(self) -> None:
+    def warm_up(self) -> None:
         """Compile and load what a decision needs before anybody has to wait for it."""
         if not self._is_warm:
             problem = self._journal.facts().plan.problem

@@ -7,12 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.middleware import Middleware
 
 import dowise
 from dowise.service import api, pages
 from dowise.service.failures import take_over
-from dowise.service.guard import Guard
 from dowise.service.house import House
 from dowise.service.rates import Rate
 from dowise.service.settings import Settings
@@ -30,7 +28,7 @@ makes asking safe to repeat; telling the same again changes nothing.
 
 
 def make_app(house: House, settings: Settings, workshop: Workshop | None = None) -> FastAPI:
-    """An app that serves the experiments of a house."""
+    """An app that serves the experiments of a house; a `Guard` must stand before it."""
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -46,7 +44,6 @@ def make_app(house: House, settings: Settings, workshop: Workshop | None = None)
         docs_url=None,  # its page is loaded from elsewhere
         redoc_url=None,
         lifespan=life,
-        middleware=[Middleware(Guard, settings=settings)],
     )
     state: Any = app.state
     state.house, state.settings = house, settings

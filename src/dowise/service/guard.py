@@ -68,6 +68,9 @@ class Guard:
 
         try:
             await self._through(scope, receive, guarded)
+        except Exception:
+            if not seen["status"]:  # else it was answered and written to the log
+                raise
         finally:  # the path alone: what is asked for may hold what nobody else should read
             took = 1000 * (time.monotonic() - began)
             _LOG.info("%s %s %d %.0f ms", scope["method"], scope["path"], seen["status"], took)

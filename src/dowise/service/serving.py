@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import socket
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from dowise.errors import DowiseError
 from dowise.experiment.experiment import Experiment
@@ -19,6 +21,8 @@ from dowise.experiment.storage import MemoryStorage, open_storage
 from dowise.problem import load_problem
 from dowise.service import tokens
 from dowise.service.app import make_app
+from dowise.service.guard import Guard
+from dowise.service.hearing import hear_warnings
 from dowise.service.house import House
 from dowise.service.settings import Settings
 from dowise.service.workshop import Workshop
@@ -42,6 +46,8 @@ class Server:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         settings.check()
+        hear_warnings()
+        self._running: _Uvicorn | None = None
         self._socket = _bound(settings)
         try:
             self.settings = replace(settings, port=self._socket.getsockname()[1])
@@ -55,14 +61,14 @@ class Server:
 
     def link(self, role: str = "admin", name: str = "the link of dowise serve") -> str:
         """An address that opens the browser once: its secret stands where no server sees it."""
-        secret, _ = tokens.make_link(self.house.storage, role, name)
-        return f"{self.settings.address}/enter#{secret}"
+        made = tokens.make_link(self.house.storage, role, name)
+        return f"{self.settings.address}/enter#{made.secret}"
 
     def run(self) -> None:
         """Serve until somebody stops it."""
         settings = self.settings
         config = uvicorn.Config(
-            self.app,
+            Guard(self.app, settings),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -73,21 +79,31 @@ class Server:
             ssl_keyfile=settings.key,
             limit_concurrency=1000,
         )
-        server = _Uvicorn(config)
+        self._running = _Uvicorn(config, self.app)
         self._socket.listen(_BACKLOG)
         try:
-            server.run([self._socket])
+            self._running.run([self._socket])
         finally:
             self.workshop.close()
             self.house.close()
             self._socket.close()
 
+    def stop(self) -> None:
+        """End it, from another thread."""
+        if self._running is not None:
+            self._running.handle_exit(signal.SIGTERM, None)
+
 
 class _Uvicorn(uvicorn.Server):
     """One that sends those home first who follow a journal, and would stay for ever."""
 
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self._served = app
+
     def handle_exit(self, sig: int, frame: Any) -> None:
-        watchers = getattr(self.config.app.state, "watchers", None)  # type: ignore[union-attr]
+        """Stop, by a signal."""
+        watchers = getattr(self._served.state, "watchers", None)
         if watchers is not None:
             watchers.stop()
         super().handle_exit(sig, frame)
@@ -119,7 +135,8 @@ def _ready(experiment: Experiment) -> None:
 def _bound(settings: Settings) -> socket.socket:
     """The port, taken; nobody is answered before the rest is ready."""
     kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    made = socket.socket(kind, socket.SOCK_STREAM)
+    # By its protocol asyncio knows it for TCP, and sends answers without waiting for more.
+    made = socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

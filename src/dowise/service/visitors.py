@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
+from dowise.experiment.storage import Token
 from dowise.service import tokens
 from dowise.service.failures import RefusedError
-from dowise.service.tokens import Token
 
 __all__ = [
     "CSRF_HEADER", "Admin", "Asker", "Reader", "Teller", "Visitor", "check_csrf", "needs", "seal",
@@ -99,7 +99,7 @@ async def _looked_up(request: Request) -> Visitor:
 
 
 async def _find(request: Request, secret: str) -> Token | None:
-    return await run_in_threadpool(tokens.find, request.app.state.house.storage, secret)
+    return await run_in_threadpool(tokens.who, request.app.state.house.storage, secret)
 
 
 def seal(session: str) -> str:

@@ -12,7 +12,9 @@ HOUSE = Path(__file__).parents[3]
 SERVICE = Path(dowise.__file__).parent / "service"
 VENDOR = SERVICE / "static" / "vendor"
 
-ROWS = re.findall(r"\| `(\S+)` \| .* \| (\S+) \| `([0-9a-f]{64})` \|", (VENDOR / "README.md").read_text())
+ROWS = re.findall(
+    r"\| `(\S+)` \| .* \| (\S+) \| `([0-9a-f]{64})` \|", (VENDOR / "README.md").read_text()
+)
 
 
 @pytest.mark.parametrize(("file", "licence", "sum_of_it"), ROWS)
@@ -26,7 +28,9 @@ def test_each_file_is_as_it_was_published(file, licence, sum_of_it):
 
 
 def test_no_file_is_there_without_a_sum():
-    licences = {f"{re.match(r'[a-z]+-[0-9.]+[0-9]', file).group()}.LICENSE.txt" for file, *_ in ROWS}
+    licences = {
+        f"{re.match(r'[a-z]+-[0-9.]+[0-9]', file).group()}.LICENSE.txt" for file, *_ in ROWS
+    }
     there = {path.name for path in VENDOR.iterdir()}
     assert there == {"README.md", *licences, *(file for file, *_ in ROWS)}
 
@@ -37,7 +41,9 @@ def test_pages_load_nothing_from_elsewhere():
     assert own
     for path in own:
         text = re.sub(r"http://www\.w3\.org/\S+", "", path.read_text())
-        assert not re.search(r"""(src|href|action)=["']?(https?:)?//|url\(\s*["']?(https?:)?//""", text), path
+        assert not re.search(
+            r"""(src|href|action)=["']?(https?:)?//|url\(\s*["']?(https?:)?//""", text
+        ), path
         assert not re.search(r"""import\s+["'(]|@import""", text), path
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
+from dowise.errors import NotFoundError
 from dowise.service import tokens
 from dowise.service.api.bodies import NewToken
 from dowise.service.api.common import PROBLEMS, answer, house_of
 from dowise.service.api.documents import TOKENS
-from dowise.service.tokens import Token
 from dowise.service.visitors import Admin, Reader
 
 __all__ = ["router"]
@@ -28,14 +28,14 @@ def me(visitor: Reader) -> Response:
 @router.get("/tokens", responses=TOKENS)
 def known(request: Request, visitor: Admin) -> Response:  # noqa: ARG001 (only for admins)
     """All tokens, links and sessions, without their secrets. Role: admin."""
-    return answer({"tokens": [one.as_dict() for one in tokens.listed(house_of(request).storage)]})
+    return answer({"tokens": tokens.pages(house_of(request).storage)})
 
 
 @router.post("/tokens", status_code=201)
 def make(request: Request, visitor: Admin, body: NewToken) -> Response:  # noqa: ARG001
     """A new token; its secret is told this once. Role: admin."""
-    secret, token = tokens.make_token(house_of(request).storage, body.role, body.name, body.days)
-    return answer({**_page(token), "token": secret}, 201)
+    made = tokens.make_token(house_of(request).storage, body.role, body.name, body.days)
+    return answer({**tokens.page(made.token), "token": made.secret}, 201)
 
 
 @router.delete("/tokens/{id}")
@@ -45,8 +45,6 @@ def revoke(
     id: Annotated[int, Path(ge=1, le=2**53)],  # noqa: A002 (its name)
 ) -> Response:
     """End a token, and the sessions that it opened. Role: admin."""
-    return answer(_page(tokens.revoke(house_of(request).storage, id)))
-
-
-def _page(token: Token) -> dict[str, Any]:
-    return token.as_dict()
+    if not tokens.revoke(house_of(request).storage, id):
+        raise NotFoundError(f"there is no token {id}")
+    return answer({"id": id, "revoked": True})

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import local
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
 from dowise.checks import whole_number
-from dowise.errors import DowiseError, DowiseWarning
+from dowise.errors import DowiseError
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.importing import checked_rows
 from dowise.problem.files import parse_problem, problem_text
@@ -25,14 +21,13 @@ from dowise.service.api.common import (
     check_policy_name,
     house_of,
 )
+from dowise.service.hearing import listening
 from dowise.service.visitors import Admin, Visitor
 
 __all__ = ["create", "plan_page", "router"]
 
 router = APIRouter(tags=["changing"], responses=PROBLEMS)
 Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
-
-_heard = local()
 
 
 @router.post("/api/experiments", status_code=201)
@@ -49,7 +44,7 @@ def create(request: Request, visitor: Visitor, body: New) -> dict[str, Any]:
     _try(request, body.problem, body.policy, options, body.learn_restricted)
     problem = parse_problem(body.problem)
     records = None if body.records is None else problem.checked_records(_columns(body.records))
-    with _listening() as notes:
+    with listening() as notes:
         experiment = house_of(request).create(
             body.name, problem, policy=body.policy, options=options, seed=seed,
             learn_restricted=body.learn_restricted, records=records, source=body.source,
@@ -70,7 +65,7 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
     if body.problem is not None:
         _try(request, body.problem, body.policy or experiment.policy, options, True)
         problem = parse_problem(body.problem)
-    with _listening() as notes:
+    with listening() as notes:
         experiment.revise(
             problem, body.policy, options, body.reason, learn_restricted=body.learn_restricted
         )
@@ -82,7 +77,7 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
 def import_records(experiment: Keeping, body: Import) -> Response:
     """Bring past records in. Role: admin."""
     found = checked_rows(experiment.problem, _columns(body.records), None)
-    with _listening() as notes:
+    with listening() as notes:
         count = experiment.import_records(
             found, source=body.source, skip_bad=body.skip_bad, again=body.again
         )
@@ -134,30 +129,3 @@ def _number(seed: int | str) -> int:
     if isinstance(seed, str) and not (seed.isascii() and seed.isdigit() and len(seed) < 40):
         raise DowiseError(f"seed={seed!r:.80} must be a whole number")
     return int(seed)
-
-
-@contextmanager
-def _listening() -> Iterator[list[str]]:
-    """What is warned of in this thread meanwhile, for the one who asked."""
-    _heard.notes = notes = []
-    try:
-        yield notes
-    finally:
-        _heard.notes = None
-
-
-def _hear(message: Warning | str, kind: type[Warning], *where: Any, **more: Any) -> None:
-    notes = getattr(_heard, "notes", None)
-    if issubclass(kind, DowiseWarning) and notes is not None:
-        notes.append(str(message))
-    else:
-        _usual(message, kind, *where, **more)
-
-
-_usual = warnings.showwarning
-
-
-def hear_warnings() -> None:
-    """Let warnings of ours reach those whose request they are about, each time."""
-    warnings.simplefilter("always", DowiseWarning)
-    warnings.showwarning = _hear

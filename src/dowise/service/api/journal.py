@@ -46,7 +46,8 @@ def events_page(
     search: str | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Some events behind a number, and the number to go on from."""
-    found, last = [], experiment.head.number
+    found: list[Event] = []
+    last = experiment.head.number
     while after < last and len(found) <= limit:
         upto = min(after + _AT_ONCE, last)
         found += [
@@ -105,7 +106,7 @@ def export(
     format: Annotated[str, Query(pattern="^(csv|json)$")] = "csv",  # noqa: A002
 ) -> Response:
     """All decisions as a table: CSV that is safe in a spreadsheet, or columns as JSON."""
-    table = experiment.columns()
+    table = experiment.table()
     if format == "json":
         return answer(table)
     named = "".join(c if c.isascii() and c.isalnum() else "-" for c in experiment.name)

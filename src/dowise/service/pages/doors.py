@@ -69,13 +69,12 @@ def _session(request: Request, secret: str, template: str, why: str) -> Response
     address = request.client.host if request.client else ""
     if state.guesses.take(address):
         raise RefusedError(429, "too many tries from here: wait a while", {"Retry-After": "60"})
-    opened = tokens.open_session(state.house.storage, secret.strip())
-    if opened is None:
+    made = tokens.begin_session(state.house.storage, secret.strip())
+    if made is None:
         return render(request, template, status=403, error=why)
-    session, _ = opened
     answer = RedirectResponse("/", 303)
     answer.set_cookie(
-        state.settings.cookie, session, max_age=tokens.SESSION_SECONDS, path="/",
+        state.settings.cookie, made.secret, max_age=3600 * tokens.SESSION_HOURS, path="/",
         secure=state.settings.is_secure, httponly=True, samesite="strict",
     )  # fmt: skip
     return answer
