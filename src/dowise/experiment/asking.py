@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,9 @@ from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import stream
 
-__all__ = ["Asked", "Question", "decide"]
+__all__ = [
+    "Asked", "Question", "as_asked", "checked_request", "decide", "listed_arms", "listed_contexts",
+]  # fmt: skip
 
 _DIGITS = 6  # of figures, which are for people; probabilities are kept to the last bit
 
@@ -65,10 +67,18 @@ def _is_forbidden(arm: Intervention, forbidden: Collection[Intervention]) -> boo
     return any(arm.items() >= settings.items() if settings else not arm for settings in forbidden)
 
 
+class _Said(NamedTuple):
+    """What an event said, as a document has it."""
+
+    number: int
+    at: str
+    says: Mapping[str, Any]
+
+
 class Asked:
     """A decision of a live experiment; `id` is what `tell` wants."""
 
-    def __init__(self, event: Event, problem: Problem) -> None:
+    def __init__(self, event: Event | _Said, problem: Problem) -> None:
         says = event.says
         self.id: int = says["decision"]
         self.event = event.number
@@ -108,9 +118,23 @@ class Asked:
                 "probabilities": self.probabilities,
                 "allowed": None if is_free else [str(arm) for arm in self.allowed],
                 "reason": self.reason,
+                "event": self.event,
+                "asked_at": self.at,
+                "figures": self.figures,
+                "request_id": self.request_id,
+                "imagined": self.imagined,
             }
         )
         return page
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Asked:
+        """The way back from `as_dict`, under the problem that held then."""
+        says = {**page, "decision": page["id"]}
+        if page["allowed"] is not None:
+            places = {str(arm): i for i, arm in enumerate(problem.arms)}
+            says["allowed"] = [places[text] for text in page["allowed"]]
+        return cls(_Said(page["event"], page["asked_at"], says), problem)
 
     def __str__(self) -> str:
         return f"{self.id}: {self.arm}: {self.reason}"
@@ -172,3 +196,31 @@ def _short(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _short(part) for name, part in value.items()}
     return value
+
+
+def listed_contexts(given: object) -> list[Context]:
+    """A list of contexts; a table is one row a context."""
+    if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 2:  # of pandas
+        given = given.to_dict("records")
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise DowiseError("ask_many takes a list of contexts, one for each decision")
+    contexts = list(given)
+    if not contexts:
+        raise DowiseError("ask_many takes a list of contexts, one at least")
+    return contexts
+
+
+def checked_request(request: object) -> str | None:
+    """The id of a request, if there is one."""
+    if request is not None and (not isinstance(request, str) or not request.strip()):
+        raise DowiseError(f"request_id={request!r:.80} must be a text")
+    return request
+
+
+def listed_arms(what: str, arms: Iterable[ArmLike] | None) -> list[ArmLike] | None:
+    """What somebody allows or forbids, None where nothing was said of it."""
+    if arms is None:
+        return None
+    if isinstance(arms, str | Mapping) or not isinstance(arms, Iterable):
+        raise DowiseError(f"{what}={arms!r}: give a list of arms, such as ['do(X=1)']")
+    return list(arms)

@@ -23,11 +23,15 @@ from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError
 
-__all__ = ["KINDS", "DamagedEventError", "Event", "Head", "as_body", "as_text"]
+__all__ = ["KINDS", "WITHHELD", "DamagedEventError", "Event", "Head", "as_body", "as_text"]
 
 KINDS = (
     "created", "asked", "told", "amended", "withdrawn", "revised", "imported", "erased",
 )  # fmt: skip
+
+
+WITHHELD = "withheld"
+"""In place of a salt that is not shown to everyone."""
 
 
 class DamagedEventError(DowiseError):
@@ -106,6 +110,13 @@ class Event:
             "experiment": self.experiment, "number": self.number, "kind": self.kind, "at": self.at,
             "actor": self.actor, "salt": self.salt, "body": self.body, "hash": self.hash,
         }  # fmt: skip
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Event:
+        """The way back from `row`; one whose salt was withheld can be read, and not verified."""
+        columns = ("experiment", "number", "kind", "at", "actor", "salt", "body", "hash")
+        parts = {name: row[name] for name in columns}
+        return cls(**parts | ({"salt": WITHHELD} if parts["salt"] is None else {}))
 
     @property
     def head(self) -> Head:

@@ -16,7 +16,15 @@ from typing import Any
 from dowise.checks import whole_number
 from dowise.errors import ConflictError, DowiseError
 from dowise.experiment import telling
-from dowise.experiment.asking import Asked, Question, as_asked, decide
+from dowise.experiment.asking import (
+    Asked,
+    Question,
+    as_asked,
+    checked_request,
+    decide,
+    listed_arms,
+    listed_contexts,
+)
 from dowise.experiment.case import Case
 from dowise.experiment.event import DamagedEventError, Event
 from dowise.experiment.facts import FORMAT, Facts
@@ -147,9 +155,9 @@ class Experiment(Views):
         forbid: Iterable[ArmLike] | None = None,
     ) -> list[Asked]:
         """A decision for each of these contexts, all in one step, without needless repeats."""
-        request = _checked_request(request_id)
-        may, never = _listed("allowed", allowed), _listed("forbid", forbid)
-        contexts, journal = _contexts(contexts), self._journal
+        request = checked_request(request_id)
+        may, never = listed_arms("allowed", allowed), listed_arms("forbid", forbid)
+        contexts, journal = listed_contexts(contexts), self._journal
         with journal.lock:
             self._warm_up()
             with journal.writing() as step:
@@ -280,7 +288,7 @@ class Experiment(Views):
             check_readable(facts, plan.problem, self._journal.columns)
             step.write("revised", {**plan.page(), "reason": why})
         self._is_warm = False
-        warn_of_forbidden(facts, plan.problem)
+        warn_of_forbidden(facts.cases.values(), plan.problem)
 
     def import_records(
         self,
@@ -319,29 +327,3 @@ class Experiment(Views):
         why = telling.checked_reason(reason, "erase")
         with self._journal.writing() as step:
             step.erase(step.facts.case(id), why)
-
-
-def _contexts(given: object) -> list[Context]:
-    """A list of contexts; a table is one row a context."""
-    if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 2:  # of pandas
-        given = given.to_dict("records")
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise DowiseError("ask_many takes a list of contexts, one for each decision")
-    contexts = list(given)
-    if not contexts:
-        raise DowiseError("ask_many takes a list of contexts, one at least")
-    return contexts
-
-
-def _checked_request(request: object) -> str | None:
-    if request is not None and (not isinstance(request, str) or not request.strip()):
-        raise DowiseError(f"request_id={request!r:.80} must be a text")
-    return request
-
-
-def _listed(what: str, arms: Iterable[ArmLike] | None) -> list[ArmLike] | None:
-    if arms is None:
-        return None
-    if isinstance(arms, str | Mapping) or not isinstance(arms, Iterable):
-        raise DowiseError(f"{what}={arms!r}: give a list of arms, such as ['do(X=1)']")
-    return list(arms)

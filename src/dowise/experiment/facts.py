@@ -10,19 +10,30 @@ import json
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.case import Case
 from dowise.experiment.event import DamagedEventError, Event, Head
 from dowise.experiment.plan import Plan
-from dowise.problem import Intervention
+from dowise.problem import Intervention, Problem
 
-__all__ = ["FORMAT", "Facts"]
+__all__ = ["FORMAT", "Facts", "Outline"]
 
 FORMAT = 1
 """The version of what events say; a journal with a newer one is refused."""
 _MARKS = 2**128
+
+
+class Outline(NamedTuple):
+    """What holds in an experiment, and how far its journal is, all of one moment."""
+
+    plan: Plan
+    earlier: tuple[Problem, ...]
+    """What it was about before it was revised, the first one first."""
+    head: Head
+    decisions: int
+    """How many were asked for."""
 
 
 class Facts:
@@ -64,6 +75,12 @@ class Facts:
     def plan_at(self, number: int) -> Plan:
         """What held when an event was written."""
         return next(plan for since, plan in reversed(self.plans) if since <= number)
+
+    def outline(self) -> Outline:
+        """What holds, and how far the journal is."""
+        assert self.head is not None
+        earlier = tuple(plan.problem for _, plan in self.plans[:-1])
+        return Outline(self.plan, earlier, self.head, len(self.cases))
 
     @property
     def rows(self) -> dict[int, str]:

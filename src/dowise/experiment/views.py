@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
-from dowise.errors import DowiseError, import_extra
+from dowise.errors import DowiseError
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
@@ -22,8 +21,8 @@ from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, eva
 from dowise.experiment.evaluation.targets import TargetLike
 from dowise.experiment.event import Event, Head
 from dowise.experiment.explain import Explanation
-from dowise.experiment.export import columns_of, export
-from dowise.experiment.facts import Facts
+from dowise.experiment.export import columns_of
+from dowise.experiment.facts import Facts, Outline
 from dowise.experiment.history import POINTS, History, history
 from dowise.experiment.idle import Idle
 from dowise.experiment.journal import Journal
@@ -31,9 +30,9 @@ from dowise.experiment.learner import Learner, barred
 from dowise.experiment.logged import Log
 from dowise.experiment.looking import continued, evidence_seconds, looker
 from dowise.experiment.plan import Plan
+from dowise.experiment.shown import Shown
 from dowise.experiment.status import Status, looked_at, summary
 from dowise.experiment.tracking import Track, tracked
-from dowise.picture.drawing import check_path
 from dowise.policies.continuing import Continuing, value_of_continuing
 from dowise.policies.registry import is_known, policy_info
 from dowise.problem import Problem
@@ -44,7 +43,7 @@ __all__ = ["Views"]
 _PATIENCE = 1.0  # seconds that a look may take for evidence nobody asked for
 
 
-class Views:
+class Views(Shown):
     """An experiment as one looks at it; every look first takes in what was written since."""
 
     def __init__(self, journal: Journal) -> None:
@@ -94,6 +93,11 @@ class Views:
         head = self._journal.facts().head
         assert head is not None
         return head
+
+    def outline(self) -> Outline:
+        """What holds, and how far the journal is, all of one moment."""
+        with self._journal.lock:
+            return self._journal.facts().outline()
 
     @property
     def belief(self) -> Belief:
@@ -215,21 +219,6 @@ class Views:
         learner = Learner(plan, looker(plan), self._journal.columns)
         return history(self.name, learner, events, head.number, came, context, points)
 
-    def figure(
-        self,
-        path: str | Path,
-        context: Context = None,
-        tolerance: float | None = None,
-        track: Track | None = None,
-    ) -> None:
-        """Draw where the experiment stands, and how it came there, to a .png, .svg or .pdf file."""
-        from dowise.experiment.figures import draw, figure_data
-
-        check_path(path)
-        status = self.status(context, evidence=False)
-        past = self.history(context, track=track)
-        draw(figure_data(status, past, self.records(), tolerance), path)
-
     def explain(
         self,
         id: int,  # noqa: A002 (what decisions call it)
@@ -282,19 +271,11 @@ class Views:
             raise DowiseError(f"{error}{f' ({why})' if why else ''}") from None
         return replace(found, left_out=dict(log.left_out))
 
-    def export(self, path: str | Path) -> int:
-        """Write all decisions to a .csv or .parquet file; the number of rows."""
+    def table(self) -> dict[str, list[Any]]:
+        """All decisions by columns, as they are exported (`dowise.experiment.export`)."""
         with self._journal.lock:
-            return export(self._journal.facts(), self._asked(), path)
-
-    def frame(self) -> Any:
-        """The same table for pandas."""
-        pandas = import_extra("pandas", "simulate", "a table")
-        with self._journal.lock:
-            return pandas.DataFrame(columns_of(self._journal.facts(), self._asked()))
-
-    def _asked(self) -> list[Event]:
-        return self._journal.storage.read(self.name, kinds=("asked",))
+            facts = self._journal.facts()  # first, so that every decision of it has its event
+            return columns_of(facts, self._journal.storage.read(self.name, kinds=("asked",)))
 
     def audit(self, head: object = None, track: Track | None = None) -> Audit:
         """Whether the journal is whole, and every decision follows from what was known then.
