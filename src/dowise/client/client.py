@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import secrets
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dowise.checks import whole_number
+from dowise.checks import true_or_false, whole_number
 from dowise.client.address import Address, address_of
 from dowise.client.answers import unreadable
 from dowise.client.line import Line, segment
 from dowise.client.looks import Looks, check_api
-from dowise.errors import DowiseError, NotFoundError, suggestion
+from dowise.errors import DowiseError, DowiseWarning, NotFoundError, suggestion
 from dowise.experiment.asking import Asked, checked_request, listed_arms, listed_contexts
 from dowise.experiment.case import Case
-from dowise.experiment.importing import checked_import, checked_rows
+from dowise.experiment.importing import BadRowsError, checked_rows
 from dowise.experiment.opening import checked_name
 from dowise.experiment.plan import DEFAULT_POLICY
-from dowise.experiment.revising import warn_of_forbidden
 from dowise.experiment.sent import arm_page, arm_pages, options_page, records_page, values_page
 from dowise.problem import Problem, load_problem
 from dowise.problem.files import problem_text
@@ -91,7 +91,7 @@ class Client(Looks):
         body |= _records(about, records, None, source, skip_bad)
         line = Line(address.base, token, insecure)
         try:
-            line.post("/api/experiments", body)
+            _warn_of(line.post("/api/experiments", body))
         finally:
             line.close()
         return cls(address.base, token, chosen, insecure=insecure)
@@ -216,9 +216,7 @@ class Client(Looks):
             "reason": reason,
             "learn_restricted": learn_restricted,
         }
-        page = self._line.post(self._path("revise"), body)
-        if about is not None and page.get("changed"):
-            warn_of_forbidden(self.pending(), about)
+        _warn_of(self._line.post(self._path("revise"), body))
 
     def import_records(
         self,
@@ -239,6 +237,7 @@ class Client(Looks):
         if not body:
             return 0
         page = self._line.post(self._path("import"), body | {"again": again})
+        _warn_of(page)
         return self._part(page, "imported", int)
 
     def erase(self, id: int, reason: str = "") -> None:  # noqa: A002
@@ -305,9 +304,17 @@ def _records(
     if frame is None:
         return {}
     found = checked_rows(problem, frame, arm)
-    if checked_import(found, source, skip_bad) is None:
+    if found.bad_count and not true_or_false("skip_bad", skip_bad):
+        raise BadRowsError(found)
+    if not len(found.batch):
         return {}
-    return {"records": records_page(found), "source": source, "skip_bad": skip_bad}
+    return {**records_page(found), "source": source, "skip_bad": skip_bad}
+
+
+def _warn_of(page: Mapping[str, Any]) -> None:
+    """Say what the server warned of, as it would have been said here."""
+    for note in page.get("notes") or ():
+        warnings.warn(str(note), DowiseWarning, stacklevel=3)
 
 
 def _fits_a_header(text: str) -> bool:

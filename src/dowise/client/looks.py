@@ -32,6 +32,7 @@ from dowise.experiment.status import Status
 from dowise.experiment.tracking import Track
 from dowise.policies.continuing import Continuing, value_of_continuing
 from dowise.problem import Problem
+from dowise.problem.columns import EXPORT_COLUMNS
 from dowise.problem.files import parse_problem
 from dowise.problem.problem import Context
 
@@ -211,7 +212,9 @@ class Looks(Shown):
     def table(self) -> dict[str, list[Any]]:
         """All decisions by columns, as they are exported (`dowise.experiment.export`)."""
         page = self._get("export", LONG, format="json")
-        return self._part(page, "columns", dict)
+        for name in EXPORT_COLUMNS:
+            self._part(page, name, list)
+        return page
 
     def audit(self, head: object = None, track: Track | None = None) -> Audit:  # noqa: ARG002
         """Whether the journal is whole, and every decision follows from what was known then.

@@ -113,10 +113,20 @@ class Event:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Event:
-        """The way back from `row`; one whose salt was withheld can be read, and not verified."""
+        """The way back from `row`, the body of which may be parsed.
+
+        One whose salt is withheld, or that is not whole, can be read and not verified.
+        """
         columns = ("experiment", "number", "kind", "at", "actor", "salt", "body", "hash")
         parts = {name: row[name] for name in columns}
-        return cls(**parts | ({"salt": WITHHELD} if parts["salt"] is None else {}))
+        if not isinstance(says := parts["body"], str):
+            parts["body"] = as_body(says)
+            if [*says] == ["erased"]:
+                parts["salt"] = ""
+        is_whole = parts["salt"] is not None and row.get("is_whole", True)
+        if not is_whole and parts["salt"] != "":
+            parts["salt"] = WITHHELD
+        return cls(**parts)
 
     @property
     def head(self) -> Head:

@@ -119,6 +119,11 @@ class Experiment(Views):
                 journal.facts()
             return cls(journal)
 
+    def acting_as(self, actor: str) -> Experiment:
+        """The same experiment; who acts is not told apart yet."""
+        actor_of(actor)
+        return self
+
     def close(self) -> None:
         """Let go of files and connections; whatever is asked afterwards opens them anew."""
         self._journal.storage.close()
@@ -159,7 +164,7 @@ class Experiment(Views):
         may, never = listed_arms("allowed", allowed), listed_arms("forbid", forbid)
         contexts, journal = listed_contexts(contexts), self._journal
         with journal.lock:
-            self._warm_up()
+            self.warm_up()
             with journal.writing() as step:
                 facts, draft = step.facts, None
                 events = self._answered(facts, request, contexts, may, never)
@@ -199,7 +204,7 @@ class Experiment(Views):
             f"{other}: another question needs another request's id (--request-id)"
         )
 
-    def _warm_up(self) -> None:
+    def warm_up(self) -> None:
         """Compile and load what a decision needs before anybody has to wait for it."""
         if not self._is_warm:
             problem = self._journal.facts().plan.problem
@@ -288,7 +293,7 @@ class Experiment(Views):
             check_readable(facts, plan.problem, self._journal.columns)
             step.write("revised", {**plan.page(), "reason": why})
         self._is_warm = False
-        warn_of_forbidden(facts.cases.values(), plan.problem)
+        warn_of_forbidden(facts, plan.problem)
 
     def import_records(
         self,

@@ -32,8 +32,6 @@ class Outline(NamedTuple):
     earlier: tuple[Problem, ...]
     """What it was about before it was revised, the first one first."""
     head: Head
-    decisions: int
-    """How many were asked for."""
 
 
 class Facts:
@@ -80,7 +78,7 @@ class Facts:
         """What holds, and how far the journal is."""
         assert self.head is not None
         earlier = tuple(plan.problem for _, plan in self.plans[:-1])
-        return Outline(self.plan, earlier, self.head, len(self.cases))
+        return Outline(self.plan, earlier, self.head)
 
     @property
     def rows(self) -> dict[int, str]:

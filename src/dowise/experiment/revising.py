@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dowise.errors import DowiseError, DowiseWarning
-from dowise.experiment.case import Case
 from dowise.experiment.columns import unpack
 from dowise.experiment.facts import Facts
 from dowise.problem import Problem
@@ -40,11 +39,11 @@ def check_readable(
             raise DowiseError(f"the records of event {number}: {error}") from None
 
 
-def warn_of_forbidden(cases: Iterable[Case], problem: Problem) -> None:
+def warn_of_forbidden(facts: Facts, problem: Problem) -> None:
     """Say which decisions are still to be carried out, or told of, on arms that are forbidden."""
     ids = [
         case.id
-        for case in cases
+        for case in facts.cases.values()
         if case.status == "pending" and forbidden_in(case.asked, problem.forbidden) is not None
     ]
     if ids:

@@ -1,8 +1,8 @@
-"""What is sent to a service of experiments: as JSON, and the way back, which opens no file."""
+"""What is sent to a service of experiments, as JSON, and the way back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from dowise.belief.prior import parse_prior
-from dowise.checks import whole_number
-from dowise.errors import DowiseError, kind_of
+from dowise.errors import DowiseError
 from dowise.experiment.plan import as_json
 from dowise.files import read_file
 from dowise.problem import Intervention, Problem
@@ -20,8 +19,8 @@ from dowise.problem.problem import ArmLike
 from dowise.problem.values import MISSING, as_mapping, text_of
 
 __all__ = [
-    "arm_page", "arm_pages", "options_from", "options_page", "records_from", "records_page",
-    "target_from", "target_page", "values_page",
+    "arm_page", "arm_pages", "options_page", "records_from", "records_page", "target_from",
+    "target_page", "values_page",
 ]  # fmt: skip
 
 Page = dict[str, Any]
@@ -57,17 +56,6 @@ def options_page(options: object) -> Page:
     return {str(name): as_json(str(name), value) for name, value in given.items()}
 
 
-def options_from(page: object) -> Page:
-    """The way back; a prior that is a text would name a file here, and is refused."""
-    if page is None:
-        return {}
-    if not isinstance(page, dict):
-        raise DowiseError(f"options must map names to values, not be {kind_of(page)}")
-    if isinstance(page.get("prior"), str):
-        raise DowiseError("a file of the prior is not read here: send its counts by variable")
-    return dict(page)
-
-
 # -- whom to evaluate -------------------------------------------------------------------------
 
 
@@ -101,50 +89,36 @@ def target_from(page: object) -> Any:
 
 
 def records_page(found: CheckedRecords) -> Page:
-    """The good rows of a table by columns, and how many others it has."""
-    batch, columns = found.batch, dict[str, list[str | None]]()
-    for v, (name, domain) in enumerate(batch.problem.domains.items()):
-        seen = np.where(batch.was_set[v], MISSING, batch.codes[v])
-        if (seen != MISSING).any():
-            labels = np.array([*domain, None], dtype=object)  # MISSING is the last one
-            columns[name] = labels[seen].tolist()
+    """The good rows of a table, how many others it had, and whose decisions they are.
+
+    A row has the labels that were seen, and under `arm` what was set.
+    """
+    batch = found.batch
+    names, domains = batch.problem.graph.variables, list(batch.problem.domains.values())
     arms, which = batch.arms()
-    if any(arms) and "arm" in batch.problem.graph:
+    if any(arms) and "arm" in names:
         raise DowiseError(
-            "a variable is called 'arm', so the table can't say which arms were played: import it "
-            "where the store is"
+            "a variable is called 'arm', so rows can't say which arms were played: import the "
+            "table where the store is"
         )
-    if "arm" not in batch.problem.graph:
-        texts = [str(arm) for arm in arms]
-        columns["arm"] = [texts[i] for i in which.tolist()]
-    page: Page = {"columns": columns, "skipped": found.bad_count}
-    return page | ({"asked_at": sorted(found.asked_at)} if found.asked_at else {})
+    texts = [{} if "arm" in names else {"arm": str(arm)} for arm in arms]
+    seen = np.where(batch.was_set, MISSING, batch.codes)
+    rows = [
+        texts[kind] | {names[v]: domains[v][code] for v, code in enumerate(codes) if code >= 0}
+        for kind, codes in zip(which.tolist(), seen.T.tolist(), strict=True)
+    ]
+    return {"records": rows, "skipped": found.bad_count, "asked_at": sorted(found.asked_at)}
 
 
-def records_from(page: object, problem: Problem) -> CheckedRecords:
-    """The way back, checked anew; `rows`, a list of mappings, may stand in place of `columns`."""
-    if not isinstance(page, Mapping) or ("columns" in page) == ("rows" in page):
-        raise DowiseError(
-            "records are sent as {'columns': {'X': ['0', '1'], 'arm': […]}} or as "
-            "{'rows': [{'X': '0', 'arm': 'do()'}, …]}"
-        )
-    table = page["columns"] if "columns" in page else _columns(page["rows"])
-    if not isinstance(table, Mapping) or not all(isinstance(x, list) for x in table.values()):
-        raise DowiseError("the columns of records must map names to lists of values")
-    found = problem.checked_records(table)
-    skipped = whole_number("skipped", page.get("skipped", 0), 0)
-    asked_at = page.get("asked_at", [])
-    if not isinstance(asked_at, list):
-        raise DowiseError("asked_at must be a list of times")
-    return replace(
-        found,
-        bad_count=found.bad_count + skipped,
-        asked_at=found.asked_at | {str(at) for at in asked_at},
-    )
-
-
-def _columns(rows: object) -> dict[str, list[Any]]:
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise DowiseError("the rows of records must be a list of mappings from name to value")
+def records_from(
+    rows: Sequence[Mapping[str, Any]],
+    problem: Problem,
+    skipped: int = 0,
+    asked_at: Iterable[str] = (),
+) -> CheckedRecords:
+    """The way back, checked anew; what a row lacks is missing in it."""
     names = dict.fromkeys(name for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}
+    found = problem.checked_records({name: [row.get(name) for row in rows] for name in names})
+    return replace(
+        found, bad_count=found.bad_count + skipped, asked_at=found.asked_at | {*asked_at}
+    )

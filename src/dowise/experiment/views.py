@@ -10,7 +10,7 @@ from typing import Any
 
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
@@ -85,6 +85,11 @@ class Views(Shown):
         return deepcopy(dict(self._journal.facts().plan.options))
 
     @property
+    def learn_restricted(self) -> bool:
+        """Whether decisions among fewer than all arms are learned from, as of now."""
+        return self._journal.facts().plan.learn_restricted
+
+    @property
     def head(self) -> Head:
         """Number and hash of the last event; kept elsewhere, they find a cut or rewritten journal.
 
@@ -108,6 +113,11 @@ class Views(Shown):
 
     # -- looking ------------------------------------------------------------------------------
 
+    def counts(self) -> dict[str, int]:
+        """How many decisions there are of each kind."""
+        with self._journal.lock:
+            return summary(self._journal.facts().cases)
+
     def pending(self) -> tuple[Case, ...]:
         """The decisions whose reward was not told yet, oldest first."""
         with self._journal.lock:
@@ -122,6 +132,15 @@ class Views(Shown):
         """One decision, with what was told of it."""
         with self._journal.lock:
             return self._journal.facts().case(id).copy()
+
+    def decision(self, id: int) -> Asked:  # noqa: A002 (what decisions call it)
+        """One decision as it was made: how likely each arm was to be chosen, and why this one."""
+        with self._journal.lock:
+            facts = self._journal.facts()
+            case = facts.case(id)
+            if case.status == "erased":
+                raise NotFoundError(f"decision {id} was erased: there is nothing left to see")
+            return Asked(self._journal.event(case.event), facts.plan_at(case.event).problem)
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
         """What was told of a decision and does not count, or not yet, and why: sentences."""
