@@ -14,8 +14,9 @@ from dowise.client.answers import unreadable
 from dowise.client.line import Line, segment
 from dowise.client.looks import Looks, check_api
 from dowise.errors import DowiseError, DowiseWarning, NotFoundError, suggestion
-from dowise.experiment.asking import Asked, checked_request, listed_arms, listed_contexts
+from dowise.experiment.asking import Asked
 from dowise.experiment.case import Case
+from dowise.experiment.given import checked_request, listed_arms, listed_contexts
 from dowise.experiment.importing import BadRowsError, checked_rows
 from dowise.experiment.opening import checked_name
 from dowise.experiment.plan import DEFAULT_POLICY

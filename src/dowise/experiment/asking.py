@@ -19,9 +19,7 @@ from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import stream
 
-__all__ = [
-    "Asked", "Question", "as_asked", "checked_request", "decide", "listed_arms", "listed_contexts",
-]  # fmt: skip
+__all__ = ["Asked", "Question", "as_asked", "decide"]
 
 _DIGITS = 6  # of figures, which are for people; probabilities are kept to the last bit
 
@@ -196,31 +194,3 @@ def _short(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _short(part) for name, part in value.items()}
     return value
-
-
-def listed_contexts(given: object) -> list[Context]:
-    """A list of contexts; a table is one row a context."""
-    if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 2:  # of pandas
-        given = given.to_dict("records")
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise DowiseError("ask_many takes a list of contexts, one for each decision")
-    contexts = list(given)
-    if not contexts:
-        raise DowiseError("ask_many takes a list of contexts, one at least")
-    return contexts
-
-
-def checked_request(request: object) -> str | None:
-    """The id of a request, if there is one."""
-    if request is not None and (not isinstance(request, str) or not request.strip()):
-        raise DowiseError(f"request_id={request!r:.80} must be a text")
-    return request
-
-
-def listed_arms(what: str, arms: Iterable[ArmLike] | None) -> list[ArmLike] | None:
-    """What somebody allows or forbids, None where nothing was said of it."""
-    if arms is None:
-        return None
-    if isinstance(arms, str | Mapping) or not isinstance(arms, Iterable):
-        raise DowiseError(f"{what}={arms!r}: give a list of arms, such as ['do(X=1)']")
-    return list(arms)
