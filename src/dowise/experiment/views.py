@@ -186,6 +186,18 @@ class Views(Shown):
             _copies(then.incomplete), more,
         )  # fmt: skip
 
+    def evidence(self, wanted: bool | None = None) -> tuple[Evidence | None, str]:
+        """What the records say against the graph, and else why that was not looked at.
+
+        Where it would take more than about a second it is left out, unless it is wanted.
+        """
+        with self._journal.lock:
+            posterior = self._journal.belief().posterior
+            if isinstance(posterior, ArmByArm) and not wanted:
+                return None, f"The graph is too large for that: {posterior.why}"
+            found, why = self._evidence(wanted, self._journal.facts())
+            return found, " ".join(why)
+
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
         """What so many rounds more are expected to gain over staying with what looks best now.
 
