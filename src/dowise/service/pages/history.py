@@ -55,14 +55,13 @@ def history(
     before: Number = 0,
 ) -> Response:
     """The page; or more of its list, where a part is asked for."""
-    chosen = kind if kind in KINDS else ""
-    found = _older(experiment, chosen, search.strip(), before)
-    asked = {"kind": chosen, "search": search.strip()}
-    rest = urlencode({**asked, "before": found.before or 0})
+    chosen, text = kind if kind in KINDS else "", search.strip()
+    found = _older(experiment, chosen, text, before)
+    rest = urlencode({"kind": chosen, "search": text, "before": found.before or 0})
     template = "history_lines.html" if before and is_from_htmx(request) else "history.html"
     return render(
         request, template, visitor, experiment=experiment, found=found, rest=rest, kinds=KINDS,
-        is_first=not before, **asked,
+        kind=chosen, search=text, is_first=not before,
     )  # fmt: skip
 
 
