@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from dowise.belief import Belief
+from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
+from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.case import Case
 from dowise.experiment.counted import Counted
 from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, evaluate
@@ -191,12 +193,10 @@ class Views(Shown):
 
         Where it would take more than about a second it is left out, unless it is wanted.
         """
-        with self._journal.lock:
-            posterior = self._journal.belief().posterior
-            if isinstance(posterior, ArmByArm) and not wanted:
-                return None, f"The graph is too large for that: {posterior.why}"
-            found, why = self._evidence(wanted, self._journal.facts())
-            return found, " ".join(why)
+        _, belief, found, why = seen(self._journal, wanted)
+        if found is None and isinstance(belief.posterior, ArmByArm):
+            return None, f"The graph is too large for that: {belief.posterior.why}"
+        return found, " ".join(why)
 
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
         """What so many rounds more are expected to gain over staying with what looks best now.
