@@ -19,7 +19,7 @@ from dowise.experiment.case import Case
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.maker import now as moment
 from dowise.experiment.status import waiting
-from dowise.problem import Problem
+from dowise.problem import Intervention, Problem
 from dowise.service.api.common import Asking, Here, Telling
 from dowise.service.failures import says
 from dowise.service.pages.forms import Filled, as_sent, in_page_words, text_in, texts_in, values_in
@@ -28,7 +28,9 @@ from dowise.service.visitors import Visitor, needs
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/experiments/{name:path}/now", )
+router = APIRouter(
+    prefix="/experiments/{name:path}/now",
+)
 Reading = Annotated[Visitor, Depends(needs("read"))]
 Number = Annotated[int | None, Query(ge=1, le=2**53)]
 
@@ -210,14 +212,12 @@ def _correctable(case: Case, problem: Problem, order: list[str]) -> dict[str, st
     return {name: known[name] for name in _in_order(names, order, problem)}
 
 
-def _settings(problem: Problem) -> dict[str, list[str]]:
-    """What arms set, as texts of interventions on one variable, by its name."""
-    found: dict[str, list[str]] = {}
-    for arm in problem.arms:
-        for name, label in arm.items():
-            if label not in (labels := found.setdefault(name, [])):
-                labels.append(label)
-    return found
+def _settings(problem: Problem) -> list[tuple[str, str]]:
+    """What can be ruled out: each value that some arm sets, and the arm that sets nothing."""
+    each = {setting for arm in problem.arms for setting in arm.items()}
+    ordered = sorted(each, key=lambda one: (one[0], problem.domains[one[0]].index(one[1])))
+    found = [(str(Intervention({name: label})), f"{name} to {label}") for name, label in ordered]
+    return [*found, ("do()", "nothing at all")] if Intervention() in problem.arms else found
 
 
 def _latest(experiment: Experiment) -> list[Case]:
