@@ -213,9 +213,10 @@
   function dress(within) { localise(within); drawAll(within); }
 
   document.addEventListener("htmx:load", (event) => {
-    dress(event.detail.elt);
-    const words = event.detail.elt.querySelector?.("[data-announce]")?.dataset.announce;
-    if (words) say(words);
+    const fresh = event.detail.elt;
+    dress(fresh);
+    const telling = fresh.matches?.("[data-announce]") ? fresh : fresh.querySelector?.("[data-announce]");
+    if (telling) say(telling.dataset.announce);
   });
   document.addEventListener("DOMContentLoaded", () => { dress(document); listen(); enter(); });
 })();
