@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief import Belief
 from dowise.experiment.case import Case
+from dowise.plain import number_from, numbers_from
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import Context
 
@@ -25,6 +27,7 @@ __all__ = ["LEVEL", "ArmsStatus", "Came", "arms_status", "contexts_of", "draws_f
 LEVEL = 0.9  # of the intervals
 DRAWS, FEWEST_DRAWS = 10_000, 1000
 MOST_CONTEXTS = 64
+_OF_AN_ARM = ("mean", "low", "high", "best", "regret", "plays")
 _ALIKE = 1e-9  # means that are closer than this, as a share, are equal
 _WORK = 1.5e9  # multiplications that are done in about a second
 _WORK_OF_AN_ARM = 150  # in multiplications, for one draw: quantiles, who wins
@@ -66,6 +69,40 @@ class ArmsStatus:
     def stopping(self) -> float:
         """What stopping now with the best-looking arm is expected to cost a round."""
         return float(self.regret[self.leader])
+
+    def as_dict(self, problem: Problem) -> dict[str, Any]:
+        """For JSON, once `plain` has gone over it."""
+        from dowise.experiment.status_words import tied
+
+        return {
+            "context": self.context,
+            "share": self.weight,
+            "leader": str(self.arms[self.leader]),
+            "leaders": [str(self.arms[i]) for i in tied(problem, self)],
+            "expected_regret_of_stopping": self.stopping,
+            "draws": self.draws,
+            "arms": [
+                {"arm": str(arm), **{name: getattr(self, name)[i] for name in _OF_AN_ARM}}
+                for i, arm in enumerate(self.arms)
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> ArmsStatus:
+        """The way back from `as_dict`, under the same problem."""
+        rows = page["arms"]
+        if [row["arm"] for row in rows] != [str(arm) for arm in problem.arms]:
+            raise ValueError("the arms are not those of the problem")
+        numbers = {name: numbers_from([row[name] for row in rows]) for name in _OF_AN_ARM}
+        return cls(
+            dict(page["context"]),
+            problem.arms,
+            **{name: numbers[name] for name in _OF_AN_ARM if name != "plays"},
+            plays=numbers["plays"].astype(np.int64),
+            leader=[row["arm"] for row in rows].index(page["leader"]),
+            draws=page["draws"],
+            weight=number_from(page["share"]),
+        )
 
 
 def arms_status(
@@ -119,16 +156,34 @@ def draws_for(belief: Belief, looks: int, fewest: int = FEWEST_DRAWS, most: int 
 class Came:
     """How often each context came, and how often each arm was played in it."""
 
-    def __init__(self, problem: Problem, cases: Iterable[Case]) -> None:
+    def __init__(self, problem: Problem, cases: Iterable[Case] = ()) -> None:
         self._problem = problem
         self.times: Counter[Labels] = Counter()
         self._played: Counter[tuple[Labels, Intervention]] = Counter()
         for case in cases:
-            labels = self.context(case)
-            if labels is not None:
-                self.times[labels] += 1
-                if case.status == "done":
-                    self._played[labels, case.arm] += 1
+            self.count(case, 1)
+
+    def count(self, case: Case, step: int) -> None:
+        """One decision more, or with −1 one less."""
+        labels = self.context(case)
+        if labels is None:
+            return
+        self.times[labels] += step
+        if not self.times[labels]:
+            del self.times[labels]
+        if case.status == "done":
+            self._played[labels, case.arm] += step
+
+    def copy(self) -> Came:
+        """One that goes on by itself."""
+        twin = Came(self._problem)
+        twin.times, twin._played = self.times.copy(), self._played.copy()
+        return twin
+
+    def most_common(self, most: int) -> list[Labels]:
+        """The contexts that came most often; of those that came as often the first by name."""
+        found = sorted(self.times.items(), key=lambda one: (-one[1], one[0]))
+        return [labels for labels, _ in found[:most]]
 
     def context(self, case: Case) -> Labels | None:
         """That of a decision under the problem as it is now; None where it is not known."""
@@ -160,5 +215,5 @@ def contexts_of(problem: Problem, came: Came, most: int = MOST_CONTEXTS) -> list
     if prod(len(problem.domains[name]) for name in names) <= most or not came.times:
         chosen = list(islice(every, most))
     else:
-        chosen = [labels for labels, _ in came.times.most_common(most)]
+        chosen = came.most_common(most)
     return [dict(zip(names, labels, strict=True)) for labels in chosen]

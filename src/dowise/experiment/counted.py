@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from dowise.experiment.case import Case
 from dowise.plain import counted
 
-__all__ = ["Counted", "ended_with_values"]
+__all__ = ["Counted"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,15 @@ class Counted:
             "used": self.used,
             "left_out": dict(self.left_out),
             "unused": {name: dict(reasons) for name, reasons in self.unused.items()},
+            "reward": self.reward,
         }
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any]) -> Counted:
+        """The way back from `as_dict`."""
+        unused = {name: dict(reasons) for name, reasons in page["unused"].items()}
+        left_out = dict(page["left_out"])
+        return cls(page["decisions"], page["imported"], left_out, page["reward"], unused)
 
     def in_words(self) -> str:
         """What counts, in one sentence, and a line for each reason why others don't."""
@@ -74,8 +82,3 @@ class Counted:
                 whole = "NOT USED in any of" if times >= self.used else "not used in"
                 lost = ", so nothing is known of the arms" if name == self.reward else ""
                 yield f"{name} is {whole} {many}: {why}{lost if times >= self.used else ''}."
-
-
-def ended_with_values(cases: Iterable[Case]) -> int:
-    """How many decisions will be told nothing more that matters, and have something to teach."""
-    return sum(case.status in ("done", "withdrawn") and bool(case.values) for case in cases)

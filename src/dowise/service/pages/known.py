@@ -135,9 +135,7 @@ def _status(request: Request, experiment: Experiment, context: Any) -> Status:
     return look(experiment, key, lambda: experiment.status(context, evidence=False))[1]
 
 
-def _chosen(
-    request: Request, experiment: Experiment, status: Status, asked: _Asked
-) -> ArmsStatus:
+def _chosen(request: Request, experiment: Experiment, status: Status, asked: _Asked) -> ArmsStatus:
     """The context that was asked for, or else the one that came most often."""
     if not asked.context:
         return max(status.contexts, key=lambda one: one.weight)
@@ -153,9 +151,7 @@ def _worth(request: Request, experiment: Experiment, status: Status, rounds: int
     try:
         with house.long_look():
             key = ("continuing", rounds)
-            _, found = house.look(
-                experiment, key, lambda: experiment.value_of_continuing(rounds)
-            )
+            _, found = house.look(experiment, key, lambda: experiment.value_of_continuing(rounds))
     except DowiseError as error:
         return in_page_words(says(request, error))
     return " ".join(continuing_in_words(replace(status, continuing=found)))

@@ -28,7 +28,9 @@ from dowise.service.visitors import Visitor, needs
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/experiments/{name:path}/now", )
+router = APIRouter(
+    prefix="/experiments/{name:path}/now",
+)
 Reading = Annotated[Visitor, Depends(needs("read"))]
 Number = Annotated[int | None, Query(ge=1, le=2**53)]
 
