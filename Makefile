@@ -39,6 +39,8 @@ check: setup
 	$(SAY) 'Benchmarks load (make bench runs them)'
 	@$(BIN)/python -m pytest -q benchmarks/bench_*.py --collect-only > /dev/null || \
 	  $(BIN)/python -m pytest -q benchmarks/bench_*.py --collect-only
+	$(SAY) 'A browser for the slow tests'
+	@.ci/browser
 	$(SAY) 'Slow tests'
 	$(BIN)/python -m pytest -q -m slow $(TOGETHER)
 	$(SAY) 'Lint and format (ruff)'

@@ -5,7 +5,7 @@ from math import log
 import pytest
 from played import begun, played
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.figures import intervals_then
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
@@ -115,3 +115,17 @@ def test_the_picture_has_the_intervals_of_then(tmp_path):
     assert (tmp_path / "then.svg").read_text().startswith("<?xml")
     with pytest.raises(DowiseError, match="ending"):
         found.figure(tmp_path / "then.gif")
+
+
+def test_a_decision_can_be_seen_as_it_was_made():
+    experiment = played("task2", 4)
+    asked = experiment.ask({"C": 1})
+    wide = Problem(CausalGraph.parse("C -> X2 -> Y; C -> Y"), "Y", context="C")
+    experiment.revise(problem=wide, reason="simpler")
+    found = experiment.decision(asked.id)
+    assert found.as_dict() == asked.as_dict() and found.probability == asked.probability
+    experiment.erase(asked.id, reason="asked for")
+    with pytest.raises(NotFoundError, match="decision 5 was erased"):
+        experiment.decision(5)
+    with pytest.raises(DowiseError, match="there are 1 to 5"):
+        experiment.decision(6)

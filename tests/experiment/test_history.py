@@ -21,6 +21,8 @@ def test_it_goes_from_the_prior_to_today():
     # E[max] of two uniforms is 2/3, the mean of the leader 1/2.
     assert found.stopping[0, 0] == pytest.approx(1 / 6, abs=0.03)
     assert found.best[-1, 0] == pytest.approx(status.contexts[0].best, abs=0.02)
+    assert found.mean[0, 0] == pytest.approx([0.5, 0.5])
+    assert found.mean[-1, 0] == pytest.approx(status.contexts[0].mean)
     assert found.expected_regret_of_stopping[-1] == pytest.approx(status.stopping, abs=0.005)
 
 
@@ -76,7 +78,8 @@ def test_it_is_read_under_todays_problem():
 def test_as_tables():
     found = played("task2", 2).history(points=3)
     table = found.frame()
-    assert [*table.columns] == ["events", "outcomes", "imported", "C", "arm", "best", "stopping"]
+    first = ["events", "outcomes", "imported", "C"]
+    assert [*table.columns] == [*first, "arm", "best", "mean", "stopping"]
     assert len(table) == 3 * 2 * 4
     page = found.as_dict()
     assert page["arms"][0] == "do(X1=0)" and page["events"] == [1, 3, 5]

@@ -29,7 +29,7 @@ _SECTIONS = {
     "Before you begin": ("problems", "arms", "formulas", "check", "rehearse"),
     "Live experiments": (
         "new", "import", "ask", "tell", "status", "explain", "amend", "withdraw", "revise",
-        "erase", "evaluate", "export", "audit",
+        "erase", "evaluate", "export", "audit", "serve", "token",
     ),
     "Research": ("bounds", "simulate", "reproduce"),
 }  # fmt: skip

@@ -119,16 +119,34 @@ def draws_for(belief: Belief, looks: int, fewest: int = FEWEST_DRAWS, most: int 
 class Came:
     """How often each context came, and how often each arm was played in it."""
 
-    def __init__(self, problem: Problem, cases: Iterable[Case]) -> None:
+    def __init__(self, problem: Problem, cases: Iterable[Case] = ()) -> None:
         self._problem = problem
         self.times: Counter[Labels] = Counter()
         self._played: Counter[tuple[Labels, Intervention]] = Counter()
         for case in cases:
-            labels = self.context(case)
-            if labels is not None:
-                self.times[labels] += 1
-                if case.status == "done":
-                    self._played[labels, case.arm] += 1
+            self.count(case, 1)
+
+    def count(self, case: Case, step: int) -> None:
+        """One decision more, or with −1 one less."""
+        labels = self.context(case)
+        if labels is None:
+            return
+        self.times[labels] += step
+        if not self.times[labels]:
+            del self.times[labels]
+        if case.status == "done":
+            self._played[labels, case.arm] += step
+
+    def copy(self) -> Came:
+        """One that goes on by itself."""
+        twin = Came(self._problem)
+        twin.times, twin._played = self.times.copy(), self._played.copy()
+        return twin
+
+    def most_common(self, most: int) -> list[Labels]:
+        """The contexts that came most often; of those that came as often the first by name."""
+        found = sorted(self.times.items(), key=lambda one: (-one[1], one[0]))
+        return [labels for labels, _ in found[:most]]
 
     def context(self, case: Case) -> Labels | None:
         """That of a decision under the problem as it is now; None where it is not known."""
@@ -160,5 +178,5 @@ def contexts_of(problem: Problem, came: Came, most: int = MOST_CONTEXTS) -> list
     if prod(len(problem.domains[name]) for name in names) <= most or not came.times:
         chosen = list(islice(every, most))
     else:
-        chosen = [labels for labels, _ in came.times.most_common(most)]
+        chosen = came.most_common(most)
     return [dict(zip(names, labels, strict=True)) for labels in chosen]

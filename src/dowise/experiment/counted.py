@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dowise.experiment.case import Case
 from dowise.plain import counted
 
-__all__ = ["Counted", "ended_with_values"]
+__all__ = ["Counted"]
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,3 @@ class Counted:
                 whole = "NOT USED in any of" if times >= self.used else "not used in"
                 lost = ", so nothing is known of the arms" if name == self.reward else ""
                 yield f"{name} is {whole} {many}: {why}{lost if times >= self.used else ''}."
-
-
-def ended_with_values(cases: Iterable[Case]) -> int:
-    """How many decisions will be told nothing more that matters, and have something to teach."""
-    return sum(case.status in ("done", "withdrawn") and bool(case.values) for case in cases)

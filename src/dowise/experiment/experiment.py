@@ -20,6 +20,7 @@ from dowise.experiment.asking import Asked, Question, as_asked, decide
 from dowise.experiment.case import Case
 from dowise.experiment.event import DamagedEventError, Event
 from dowise.experiment.facts import FORMAT, Facts
+from dowise.experiment.given import checked_request, listed, listed_contexts
 from dowise.experiment.importing import checked_import, checked_rows, refuse_twice
 from dowise.experiment.journal import Journal
 from dowise.experiment.maker import actor_of, maker
@@ -42,9 +43,9 @@ class Experiment(Views):
     what others have written. What a call has said is durable when it returns.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, actor: str) -> None:
         super().__init__(journal)
-        self._is_warm = False
+        self._actor = actor
 
     # -- making and opening -------------------------------------------------------------------
 
@@ -83,12 +84,12 @@ class Experiment(Views):
             past = checked_import(checked_rows(plan.problem, records, None), source, skip_bad)
         page = {"format": FORMAT, "seed": str(chosen), "maker": maker(), **plan.page()}
         with opened(store, create=True) as storage:
-            journal = Journal(storage, checked, who, accept_clock)
-            with journal.writing(is_new=True) as step:
+            journal = Journal(storage, checked, accept_clock)
+            with journal.writing(who, is_new=True) as step:
                 step.write("created", page)
                 if past is not None:
                     step.write("imported", past)
-            return cls(journal)
+            return cls(journal, who)
 
     @classmethod
     def open(
@@ -105,11 +106,19 @@ class Experiment(Views):
         that was changed can be opened, for its `audit`; whatever else is asked of it is an error.
         """
         with opened(store) as storage:
-            chosen = name_in(storage, name)
-            journal = Journal(storage, chosen, actor, accept_clock)
+            chosen, who = name_in(storage, name), actor_of(actor)
+            journal = Journal(storage, chosen, accept_clock)
             with suppress(DamagedEventError):
                 journal.facts()
-            return cls(journal)
+            return cls(journal, who)
+
+    def acting_as(self, actor: str) -> Experiment:
+        """The same experiment with another actor in what it writes.
+
+        Nothing is read or learned again: any number of actors share what is known, each perhaps in
+        a thread of its own. To close one is to close all of them.
+        """
+        return type(self)(self._journal, actor_of(actor))
 
     def close(self) -> None:
         """Let go of files and connections; whatever is asked afterwards opens them anew."""
@@ -147,23 +156,24 @@ class Experiment(Views):
         forbid: Iterable[ArmLike] | None = None,
     ) -> list[Asked]:
         """A decision for each of these contexts, all in one step, without needless repeats."""
-        request = _checked_request(request_id)
-        may, never = _listed("allowed", allowed), _listed("forbid", forbid)
-        contexts, journal = _contexts(contexts), self._journal
-        with journal.lock:
-            self._warm_up()
-            with journal.writing() as step:
+        request = checked_request(request_id)
+        may, never = listed("allowed", allowed), listed("forbid", forbid)
+        contexts, journal = listed_contexts(contexts), self._journal
+        with journal.turn:
+            journal.warm_up()
+            with journal.writing(self._actor) as step:
                 facts, draft = step.facts, None
                 events = self._answered(facts, request, contexts, may, never)
                 if not events:
                     draft, problem = draft_of(facts), facts.plan.problem
                     questions = [Question(problem, c, may, never) for c in contexts]
                     for before, question in enumerate(questions):
-                        page = decide(facts, journal.learner(), question, before)
+                        page = decide(facts, step.learner(), question, before)
                         page = as_asked(page, facts, question, request, len(questions))
                         events.append(step.write("asked", page))
-            journal.keep(draft)
-            return [Asked(event, facts.plan_at(event.number).problem) for event in events]
+                asked = [Asked(event, facts.plan_at(event.number).problem) for event in events]
+        journal.keep(draft)
+        return asked
 
     def _answered(
         self, facts: Facts, request: str | None, contexts: Sequence[Context], *restriction: Any
@@ -191,13 +201,10 @@ class Experiment(Views):
             f"{other}: another question needs another request's id (--request-id)"
         )
 
-    def _warm_up(self) -> None:
+    def warm_up(self) -> None:
         """Compile and load what a decision needs before anybody has to wait for it."""
-        if not self._is_warm:
-            problem = self._journal.facts().plan.problem
-            first = {name: problem.domains[name][0] for name in problem.context}
-            self._journal.learner().policy.decide(first, 0)
-            self._is_warm = True
+        with self._journal.turn:
+            self._journal.warm_up()
 
     # -- telling ------------------------------------------------------------------------------
 
@@ -244,13 +251,12 @@ class Experiment(Views):
     def _say(
         self, kind: str, number: int, body: Callable[[Case, Problem], dict[str, Any] | None]
     ) -> Case:
-        with self._journal.writing() as step:
+        with self._journal.writing(self._actor) as step:
             facts = step.facts
-            case = facts.case(number)
-            page = body(case, facts.plan.problem)
+            page = body(facts.case(number), facts.plan.problem)
             if page is not None:
                 step.write(kind, page)
-            return case.copy()
+            return facts.case(number).copy()
 
     # -- changing the experiment itself -------------------------------------------------------
 
@@ -270,7 +276,7 @@ class Experiment(Views):
         unless given, all of them new with a new policy.
         """
         why = telling.checked_reason(reason, "revise")
-        with self._journal.writing() as step:
+        with self._journal.writing(self._actor) as step:
             facts = step.facts
             plan = facts.plan.changed(
                 problem=problem, policy=policy, options=options, learn_restricted=learn_restricted
@@ -279,8 +285,8 @@ class Experiment(Views):
                 return
             check_readable(facts, plan.problem, self._journal.columns)
             step.write("revised", {**plan.page(), "reason": why})
-        self._is_warm = False
-        warn_of_forbidden(facts, plan.problem)
+            pending = [*facts.pending.values()]
+        warn_of_forbidden(pending, plan.problem)
 
     def import_records(
         self,
@@ -298,12 +304,12 @@ class Experiment(Views):
         `dowise.problem.tables.read_records` found is taken as well. `source` says where they are
         from, in the journal.
         """
-        plan = self._journal.facts().plan
+        plan = self._plan
         found = checked_rows(plan.problem, frame, arm)
         page = checked_import(found, source, skip_bad)
         if page is None:
             return 0
-        with self._journal.writing() as step:
+        with self._journal.writing(self._actor) as step:
             if step.facts.plan.page() != plan.page():
                 raise DowiseError("the experiment was revised meanwhile: import the records again")
             refuse_twice(step.facts, page, found, again)
@@ -317,31 +323,5 @@ class Experiment(Views):
         no longer be derived. Backups and exports are yours to look after.
         """
         why = telling.checked_reason(reason, "erase")
-        with self._journal.writing() as step:
+        with self._journal.writing(self._actor) as step:
             step.erase(step.facts.case(id), why)
-
-
-def _contexts(given: object) -> list[Context]:
-    """A list of contexts; a table is one row a context."""
-    if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 2:  # of pandas
-        given = given.to_dict("records")
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise DowiseError("ask_many takes a list of contexts, one for each decision")
-    contexts = list(given)
-    if not contexts:
-        raise DowiseError("ask_many takes a list of contexts, one at least")
-    return contexts
-
-
-def _checked_request(request: object) -> str | None:
-    if request is not None and (not isinstance(request, str) or not request.strip()):
-        raise DowiseError(f"request_id={request!r:.80} must be a text")
-    return request
-
-
-def _listed(what: str, arms: Iterable[ArmLike] | None) -> list[ArmLike] | None:
-    if arms is None:
-        return None
-    if isinstance(arms, str | Mapping) or not isinstance(arms, Iterable):
-        raise DowiseError(f"{what}={arms!r}: give a list of arms, such as ['do(X=1)']")
-    return list(arms)

@@ -1,7 +1,8 @@
 """The fold of a journal, what its events amount to: the plan, the cases, the imports.
 
 Folding parses no code and learns nothing: what policies make of the cases is the learner's part
-(`dowise.experiment.learner`), which follows `log`.
+(`dowise.experiment.learner`), which follows `log`. A case is never changed, but another one takes
+its place: who has taken the cases for a look may go on with them while others write.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.case import Case
@@ -18,7 +19,7 @@ from dowise.experiment.event import DamagedEventError, Event, Head
 from dowise.experiment.plan import Plan
 from dowise.problem import Intervention
 
-__all__ = ["FORMAT", "Facts"]
+__all__ = ["FORMAT", "Facts", "News", "Place"]
 
 FORMAT = 1
 """The version of what events say; a journal with a newer one is refused."""
@@ -38,6 +39,8 @@ class Facts:
         self.at = ""
         """The time of the last event."""
         self.cases: dict[int, Case] = {}
+        self.pending: dict[int, Case] = {}
+        """Those of them whose reward was not told yet, oldest first."""
         self.requests: dict[str, list[int]] = {}
         """The decisions of each request."""
         self.imports: list[int] = []
@@ -64,6 +67,13 @@ class Facts:
     def plan_at(self, number: int) -> Plan:
         """What held when an event was written."""
         return next(plan for since, plan in reversed(self.plans) if since <= number)
+
+    def as_of_now(self) -> Facts:
+        """The plans and cases, which no later event changes: for a look that takes a while."""
+        twin = Facts(self.name)
+        twin.head, twin.at, twin.imported = self.head, self.at, self.imported
+        twin.cases, twin.pending, twin.plans = {**self.cases}, {**self.pending}, [*self.plans]
+        return twin
 
     @property
     def rows(self) -> dict[int, str]:
@@ -149,9 +159,9 @@ class Facts:
 
     def _revised(self, event: Event, says: dict[str, Any]) -> None:
         self.plans.append((event.number, Plan.read(says)))
-        for case in self.cases.values():  # the reward may be another, and told already
-            if case.status == "pending" and self.plan.problem.reward in case.values:
-                self._update(case, event)
+        for case in [*self.pending.values()]:  # the reward may be another, and told already
+            if self.plan.problem.reward in case.values:
+                self._update(self._another(case.id), event)
 
     def _imported(self, event: Event, says: dict[str, Any]) -> None:
         self.imports.append(event.number)
@@ -169,13 +179,13 @@ class Facts:
         self._add(case)
 
     def _told(self, event: Event, says: dict[str, Any]) -> None:
-        case = self.cases[says["decision"]]
+        case = self._another(says["decision"])
         case.values.update(says["values"])
         self._took_place(case, says)
         self._update(case, event)
 
     def _amended(self, event: Event, says: dict[str, Any]) -> None:
-        case = self.cases[says["decision"]]
+        case = self._another(says["decision"])
         for name, label in says["values"].items():
             said = case.context if name in case.context else case.values
             if name in said:
@@ -185,7 +195,7 @@ class Facts:
         self._update(case, event)
 
     def _withdrawn(self, event: Event, says: dict[str, Any]) -> None:
-        case = self.cases[says["decision"]]
+        case = self._another(says["decision"])
         case.status = "withdrawn"
         self._update(case, event)
 
@@ -196,6 +206,11 @@ class Facts:
         blank = Case(case.id, case.event, "", {}, Intervention(), status="erased")
         self.cases[case.id] = blank
         self._update(blank, event)
+
+    def _another(self, number: int) -> Case:
+        """One in the place of a case, to be changed."""
+        case = self.cases[number] = self.cases[number].copy()
+        return case
 
     def _took_place(self, case: Case, says: dict[str, Any]) -> None:
         if "played" in says:
@@ -224,6 +239,10 @@ class Facts:
         self._changed(case)
 
     def _changed(self, case: Case) -> None:
+        if case.status == "pending":
+            self.pending[case.id] = case
+        else:
+            self.pending.pop(case.id, None)
         self.log.append(case.id)
         self._unwritten[case.id] = case
 
@@ -232,6 +251,27 @@ class Facts:
         self._rows[number] = row
         self._marks += _mark(row) - (0 if before is None else _mark(before))
         self._marks %= _MARKS
+
+
+class News(NamedTuple):
+    """What became known since somebody last looked."""
+
+    cases: list[Case]
+    imports: list[int]
+
+
+class Place:
+    """How far somebody who follows an experiment has come."""
+
+    def __init__(self) -> None:
+        self._cases, self._imports = 0, 0
+
+    def news(self, facts: Facts) -> News:
+        """What was changed since the last call."""
+        changed = [facts.cases[number] for number in dict.fromkeys(facts.log[self._cases :])]
+        imports = facts.imports[self._imports :]
+        self._cases, self._imports = len(facts.log), len(facts.imports)
+        return News(changed, imports)
 
 
 def _mark(row: str) -> int:

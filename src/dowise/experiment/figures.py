@@ -177,7 +177,7 @@ def _intervals(
 
 def _regrets(status: Status, cases: Iterable[Case]) -> tuple[Integers, Floats]:
     """Of every decision that was played what it is expected to have cost, by today's posterior."""
-    came = Came(status.problem, ())
+    came = Came(status.problem)
     regrets = {tuple(one.context.values()): one.regret for one in status.contexts}
     places = {arm: a for a, arm in enumerate(status.problem.arms)}
     found = []

@@ -52,6 +52,8 @@ class History:
     """How many records had been brought in."""
     best: Floats
     """How likely each arm was to be the best: (points, contexts, arms)."""
+    mean: Floats
+    """What each arm was expected to bring, net of cost: (points, contexts, arms)."""
     stopping: Floats
     """What stopping there was expected to cost a round, in the user's units: (points, contexts)."""
 
@@ -62,7 +64,7 @@ class History:
         return cost
 
     def frame(self) -> Any:
-        """A pandas table: events, outcomes, imported, the context, arm, best, stopping."""
+        """A pandas table: events, outcomes, imported, the context, arm, best, mean, stopping."""
         pandas = import_extra("pandas", "simulate", "a table")
         return pandas.DataFrame(
             {
@@ -72,6 +74,7 @@ class History:
                 **context,
                 "arm": str(arm),
                 "best": self.best[t, c, a],
+                "mean": self.mean[t, c, a],
                 "stopping": self.stopping[t, c],
             }
             for t in range(len(self.events))
@@ -124,5 +127,6 @@ def history(
         np.array([row[1] for row in rows]),
         np.array([row[2] for row in rows]),
         np.array([[look.best for look in row[3]] for row in rows]),
+        np.array([[look.mean for look in row[3]] for row in rows]),
         np.array([[look.stopping for look in row[3]] for row in rows]),
     )

@@ -5,48 +5,62 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import RLock
 from typing import Any
 
-from dowise.belief import Belief
 from dowise.errors import ConflictError, DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.event import Event
 from dowise.experiment.facts import Facts
 from dowise.experiment.learner import Learner
-from dowise.experiment.looking import looker
-from dowise.experiment.maker import actor_of, time_after
+from dowise.experiment.looker import Looker
+from dowise.experiment.maker import time_after
+from dowise.experiment.plan import Plan
 from dowise.experiment.snapshots import Draft, facts_of_snapshot
 from dowise.experiment.storage.contract import Storage, Writing
-from dowise.policies.policy import BayesianPolicy, Policy
+from dowise.experiment.tally import Tally
 
 __all__ = ["Journal", "Step"]
 
 
 class Step:
-    """An experiment while nobody else can write to it: what is known, and what appends to it."""
+    """An experiment while nobody else can write to it: what is known, and what appends to it.
 
-    def __init__(self, journal: Journal, facts: Facts, writing: Writing) -> None:
+    Others may look at what is folded until it first writes; then they wait until that is durable,
+    or forgotten.
+    """
+
+    def __init__(
+        self, journal: Journal, facts: Facts, writing: Writing, actor: str, held: ExitStack
+    ) -> None:
         self.facts, self.has_written = facts, False
-        self._journal, self._writing = journal, writing
+        self._journal, self._writing, self._actor, self._held = journal, writing, actor, held
 
     def write(self, kind: str, page: Mapping[str, Any]) -> Event:
         """Append an event: its kind, and what it says."""
         facts, journal = self.facts, self._journal
         at = time_after(facts.at, journal.accept_clock)
-        event = Event.after(facts.head, facts.name, kind, at, journal.actor, page)
+        event = Event.after(facts.head, facts.name, kind, at, self._actor, page)
+        if not self.has_written:
+            self._held.enter_context(journal.lock)
         self.has_written = True
         self._writing.append([event])
         facts.apply(event)
         return event
 
+    def learner(self) -> Learner:
+        """The policy, once it has learned all that was folded so far."""
+        with self._journal.lock:
+            return self._journal.learner()
+
     def erase(self, case: Case, reason: str) -> None:
         """Blank all events of a decision, and say so; once more, only clean up what is left."""
         numbers = [] if case.status == "erased" else [
             event.number
-            for event in self._writing.read()
-            if not event.is_erased and event.says.get("decision") == case.id
+            for event in self._writing.read(case.event - 1)
+            if str(case.id) in event.body  # few are worth parsing
+            and not event.is_erased and event.says.get("decision") == case.id
         ]  # fmt: skip
         self._writing.erase(numbers)
         if numbers:
@@ -57,95 +71,134 @@ class Journal:
     """The events of one experiment, folded, and the policy that follows them.
 
     Every use first takes in what others have written since. A step that fails leaves no trace: what
-    was folded of it is forgotten and read again.
+    was folded of it is forgotten and read again. Any number of threads share it. One of them at a
+    time writes, and has the `turn`; `lock` is held for moments only, so that looks wait neither for
+    decisions nor for the store. Who needs several takes a looker first, then the turn, then the
+    lock.
     """
 
-    def __init__(
-        self, storage: Storage, name: str, actor: str | None = None, accept_clock: bool = False
-    ) -> None:
+    def __init__(self, storage: Storage, name: str, accept_clock: bool = False) -> None:
         self.storage, self.name = storage, name
-        self.actor = actor_of(actor)
-        self.lock = RLock()
-        """Held by whoever reads or changes what is folded."""
         self.accept_clock = accept_clock
         self._facts: Facts | None = None
         self._learner: Learner | None = None
-        self._lookers: dict[bool, Learner] = {}  # without and with evidence
+        self._tally: Tally | None = None
+        self._warmed: Plan | None = None
+        self._make_locks()
         _ALL.add(self)
+
+    def _make_locks(self) -> None:
+        self.turn = RLock()
+        """Held by whoever writes, all through a step."""
+        self.lock = RLock()
+        """Held by whoever reads or changes what is folded."""
+        self.looker = Looker(self.columns, evidence=False)
+        """For looks, where the policy itself has no belief."""
+        self.weigher = Looker(self.columns, evidence=True)
+        """For the evidence against the graph."""
+
+    @contextmanager
+    def looking(self) -> Iterator[Facts]:
+        """What the journal amounts to as of now, which stands still meanwhile: be quick."""
+        known = self._facts
+        fresh = [] if known is None else self.storage.read(self.name, _number(known))
+        with self.lock:
+            if known is None or known is not self._facts:  # or it was forgotten meanwhile
+                yield self._read_on()
+            else:
+                self._take_in(fresh)
+                yield known
 
     def facts(self) -> Facts:
         """What the journal amounts to as of now."""
-        with self.lock:
-            if self._facts is None:
-                self._facts = facts_of_snapshot(self.storage, self.name) or Facts(self.name)
-            self._take_in(self.storage.read(self.name, _number(self._facts)))
-            return self._facts
+        with self.looking() as facts:
+            return facts
+
+    def _read_on(self) -> Facts:
+        if self._facts is None:
+            self._facts = facts_of_snapshot(self.storage, self.name) or Facts(self.name)
+        facts = self._facts
+        self._take_in(self.storage.read(self.name, _number(facts)))
+        return facts
 
     @contextmanager
-    def writing(self, is_new: bool = False) -> Iterator[Step]:
-        """Hold the experiment for one step."""
-        with self.lock:
-            step, facts = None, Facts(self.name) if is_new else self._facts or self.facts()
-            self._facts = facts
+    def writing(self, actor: str, is_new: bool = False) -> Iterator[Step]:
+        """Hold the experiment for one step, in the name of an actor."""
+        with self.turn, ExitStack() as held:
+            step = None
+            if not is_new and self._facts is None:
+                self.facts()
             try:
                 with self.storage.writing(self.name, None if is_new else self._go_on) as writing:
-                    events = writing.read(_number(facts))
-                    if is_new and events:
-                        raise ConflictError(
-                            f"there is an experiment {self.name!r} in {self.storage} already: "
-                            "choose another name, or go on with it"
-                        )
-                    self._take_in(events)
-                    step = Step(self, facts, writing)
+                    with self.lock:
+                        facts = self._beginning() if is_new else self._facts or self._read_on()
+                        events = writing.read(_number(facts))
+                        if is_new and events:
+                            raise ConflictError(
+                                f"there is an experiment {self.name!r} in {self.storage} already: "
+                                "choose another name, or go on with it"
+                            )
+                        self._take_in(events)
+                    step = Step(self, facts, writing, actor, held)
                     yield step
             except BaseException as error:
                 is_stopped = not isinstance(error, DowiseError)  # perhaps in the middle of a fold
                 if is_new or is_stopped or (step is not None and step.has_written):
-                    self._forget()
+                    with self.lock:
+                        self._forget()
                 raise
+
+    def _beginning(self) -> Facts:
+        self._facts = Facts(self.name)
+        return self._facts
 
     def _go_on(self) -> None:
         """Fold and learn what others write while one waits for them."""
-        facts = self.facts()
-        if self._learner is not None:
-            self.learner()
-            facts.sum_up()
+        with self.looking() as facts:
+            if self._learner is not None:
+                self.learner()
+                facts.sum_up()
+
+    # -- who follows it, under the lock ---------------------------------------------------------
 
     def learner(self) -> Learner:
         """The policy, once it has learned all that was folded so far."""
         assert self._facts is not None
-        if self._learner is None or self._learner.plan is not self._facts.plan:
-            self._learner = self.follower(self._facts.plan.make())
+        plan = self._facts.plan
+        if self._learner is None or self._learner.plan is not plan:
+            self._learner = Learner(plan, plan.make(), self.columns)
         self._follow(self._learner)
         return self._learner
 
-    def belief(self, evidence: bool = False) -> Belief:
-        """What is known of all that was folded so far, whoever decides: not to be changed."""
-        own = self.learner()
-        if isinstance(own.policy, BayesianPolicy) and not evidence:
-            return own.policy.belief
+    def tally(self) -> Tally:
+        """The decisions that were folded so far, counted."""
         assert self._facts is not None
-        kept = self._lookers.get(evidence)
-        if kept is None or kept.plan is not self._facts.plan:
-            kept = self._lookers[evidence] = self.follower(looker(self._facts.plan, evidence))
-        self._follow(kept)
-        assert isinstance(kept.policy, BayesianPolicy)
-        return kept.policy.belief
+        if self._tally is None or self._tally.plan is not self._facts.plan:
+            self._tally = Tally(self._facts.plan)
+        self._follow(self._tally)
+        return self._tally
 
-    def _follow(self, learner: Learner) -> None:
-        """Let it learn; one that was stopped half-way is forgotten."""
+    def _follow(self, follower: Learner | Tally) -> None:
+        """Let it catch up; one that was stopped half-way is forgotten."""
         assert self._facts is not None
         try:
-            learner.follow(self._facts)
+            follower.follow(self._facts)
         except BaseException:
-            self._learner = None
-            self._lookers.clear()
+            self._learner = self._tally = None
             raise
 
-    def follower(self, policy: Policy) -> Learner:
-        """Another policy, which is to follow the same journal."""
-        assert self._facts is not None
-        return Learner(self._facts.plan, policy, self.columns)
+    # -- besides --------------------------------------------------------------------------------
+
+    def warm_up(self) -> None:
+        """Compile and load what a decision needs before anybody holds the store for it.
+
+        Once for each plan, whoever asks. Looks wait, since they may let the policy learn.
+        """
+        with self.looking() as facts:
+            if self._warmed is not facts.plan:
+                problem, policy = facts.plan.problem, self.learner().policy
+                policy.decide({name: problem.domains[name][0] for name in problem.context}, 0)
+                self._warmed = facts.plan
 
     def columns(self, number: int) -> dict[str, Any]:
         """The records that an event brought in."""
@@ -163,21 +216,22 @@ class Journal:
             self.storage.keep_snapshot(draft.snapshot())
 
     def _take_in(self, events: list[Event]) -> None:
+        """Fold what is new of these."""
         assert self._facts is not None
+        known = _number(self._facts)
         try:
-            self._facts.apply_all(events)
+            self._facts.apply_all(event for event in events if event.number > known)
         except BaseException:
             self._forget()
             raise
 
     def begin_anew(self) -> None:
-        """In a forked child: another thread may have held the lock, in the middle of a fold."""
-        self.lock = RLock()
+        """In a forked child: another thread may have held a lock, in the middle of a fold."""
+        self._make_locks()
         self._forget()
 
     def _forget(self) -> None:
-        self._facts = self._learner = None
-        self._lookers.clear()
+        self._facts = self._learner = self._tally = None
 
 
 _ALL: weakref.WeakSet[Journal] = weakref.WeakSet()

@@ -14,7 +14,7 @@ import numpy as np
 
 from dowise.experiment.case import Case
 from dowise.experiment.columns import unpack
-from dowise.experiment.facts import Facts
+from dowise.experiment.facts import Facts, News, Place
 from dowise.experiment.imagining import Ahead, imagines
 from dowise.experiment.observing import Observing
 from dowise.experiment.plan import Plan
@@ -53,7 +53,7 @@ class Learner:
         self._left_out: dict[int, str] = {}
         self._alike: dict[tuple[Any, ...], Record | str] = {}
         self._imports_left_out: Counter[str] = Counter()
-        self._cases_read, self._imports_read = 0, 0
+        self._place = Place()
         self._ahead: Ahead | None = None
 
     @property
@@ -68,9 +68,11 @@ class Learner:
 
     def follow(self, facts: Facts) -> None:
         """Learn what was changed since the last call."""
-        imports = facts.imports[self._imports_read :]
-        changed = [facts.cases[i] for i in dict.fromkeys(facts.log[self._cases_read :])]
-        self._imports_read, self._cases_read = len(facts.imports), len(facts.log)
+        self.learn(self._place.news(facts))
+
+    def learn(self, news: News) -> None:
+        """Learn what became known, each time all that did since the last one."""
+        changed, imports = news
         if len(changed) > _MANY and not isinstance(self.policy, Observing):
             for number in imports:
                 self._learn_import(number)

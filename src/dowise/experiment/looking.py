@@ -14,10 +14,10 @@ from dowise.policies.policy import BayesianPolicy
 from dowise.problem import Problem
 from dowise.problem.prior import plain_prior
 
-__all__ = ["continued", "evidence_seconds", "looker", "prior_of"]
+__all__ = ["continued", "evidence_seconds", "policy_for_looks", "prior_of"]
 
 
-def looker(plan: Plan, evidence: bool = False) -> BayesianPolicy:
+def policy_for_looks(plan: Plan, evidence: bool = False) -> BayesianPolicy:
     """What learns the journal for a look, under the prior of the plan.
 
     Where the graph is too large for a posterior, which is no obstacle to policies that look at

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dowise.errors import DowiseError, DowiseWarning
+from dowise.experiment.case import Case
 from dowise.experiment.columns import unpack
 from dowise.experiment.facts import Facts
 from dowise.problem import Problem
@@ -39,13 +40,9 @@ def check_readable(
             raise DowiseError(f"the records of event {number}: {error}") from None
 
 
-def warn_of_forbidden(facts: Facts, problem: Problem) -> None:
+def warn_of_forbidden(pending: Iterable[Case], problem: Problem) -> None:
     """Say which decisions are still to be carried out, or told of, on arms that are forbidden."""
-    ids = [
-        case.id
-        for case in facts.cases.values()
-        if case.status == "pending" and forbidden_in(case.asked, problem.forbidden) is not None
-    ]
+    ids = [case.id for case in pending if forbidden_in(case.asked, problem.forbidden) is not None]
     if ids:
         what = "decision is" if len(ids) == 1 else "decisions are"
         warnings.warn(

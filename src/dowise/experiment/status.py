@@ -5,8 +5,6 @@ Everything follows from the posterior as of now (`dowise.experiment.arms`).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import prod
@@ -27,7 +25,7 @@ from dowise.problem.problem import Context
 if TYPE_CHECKING:
     from dowise.policies.continuing import Continuing
 
-__all__ = ["Status", "looked_at", "summary", "waiting"]
+__all__ = ["Status", "looked_at", "waiting"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,15 +219,3 @@ def looked_at(
 def waiting(case: Case) -> float:
     """For how many seconds a decision has been pending."""
     return max((now() - datetime.fromisoformat(case.asked_at)).total_seconds(), 0.0)
-
-
-def summary(cases: Mapping[int, Case]) -> dict[str, int]:
-    """How many decisions there are of each kind."""
-    kinds = Counter(case.status for case in cases.values())
-    there = [case for case in cases.values() if case.status != "erased"]
-    return {
-        "asked": len(cases),
-        **{kind: kinds[kind] for kind in ("pending", "done", "withdrawn", "erased")},
-        "restricted": sum(case.is_restricted for case in there),
-        "played_otherwise": sum(case.played is not None for case in there),
-    }

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dowise.belief import Belief
-from dowise.belief.evidence import Evidence
-from dowise.errors import DowiseError, import_extra
+from dowise.errors import DowiseError, NotFoundError, import_extra
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
-from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.case import Case
-from dowise.experiment.counted import Counted, ended_with_values
+from dowise.experiment.counted import Counted
 from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, evaluate
 from dowise.experiment.evaluation.targets import TargetLike
 from dowise.experiment.event import Event, Head
@@ -29,9 +26,10 @@ from dowise.experiment.idle import Idle
 from dowise.experiment.journal import Journal
 from dowise.experiment.learner import Learner, barred
 from dowise.experiment.logged import Log
-from dowise.experiment.looking import continued, evidence_seconds, looker
+from dowise.experiment.looking import continued, policy_for_looks
 from dowise.experiment.plan import Plan
-from dowise.experiment.status import Status, looked_at, summary
+from dowise.experiment.seeing import Seen, believed, seen
+from dowise.experiment.status import Status, looked_at
 from dowise.experiment.tracking import Track, tracked
 from dowise.picture.drawing import check_path
 from dowise.policies.continuing import Continuing, value_of_continuing
@@ -41,11 +39,12 @@ from dowise.problem.problem import Context
 
 __all__ = ["Views"]
 
-_PATIENCE = 1.0  # seconds that a look may take for evidence nobody asked for
-
 
 class Views:
-    """An experiment as one looks at it; every look first takes in what was written since."""
+    """An experiment as one looks at it; every look first takes in what was written since.
+
+    A look takes what it needs in a moment. While it works with that, others may ask, tell and look.
+    """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -73,17 +72,27 @@ class Views:
     @property
     def problem(self) -> Problem:
         """What is decided, as of now."""
-        return self._journal.facts().plan.problem
+        return self._plan.problem
 
     @property
     def policy(self) -> str:
         """The name of the policy that decides, as of now."""
-        return self._journal.facts().plan.policy
+        return self._plan.policy
 
     @property
     def options(self) -> dict[str, Any]:
         """Those of the policy, the prior among them, as of now."""
-        return deepcopy(dict(self._journal.facts().plan.options))
+        return deepcopy(dict(self._plan.options))
+
+    @property
+    def _plan(self) -> Plan:
+        with self._journal.looking() as facts:
+            return facts.plan
+
+    @property
+    def learn_restricted(self) -> bool:
+        """Whether decisions among fewer than all arms are learned from, as of now."""
+        return self._plan.learn_restricted
 
     @property
     def head(self) -> Head:
@@ -91,43 +100,63 @@ class Views:
 
         `str(head)` is what `audit` takes.
         """
-        head = self._journal.facts().head
-        assert head is not None
-        return head
+        with self._journal.looking() as facts:
+            assert facts.head is not None
+            return facts.head
 
     @property
     def belief(self) -> Belief:
         """What is known as of now, whatever the policy makes of it: a copy, yours to play with."""
-        with self._journal.lock:
-            self._journal.facts()
-            return self._journal.belief().copy()
+        _, belief = believed(self._journal, lambda _: None)
+        return belief
 
     # -- looking ------------------------------------------------------------------------------
 
+    def counts(self) -> dict[str, int]:
+        """How many decisions there are of each kind."""
+        with self._journal.looking():
+            return self._journal.tally().counts()
+
     def pending(self) -> tuple[Case, ...]:
         """The decisions whose reward was not told yet, oldest first."""
-        with self._journal.lock:
-            return _pending(self._journal.facts())
+        with self._journal.looking() as facts:
+            cases = [*facts.pending.values()]
+        return _copies(cases)
 
     def records(self) -> tuple[Case, ...]:
         """All decisions, with what was told of them."""
-        with self._journal.lock:
-            return tuple(case.copy() for case in self._journal.facts().cases.values())
+        with self._journal.looking() as facts:
+            cases = [*facts.cases.values()]
+        return _copies(cases)
 
     def case(self, id: int) -> Case:  # noqa: A002 (what decisions call it)
         """One decision, with what was told of it."""
-        with self._journal.lock:
-            return self._journal.facts().case(id).copy()
+        with self._journal.looking() as facts:
+            return facts.case(id).copy()
+
+    def decision(self, id: int) -> Asked:  # noqa: A002 (what decisions call it)
+        """One decision as it was made: how likely each arm was to be chosen, and why this one."""
+        _, event, plan = self._as_made(id, "see")
+        return Asked(event, plan.problem)
+
+    def _as_made(self, number: int, verb: str) -> tuple[Case, Event, Plan]:
+        """A decision, the event by which it was made, and what held then."""
+        with self._journal.looking() as facts:
+            case = facts.case(number)
+            plan = facts.plan_at(case.event)
+        event = self._journal.event(case.event)
+        if event.is_erased:
+            raise NotFoundError(f"decision {number} was erased: there is nothing left to {verb}")
+        return case.copy(), event, plan
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
         """What was told of a decision and does not count, or not yet, and why: sentences."""
-        with self._journal.lock:
-            facts = self._journal.facts()
+        with self._journal.looking() as facts:
             plan, case = facts.plan, facts.case(id)
-            why = barred(case, plan)
-            if why is not None:
-                return [f"Nothing is learned from it: {why}"]
-            return Idle(plan.problem).in_words(case) if _learns_from_all(plan) else []
+        why = barred(case, plan)
+        if why is not None:
+            return [f"Nothing is learned from it: {why}"]
+        return Idle(plan.problem).in_words(case) if _learns_from_all(plan) else []
 
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
         """The journal itself: what happened, event by event."""
@@ -142,27 +171,15 @@ class Views:
         than about a second it is left out, with a note, unless you say True. With `rounds` it also
         says what so many rounds more are worth (`value_of_continuing`).
         """
-        with self._journal.lock:
-            facts, learner = self._journal.facts(), self._journal.learner()
-            plan, imported, counts = facts.plan, facts.imported, summary(facts.cases)
-            came = Came(plan.problem, facts.cases.values())
-            pending = _pending(facts)
-            belief, left_out = self._journal.belief().copy(), learner.left_out
-            idle = Idle(plan.problem)
-            unused = _without(belief.lacking(), idle.times(pending))
-            incomplete = tuple(
-                case.copy() for case in facts.cases.values() if idle.may_still_count(case)
-            )
-            if evidence is None and isinstance(belief.posterior, ArmByArm):
-                evidence = False  # what keeps it from the graph's posterior keeps it from these too
-            found, note = self._evidence(evidence, facts)
-        arms, notes = looked_at(belief, context, came)
+        then, belief, found, note = seen(self._journal, evidence)
+        problem = then.plan.problem
+        arms, notes = looked_at(belief, context, then.came)
         more, why = continued(belief, rounds)
-        is_one = context is not None or not plan.problem.context
         return Status(
-            self.name, plan.problem, plan.policy, arms, is_one, counts, pending, belief.edges(),
-            found, imported, unused, left_out, (*notes, *note, *why), bool(came.times), incomplete,
-            more,
+            self.name, problem, then.plan.policy, arms, context is not None or not problem.context,
+            then.counts, _copies(then.pending), belief.edges(), found, then.imported,
+            then.unused(belief), then.left_out, (*notes, *note, *why), bool(then.came.times),
+            _copies(then.incomplete), more,
         )  # fmt: skip
 
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
@@ -174,45 +191,24 @@ class Views:
 
     def counted(self) -> Counted:
         """How many past records the policy that holds learns from, and why not from the others."""
-        with self._journal.lock:
-            facts, learner = self._journal.facts(), self._journal.learner()
-            ended, problem = ended_with_values(facts.cases.values()), facts.plan.problem
-            unused = {}
-            if _learns_from_all(facts.plan):
-                lacking = self._journal.belief().lacking()
-                unused = _without(lacking, Idle(problem).times(_pending(facts)))
-            return Counted(ended, facts.imported, learner.left_out, problem.reward, unused)
-
-    def _evidence(self, wanted: bool | None, facts: Facts) -> tuple[Evidence | None, list[str]]:
-        """What the records say against the graph, or why that was not looked at."""
-        if wanted is False:
-            return None, []
-        records = facts.imported + len(facts.cases)
-        if wanted is None and evidence_seconds(facts.plan.problem, records) > _PATIENCE:
-            why = "with so many records it takes a while (evidence=True, --evidence)"
-        else:
-            try:
-                return self._journal.belief(evidence=True).evidence(), []
-            except DowiseError as error:
-                if wanted:
-                    raise
-                why = str(error)
-        return None, [f"What the records say against the graph was not looked at: {why}"]
+        then, belief = believed(self._journal, lambda facts: Seen.of(self._journal, facts))
+        return Counted(
+            then.ended_with_values,
+            then.imported,
+            then.left_out,
+            then.plan.problem.reward,
+            then.unused(belief) if _learns_from_all(then.plan) else {},
+        )
 
     def history(
         self, context: Context = None, points: int = POINTS, track: Track | None = None
     ) -> History:
         """How sure the experiment was along its journal, at so many points of it."""
-        with self._journal.lock:
-            facts = self._journal.facts()
-            plan, head, came = (
-                facts.plan,
-                facts.head,
-                Came(facts.plan.problem, facts.cases.values()),
-            )
+        with self._journal.looking() as facts:
+            plan, head, came = facts.plan, facts.head, self._journal.tally().came.copy()
         assert head is not None
         events = tracked(self.events(upto=head.number), head.number, track)
-        learner = Learner(plan, looker(plan), self._journal.columns)
+        learner = Learner(plan, policy_for_looks(plan), self._journal.columns)
         return history(self.name, learner, events, head.number, came, context, points)
 
     def figure(
@@ -236,15 +232,10 @@ class Views:
         track: Track | None = None,
     ) -> Explanation:
         """What was known when a decision was made, and why it came out as it did."""
-        with self._journal.lock:
-            facts = self._journal.facts()
-            case = facts.case(id).copy()
-            if case.status == "erased":
-                raise DowiseError(f"decision {id} was erased: there is nothing left to explain")
-            event, plan = self._journal.event(case.event), facts.plan_at(case.event)
+        case, event, plan = self._as_made(id, "explain")
         then = Facts(self.name)
         then.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
-        policy = looker(plan)
+        policy = policy_for_looks(plan)
         learner = Learner(plan, policy, self._journal.columns)
         learner.follow(then)
         cases = then.cases.values()
@@ -274,7 +265,7 @@ class Views:
         facts = Facts(self.name)  # of its own: others may go on writing
         facts.apply_all(events)
         log = Log(facts, tracked(events, len(events), track), self._journal.columns)
-        model = looker(facts.plan).belief
+        model = policy_for_looks(facts.plan).belief
         try:
             found = evaluate(facts.plan.problem, log.steps(), policy, options, level, model)
         except NothingToEvaluateError as error:
@@ -284,17 +275,21 @@ class Views:
 
     def export(self, path: str | Path) -> int:
         """Write all decisions to a .csv or .parquet file; the number of rows."""
-        with self._journal.lock:
-            return export(self._journal.facts(), self._asked(), path)
+        return export(*self._decided(), path)
 
     def frame(self) -> Any:
         """The same table for pandas."""
         pandas = import_extra("pandas", "simulate", "a table")
-        with self._journal.lock:
-            return pandas.DataFrame(columns_of(self._journal.facts(), self._asked()))
+        return pandas.DataFrame(self.table())
 
-    def _asked(self) -> list[Event]:
-        return self._journal.storage.read(self.name, kinds=("asked",))
+    def table(self) -> dict[str, list[Any]]:
+        """The same table as columns by name."""
+        return columns_of(*self._decided())
+
+    def _decided(self) -> tuple[Facts, list[Event]]:
+        with self._journal.looking() as facts:
+            then = facts.as_of_now()
+        return then, self._journal.storage.read(self.name, kinds=("asked",))
 
     def audit(self, head: object = None, track: Track | None = None) -> Audit:
         """Whether the journal is whole, and every decision follows from what was known then.
@@ -309,18 +304,6 @@ def _learns_from_all(plan: Plan) -> bool:
     return is_known(plan.policy) and policy_info(plan.policy).learns_from == "everything"
 
 
-def _pending(facts: Facts) -> tuple[Case, ...]:
-    return tuple(case.copy() for case in facts.cases.values() if case.status == "pending")
-
-
-def _without(
-    lacking: dict[str, dict[str, int]], pending: Counter[tuple[str, str]]
-) -> dict[str, dict[str, int]]:
-    """What was seen and could not be used, but for what may still come to count."""
-    unused: dict[str, dict[str, int]] = {}
-    for name, others in lacking.items():
-        for other, times in others.items():
-            left = times - pending[name, other]
-            if other and other != name and left > 0:  # what no arm needs is no loss
-                unused.setdefault(name, {})[f"{other} was not seen"] = left
-    return unused
+def _copies(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """For handing out: those of the fold are not to be changed."""
+    return tuple(case.copy() for case in cases)

@@ -1,8 +1,8 @@
 """The picture of a problem: its causal graph, with the role of every variable in colour and shape.
 
 The numbers come first (`picture`), the drawing second, as bytes (`render`) or as a file (`draw`),
-so that what is drawn can be tested and drawn otherwise. Each role differs in colour and also in its
-outline, so that the picture can be read in grey print and by colour-blind eyes.
+so that what is drawn can be tested and drawn otherwise: `dowise.picture.svg` does, for web pages.
+`dowise.picture.looks` says what differs by role.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from dowise.errors import DowiseError
 from dowise.files import write_bytes
@@ -18,8 +18,9 @@ from dowise.graph.edges import EdgeName, prior_of
 from dowise.picture.fonts import lettered, without_boxes_noticed
 from dowise.picture.layout import Layout, layout, text_width
 from dowise.picture.library import matplotlib_part
+from dowise.picture.looks import INSET, LABELS, LOOKS, SAMPLES, Look, outline, printable
 from dowise.picture.pen import EDGE, Pen, draw_edge, pen_for
-from dowise.picture.shapes import Box, Point, Stroke, line
+from dowise.picture.shapes import Box, Stroke, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -33,47 +34,10 @@ _FONT_SIZE = 12.0  # points; one em of the layout
 # Of a PNG. Beyond so many pixels along its longer side a picture gets fewer dots per inch.
 _DPI, _MAX_PIXELS = 200.0, 6000
 _MARGIN = 2.0
-_CORNER = 0.4
 _HALF_CAPITAL = 0.365  # of DejaVu Sans, matplotlib's own font
 _SWATCH, _LEGEND_FONT = 2.2, 0.85
-_LABELS = {
-    "manipulable": "manipulable",
-    "non_manipulable": "non-manipulable",
-    "context": "context",
-    "reward": "reward",
-    "hidden": "hidden common cause",
-    "doubtful": "doubtful",
-    "suspected": "suspected",
-}
-# The samples of edges in the legend.
-_ARROW, _TIE = EdgeName("A", "->", "B"), EdgeName("A", "<->", "B")
-_SAMPLES = {
-    "hidden": pen_for(_TIE),
-    "doubtful": pen_for(_ARROW, doubtful=True),
-    "suspected": pen_for(_ARROW, suspected=True),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Style:
-    """How a role looks: colours, the shape of the corners, the outline."""
-
-    line: str
-    fill: str
-    text: str
-    corners: Literal["round", "square", "cut"]
-    dashes: tuple[float, ...] = ()
-    double: bool = False
-
-
-# Red for what can't be set and orange for the context, as in the paper. The tints differ in
-# brightness too. The legend has this order.
-_STYLES: dict[str, _Style] = {
-    "manipulable": _Style("#1f4e79", "#ffffff", "#16324f", "round"),
-    "non_manipulable": _Style("#c1121f", "#fdeaea", "#8a0d16", "square", dashes=(3.5, 1.6)),
-    "context": _Style("#d97706", "#ffe3ad", "#6b3a00", "cut"),
-    "reward": _Style("#1b263b", "#1b263b", "#ffffff", "round", double=True),
-}
+# The commands of matplotlib's paths.
+_COMMANDS = {"move": 1, "line": 2, "curve": 3, "close": 79}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +57,14 @@ class Picture:
     @property
     def legend(self) -> tuple[str, ...]:
         """The roles that occur, in the order of the legend."""
-        return tuple(role for role in _STYLES if role in self.roles.values())
+        return tuple(role for role in LOOKS if role in self.roles.values())
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of edges that a legend must explain, in its order."""
+        layout = self.layout
+        found = {"hidden": layout.bidirected, "doubtful": self.doubtful, "suspected": layout.extra}
+        return tuple(kind for kind, edges in found.items() if edges)
 
     @property
     def strokes(self) -> Iterator[tuple[str, Stroke]]:
@@ -214,11 +185,8 @@ def _figure(picture: Picture) -> Any:
     """A figure without margins of its own, one unit of its axes being one em."""
     figures = _matplotlib("figure")
     left, top, right, bottom = picture.layout.bounds
-    title = _printable(picture.title or "")
-    kinds = {"hidden": picture.layout.bidirected, "doubtful": picture.doubtful}
-    kinds["suspected"] = picture.layout.extra
-    entries = [*picture.legend, *(kind for kind, those in kinds.items() if those)]
-    rows = _legend_rows(entries, max(right - left, 52.0))
+    title = printable(picture.title or "")
+    rows = _legend_rows((*picture.legend, *picture.kinds), max(right - left, 52.0))
 
     width = max([right - left, 1.4 * text_width(title), *(row[-1][2] for row in rows)])
     shift = (left + right - width) / 2
@@ -236,8 +204,8 @@ def _figure(picture: Picture) -> Any:
     for edge, stroke in picture.strokes:
         draw_edge(axes, stroke, picture.pens[edge])
     for name, box in picture.layout.boxes.items():
-        _draw_box(axes, box, _STYLES[picture.roles[name]])
-        _write(axes, box.x, box.y, name, color=_STYLES[picture.roles[name]].text)
+        _draw_box(axes, box, LOOKS[picture.roles[name]])
+        _write(axes, box.x, box.y, name, color=LOOKS[picture.roles[name]].text)
     for i, row in enumerate(rows):
         y = bottom + _MARGIN + 1.9 + 2.2 * i
         for entry, start, _ in row:
@@ -245,55 +213,32 @@ def _figure(picture: Picture) -> Any:
     return figure
 
 
-def _draw_box(axes: Any, box: Box, style: _Style) -> None:
+def _draw_box(axes: Any, box: Box, look: Look) -> None:
     patches = _matplotlib("patches")
     paths = _matplotlib("path")
 
-    def outline(inset: float, fill: str) -> None:
-        path = paths.Path(*_outline(box, style.corners, inset))
-        dashes = (0.0, style.dashes) if style.dashes else "solid"
+    def draw_outline(inset: float, fill: str) -> None:
+        steps = outline(box, look.corners, inset)
+        # Closing takes a point too, which is not looked at.
+        pairs = [(command, point) for command, own in steps for point in own or [(0.0, 0.0)]]
+        path = paths.Path([point for _, point in pairs], [_COMMANDS[c] for c, _ in pairs])
+        dashes = (0.0, look.dashes) if look.dashes else "solid"
         axes.add_patch(
             patches.PathPatch(
-                path, facecolor=fill, edgecolor=style.line, linewidth=1.5, linestyle=dashes
+                path, facecolor=fill, edgecolor=look.line, linewidth=1.5, linestyle=dashes
             )
         )
 
-    outline(0.0, "#ffffff" if style.double else style.fill)
-    if style.double:
-        outline(0.25, style.fill)
-
-
-def _outline(
-    box: Box, corners: Literal["round", "square", "cut"], inset: float
-) -> tuple[list[Point], list[int]]:
-    """The vertices of a box and matplotlib's commands: 1 move, 2 line, 3 curve, 79 close."""
-    left, right = box.left + inset, box.right - inset
-    top, bottom = box.top + inset, box.bottom - inset
-    r = max(_CORNER - inset, 0.1)
-    # Corner by corner: where its rounding starts, the corner, where the rounding ends.
-    turns = [
-        ((left, top + r), (left, top), (left + r, top)),
-        ((right - r, top), (right, top), (right, top + r)),
-        ((right, bottom - r), (right, bottom), (right - r, bottom)),
-        ((left + r, bottom), (left, bottom), (left, bottom - r)),
-    ]
-    vertices: list[Point] = []
-    commands: list[int] = []
-    for start, corner, end in turns:
-        if corners == "square":
-            vertices, commands = [*vertices, corner], [*commands, 2]
-        elif corners == "cut":
-            vertices, commands = [*vertices, start, end], [*commands, 2, 2]
-        else:
-            vertices, commands = [*vertices, start, corner, end], [*commands, 2, 3, 3]
-    return [*vertices, vertices[0]], [1, *commands[1:], 79]
+    draw_outline(0.0, "#ffffff" if look.double else look.fill)
+    if look.double:
+        draw_outline(INSET, look.fill)
 
 
 def _legend_rows(entries: Iterable[str], width: float) -> list[list[tuple[str, float, float]]]:
     """Rows of (entry, start, end), each no wider than it must be."""
     rows: list[list[tuple[str, float, float]]] = []
     for entry in entries:
-        size = _SWATCH + 0.6 + _LEGEND_FONT * text_width(_LABELS[entry])
+        size = _SWATCH + 0.6 + _LEGEND_FONT * text_width(LABELS[entry])
         start = rows[-1][-1][2] + 1.2 if rows else 0.0
         if not rows or start + size > width:
             rows.append([(entry, 0.0, size)])
@@ -303,21 +248,16 @@ def _legend_rows(entries: Iterable[str], width: float) -> list[list[tuple[str, f
 
 
 def _draw_entry(axes: Any, entry: str, x: float, y: float) -> None:
-    if entry in _SAMPLES:
+    if entry in SAMPLES:
         end = (x + _SWATCH, y)
-        draw_edge(axes, ((x, y), *line((x, y), end)), _SAMPLES[entry])
+        draw_edge(axes, ((x, y), *line((x, y), end)), SAMPLES[entry])
     else:
-        _draw_box(axes, Box(x + _SWATCH / 2, y, _SWATCH, 1.3), _STYLES[entry])
-    _write(axes, x + _SWATCH + 0.6, y, _LABELS[entry], _LEGEND_FONT, ha="left", color=EDGE)
+        _draw_box(axes, Box(x + _SWATCH / 2, y, _SWATCH, 1.3), LOOKS[entry])
+    _write(axes, x + _SWATCH + 0.6, y, LABELS[entry], _LEGEND_FONT, ha="left", color=EDGE)
 
 
 def _write(axes: Any, x: float, y: float, text: str, size: float = 1.0, **style: Any) -> None:
     """Text whose capitals are centred on y, whether or not a letter reaches below the line."""
     style = {"ha": "center", "fontsize": size * _FONT_SIZE} | style
     # parse_math would read a name with two dollar signs as a formula.
-    axes.text(x, y + _HALF_CAPITAL * size, _printable(text), parse_math=False, **style)
-
-
-def _printable(text: str) -> str:
-    """The text on one line; control characters, which SVG forbids, become spaces."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    axes.text(x, y + _HALF_CAPITAL * size, printable(text), parse_math=False, **style)

@@ -11,7 +11,10 @@ from dowise.graph.edges import EdgeName
 from dowise.picture.library import matplotlib_part
 from dowise.picture.shapes import Point, Stroke, flatten
 
-__all__ = ["DOUBTFUL", "EDGE", "HIDDEN", "LABEL_SIZE", "SUSPECTED", "Pen", "draw_edge", "pen_for"]
+__all__ = [
+    "DOUBTFUL", "EDGE", "HIDDEN", "LABEL_SIZE", "SUSPECTED", "Pen", "draw_edge", "halfway",
+    "head_of", "pen_for",
+]  # fmt: skip
 
 EDGE, HIDDEN, SUSPECTED = "#3b4252", "#7b4b94", "#d6006e"
 DOUBTFUL = 0.72  # of the colour of a doubtful edge; the rest is the white of the paper
@@ -31,6 +34,8 @@ class Pen:
     dashes: tuple[float, ...] = ()
     width: float = _WIDTH
     label: str = ""
+    probability: float | None = None
+    """How likely the edge is to be there, where that is known."""
 
     def faded(self, strength: float) -> Pen:
         """The same in a paler colour, which has this share of its own; transparency would show
@@ -56,7 +61,7 @@ def pen_for(
         return pen
     width = _THIN + probability * (_THICK - _THIN)
     percent = f"{100 * probability:.0f} %"
-    pen = Pen(colour, tied, pen.dashes, width, percent)
+    pen = Pen(colour, tied, pen.dashes, width, percent, probability)
     return pen.faded(_FAINT + (1 - _FAINT) * probability)
 
 
@@ -67,7 +72,7 @@ def draw_edge(axes: Any, stroke: Stroke, pen: Pen) -> None:
     points = list(stroke)
     # The line stops inside the head: a line's blunt end would show beside the sharp tip.
     for tip, inner in ((-1, -4), (0, 3))[: 2 if pen.two_heads else 1]:
-        head, points[tip] = _head(stroke[tip], stroke[inner])
+        head, points[tip] = head_of(stroke[tip], stroke[inner])
         axes.add_patch(patches.Polygon(head, facecolor=pen.colour, edgecolor="none", zorder=1.5))
     commands = [1] + [4] * (len(points) - 1)
     axes.add_patch(
@@ -82,13 +87,13 @@ def draw_edge(axes: Any, stroke: Stroke, pen: Pen) -> None:
         )
     )
     if pen.label:
-        x, y = _halfway(stroke)
+        x, y = halfway(stroke)
         style = {"ha": "center", "va": "center", "fontsize": LABEL_SIZE, "color": pen.colour}
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
         axes.text(x, y, pen.label, weight="bold", bbox=paper, zorder=1.6, **style)
 
 
-def _head(tip: Point, towards: Point) -> tuple[list[Point], Point]:
+def head_of(tip: Point, towards: Point) -> tuple[list[Point], Point]:
     """The triangle of an arrowhead, and the point inside it where the line should stop."""
     dx, dy = towards[0] - tip[0], towards[1] - tip[1]
     length = (dx * dx + dy * dy) ** 0.5
@@ -99,7 +104,7 @@ def _head(tip: Point, towards: Point) -> tuple[list[Point], Point]:
     return [tip, *wings], (tip[0] + 0.9 * (x - tip[0]), tip[1] + 0.9 * (y - tip[1]))
 
 
-def _halfway(stroke: Stroke) -> Point:
+def halfway(stroke: Stroke) -> Point:
     """The point in the middle of the way."""
     points = flatten(stroke)
     lengths = [dist(a, b) for a, b in pairwise(points)]

@@ -124,13 +124,15 @@ def formulas(problem: Problem) -> tuple[Formula, ...]:
     return tuple(iter_formulas(problem))
 
 
-def iter_formulas(problem: Problem) -> Iterator[Formula]:
-    """The same, one after the other."""
+def iter_formulas(
+    problem: Problem, arms: Iterable[Intervention] | None = None
+) -> Iterator[Formula]:
+    """The same, one after the other, or of these arms only."""
     worth, reward = problem.reward_values, problem.reward
     zero_one = sorted(worth.values()) == [0.0, 1.0]
     good = next(label for label in worth if worth[label] == 1.0) if zero_one else None
     order, notation = Order(problem), notation_of(problem)
-    for arm in problem.arms:
+    for arm in problem.arms if arms is None else arms:
         left_open, factors = _factors(problem, order, arm)
         summed = tuple(name for name in left_open if good is None or name != reward)
         yield Formula(arm, reward, problem.context, summed, factors, good, notation)

@@ -13,7 +13,9 @@ import random
 from pathlib import Path
 
 from dowise import CausalGraph, Experiment, Problem
+from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.schema import VERSION
+from dowise.service.tokens import begin_session, make_link, make_token, pages, revoke
 
 FOLDER = Path(__file__).parent
 GRAPH = CausalGraph.parse("C -> X -> Z -> Y; C -> Y; X <-> Y")
@@ -26,8 +28,11 @@ PAST = {"arm": ["do()", "do(X=1)", "do()"], "C": [0, 1, 1], "X": [1, 1, 0], "Z":
         "Y": ["ill", "well", "well"]}  # fmt: skip
 
 
-def make(path: Path) -> None:
-    """Two experiments: one with events of all kinds, some erased; one with a snapshot."""
+def make(path: Path) -> dict[str, str]:
+    """Two experiments: one with events of all kinds, some erased; one with a snapshot. And tokens.
+
+    Gives the secrets of those, which nobody needs to keep: nothing is served here.
+    """
     import pandas
 
     path.unlink(missing_ok=True)
@@ -52,6 +57,14 @@ def make(path: Path) -> None:
         for _ in range(140):
             number = other.ask({"C": rng.randrange(2)}).id
             other.tell(number, {"Z": rng.randrange(2), "Y": rng.choice(("ill", "well"))})
+    storage = open_storage(path)
+    token, link = make_token(storage, "ask", "Zoë"), make_link(storage, "read", "ann", 5e7)
+    revoked = make_token(storage, "admin", "bob", days=36_500)
+    session = begin_session(storage, link.secret, hours=1e6)
+    revoke(storage, revoked.token.id)
+    storage.close()
+    made = {"token": token, "link": link, "revoked": revoked, "session": session}
+    return {name: one.secret for name, one in made.items()}
 
 
 def contents(path: Path) -> dict[str, object]:
@@ -68,8 +81,18 @@ def contents(path: Path) -> dict[str, object]:
     return page
 
 
+def tokens(path: Path) -> list[dict[str, object]]:
+    """The tokens that are in a store."""
+    storage = open_storage(path)
+    try:
+        return pages(storage)
+    finally:
+        storage.close()
+
+
 if __name__ == "__main__":
     store = FOLDER / f"schema-{VERSION}.db"
-    make(store)
-    said = json.dumps(contents(store), ensure_ascii=False, separators=(",", ":"))
+    secrets = make(store)
+    page = contents(store) | {"tokens": tokens(store), "secrets": secrets}
+    said = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
     store.with_suffix(".json").write_text(said + "\n", encoding="utf-8")

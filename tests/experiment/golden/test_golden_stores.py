@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from dowise.experiment.event import KINDS
 from dowise.experiment.snapshots import facts_of_snapshot
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.schema import VERSION
+from dowise.service.tokens import make_token, pages, who
 
 FOLDER = Path(__file__).parent
 STORES = sorted(path.name for path in FOLDER.glob("*.db"))
@@ -30,8 +33,13 @@ def store(request, tmp_path):
     return Path(shutil.copy(FOLDER / request.param, tmp_path / request.param))
 
 
-def said(store):
+def page(store):
     return json.loads((FOLDER / store.name).with_suffix(".json").read_text("utf-8"))
+
+
+def said(store):
+    """What is said of its experiments."""
+    return {name: part for name, part in page(store).items() if name.startswith("ward")}
 
 
 def test_there_is_one_for_each_version():
@@ -44,6 +52,32 @@ def test_todays_code_finds_in_it_what_was_there(store):
         means, wanted = found[name].pop("means"), expected[name].pop("means")
         assert means == [pytest.approx(each, rel=1e-12) for each in wanted]
     assert found == expected
+
+
+def test_its_tokens_are_good_for_what_they_were_good_for(store):
+    storage = open_storage(store)
+    expected = page(store).get("tokens", [])  # schema 1 had none
+    assert pages(storage) == expected
+    secrets = page(store).get("secrets", {})
+    found = {name: who(storage, secret) for name, secret in secrets.items()}
+    good = {name: (token.kind, token.role, token.name) for name, token in found.items() if token}
+    if expected:
+        assert good == {"token": ("token", "ask", "Zoë"), "session": ("session", "read", "ann")}
+    made = make_token(storage, "read", "eve")
+    assert made.token.id == len(expected) + 1 and who(storage, made.secret) == made.token
+    storage.close()
+
+
+def test_it_has_the_same_tables_as_a_new_one(store, tmp_path):
+    open_storage(store).close()
+    open_storage(tmp_path / "new.db", create=True).close()
+    assert columns(store) == columns(tmp_path / "new.db")
+
+
+def columns(store):
+    with closing(sqlite3.connect(store)) as raw:
+        names = [name for (name,) in raw.execute("SELECT name FROM sqlite_master ORDER BY name")]
+        return {name: raw.execute(f"PRAGMA table_info({name})").fetchall() for name in names}
 
 
 def test_it_has_events_of_all_kinds_some_of_them_erased_and_a_snapshot_that_is_right(store):
@@ -78,6 +112,11 @@ def test_what_a_request_was_answered_is_answered_again(store):
 
 def test_the_script_makes_a_store_like_the_newest(tmp_path):
     make = made_by()
-    make.make(tmp_path / "new.db")
+    secrets = make.make(tmp_path / "new.db")
+    newest = page(FOLDER / f"schema-{VERSION}.db")
+    assert {*secrets} == {*newest["secrets"]}
+    assert [one["state"] for one in make.tokens(tmp_path / "new.db")] == [
+        one["state"] for one in newest["tokens"]
+    ]
     new, newest = make.contents(tmp_path / "new.db"), said(FOLDER / f"schema-{VERSION}.db")
     assert [new[name]["kinds"] for name in new] == [newest[name]["kinds"] for name in newest]

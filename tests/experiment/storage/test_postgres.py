@@ -40,7 +40,7 @@ def test_tables_are_made_only_where_that_is_asked_for(postgres, database):
         open_storage(database, create=True).close()
         open_storage(database, create=True).close()
         tables = {table for (table,) in connection.execute(found)}
-        assert tables == {"events", "snapshots", "dowise_schema"}
+        assert tables == {"events", "snapshots", "tokens", "dowise_schema"}
         columns = connection.execute("SELECT * FROM events").description
         names = ["experiment", "number", "kind", "at", "actor", "salt", "body", "hash"]
         assert [column.name for column in columns] == names
@@ -85,8 +85,9 @@ def test_older_tables_are_brought_up_to_date_once(database, monkeypatch):
     storage = open_storage(database, create=True)
     append(storage)
     ran = []
-    monkeypatch.setattr(schema, "VERSION", 2)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: ran.append})
+    today = schema.VERSION
+    monkeypatch.setattr(schema, "VERSION", today + 1)
+    monkeypatch.setattr(schema, "MIGRATIONS", {today: ran.append})
     for _ in range(2):
         open_storage(database).close()
     assert len(ran) == 1

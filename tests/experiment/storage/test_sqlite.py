@@ -101,7 +101,7 @@ def test_the_file_is_in_wal_mode_and_has_the_columns_that_others_read(filled):
         assert keys == ["experiment", "number"]
         columns = [row[1] for row in raw.execute("PRAGMA table_info(snapshots)")]
         assert columns == ["experiment", "number", "hash", "body"]
-        assert raw.execute("SELECT version FROM dowise_schema").fetchall() == [(1,)]
+        assert raw.execute("SELECT version FROM dowise_schema").fetchall() == [(schema.VERSION,)]
     with opened(filled) as storage:
         assert Event(*row) == storage.read("ward", upto=1)[0]
 
@@ -170,7 +170,7 @@ def versionless(path):
         (lambda path: cut(path, 5000), "is damaged or cut short: restore it from a copy"),
         (lambda path: cut(path, 8192), "is damaged or cut short: restore it from a copy"),
         (lambda path: cut(path, 50), "is damaged or cut short"),
-        (newer, r"by a newer dowise \(schema 99; this one knows 1\): pip install --upgrade dowise"),
+        (newer, r"by a newer dowise \(schema 99; this one knows 2\): pip install --upgrade dowise"),
         (versionless, "does not say of which version it is"),
         (lambda path: (path.unlink(), path.mkdir()), "is a folder: give the name of a file in it"),
     ],
@@ -428,21 +428,22 @@ def test_older_tables_are_brought_up_to_date_once(filled, monkeypatch):
         ran.append(connection.exec_driver_sql("SELECT version FROM dowise_schema").scalar())
         connection.exec_driver_sql("CREATE TABLE extra(x)")
 
-    monkeypatch.setattr(schema, "VERSION", 3)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: step, 2: lambda _: 1 / 0})
+    today = schema.VERSION
+    monkeypatch.setattr(schema, "VERSION", today + 2)
+    monkeypatch.setattr(schema, "MIGRATIONS", {today: step, today + 1: lambda _: 1 / 0})
     before = filled.read_bytes()
     with pytest.raises(ZeroDivisionError):
         open_storage(filled)
     with closing(sqlite3.connect(filled)) as raw:
-        assert raw.execute("SELECT version FROM dowise_schema").fetchall() == [(1,)]
+        assert raw.execute("SELECT version FROM dowise_schema").fetchall() == [(today,)]
         assert not raw.execute("SELECT * FROM sqlite_master WHERE name='extra'").fetchall()
     assert filled.read_bytes() == before
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: step, 2: lambda _: None})
+    monkeypatch.setattr(schema, "MIGRATIONS", {today: step, today + 1: lambda _: None})
     with opened(filled) as storage:
         assert append(storage).number == 51
-    assert ran == [1, 1]
-    monkeypatch.setattr(schema, "VERSION", 1)
-    with pytest.raises(DowiseError, match="by a newer dowise .schema 3"):
+    assert ran == [today, today]
+    monkeypatch.setattr(schema, "VERSION", today)
+    with pytest.raises(DowiseError, match=f"by a newer dowise .schema {today + 2}"):
         open_storage(filled)
 
 

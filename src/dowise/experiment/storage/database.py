@@ -23,8 +23,11 @@ class Database(Protocol):
     one_writer: bool
     """Whether it lets only one writer in, whatever the experiment."""
 
-    def prepare(self, create: bool) -> None:
-        """See that the tables are there and up to date; make them where that is asked for."""
+    def prepare(self, create: bool) -> int:
+        """See that the tables are there, of whatever version; make them where that is asked for."""
+
+    def catch_up(self, deadline: float) -> None:
+        """Bring older tables up to date; TimeoutError if late."""
 
     def connect(self) -> Connection:
         """A connection to tables that are there."""

@@ -10,8 +10,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.storage.location import Location
+from dowise.experiment.storage.rules import named
 
-__all__ = ["is_busy", "plainly", "too_long"]
+__all__ = ["changing", "is_busy", "plainly", "too_long"]
 
 _REPLACED = "restore it from a copy, or name another file"
 _SQLITE = {
@@ -61,6 +62,19 @@ def plainly(location: Location, doing: str) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def changing(location: Location, doing: str) -> Iterator[None]:
+    """The same for changes to the store itself, which wait a minute for whoever writes to it."""
+    try:
+        with plainly(location, doing):
+            yield
+    except TimeoutError:
+        raise UnavailableError(
+            f"{location.shown}: can't {doing}: another program has held it for a minute; end that "
+            "one, or try again later"
+        ) from None
+
+
 def _why(error: Exception, location: Location) -> str:
     root = _root(error)
     known = _in_sqlite(root) or _POSTGRES.get(str(getattr(root, "sqlstate", "")))
@@ -80,8 +94,8 @@ def _why(error: Exception, location: Location) -> str:
 def too_long(location: Location, experiment: str, patience: float) -> DowiseError:
     """Somebody else held the experiment for all the time that we wait."""
     return UnavailableError(
-        f"{location.shown}: {experiment!r} can't be written: another program or thread has held it "
-        f"for {patience:g} seconds; end that one, or try again later"
+        f"{location.shown}: {named(experiment)} can't be written: another program or thread has "
+        f"held it for {patience:g} seconds; end that one, or try again later"
     )
 
 

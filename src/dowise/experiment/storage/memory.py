@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dowise.errors import DowiseError
 from dowise.experiment.event import Event
 from dowise.experiment.storage.contract import Snapshot
+from dowise.experiment.storage.memory_tokens import MemoryTokens
 from dowise.experiment.storage.rules import (
     PATIENCE,
     check_alone,
@@ -24,6 +25,7 @@ class MemoryStorage:
     """Journals that live as long as this object does; what is durable ends with the process."""
 
     def __init__(self, patience: float = PATIENCE) -> None:
+        self.tokens = MemoryTokens()
         self._patience = patience
         self._journals: dict[str, list[Event]] = {}
         self._snapshots: dict[str, Snapshot] = {}

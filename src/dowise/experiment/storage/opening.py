@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dowise.errors import DowiseError, import_extra
+from dowise.errors import import_extra
 from dowise.experiment.storage.contract import Storage
 from dowise.experiment.storage.location import Location, locate
 
+if TYPE_CHECKING:
+    from dowise.experiment.storage.database import Database
+
 __all__ = ["open_storage"]
+
+PATIENCE_TO_CATCH_UP = 2.0  # seconds, where older tables serve as well: the next to open may do it
 
 
 def open_storage(store: str | Path | Storage, create: bool = False) -> Storage:
@@ -25,18 +33,33 @@ def open_storage(store: str | Path | Storage, create: bool = False) -> Storage:
 
 
 def _open(location: Location, create: bool) -> Storage:
-    from dowise.experiment.storage.failures import plainly
+    from dowise.experiment.storage.failures import changing
     from dowise.experiment.storage.postgres import PostgresDatabase
     from dowise.experiment.storage.sql import SqlStorage
     from dowise.experiment.storage.sqlite import SqliteDatabase
 
     database = SqliteDatabase(location) if location.path else PostgresDatabase(location)
-    try:
-        with plainly(location, "open the store"):
-            database.prepare(create)
-    except TimeoutError:
-        raise DowiseError(
-            f"{location.shown}: can't open the store: another program has held it for a minute; "
-            "end that one, or try again later"
-        ) from None
+    with changing(location, "open the store"):
+        version = database.prepare(create)
+        _catch_up(database, version)
     return SqlStorage(database)
+
+
+def _catch_up(database: Database, version: int) -> None:
+    """Bring older tables up to date; where that can't be done, those that serve stay as they are.
+
+    So who may only read a store, or meets somebody who writes for long, can still look at it.
+    """
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from dowise.experiment.storage import schema
+    from dowise.experiment.storage.rules import PATIENCE
+
+    if version >= schema.VERSION:
+        return
+    serves = version >= schema.SERVES
+    try:
+        database.catch_up(time.monotonic() + (PATIENCE_TO_CATCH_UP if serves else PATIENCE))
+    except (SQLAlchemyError, sqlite3.Error, TimeoutError):
+        if not serves:
+            raise

@@ -48,7 +48,7 @@ class PostgresDatabase:
             hide_parameters=True,
         )
 
-    def prepare(self, create: bool) -> None:
+    def prepare(self, create: bool) -> int:
         """See that the tables are there; make them where that is asked for."""
         shown = self.location.shown
         with self._engine.connect() as connection:
@@ -57,14 +57,22 @@ class PostgresDatabase:
                 raise DowiseError(
                     f"there is no store in {shown}: make it with dowise new {shown} PROBLEM"
                 )
-            if found == schema.VERSION:
-                return
-            self.begin(connection, "", time.monotonic() + 60)
-            found = schema.find_version(connection, shown)
             if found is None:
-                schema.make_tables(connection)
-            else:
-                schema.check_version(found, shown)
+                self.begin(connection, "", time.monotonic() + 60)
+                found = schema.find_version(connection, shown)
+                if found is None:
+                    schema.make_tables(connection)
+                    found = schema.VERSION
+                connection.exec_driver_sql("COMMIT")
+            schema.check_version(found, shown)
+            return found
+
+    def catch_up(self, deadline: float) -> None:
+        """Bring older tables up to date."""
+        with self._engine.connect() as connection:
+            self.begin(connection, "", deadline)
+            found = schema.find_version(connection, self.location.shown)
+            if found is not None and found < schema.VERSION:
                 schema.migrate(connection, found)
             connection.exec_driver_sql("COMMIT")
 

@@ -9,7 +9,8 @@ from dowise.experiment.event import Event
 from dowise.experiment.storage.contract import Snapshot
 
 __all__ = [
-    "PATIENCE", "WITHOUT_WAL", "check_alone", "check_next", "check_there", "is_worth_keeping",
+    "PATIENCE", "TOKENS", "WITHOUT_WAL", "check_alone", "check_next", "check_there",
+    "is_worth_keeping", "known_already", "named",
 ]  # fmt: skip
 
 PATIENCE = 60.0  # seconds: the minute of the contract
@@ -17,11 +18,25 @@ WITHOUT_WAL = "was it copied without its -wal file, which has the newest events?
 """What a store that lacks its last events may be: SQLite keeps them beside it."""
 
 
+TOKENS = ""
+"""Stands for the list of tokens where the name of an experiment is asked for, to write alone."""
+
+
+def named(experiment: str) -> str:
+    """What is written, in a message."""
+    return "the list of tokens" if experiment == TOKENS else repr(experiment)
+
+
+def known_already(hash_: str) -> DowiseError:
+    """Of two secrets with the same hash one could not tell whose is meant."""
+    return DowiseError(f"a token with the hash {hash_:.8}… is there already: make another secret")
+
+
 def check_alone(experiment: str, holds: bool) -> None:
     """Refuse a second writing block inside of a first one."""
     if holds:
         raise DowiseError(
-            f"{experiment!r} can't be written: this thread holds an experiment of this store "
+            f"{named(experiment)} can't be written: this thread holds an experiment of this store "
             "already, and would wait for itself; end that writing block first"
         )
 

@@ -1,7 +1,10 @@
 """The tables of a store, their version, and the way from one version to the next.
 
 `MIGRATIONS[v]` turns the tables of version v into those of version v + 1. All steps that a store
-lacks run in one transaction, under the lock that keeps other writers out.
+lacks run in one transaction, under the lock that keeps other writers out, when it is opened. Where
+they can't, say for who may only read it, tables from `SERVES` on are used as they are.
+
+Version 2 added the tokens of those who use a store over HTTP.
 """
 
 from __future__ import annotations
@@ -25,12 +28,16 @@ from sqlalchemy import (
 
 from dowise.errors import DowiseError
 
-__all__ = ["MIGRATIONS", "VERSION", "events", "find_version", "make_tables", "migrate", "snapshots"]
+__all__ = [
+    "HAS_TOKENS", "MIGRATIONS", "SERVES", "VERSION", "check_version", "events", "find_version",
+    "make_tables", "migrate", "schema", "snapshots", "tokens",
+]  # fmt: skip
 
 Step = Callable[[Connection], None]
 
-VERSION = 1
-MIGRATIONS: Mapping[int, Step] = {}
+VERSION = 2
+SERVES = 1  # the tables of journals are the same from this version on
+HAS_TOKENS = 2
 
 _METADATA = MetaData()
 
@@ -54,7 +61,30 @@ snapshots = Table(
     _text("hash"),
     Column("body", LargeBinary, nullable=False),
 )
+tokens = Table(
+    "tokens",
+    _METADATA,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("hash", Text, nullable=False, unique=True),
+    *map(_text, ("kind", "role", "name")),
+    Column("parent", BigInteger),
+    _text("made_at"),
+    Column("ends_at", Text),
+    Column("ended_at", Text),
+)
 schema = Table("dowise_schema", _METADATA, Column("version", Integer, nullable=False))
+
+
+def _add_tokens(connection: Connection) -> None:
+    # Spelled out: a step leads to the tables of then, whatever those of today are.
+    connection.exec_driver_sql(
+        "CREATE TABLE tokens (id BIGINT NOT NULL, hash TEXT NOT NULL, kind TEXT NOT NULL, "
+        "role TEXT NOT NULL, name TEXT NOT NULL, parent BIGINT, made_at TEXT NOT NULL, "
+        "ends_at TEXT, ended_at TEXT, PRIMARY KEY (id), UNIQUE (hash))"
+    )
+
+
+MIGRATIONS: Mapping[int, Step] = {1: _add_tokens}
 
 
 def find_version(connection: Connection, shown: str) -> int | None:

@@ -18,8 +18,15 @@ from dowise.experiment.storage.contract import Snapshot
 from dowise.experiment.storage.database import Database
 from dowise.experiment.storage.failures import plainly, too_long
 from dowise.experiment.storage.lines import Lines, Loan
-from dowise.experiment.storage.rules import PATIENCE, check_alone, is_worth_keeping
+from dowise.experiment.storage.rules import (
+    PATIENCE,
+    TOKENS,
+    check_alone,
+    is_worth_keeping,
+    named,
+)
 from dowise.experiment.storage.schema import events, snapshots
+from dowise.experiment.storage.sql_tokens import SqlTokens
 from dowise.experiment.storage.sql_writing import SqlWriting
 from dowise.experiment.storage.statements import READ, SPAN, as_events
 
@@ -112,6 +119,11 @@ class SqlStorage:
         with self._hold(experiment, self._patience, meanwhile) as block:
             yield block
 
+    @property
+    def tokens(self) -> SqlTokens:
+        """The tokens of those who use the store over HTTP."""
+        return SqlTokens(self._database, self._ask, lambda: self._hold(TOKENS, self._patience))
+
     def close(self) -> None:
         """Let go of files and connections; whatever is asked afterwards opens them anew."""
         self._lines.close()
@@ -156,7 +168,7 @@ class SqlStorage:
         deadline = time.monotonic() + patience
         with self._turn(experiment, patience), self._line() as line:
             try:
-                with plainly(self._location, f"write to {experiment!r}"):
+                with plainly(self._location, f"write to {named(experiment)}"):
                     self._begin(line, experiment, deadline, meanwhile)
             except TimeoutError:
                 raise too_long(self._location, experiment, patience) from None

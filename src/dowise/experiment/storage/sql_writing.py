@@ -11,7 +11,7 @@ from dowise.errors import DowiseError
 from dowise.experiment.event import Event
 from dowise.experiment.storage.database import Database
 from dowise.experiment.storage.failures import plainly
-from dowise.experiment.storage.rules import check_next, check_there
+from dowise.experiment.storage.rules import check_next, check_there, named
 from dowise.experiment.storage.schema import events, snapshots
 from dowise.experiment.storage.statements import APPEND, NEWEST, READ, SPAN, as_events
 
@@ -43,6 +43,7 @@ class SqlWriting:
         self._database = database
         self._location = database.location
         self._experiment = experiment
+        self._named = named(experiment)
         self._is_ours = is_ours
         self._last: int | None = None
         self._failed = False
@@ -62,7 +63,7 @@ class SqlWriting:
     def append(self, events: Iterable[Event]) -> None:
         """Add the next events; the last one is sent when the block ends, which saves a journey."""
         fresh = list(events)
-        with self._at_work(f"write to {self._experiment!r}"):
+        with self._at_work(f"write to {self._named}"):
             if self._last is None:
                 given = {"name": self._experiment}
                 ((found,),) = NEWEST.run(self._database, self.connection, given)
@@ -74,12 +75,12 @@ class SqlWriting:
             self._unsent = fresh.pop()
             self._last = self._unsent.number
             if fresh:
-                with self._at_work(f"write to {self._experiment!r}"):
+                with self._at_work(f"write to {self._named}"):
                     self.connection.execute(_APPEND_MANY, [event.row() for event in fresh])
 
     def _send(self) -> None:
         if self._unsent is not None:
-            with self._at_work(f"write to {self._experiment!r}"):
+            with self._at_work(f"write to {self._named}"):
                 APPEND.run(self._database, self.connection, self._unsent.row())
                 self._unsent = None
 
@@ -98,7 +99,7 @@ class SqlWriting:
 
     def commit(self) -> None:
         """Make it last; refuse where something in the block went wrong and was passed over."""
-        with self._at_work(f"write to {self._experiment!r}"):
+        with self._at_work(f"write to {self._named}"):
             if self._unsent is None:
                 self._database.commit(self.connection)
             else:
@@ -127,7 +128,7 @@ class SqlWriting:
             )
         if self._failed:
             raise DowiseError(
-                f"{self._location.shown}: nothing was written to {self._experiment!r}, since the "
+                f"{self._location.shown}: nothing was written to {self._named}, since the "
                 "store failed inside of this block: do it again"
             )
         try:

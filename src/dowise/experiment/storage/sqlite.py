@@ -55,8 +55,8 @@ class SqliteDatabase:
         self._queue = QueueLock(self._path)
         self._burst_began = -inf
 
-    def prepare(self, create: bool) -> None:
-        """See that the file is a store; make it where that is asked for.
+    def prepare(self, create: bool) -> int:
+        """See that the file is a store, and of which version; make it where that is asked for.
 
         A foreign file is looked at by a connection that can't write.
         """
@@ -69,8 +69,8 @@ class SqliteDatabase:
             )
         if version is None:
             self._make()
-        elif version < schema.VERSION:
-            self._change(self._catch_up)
+            return schema.VERSION
+        return version
 
     def _look(self, create: bool) -> int | None:
         shown = self.location.shown
@@ -109,18 +109,23 @@ class SqliteDatabase:
             if schema.find_version(connection, self.location.shown) is None:
                 schema.make_tables(connection)
 
-        self._change(make)
+        self._change(make, "rwc", time.monotonic() + PATIENCE_TO_OPEN)
 
-    def _catch_up(self, connection: Connection) -> None:
-        found = schema.find_version(connection, self.location.shown)
-        if found is not None and found < schema.VERSION:
-            schema.migrate(connection, found)
+    def catch_up(self, deadline: float) -> None:
+        """Bring older tables up to date."""
 
-    def _change(self, change: Callable[[Connection], None]) -> None:
-        with self._engine("rwc").connect() as connection:
-            _patiently(lambda: connection.exec_driver_sql("PRAGMA journal_mode=WAL"))
+        def catch_up(connection: Connection) -> None:
+            found = schema.find_version(connection, self.location.shown)
+            if found is not None and found < schema.VERSION:
+                schema.migrate(connection, found)
+
+        self._change(catch_up, "rw", deadline)
+
+    def _change(self, change: Callable[[Connection], None], mode: str, deadline: float) -> None:
+        with self._engine(mode).connect() as connection:
+            _patiently(lambda: connection.exec_driver_sql("PRAGMA journal_mode=WAL"), deadline)
             _set_up(connection)
-            self.begin(connection, "", time.monotonic() + PATIENCE_TO_OPEN)
+            self.begin(connection, "", deadline)
             change(connection)
             connection.exec_driver_sql("COMMIT")
 

@@ -1,0 +1,151 @@
+"""What requests bring: read strictly, so that a misspelt name is an error and not left out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+__all__ = [
+    "Amend", "Ask", "AskMany", "Erase", "Evaluate", "Import", "New", "NewToken", "Preview",
+    "Rehearse", "Revise", "Tell", "Withdraw",
+]  # fmt: skip
+
+Text = Annotated[str, Field(max_length=10_000)]
+Label = str | int | float | bool | None
+Values = Annotated[dict[str, Label], Field(examples=[{"Recovery": "1"}])]
+Arm = Annotated[str | dict[str, Label], Field(examples=["do(Dose=low)"])]
+Reason = Annotated[str, Field(max_length=10_000, examples=["a typing error"])]
+Name = Annotated[str, Field(max_length=200)]
+Options = Annotated[dict[str, JsonValue], Field(examples=[{"floor": 0.1}])]
+Problem = Annotated[str, Field(max_length=256 * 1024, examples=['graph = "X -> Y"\nreward = "Y"'])]
+Records = Annotated[
+    list[dict[str, Label]] | None,
+    Field(description="Past records, a row each; `arm` says what was set."),
+]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Ask(_Body):
+    """A question: which arm for this context?"""
+
+    context: Values | None = Field(None, description="What is seen before the choice.")
+    allowed: list[Arm] | None = Field(None, description="Choose among these arms only.")
+    forbid: list[Arm] | None = Field(None, description="Rule out every arm that sets this.")
+
+
+class AskMany(_Body):
+    """A batch of questions, answered together."""
+
+    contexts: list[Values | None] = Field(min_length=1, max_length=1000)
+    allowed: list[Arm] | None = None
+    forbid: list[Arm] | None = None
+
+
+class Tell(_Body):
+    """What was seen after a decision; null says that a value is missing for good."""
+
+    values: Values | None = None
+    played: Arm | None = Field(None, description="What was done instead of the arm.")
+    unrelated: bool = Field(False, description="What made you deviate was not about the unit.")
+
+
+class Amend(Tell):
+    """What was told wrongly."""
+
+    reason: Reason = ""
+
+
+class Withdraw(_Body):
+    """Why nothing more will be told."""
+
+    reason: Reason = ""
+
+
+class Erase(_Body):
+    """Why somebody is forgotten."""
+
+    reason: Reason = ""
+
+
+class Revise(_Body):
+    """Another problem, policy or prior from here on; what is left out stays."""
+
+    problem: Problem | None = None
+    policy: Name | None = None
+    options: Options | None = None
+    learn_restricted: bool | None = None
+    reason: Reason = ""
+
+
+class Import(_Body):
+    """Past records."""
+
+    records: list[dict[str, Label]] = Field(description="A row each; `arm` says what was set.")
+    source: Text | None = None
+    skip_bad: bool = False
+    again: bool = False
+
+
+class New(_Body):
+    """A new experiment."""
+
+    name: Name
+    problem: Problem = Field(description="A problem file as a text; it can't name other files.")
+    policy: Name = "best"
+    options: Options | None = None
+    seed: Annotated[
+        int | str | None, Field(description="A whole number; JSON's may be a text.")
+    ] = None
+    learn_restricted: bool = True
+    records: Records = None
+    source: Text | None = None
+    skip_bad: bool = False
+
+
+class Evaluate(_Body):
+    """Another policy, or an arm for all."""
+
+    policy: Arm
+    options: Options | None = None
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.9
+
+
+class Preview(_Body):
+    """A problem to look at."""
+
+    problem: Problem
+
+
+class Rehearse(_Body):
+    """An experiment to play beforehand."""
+
+    problem: Problem
+    horizon: Annotated[int, Field(ge=1)]
+    worlds: Annotated[int, Field(ge=1)] = 20
+    policy: Name = "best"
+    options: Options | None = None
+    tolerance: Annotated[float, Field(ge=0)] = 0.01
+    delay: Annotated[int, Field(ge=0)] = 0
+    looks: Annotated[int, Field(ge=1)] = 20
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class NewToken(_Body):
+    """A token to be made."""
+
+    role: str = Field(examples=["ask"])
+    name: Name = Field(examples=["tablet of ward 7"])
+    days: Annotated[float | None, Field(gt=0, le=36_500)] = None
+
+
+def keyword_options(given: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Options of a policy as they may come over the wire."""
+    from dowise.errors import DowiseError
+
+    if given is not None and isinstance(given.get("prior"), str):
+        raise DowiseError("a file of the prior is not read here: give its counts by variable")
+    return given

@@ -1,0 +1,131 @@
+"""Changing an experiment itself: begin it, revise it, bring records in, forget somebody."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import Response
+
+from dowise.checks import whole_number
+from dowise.errors import DowiseError
+from dowise.experiment.experiment import Experiment
+from dowise.experiment.importing import checked_rows
+from dowise.problem.files import parse_problem, problem_text
+from dowise.service.api.bodies import Erase, Import, New, Revise, keyword_options
+from dowise.service.api.common import (
+    PREFIX,
+    PROBLEMS,
+    Keeping,
+    answer,
+    check_policy_name,
+    house_of,
+)
+from dowise.service.hearing import listening
+from dowise.service.visitors import Admin, Visitor
+
+__all__ = ["create", "plan_page", "router"]
+
+router = APIRouter(tags=["changing"], responses=PROBLEMS)
+Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
+
+
+@router.post("/api/experiments", status_code=201)
+def new(request: Request, visitor: Admin, body: New) -> Response:
+    """Begin an experiment. Role: admin. The problem is tried in a process of its own first."""
+    return answer(create(request, visitor, body), 201)
+
+
+def create(request: Request, visitor: Visitor, body: New) -> dict[str, Any]:
+    """Begin an experiment as a request says; what there is to know of it."""
+    check_policy_name(body.policy)
+    options = keyword_options(body.options)
+    seed = None if body.seed is None else whole_number("seed", _number(body.seed), 0, 2**128 - 1)
+    _try(request, body.problem, body.policy, options, body.learn_restricted)
+    problem = parse_problem(body.problem)
+    records = None if body.records is None else problem.checked_records(_columns(body.records))
+    with listening() as notes:
+        experiment = house_of(request).create(
+            body.name, problem, policy=body.policy, options=options, seed=seed,
+            learn_restricted=body.learn_restricted, records=records, source=body.source,
+            skip_bad=body.skip_bad, actor=visitor.name,
+        )  # fmt: skip
+    page = plan_page(experiment)
+    return page | {"imported": 0 if records is None else len(records.batch), "notes": notes}
+
+
+@router.post(f"{PREFIX}/revise")
+def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
+    """Another problem, policy or prior from here on. Role: admin."""
+    check_policy_name(body.policy)
+    options, before = keyword_options(body.options), experiment.head
+    if all(part is None for part in (body.problem, body.policy, options, body.learn_restricted)):
+        raise DowiseError("say what changes: problem, policy, options or learn_restricted")
+    problem = None
+    if body.problem is not None:
+        _try(request, body.problem, body.policy or experiment.policy, options, True)
+        problem = parse_problem(body.problem)
+    with listening() as notes:
+        experiment.revise(
+            problem, body.policy, options, body.reason, learn_restricted=body.learn_restricted
+        )
+    page = {**plan_page(experiment), "changed": experiment.head != before, "notes": notes}
+    return answer(page | {"past_records": experiment.counted().as_dict()})
+
+
+@router.post(f"{PREFIX}/import")
+def import_records(experiment: Keeping, body: Import) -> Response:
+    """Bring past records in. Role: admin."""
+    found = checked_rows(experiment.problem, _columns(body.records), None)
+    with listening() as notes:
+        count = experiment.import_records(
+            found, source=body.source, skip_bad=body.skip_bad, again=body.again
+        )
+    bad = [{"row": one.row, "line": one.line, "why": one.why} for one in found.bad]
+    page = {"imported": count, "bad_count": found.bad_count, "bad": bad, "notes": notes}
+    return answer(page | {"changed": bool(count), "head": str(experiment.head)})
+
+
+@router.post(f"{PREFIX}/erase/{{id}}")
+def erase(experiment: Keeping, id: Id, body: Erase) -> Response:  # noqa: A002 (its name)
+    """Blank all that was said of a decision, for good: a person's right. Role: admin."""
+    is_news = experiment.case(id).status != "erased"
+    experiment.erase(id, body.reason)
+    page = {"id": id, "status": "erased", "changed": is_news}
+    return answer(page | {"head": str(experiment.head)})
+
+
+def plan_page(experiment: Experiment) -> dict[str, Any]:
+    """What holds in an experiment."""
+    problem = experiment.problem
+    return {
+        "name": experiment.name,
+        "problem": problem_text(problem),
+        "policy": experiment.policy,
+        "options": experiment.options,
+        "learn_restricted": experiment.learn_restricted,
+        "arms": [dict(arm) for arm in problem.arms],
+        "forbidden": [dict(assignment) for assignment in problem.forbidden],
+        "costs": dict(problem.costs),
+        "is_one_of_many": experiment.is_one_of_many,
+        "head": str(experiment.head),
+    }
+
+
+def _try(request: Request, problem: str, policy: str, options: Any, learn_restricted: bool) -> None:
+    """Let a process with limits build it all first, so that it can't hurt this one."""
+    workshop = request.app.state.workshop
+    if workshop is not None:
+        workshop.begin(problem, policy, options, learn_restricted)
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as a table has them; what a row lacks is missing in it."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _number(seed: int | str) -> int:
+    if isinstance(seed, str) and not (seed.isascii() and seed.isdigit() and len(seed) < 40):
+        raise DowiseError(f"seed={seed!r:.80} must be a whole number")
+    return int(seed)

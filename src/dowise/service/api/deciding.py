@@ -1,0 +1,63 @@
+"""Asking and telling: what those do who play an arm and see what comes of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from fastapi.responses import Response
+
+from dowise.service.api.bodies import Amend, Ask, AskMany, Tell, Withdraw
+from dowise.service.api.common import (
+    PREFIX,
+    PROBLEMS,
+    Asking,
+    Key,
+    Telling,
+    answer,
+    case_answer,
+)
+from dowise.service.api.documents import CASE, DECISION, DECISIONS
+
+__all__ = ["router"]
+
+router = APIRouter(prefix=PREFIX, tags=["deciding"], responses=PROBLEMS)
+Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
+
+
+@router.post("/ask", responses=DECISION)
+def ask(experiment: Asking, body: Ask, key: Key = None) -> Response:
+    """Which arm to play for this context; the decision is pending from then on. Role: ask."""
+    return answer(experiment.ask(body.context, key, body.allowed, body.forbid).as_dict())
+
+
+@router.post("/ask-many", responses=DECISIONS)
+def ask_many(experiment: Asking, body: AskMany, key: Key = None) -> Response:
+    """A decision for each of these contexts, in one step. Role: ask."""
+    asked = experiment.ask_many(body.contexts, key, body.allowed, body.forbid)
+    return answer({"decisions": [one.as_dict() for one in asked]})
+
+
+@router.post("/tell/{id}", responses=CASE)
+def tell(experiment: Telling, id: Id, body: Tell) -> Response:  # noqa: A002 (its name)
+    """What was seen after a decision: in pieces, at any time, in any order. Role: tell."""
+    before = experiment.case(id).last_event
+    case = experiment.tell(id, body.values, played=body.played, unrelated=body.unrelated)
+    return case_answer(experiment, case, before)
+
+
+@router.post("/amend/{id}", responses=CASE)
+def amend(experiment: Telling, id: Id, body: Amend) -> Response:  # noqa: A002
+    """Correct what was told; the journal keeps what was before. Role: tell."""
+    before = experiment.case(id).last_event
+    case = experiment.amend(
+        id, body.values, body.reason, played=body.played, unrelated=body.unrelated
+    )
+    return case_answer(experiment, case, before)
+
+
+@router.post("/withdraw/{id}", responses=CASE)
+def withdraw(experiment: Telling, id: Id, body: Withdraw) -> Response:  # noqa: A002
+    """End a decision of which nothing more will be told. Role: tell."""
+    before = experiment.case(id).last_event
+    return case_answer(experiment, experiment.withdraw(id, body.reason), before)

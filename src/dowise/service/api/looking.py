@@ -1,0 +1,119 @@
+"""What is known: status, decisions, explanations, history."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+
+from dowise.errors import DowiseError
+from dowise.experiment.event import Head
+from dowise.experiment.history import POINTS
+from dowise.service.api.bodies import Evaluate, keyword_options
+from dowise.service.api.common import (
+    PREFIX,
+    PROBLEMS,
+    ContextQuery,
+    Here,
+    answer,
+    check_policy_name,
+    context_in,
+    house_of,
+    not_modified,
+)
+from dowise.service.api.documents import CASE, STATUS
+
+__all__ = ["router", "tag_of"]
+
+router = APIRouter(prefix=PREFIX, tags=["looking"], responses=PROBLEMS)
+Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
+_MOST_ROUNDS = 100_000
+
+
+def tag_of(head: Head, request: Request) -> str:
+    """What an answer can be known by: the journal's head and what was asked of it."""
+    asked = f"{head}|{request.url.path}|{request.url.query}"
+    return f'W/"{hashlib.sha256(asked.encode()).hexdigest()[:32]}"'
+
+
+@router.get("/status", responses=STATUS)
+def status(
+    request: Request,
+    experiment: Here,
+    context: ContextQuery = None,
+    tolerance: Annotated[float | None, Query(ge=0, allow_inf_nan=False)] = None,
+    rounds: Annotated[int | None, Query(ge=1, le=_MOST_ROUNDS)] = None,
+    evidence: bool | None = None,
+) -> Response:
+    """What each arm is expected to bring, how sure that is, what is open; with an ETag."""
+    tag = tag_of(experiment.head, request)
+    if (known := not_modified(request, tag)) is not None:
+        return known
+    seen, house = context_in(context), house_of(request)
+    key = ("status", context, rounds, evidence)
+    head, found = house.look(experiment, key, lambda: experiment.status(seen, evidence, rounds))
+    headers = {"ETag": tag_of(head, request), "Cache-Control": "private, no-cache"}
+    return answer(found.as_dict(tolerance), headers=headers)
+
+
+@router.get("/decisions")
+def decisions(
+    experiment: Here,
+    status: Annotated[str | None, Query(pattern="^(pending|done|withdrawn|erased)$")] = None,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """The decisions with what was told of them, oldest first; `next` goes on."""
+    problem = experiment.problem
+    found = [
+        case for case in experiment.records()
+        if case.id > after and (status is None or case.status == status)
+    ]  # fmt: skip
+    page, more = found[:limit], len(found) > limit
+    rest = page[-1].id if more else None
+    return answer({"decisions": [case.as_dict(problem) for case in page], "next": rest})
+
+
+@router.get("/decisions/{id}", responses=CASE)
+def decision(experiment: Here, id: Id) -> Response:  # noqa: A002 (its name)
+    """One decision, with what was told of it."""
+    return answer(experiment.case(id).as_dict(experiment.problem))
+
+
+@router.get("/explain/{id}")
+def explain(request: Request, experiment: Here, id: Id) -> Response:  # noqa: A002
+    """Why a decision came out as it did."""
+    house = house_of(request)
+    with house.long_look():
+        _, found = house.look(experiment, ("explain", id), lambda: experiment.explain(id))
+    return answer(found.as_dict())
+
+
+@router.get("/history")
+def history(
+    request: Request,
+    experiment: Here,
+    context: ContextQuery = None,
+    points: Annotated[int, Query(ge=2, le=200)] = POINTS,
+) -> Response:
+    """How sure the experiment was along its journal."""
+    seen, house = context_in(context), house_of(request)
+    with house.long_look():
+        key = ("history", context, points)
+        _, found = house.look(experiment, key, lambda: experiment.history(seen, points))
+    return answer(found.as_dict())
+
+
+@router.post("/evaluate")
+def evaluate(request: Request, experiment: Here, body: Evaluate) -> Response:
+    """What another policy, or one arm for all, would have earned on the same decisions."""
+    policy = body.policy
+    if isinstance(policy, str) and not policy.lstrip().startswith("do("):
+        check_policy_name(policy)
+    elif body.options:
+        raise DowiseError("an arm has no options: leave them out")
+    with house_of(request).long_look():
+        found = experiment.evaluate(policy, keyword_options(body.options), body.level)
+    return answer(found.as_dict())

@@ -1,0 +1,56 @@
+"""The app: pages and API around one house."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+
+import dowise
+from dowise.service import api, pages
+from dowise.service.failures import take_over
+from dowise.service.house import House
+from dowise.service.rates import Rate
+from dowise.service.settings import Settings
+from dowise.service.watching import Watchers
+from dowise.service.workshop import Workshop
+
+__all__ = ["make_app"]
+
+_ABOUT = """\
+The verbs of the commands, as JSON. Send a token as `Authorization: Bearer …` (`dowise token` makes
+one); what it may do is its role, `read` < `tell` < `ask` < `admin`. An error is a problem document
+(RFC 9457) whose `detail` says what is wrong and what would be right. The header `Idempotency-Key`
+makes asking safe to repeat; telling the same again changes nothing.
+"""
+
+
+def make_app(house: House, settings: Settings, workshop: Workshop | None = None) -> FastAPI:
+    """An app that serves the experiments of a house; a `Guard` must stand before it."""
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        app.state.watchers = Watchers(house)
+        yield
+        app.state.watchers.stop()
+
+    app = FastAPI(
+        title="dowise",
+        version=dowise.__version__,
+        description=_ABOUT,
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # its page is loaded from elsewhere
+        redoc_url=None,
+        lifespan=life,
+    )
+    state: Any = app.state
+    state.house, state.settings = house, settings
+    state.visits = Rate(settings.rate, 3 * settings.rate)
+    state.guesses = Rate(settings.guesses, 10)
+    state.workshop = workshop
+    take_over(app)
+    api.add_to(app)
+    pages.add_to(app)
+    return app

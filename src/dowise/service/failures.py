@@ -1,0 +1,125 @@
+"""Every error as its cause can use it: problem details (RFC 9457) or a page, without paths."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from dowise.errors import ConflictError, DowiseError, NotFoundError, UnavailableError
+from dowise.experiment.event import DamagedEventError
+from dowise.experiment.importing import BadRowsError
+
+__all__ = ["RefusedError", "problem_response", "says", "take_over"]
+
+_LOG = logging.getLogger("dowise.service")
+_STATUS: Mapping[type[DowiseError], int] = {
+    NotFoundError: 404,
+    ConflictError: 409,
+    UnavailableError: 503,
+    DamagedEventError: 503,
+}
+_BAD_ROWS = 100  # that an answer lists
+
+
+class RefusedError(DowiseError):
+    """A request that is not let in: the status, and headers that go with it."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, dict(headers or {})
+
+
+def problem_response(
+    status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any
+) -> JSONResponse:
+    """Problem details."""
+    page = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail.encode(errors="replace").decode(),  # half a character can't be sent
+        **more,
+    }
+    return JSONResponse(page, status, dict(headers or {}), "application/problem+json")
+
+
+def status_of(error: DowiseError) -> int:
+    """The status that tells a program what kind of error it is."""
+    if isinstance(error, RefusedError):
+        return error.status
+    return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 422)
+
+
+def says(request: Request, error: BaseException) -> str:
+    """What may be told of an error to whoever asks."""
+    if not isinstance(error, DowiseError):
+        return "something went wrong in the server; its log says what"
+    return str(request.app.state.house.discreet(str(error)))
+
+
+def take_over(app: FastAPI) -> None:
+    """Let the app answer all errors so."""
+    app.add_exception_handler(DowiseError, _ours)
+    app.add_exception_handler(RequestValidationError, _unreadable)
+    app.add_exception_handler(HTTPException, _of_the_framework)
+    app.add_exception_handler(Exception, _unforeseen)
+
+
+async def _ours(request: Request, error: Exception) -> Response:
+    assert isinstance(error, DowiseError)
+    headers = error.headers if isinstance(error, RefusedError) else {}
+    more = {}
+    if isinstance(error, BadRowsError):
+        bad = error.found.bad[:_BAD_ROWS]
+        rows = [{"row": one.row, "line": one.line, "why": one.why} for one in bad]
+        more = {"bad_count": error.found.bad_count, "bad": rows}
+    return _answer(request, status_of(error), says(request, error), headers, **more)
+
+
+async def _unreadable(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = [
+        {"where": [part for part in one["loc"] if isinstance(part, str | int)], "why": one["msg"]}
+        for one in error.errors()
+    ]
+    first = found[0] if found else {"where": [], "why": "it can't be read"}
+    where = ".".join(str(part) for part in first["where"])
+    return _answer(request, 422, f"{where}: {first['why']}", errors=found)
+
+
+async def _of_the_framework(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    detail = error.detail
+    if error.status_code == 404:
+        detail = "there is nothing at this address"
+    elif error.status_code == 405:
+        detail = f"{request.method} can't be done at this address"
+    return _answer(request, error.status_code, detail, error.headers)
+
+
+async def _unforeseen(request: Request, error: Exception) -> Response:
+    _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return _answer(request, 500, says(request, error))
+
+
+def _answer(
+    request: Request,
+    status: int,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Response:
+    if request.url.path.startswith(("/api", "/health")):
+        return problem_response(status, detail, headers, **more)
+    page = getattr(request.app.state, "error_page", None)
+    if page is None:
+        return problem_response(status, detail, headers, **more)
+    answer: Response = page(request, status, detail, headers)
+    return answer

@@ -1,0 +1,80 @@
+"""Coming in and going out: the login, the one-time link, signing out, the list of experiments."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from dowise.service import tokens
+from dowise.service.api.experiments import summaries
+from dowise.service.failures import RefusedError
+from dowise.service.pages.rendering import address_of, render
+from dowise.service.visitors import Reader
+
+__all__ = ["router"]
+
+router = APIRouter()
+Secret = Annotated[str, Form(max_length=1000)]
+
+
+@router.get("/")
+def index(request: Request, visitor: Reader) -> Response:
+    """The experiments of the store; where there is one, that one."""
+    names = request.app.state.house.names()
+    if len(names) == 1 and "all" not in request.query_params:
+        return RedirectResponse(address_of(names[0]), 303)
+    found = summaries(request.app.state.house)
+    return render(request, "experiments.html", visitor, experiments=found)
+
+
+@router.get("/login")
+def login(request: Request) -> HTMLResponse:
+    """Where a token can be pasted."""
+    return render(request, "login.html", error=None)
+
+
+@router.get("/enter")
+def enter(request: Request) -> HTMLResponse:
+    """Where a one-time link leads: its page sends the secret, which no address has shown."""
+    return render(request, "enter.html", error=None)
+
+
+@router.post("/login")
+def sign_in(request: Request, secret: Secret = "") -> Response:
+    """A session for a token, in a cookie that no script can read and no other site can send."""
+    return _session(request, secret, "login.html", "This token is not known, or has ended.")
+
+
+@router.post("/enter")
+def come_in(request: Request, secret: Secret = "") -> Response:
+    """A session for a link, which then has done its work."""
+    why = "This link was used before, or is too old: ask for another (dowise token … --link)."
+    return _session(request, secret, "enter.html", why)
+
+
+@router.post("/logout")
+def sign_out(request: Request, visitor: Reader) -> Response:
+    """End the session."""
+    state = request.app.state
+    tokens.revoke(state.house.storage, visitor.id)
+    answer = RedirectResponse("/login", 303)
+    answer.delete_cookie(state.settings.cookie, path="/", secure=state.settings.is_secure)
+    return answer
+
+
+def _session(request: Request, secret: str, template: str, why: str) -> Response:
+    state = request.app.state
+    address = request.client.host if request.client else ""
+    if state.guesses.take(address):
+        raise RefusedError(429, "too many tries from here: wait a while", {"Retry-After": "60"})
+    made = tokens.begin_session(state.house.storage, secret.strip())
+    if made is None:
+        return render(request, template, status=403, error=why)
+    answer = RedirectResponse("/", 303)
+    answer.set_cookie(
+        state.settings.cookie, made.secret, max_age=3600 * tokens.SESSION_HOURS, path="/",
+        secure=state.settings.is_secure, httponly=True, samesite="strict",
+    )  # fmt: skip
+    return answer

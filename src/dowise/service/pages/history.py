@@ -1,0 +1,124 @@
+"""The page History: every event, newest first, with filter, search, explanations and export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+
+from dowise.errors import DowiseError
+from dowise.experiment.event import KINDS, Event
+from dowise.experiment.event_words import decision_of, event_in_words
+from dowise.experiment.experiment import Experiment
+from dowise.service.api.common import Here, house_of
+from dowise.service.failures import says
+from dowise.service.pages.rendering import is_from_htmx, render
+from dowise.service.visitors import Reader
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/experiments/{name:path}/history")
+
+_AT_ONCE = 50  # events that are shown together
+_READ = 500  # that are read together
+_ARMS = 12  # that an explanation lists
+Number = Annotated[int, Query(ge=0, le=2**53)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """An event as the page shows it."""
+
+    event: Event
+    words: str
+    decision: int | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """Some events, newest first; `before` goes on with older ones, None where there are none."""
+
+    lines: list[Line]
+    before: int | None
+
+
+@router.get("")
+def history(
+    request: Request,
+    experiment: Here,
+    visitor: Reader,
+    kind: Annotated[str, Query(max_length=20)] = "",
+    search: Annotated[str, Query(max_length=200)] = "",
+    before: Number = 0,
+) -> Response:
+    """The page; or more of its list, where a part is asked for."""
+    chosen, text = kind if kind in KINDS else "", search.strip()
+    found = _older(experiment, chosen, text, before)
+    rest = urlencode({"kind": chosen, "search": text, "before": found.before or 0})
+    template = "history_lines.html" if before and is_from_htmx(request) else "history.html"
+    return render(
+        request, template, visitor, experiment=experiment, found=found, rest=rest, kinds=KINDS,
+        kind=chosen, search=text, is_first=not before,
+    )  # fmt: skip
+
+
+@router.get("/explain/{id}")
+def explain(
+    request: Request,
+    experiment: Here,
+    visitor: Reader,
+    id: Annotated[int, Path(ge=1, le=2**53)],  # noqa: A002 (what decisions call it)
+) -> Response:
+    """Why a decision came out as it did, as `dowise explain` tells it."""
+    found, error = None, None
+    house = house_of(request)
+    try:
+        with house.long_look():
+            _, found = house.look(experiment, ("explain", id), lambda: experiment.explain(id))
+    except DowiseError as failure:
+        error = says(request, failure)
+    rows: list[dict[str, Any]] = [] if found is None else found.rows()
+    if len(rows) > _ARMS:
+        rows = sorted(rows, key=lambda row: (-(row["probability"] or 0.0), -row["best"]))[:_ARMS]
+    return render(
+        request, "explanation.html", visitor, experiment=experiment, found=found, rows=rows,
+        error=error, number=id, here="history", whole=not is_from_htmx(request),
+    )  # fmt: skip
+
+
+@router.get("/audit")
+def audit(request: Request, experiment: Here, visitor: Reader) -> Response:
+    """Whether the journal is whole, and every decision follows from what was known then."""
+    house = house_of(request)
+    with house.long_look():
+        _, found = house.look(experiment, ("audit", None), experiment.audit)
+    return render(
+        request, "audit.html", visitor, experiment=experiment, found=found, here="history",
+        whole=not is_from_htmx(request),
+    )  # fmt: skip
+
+
+def _older(experiment: Experiment, kind: str, search: str, before: int) -> Found:
+    """The newest events before a number, or of all, that are of a kind and hold a text."""
+    last = before - 1 if before else experiment.head.number
+    lines: list[Line] = []
+    while last > 0 and len(lines) <= _AT_ONCE:
+        first = max(last - _READ, 0)
+        lines += [line for event in reversed(experiment.events(first, last))
+                  if (line := _line(event, kind, search)) is not None]  # fmt: skip
+        last = first
+    if len(lines) <= _AT_ONCE:
+        return Found(lines, None)
+    return Found(lines[:_AT_ONCE], lines[_AT_ONCE - 1].event.number)
+
+
+def _line(event: Event, kind: str, search: str) -> Line | None:
+    if kind and event.kind != kind:
+        return None
+    words = event_in_words(event)
+    if search and search.casefold() not in f"{words} {event.actor} {event.at}".casefold():
+        return None
+    return Line(event, words, decision_of(event))

@@ -1,0 +1,225 @@
+/* What the pages do by themselves: news as it comes, times in the reader's zone, charts, no double clicks.
+   Everything here is an extra: forms and links work without it. Nothing is evaluated, nothing is inline. */
+(() => {
+  "use strict";
+
+  const SOON = 1500; // milliseconds between two refreshes of what is cheap to look at
+  const SLOWLY = 12000; // … and of what the server has to reckon for
+  const root = document.documentElement;
+
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const say = (words) => { document.getElementById("announcements").textContent = words; };
+  const complain = (words) => { document.getElementById("notices").textContent = words; };
+
+  // -- news: the head of the journal has moved ------------------------------------------------
+
+  /* Calls at most once in so many milliseconds, and once more after the last call that came too early. */
+  function atMostEvery(pause, act) {
+    let last = -Infinity;
+    let timer = null;
+    return () => {
+      if (timer !== null) return;
+      timer = setTimeout(() => { timer = null; last = Date.now(); act(); }, Math.max(0, last + pause - Date.now()));
+    };
+  }
+
+  /* Nobody looks at a hidden page: it catches up when it is seen again. */
+  function whenSeen(act) {
+    let isDue = false;
+    document.addEventListener("visibilitychange", () => {
+      if (isDue && !document.hidden) { isDue = false; act(); }
+    });
+    return () => { if (document.hidden) isDue = true; else act(); };
+  }
+
+  function listen() {
+    const address = document.body.dataset.stream;
+    const sign = document.querySelector(".live");
+    if (!address || !sign || !window.EventSource) return;
+    const soon = whenSeen(atMostEvery(SOON, () => htmx.trigger(document.body, "head")));
+    const slowly = whenSeen(atMostEvery(SLOWLY, () => htmx.trigger(document.body, "headslowly")));
+    const show = (state, words) => { sign.dataset.state = state; sign.textContent = words; sign.hidden = false; };
+    let known = Number(document.body.dataset.head);
+    let source = null;
+    let wait = 1000;
+    const connect = () => {
+      source = new EventSource(address);
+      source.addEventListener("open", () => { wait = 1000; show("live", "live"); });
+      source.addEventListener("head", (event) => {
+        const { number } = JSON.parse(event.data);
+        if (number !== known) { known = number; soon(); slowly(); }
+      });
+      source.addEventListener("error", () => {
+        show("reconnecting", "reconnecting");
+        if (source.readyState === EventSource.CLOSED) { // the browser gave up, so it is for us to try again
+          setTimeout(connect, wait);
+          wait = Math.min(2 * wait, 30000);
+        }
+      });
+    };
+    addEventListener("pagehide", () => source.close());
+    addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); }); // forms are for one use
+    connect();
+  }
+
+  // -- refreshes leave alone what somebody is doing -------------------------------------------
+
+  document.addEventListener("input", (event) => {
+    const form = event.target.closest("form");
+    if (form) form.dataset.touched = "";
+  });
+
+  const isNews = (event) => /^head/.test(event.detail.requestConfig?.triggeringEvent?.type ?? "");
+
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (isNews(event) && event.detail.elt.querySelector("form[data-touched]")) event.preventDefault();
+  });
+
+  let open = [];
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    open = all("details[open][id]", event.detail.target).map((one) => one.id);
+  });
+  document.addEventListener("htmx:afterSettle", () => {
+    for (const id of open) { const one = document.getElementById(id); if (one) one.open = true; }
+    open = [];
+  });
+
+  // -- sending --------------------------------------------------------------------------------
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method === "get") return;
+    if ("sent" in form.dataset) { event.preventDefault(); event.stopImmediatePropagation(); return; }
+    form.dataset.sent = "";
+    for (const button of all("button", form)) button.setAttribute("aria-disabled", "true");
+  }, true);
+
+  const free = (event) => {
+    const form = event.detail.elt?.closest?.("form");
+    if (!form) return;
+    delete form.dataset.sent;
+    for (const button of all("button", form)) button.removeAttribute("aria-disabled");
+  };
+
+  for (const name of ["htmx:sendError", "htmx:timeout"]) {
+    document.addEventListener(name, (event) => {
+      free(event);
+      if (!isNews(event)) complain("The server could not be reached. What you typed is still here: try again.");
+    });
+  }
+  document.addEventListener("htmx:responseError", (event) => {
+    free(event);
+    const status = event.detail.xhr.status;
+    if (status === 401) { location.assign("/login"); return; }
+    if (isNews(event)) return;
+    let words = `The server answered ${status}. What you typed is still here.`;
+    if (status === 403) words = "That is not allowed: your sign-in may have ended, or your role does not include it. Reload the page.";
+    if (status === 429) words = "Too many requests at once: wait a moment and try again.";
+    complain(words);
+  });
+  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) complain(""); });
+
+  // -- times in the reader's own zone ----------------------------------------------------------
+
+  const today = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+  const ever = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+  function localise(within) {
+    for (const one of all("time[datetime]", within)) {
+      const when = new Date(one.dateTime);
+      if (Number.isNaN(when.getTime())) continue;
+      if (!one.title) one.title = one.dateTime;
+      one.textContent = (when.toDateString() === new Date().toDateString() ? today : ever).format(when);
+    }
+  }
+
+  // -- charts ------------------------------------------------------------------------------------
+
+  const DASHES = { 1: [], 2: [8, 4], 3: [2, 3], 4: [10, 3, 2, 3], 5: [5, 3], 6: [12, 5], others: [1, 4] };
+  const charts = new Map();
+
+  const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
+  const short = (value) => (value === null || value === undefined ? "" : String(Number(value.toPrecision(3))));
+
+  function draw(area) {
+    charts.get(area)?.destroy();
+    const data = JSON.parse(area.dataset.chart);
+    const legend = all("output[data-series]", area.closest("figure"));
+    const axis = {
+      stroke: colour("muted"), font: "12px sans-serif", labelFont: "12px sans-serif", labelSize: 18,
+      grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 4 },
+    };
+    const options = {
+      width: area.clientWidth,
+      height: area.clientHeight,
+      legend: { show: false },
+      padding: [8, 10, 0, 0],
+      cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
+      scales: { x: { time: false }, y: data.range ? { range: data.range } : {} },
+      axes: [
+        { ...axis, label: data.along, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000] },
+        { ...axis, size: 48, values: (_, ticks) => ticks.map(short) },
+      ],
+      series: [{}, ...data.series.map((one) => ({
+        label: one.name, stroke: colour(`series-${one.colour}`), width: one.leads ? 3 : 1.75,
+        dash: DASHES[one.colour], points: { show: data.x.length < 2 }, spanGaps: true,
+      }))],
+      hooks: {
+        setCursor: [(plot) => {
+          const at = plot.cursor.idx;
+          legend.forEach((one, i) => {
+            const values = data.series[i].values;
+            one.textContent = short(values[at ?? values.length - 1]);
+          });
+        }],
+      },
+    };
+    const plot = new uPlot(options, [data.x, ...data.series.map((one) => one.values)], area);
+    plot.root.setAttribute("aria-hidden", "true"); // the table below it says the same
+    charts.set(area, plot);
+  }
+
+  const sizes = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const plot = charts.get(target);
+      if (plot && plot.width !== target.clientWidth) plot.setSize({ width: target.clientWidth, height: target.clientHeight });
+    }
+  });
+
+  function drawAll(within = document) {
+    if (!window.uPlot) return;
+    for (const [area, plot] of charts) if (!area.isConnected) { plot.destroy(); sizes.unobserve(area); charts.delete(area); }
+    for (const area of all("[data-chart]", within)) { draw(area); sizes.observe(area); }
+  }
+
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll());
+  addEventListener("beforeprint", () => { root.classList.add("on-paper"); drawAll(); });
+  addEventListener("afterprint", () => { root.classList.remove("on-paper"); drawAll(); });
+
+  // -- a one-time link: its secret is in the fragment, which no server and no log has seen -----------
+
+  function enter() {
+    const form = document.getElementById("enter");
+    if (!form) return;
+    const secret = location.hash.slice(1);
+    history.replaceState(null, "", location.pathname);
+    if (secret) {
+      form.elements.secret.value = secret;
+      form.requestSubmit();
+    } else {
+      form.hidden = true;
+      document.getElementById("no-secret").hidden = false;
+    }
+  }
+
+  // -- beginning ---------------------------------------------------------------------------------------
+
+  function dress(within) { localise(within); drawAll(within); }
+
+  document.addEventListener("htmx:load", (event) => {
+    dress(event.detail.elt);
+    const words = event.detail.elt.querySelector?.("[data-announce]")?.dataset.announce;
+    if (words) say(words);
+  });
+  document.addEventListener("DOMContentLoaded", () => { dress(document); listen(); enter(); });
+})();

@@ -1,0 +1,16 @@
+"""Servers for tests, each on a store of its own."""
+
+import pytest
+from served import running
+
+from dowise import Experiment, load_problem
+
+
+@pytest.fixture(scope="module")
+def ward(tmp_path_factory):
+    """A server with the experiment `ward 7` (task2) in its store."""
+    store = tmp_path_factory.mktemp("served") / "ward.db"
+    with Experiment.create(store, "ward 7", load_problem("task2"), "ids", {"samples": 50}, 7):
+        pass
+    with running(store) as found:
+        yield found

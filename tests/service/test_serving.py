@@ -1,0 +1,18 @@
+"""The server as a whole: it starts, it answers, it ends."""
+
+import httpx2
+
+
+def test_health_needs_no_token_and_says_that_kernels_are_compiled(ward):
+    page = httpx2.get(f"{ward.address}/health").json()
+    assert page["status"] == "ready" and page["kernels"] == "compiled"
+
+
+def test_a_whole_round_over_http(ward):
+    client = ward.client()
+    at = "/api/experiments/ward%207"
+    asked = client.post(f"{at}/ask", json={"context": {"C": 1}}).json()
+    told = client.post(f"{at}/tell/{asked['id']}", json={"values": {"Z": 1, "Y": 1}}).json()
+    assert told["status"] == "done" and told["values"] == {"Z": "1", "Y": "1"}
+    assert client.get(f"{at}/status").json()["decisions"]["done"] >= 1
+    assert client.get(f"{at}/audit").json()["ok"]
