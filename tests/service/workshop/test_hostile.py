@@ -3,7 +3,7 @@
 import psutil
 import pytest
 
-from dowise.service.workshop import Limits, OutOfBoundsError, RefusedError, Workshop
+from dowise.service.workshop import BadInputError, Limits, OutOfBoundsError, Workshop
 
 NAMES = [f"V{i}" for i in range(60)]
 FULL = "; ".join(f"{one} -> {other}" for i, one in enumerate(NAMES) for other in NAMES[i + 1 :])
@@ -32,7 +32,7 @@ SOON = {
 
 @pytest.mark.parametrize(("text", "says"), SOON.values(), ids=SOON)
 def test_what_is_refused_soon(workshop, text, says):
-    with pytest.raises(RefusedError, match=says) as caught:
+    with pytest.raises(BadInputError, match=says) as caught:
         workshop.preview(text)
     assert len(str(caught.value)) < 2_100
 
@@ -63,6 +63,6 @@ def test_tables_that_nobody_could_fill_can_be_looked_at_but_not_begun(workshop):
     text = f'graph = "{FULL}"\nreward = "V59"\narms = ["do(V0=1)", "do(V1=2)"]\n{DOMAINS}'
     page = workshop.preview(text)
     assert page["best"] is None and "entries, and the limit is" in page["notes"][0]
-    with pytest.raises(RefusedError, match="entries, and the limit is") as caught:
+    with pytest.raises(BadInputError, match="entries, and the limit is") as caught:
         workshop.begin(text)
     assert caught.value.field == "policy"

@@ -7,7 +7,7 @@ import pytest
 from dowise import load_problem
 from dowise.experiment.rehearsing import rehearse as play
 from dowise.problem.files import builtin_names, builtin_path, parse_problem, problem_text
-from dowise.service.workshop.failures import RefusedError
+from dowise.service.workshop.failures import BadInputError
 from dowise.service.workshop.jobs import begin, preview, rehearse
 
 WARD = """
@@ -50,6 +50,7 @@ def rehearsed(progress=no_progress, **changes):
 def test_a_preview_says_what_a_problem_means():
     page = seen(WARD)
     assert page["kind"] == "problem" and page["name"] == "ward" and page["notes"] == []
+    assert page["made_of"] is None and page["svg"].startswith("<svg") and page["legend"]
     assert page["reward"] == {
         "name": "Cure", "minimise": False, "values": {"no": 0, "yes": 10}, "best": "yes",
         "worst": "no",
@@ -100,7 +101,7 @@ def test_line_ends_of_browsers_and_marks_of_editors_change_nothing():
 
 def test_nothing_is_no_problem():
     with pytest.raises(
-        RefusedError, match="nothing yet: write a problem, or begin with an example"
+        BadInputError, match="nothing yet: write a problem, or begin with an example"
     ):
         seen(" \n")
 
@@ -120,7 +121,7 @@ GRAPHS = {
 @pytest.mark.parametrize("kind", GRAPHS)
 def test_a_graph_alone_becomes_a_draft(kind):
     page = seen(GRAPHS[kind])
-    assert page["kind"] == "graph" and page["format"] == kind
+    assert page["kind"] == "graph" and page["made_of"] == kind
     assert page["candidates"] == ["Y", "lone"]
     assert "which variable is the reward (perhaps Y, lone)" in page["notes"][0]
     finished = seen(page["problem"].replace('"…"', '"Y"'))
@@ -136,10 +137,10 @@ def load(text):
 
 def test_a_network_brings_its_labels_and_says_what_to_name():
     page = seen(ASIA)
-    assert page["format"] == "BIF" and page["candidates"] == ["dysp", "xray"]
+    assert page["made_of"] == "BIF" and page["candidates"] == ["dysp", "xray"]
     assert "network in BIF with 8 variables" in page["notes"][0]
     assert "Its tables of probabilities are not taken over" in page["notes"][0]
-    with pytest.raises(RefusedError, match="unknown reward '…'") as caught:
+    with pytest.raises(BadInputError, match="unknown reward '…'") as caught:
         seen(page["problem"])
     assert page["problem"].split("\n")[caught.value.line - 1].startswith("reward = ")
     finished = seen(page["problem"].replace('"…"', '"dysp"'))
@@ -149,7 +150,7 @@ def test_a_network_brings_its_labels_and_says_what_to_name():
 def test_tags_of_dagitty_are_roles():
     page = seen("dag { X [exposure]; Y [outcome]; X -> Y <- Z -> X }")
     assert page["roles"] == {"X": "manipulable", "Y": "reward", "Z": "non_manipulable"}
-    assert page["notes"][0] == "This was a graph in dagitty: see the problem made of it."
+    assert page["made_of"] == "dagitty" and page["kind"] == "problem"
 
 
 def test_names_that_need_quotes_survive_the_draft():
@@ -164,7 +165,7 @@ def page_name(text):
 
 
 def test_no_experiment_begins_with_a_graph_alone():
-    with pytest.raises(RefusedError, match="This is a graph with 2 variables.* Write it into a "):
+    with pytest.raises(BadInputError, match="This is a graph with 2 variables.* Write it into a "):
         begun("X -> Y")
 
 
@@ -198,7 +199,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("changes", "says", "field"), REFUSED.values(), ids=REFUSED)
 def test_what_is_wrong_with_a_policy_is_said(changes, says, field):
-    with pytest.raises(RefusedError, match=says) as caught:
+    with pytest.raises(BadInputError, match=says) as caught:
         begun(**changes)
     assert caught.value.field == field and caught.value.line is None
 
@@ -206,7 +207,7 @@ def test_what_is_wrong_with_a_policy_is_said(changes, says, field):
 def test_a_policy_of_ones_own_is_not_imported(tmp_path, monkeypatch):
     (tmp_path / "sent.py").write_text("raise SystemExit('it was imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(RefusedError, match="none is taken from a request"):
+    with pytest.raises(BadInputError, match="none is taken from a request"):
         begun(policy="sent:Policy")
 
 
@@ -232,12 +233,12 @@ BOUNDS = {
 @pytest.mark.parametrize("name", BOUNDS)
 def test_numbers_of_a_rehearsal_have_bounds(name):
     for value in BOUNDS[name]:
-        with pytest.raises(RefusedError, match=f"^{name}={value!r} must be") as caught:
+        with pytest.raises(BadInputError, match=f"^{name}={value!r} must be") as caught:
             rehearsed(**{name: value})
         assert caught.value.field == name
 
 
 def test_a_rehearsal_takes_no_file_for_a_prior():
-    with pytest.raises(RefusedError, match="no file is read here"):
+    with pytest.raises(BadInputError, match="no file is read here"):
         rehearsed(prior="prior.toml")
     assert rehearsed(prior=3.0)["prior"] == 3

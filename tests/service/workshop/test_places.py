@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowise.errors import DowiseError, InputSyntaxError
-from dowise.service.workshop.failures import RefusedError
+from dowise.service.workshop.failures import BadInputError
 from dowise.service.workshop.places import placed
 from dowise.service.workshop.texts import read_graph, read_problem
 
@@ -29,7 +29,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("text", GRAPHS.values(), ids=GRAPHS)
 def test_an_error_in_the_graph_is_placed_in_the_page(text):
-    with pytest.raises(RefusedError, match="found '->") as caught:
+    with pytest.raises(BadInputError, match="found '->") as caught:
         read_problem(text)
     error, place = caught.value, text.index("-> -> ") + 3
     before = text[:place]
@@ -56,21 +56,21 @@ PLACES = {
 
 @pytest.mark.parametrize(("text", "line", "column"), PLACES.values(), ids=PLACES)
 def test_other_errors_are_placed_where_they_can_be(text, line, column):
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(BadInputError) as caught:
         read_problem(text)
     assert (caught.value.line, caught.value.column) == (line, column), caught.value
     assert caught.value.field == "problem"
 
 
 def test_files_are_refused_with_a_remedy():
-    with pytest.raises(RefusedError, match="graph_file is not read here: put the graph into the "):
+    with pytest.raises(BadInputError, match="graph_file is not read here: put the graph into the "):
         read_problem(PLACES["a file of the graph"][0])
-    with pytest.raises(RefusedError, match="prior is not read here: put its counts into the text"):
+    with pytest.raises(BadInputError, match="prior is not read here: put its counts into the text"):
         read_problem(PLACES["a file of the prior"][0])
 
 
 def test_an_error_of_a_graph_alone_is_placed_in_it():
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(BadInputError) as caught:
         read_graph("X -> Y\nX -> -> Z")
     assert (caught.value.line, caught.value.column) == (2, 6)
 
@@ -81,9 +81,9 @@ def test_messages_that_quote_everything_are_cut():
 
 
 def test_what_python_says_of_itself_is_said_in_our_words():
-    with pytest.raises(RefusedError, match="^not valid TOML: brackets are nested too deeply$"):
+    with pytest.raises(BadInputError, match="^not valid TOML: brackets are nested too deeply$"):
         read_problem("context = " + "[" * 100_000)
-    with pytest.raises(RefusedError, match="^not valid TOML: a number is too long$"):
+    with pytest.raises(BadInputError, match="^not valid TOML: a number is too long$"):
         read_problem("soft = " + "9" * 5_000)
 
 

@@ -17,9 +17,9 @@ from programs import until
 import dowise
 from dowise.problem.files import builtin_path
 from dowise.service.workshop import (
+    BadInputError,
     Limits,
     OutOfBoundsError,
-    RefusedError,
     Workshop,
     WorkshopBusyError,
     WorkshopFailedError,
@@ -53,7 +53,7 @@ def test_each_job_has_a_process_of_its_own_and_another_waits(workshop):
     assert workshop.preview(TINY)["arms"]["count"] == 2
     second = workshop._spare.pid
     assert second != first and is_gone(first)
-    with pytest.raises(RefusedError, match="unknown reward 'Z'") as caught:
+    with pytest.raises(BadInputError, match="unknown reward 'Z'") as caught:
         workshop.preview(TINY.replace('"Y"\n', '"Z"\n'))
     assert (caught.value.line, caught.value.column, caught.value.field) == (2, 11, "problem")
     assert is_gone(second)
@@ -162,15 +162,15 @@ def test_answers_have_a_largest_size():
 
 def test_texts_and_options_have_a_largest_size(workshop):
     waiting = workshop._spare
-    with pytest.raises(RefusedError, match="2,000,000 bytes, and 262,144 are the most"):
+    with pytest.raises(BadInputError, match="2,000,000 bytes, and 262,144 are the most"):
         workshop.preview("X -> Y; " * 250_000)
-    with pytest.raises(RefusedError, match="must be a text"):
+    with pytest.raises(BadInputError, match="must be a text"):
         workshop.preview(None)
-    with pytest.raises(RefusedError, match="is no letter: remove it"):
+    with pytest.raises(BadInputError, match="is no letter: remove it"):
         workshop.preview("X -> \ud800")
-    with pytest.raises(RefusedError, match="more than 65,536 letters"):
+    with pytest.raises(BadInputError, match="more than 65,536 letters"):
         workshop.begin(TINY, options={"floor": "1" * 100_000})
-    with pytest.raises(RefusedError, match="plain JSON"):
+    with pytest.raises(BadInputError, match="plain JSON"):
         workshop.begin(TINY, options={"floor": float("nan")})
     assert workshop._spare is waiting  # nobody was bothered with any of it
 

@@ -7,15 +7,22 @@ Nothing that a text names is imported or opened there.
 """
 
 from dowise.service.workshop.failures import (
+    BadInputError,
     OutOfBoundsError,
-    RefusedError,
     WorkshopBusyError,
     WorkshopFailedError,
 )
 from dowise.service.workshop.limits import Limits
+from dowise.service.workshop.rehearsals import Rehearsal, Rehearsals
 from dowise.service.workshop.workshop import Workshop
 
 __all__ = [
-    "Limits", "OutOfBoundsError", "RefusedError", "Workshop", "WorkshopBusyError",
+    "BadInputError",
+    "Limits",
+    "OutOfBoundsError",
+    "Rehearsal",
+    "Rehearsals",
+    "Workshop",
+    "WorkshopBusyError",
     "WorkshopFailedError",
 ]  # fmt: skip

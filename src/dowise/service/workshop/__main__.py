@@ -87,12 +87,12 @@ def _line(page: dict[str, Any]) -> bytes:
 def _done(job: dict[str, Any], answers: _Answers) -> bytes:
     """The line that answers a job."""
     from dowise.errors import DowiseError
-    from dowise.service.workshop.failures import RefusedError
+    from dowise.service.workshop.failures import BadInputError
     from dowise.service.workshop.jobs import JOBS
 
     try:
         return _line({"answer": JOBS[job["kind"]](job, answers.progress)})
-    except RefusedError as error:
+    except BadInputError as error:
         place = {"line": error.line, "column": error.column}
         return _line({"refused": {"message": str(error), "field": error.field, **place}})
     except DowiseError as error:

@@ -16,8 +16,8 @@ from typing import Any, Literal, NoReturn
 
 from dowise.plain import counted
 from dowise.service.workshop.failures import (
+    BadInputError,
     OutOfBoundsError,
-    RefusedError,
     WorkshopFailedError,
 )
 from dowise.service.workshop.limits import JobKind, Limits
@@ -25,7 +25,7 @@ from dowise.service.workshop.limits import JobKind, Limits
 __all__ = ["Child"]
 
 Progress = Callable[[int, int], None]
-_Why = Literal["clock", "closing", "end"]
+_Why = Literal["clock", "closing", "stop", "end"]
 
 _START_SECONDS = 60.0  # to load everything, on a machine that has other things to do
 _DYING_SECONDS = 5.0  # between the end of what it says and its own
@@ -55,6 +55,7 @@ _MEMORY = (
 _LARGE = "the answer to this has more than {:,} bytes: make the graph or the domains smaller"
 _NESTED = "brackets are nested too deeply"
 _FAILED = "something went wrong here, and not with what was sent: the server's log says more"
+_STOPPED = "it was stopped"
 _CLOSED = "the server is closing: try again when it is back"
 
 _log = logging.getLogger(__name__)
@@ -110,7 +111,7 @@ class Child:
                 if progress is not None:
                     progress(done, total)
 
-    def kill(self, why: _Why = "closing") -> None:
+    def kill(self, why: _Why) -> None:
         """The whole group; who waits for an answer gets an error."""
         with self._lock:
             self._ended_by = self._ended_by or why
@@ -137,11 +138,11 @@ class Child:
             answer: dict[str, Any] = page["answer"]
             return answer
         if "refused" in page:
-            raise RefusedError(**page["refused"])
+            raise BadInputError(**page["refused"])
         if page.get("beyond") == "memory":
             raise OutOfBoundsError(_MEMORY.format(self._limits.megabytes))
         if page.get("beyond") == "nesting":
-            raise RefusedError(_NESTED)
+            raise BadInputError(_NESTED)
         self._log_errors()
         raise WorkshopFailedError(_FAILED)
 
@@ -159,8 +160,8 @@ class Child:
 
     def _raise_why_it_died(self, kind: JobKind | None) -> NoReturn:
         status = self._status()
-        if self._ended_by == "closing":
-            raise WorkshopFailedError(_CLOSED)
+        if self._ended_by in ("closing", "stop"):
+            raise WorkshopFailedError(_CLOSED if self._ended_by == "closing" else _STOPPED)
         if kind is not None:
             if self._ended_by == "clock" or status == -getattr(signal, "SIGXCPU", 0):
                 raise OutOfBoundsError(self._too_long(kind))

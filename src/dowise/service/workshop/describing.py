@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
 from typing import Any
 
 from dowise.errors import DowiseError
 from dowise.experiment.advice import floor_advice, soft_advice
+from dowise.picture import picture
+from dowise.picture.svg import inline_svg, legend
 from dowise.plain import plain
 from dowise.policies.best import best_name
 from dowise.problem import Problem
@@ -25,11 +26,15 @@ _MOST_EXPLAINED = 1_000  # variables that can be set: 2 to this power is still a
 
 
 def describe(problem: Problem, notes: list[str]) -> dict[str, Any]:
-    """The problem; `notes` are what there was to say when it was read."""
+    """The problem; `notes` are what there was to say when it was read.
+
+    `made_of` is the format of a graph where the problem was drafted from one.
+    """
     best, more = _best(problem)
     sets = [", ".join(sorted(names)) for names in problem.intervention_sets[:_MOST_LISTED]]
     return {
         "kind": "problem",
+        "made_of": None,
         "name": problem.name,
         "description": problem.description,
         "problem": problem_text(problem),
@@ -54,7 +59,7 @@ def describe_graph(graph: Graph) -> dict[str, Any]:
     """A graph alone: what it lacks, and a draft of the problem."""
     return {
         "kind": "graph",
-        "format": graph.format,
+        "made_of": graph.format,
         "variables": list(graph.structure.graph.variables),
         "candidates": graph.candidates,
         "problem": graph.draft(),
@@ -126,12 +131,6 @@ def _picture(problem: Problem) -> dict[str, Any]:
     graph = problem.graph
     if len(graph) > _MOST_DRAWN or len(graph.edge_texts) > 10 * _MOST_DRAWN:
         return {}
-    from dowise.picture import picture
-
-    try:
-        svg = import_module("dowise.picture.svg")
-    except ImportError:
-        return {}
     drawn = picture(problem)
-    entries = [{"label": one.label, "sample": one.sample} for one in svg.legend(drawn)]
-    return {"svg": svg.inline_svg(drawn), "legend": entries}
+    entries = [{"label": one.label, "sample": one.sample} for one in legend(drawn)]
+    return {"svg": inline_svg(drawn), "legend": entries}

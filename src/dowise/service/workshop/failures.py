@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dowise.errors import DowiseError, InputSyntaxError, UnavailableError
 
-__all__ = ["OutOfBoundsError", "RefusedError", "WorkshopBusyError", "WorkshopFailedError"]
+__all__ = ["BadInputError", "OutOfBoundsError", "WorkshopBusyError", "WorkshopFailedError"]
 
 
-class RefusedError(InputSyntaxError):
+class BadInputError(InputSyntaxError):
     """Something is wrong with what was sent; `field` says with which part of it.
 
     In the field "problem" line and column, both from 1, say where in the text, if that is known.

@@ -15,7 +15,7 @@ from dowise.errors import DowiseError, suggestion
 from dowise.policies.registry import policy_names
 from dowise.problem.files import problem_text
 from dowise.service.workshop.describing import describe, describe_graph
-from dowise.service.workshop.failures import RefusedError
+from dowise.service.workshop.failures import BadInputError
 from dowise.service.workshop.limits import peak_megabytes
 from dowise.service.workshop.texts import is_graph, read_graph, read_problem, tidy
 
@@ -37,8 +37,7 @@ def preview(job: _Job, _progress: Progress) -> dict[str, Any]:
     if graph.reward is None:
         return describe_graph(graph)
     problem, notes = read_problem(graph.draft())
-    made = f"This was a graph in {graph.format}: see the problem made of it."
-    return describe(problem, [made, *notes])
+    return {**describe(problem, notes), "made_of": graph.format}
 
 
 def begin(job: _Job, _progress: Progress) -> dict[str, Any]:
@@ -54,7 +53,7 @@ def begin(job: _Job, _progress: Progress) -> dict[str, Any]:
         first = {name: problem.domains[name][0] for name in problem.context}
         plan.make().decide(first, 0)
     except DowiseError as error:
-        raise RefusedError(str(error), "policy") from None
+        raise BadInputError(str(error), "policy") from None
     soft = soft_advice(problem, plan.policy)
     return {
         "name": problem.name,
@@ -81,7 +80,7 @@ def rehearse(job: _Job, progress: Progress) -> dict[str, Any]:
     try:
         tolerance = real_number("tolerance", job["tolerance"], 0)
     except DowiseError as error:
-        raise RefusedError(str(error), "tolerance") from None
+        raise BadInputError(str(error), "tolerance") from None
     problem, _ = read_problem(tidy(job["text"]))
     policy, options = _policy(job), _options(job)
     prior = _prior(job["prior"])
@@ -92,7 +91,7 @@ def rehearse(job: _Job, progress: Progress) -> dict[str, Any]:
             progress=progress, **numbers,
         )  # fmt: skip
     except DowiseError as error:
-        raise RefusedError(str(error), "policy") from None
+        raise BadInputError(str(error), "policy") from None
     return {**found.as_dict(), "words": found.in_words()}
 
 
@@ -109,13 +108,13 @@ def _policy(job: _Job) -> str:
     if isinstance(name, str) and name in known:
         return name
     if isinstance(name, str) and ":" in name:
-        raise RefusedError(
+        raise BadInputError(
             f"{name!r:.80} is a policy of your own, and none is taken from a request: begin such "
             "an experiment where its code is, with `dowise new`",
             "policy",
         )
     close = suggestion(name[:80], known) if isinstance(name, str) else ""
-    raise RefusedError(
+    raise BadInputError(
         f"unknown policy {name!r:.80}{close}: there are {', '.join(known)}", "policy"
     )
 
@@ -123,14 +122,14 @@ def _policy(job: _Job) -> str:
 def _options(job: _Job) -> dict[str, Any]:
     options = {} if job["options"] is None else job["options"]
     if not isinstance(options, dict):
-        raise RefusedError('options must map names to values, {"floor": 0.1}', "options")
+        raise BadInputError('options must map names to values, {"floor": 0.1}', "options")
     return {**options, "prior": _prior(options["prior"])} if "prior" in options else options
 
 
 def _prior(prior: Any) -> Any:
     """A prior in numbers: a text would be the path of a file."""
     if isinstance(prior, str):
-        raise RefusedError(
+        raise BadInputError(
             "the prior is a text, and no file is read here: give a number, or put counts into the "
             "problem's text under [prior]",
             "options",
@@ -142,4 +141,4 @@ def _whole(job: _Job, name: str) -> int:
     try:
         return whole_number(name, job[name], _LEAST[name], _MOST[name])
     except DowiseError as error:
-        raise RefusedError(str(error), name) from None
+        raise BadInputError(str(error), name) from None

@@ -7,7 +7,7 @@ where that stands once in the page, that is the place.
 >>> text = 'reward = "Y"\\ngraph = \"\"\"\\nX -> Y\\nX -> -> Z\\n\"\"\"\\n'
 >>> error = InputSyntaxError("graph, line 2, column 6: found '->'", 2, 6)
 >>> placed(text, error)
-RefusedError("graph, line 4, column 6: found '->'")
+BadInputError("graph, line 4, column 6: found '->'")
 >>> placed('reward = "Y"\\ncontxt = "X"', DowiseError("unknown key 'contxt'")).line
 2
 """
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dowise.errors import DowiseError, InputSyntaxError
-from dowise.service.workshop.failures import RefusedError
+from dowise.service.workshop.failures import BadInputError
 
 __all__ = ["placed"]
 
@@ -44,7 +44,7 @@ class _Place(NamedTuple):
     column: int
 
 
-def placed(text: str, error: DowiseError, is_graph: bool = False) -> RefusedError:
+def placed(text: str, error: DowiseError, is_graph: bool = False) -> BadInputError:
     """The same error with its place in the text, which is a problem's or a graph alone."""
     message = str(error)
     for sign, said in _PYTHONS_OWN.items():
@@ -63,7 +63,7 @@ def placed(text: str, error: DowiseError, is_graph: bool = False) -> RefusedErro
     elif not is_graph:
         place = _of_what_is_quoted(text, message)
     short = message if len(message) <= _LONGEST else f"{message[:_LONGEST]} …"
-    return RefusedError(short, "problem", *(place or (None, None)))
+    return BadInputError(short, "problem", *(place or (None, None)))
 
 
 def _place_at(text: str, position: int) -> _Place:

@@ -24,7 +24,7 @@ from dowise.graph.formats import Structure, format_of, parse_structure
 from dowise.plain import counted
 from dowise.problem import Problem
 from dowise.problem.files import parse_problem, toml
-from dowise.service.workshop.failures import RefusedError
+from dowise.service.workshop.failures import BadInputError
 from dowise.service.workshop.places import placed
 
 __all__ = ["Graph", "is_graph", "read_graph", "read_problem", "tidy"]
@@ -46,10 +46,10 @@ def is_graph(text: str) -> bool:
 def read_problem(text: str) -> tuple[Problem, list[str]]:
     """The problem of a text, and what there is to say of it besides."""
     if not text.strip():
-        raise RefusedError("there is nothing yet: write a problem, or begin with an example")
+        raise BadInputError("there is nothing yet: write a problem, or begin with an example")
     if is_graph(text):
         graph = read_graph(text)
-        raise RefusedError(f"{graph.in_words()} Write it into a problem: graph = and reward =.")
+        raise BadInputError(f"{graph.in_words()} Write it into a problem: graph = and reward =.")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", DowiseWarning)
         try:
@@ -57,7 +57,7 @@ def read_problem(text: str) -> tuple[Problem, list[str]]:
         except DowiseError as error:
             raise placed(text, error) from None
         except RecursionError:
-            raise RefusedError("brackets are nested too deeply") from None
+            raise BadInputError("brackets are nested too deeply") from None
     notes = [str(one.message) for one in said if issubclass(one.category, DowiseWarning)]
     return problem, notes
 

@@ -17,7 +17,7 @@ from typing import Any
 from dowise.errors import UnavailableError
 from dowise.service.workshop.child import Child
 from dowise.service.workshop.failures import (
-    RefusedError,
+    BadInputError,
     WorkshopBusyError,
     WorkshopFailedError,
 )
@@ -34,7 +34,7 @@ class Workshop:
     A process does one job and ends, so that nothing of one is left for the next. Another waits
     meanwhile with everything loaded: it takes a third of a second to get there.
 
-    What is wrong with a text, an option or a number is a `RefusedError`; what would take too much
+    What is wrong with a text, an option or a number is a `BadInputError`; what would take too much
     time or memory an `OutOfBoundsError`.
     """
 
@@ -56,7 +56,7 @@ class Workshop:
 
     def preview(self, text: str) -> dict[str, Any]:
         """What a problem means: roles, arms, picture, advice. Of a graph alone a draft of one."""
-        return self._do("preview", text, {}, None)
+        return self._do("preview", text, {})
 
     def begin(
         self,
@@ -70,7 +70,7 @@ class Workshop:
         `problem`, `policy` and `options` of the answer are what `Experiment.create` may be given.
         """
         job = {"policy": policy, "options": options, "learn_restricted": learn_restricted}
-        return self._do("begin", text, job, None)
+        return self._do("begin", text, job)
 
     def rehearse(
         self,
@@ -86,17 +86,18 @@ class Workshop:
         looks: int = 20,
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
+        begun: Callable[[Callable[[], None]], None] | None = None,
     ) -> dict[str, Any]:
         """As `dowise rehearse`: `Rehearsal.as_dict`, with `words` beside it.
 
         `progress` is told in this thread how many worlds of how many are played; what it raises
-        ends the rehearsal.
+        ends the rehearsal. `begun` is given what ends it from any thread.
         """
         job = {
             "policy": policy, "options": options, "horizon": horizon, "worlds": worlds,
             "prior": prior, "tolerance": tolerance, "delay": delay, "looks": looks, "seed": seed,
         }  # fmt: skip
-        return self._do("rehearse", text, job, progress)
+        return self._do("rehearse", text, job, progress, begun)
 
     def close(self) -> None:
         """End all processes; jobs that are done just now are refused."""
@@ -104,7 +105,7 @@ class Workshop:
             self._is_closed = True
             spare, self._spare = self._spare, None
             for child in self._at_work:  # the threads that wait for them clear away
-                child.kill()
+                child.kill("closing")
         if spare is not None:
             spare.end()
 
@@ -113,13 +114,16 @@ class Workshop:
         kind: JobKind,
         text: str,
         job: dict[str, Any],
-        progress: Callable[[int, int], None] | None,
+        progress: Callable[[int, int], None] | None = None,
+        begun: Callable[[Callable[[], None]], None] | None = None,
     ) -> dict[str, Any]:
         self._check_text(text)
         line = _as_line({"kind": kind, "seconds": self.limits.seconds(kind), "text": text}, job)
         with self._turn(kind):
             child = self._taken()
             try:
+                if begun is not None:
+                    begun(lambda: child.kill("stop"))
                 if kind == "rehearse":  # it takes long: who comes meanwhile wants a process, too
                     self._renew()
                 return child.do(kind, line, progress)
@@ -132,13 +136,13 @@ class Workshop:
     def _check_text(self, text: object) -> None:
         """Before anybody has to wait for it."""
         if not isinstance(text, str):
-            raise RefusedError("the problem must be a text: send what a problem file holds")
+            raise BadInputError("the problem must be a text: send what a problem file holds")
         try:
             size = len(text.encode())
         except UnicodeEncodeError as error:
-            raise RefusedError(f"{text[error.start]!r} is no letter: remove it") from None
+            raise BadInputError(f"{text[error.start]!r} is no letter: remove it") from None
         if size > self.limits.text_bytes:
-            raise RefusedError(
+            raise BadInputError(
                 f"the text has {size:,} bytes, and {self.limits.text_bytes:,} are the most: begin "
                 "such an experiment with `dowise new`"
             )
@@ -187,9 +191,11 @@ def _as_line(given: dict[str, Any], job: dict[str, Any]) -> bytes:
     try:
         said = json.dumps(job, allow_nan=False, default=_plain)
     except (TypeError, ValueError, RecursionError):
-        raise RefusedError("options must be plain JSON: numbers, texts, lists", "options") from None
+        raise BadInputError(
+            "options must be plain JSON: numbers, texts, lists", "options"
+        ) from None
     if len(said) > _MOST_OPTIONS:
-        raise RefusedError(f"the options have more than {_MOST_OPTIONS:,} letters", "options")
+        raise BadInputError(f"the options have more than {_MOST_OPTIONS:,} letters", "options")
     return json.dumps({**given, **json.loads(said)}).encode()
 
 
