@@ -96,7 +96,7 @@ def known(
         request, "known.html", visitor,
         experiment=experiment,
         problem=status.problem,
-        status=status,
+        found=status,
         asked=asked,
         standing=shown,
         where=context_text(one),

@@ -144,9 +144,8 @@
   function draw(area) {
     charts.get(area)?.destroy();
     const data = JSON.parse(area.dataset.chart);
-    const legend = all("output[data-series]", area.closest("figure"));
     const axis = {
-      stroke: colour("muted"), font: "12px sans-serif", labelFont: "12px sans-serif", labelSize: 18,
+      stroke: colour("muted"), font: "12px sans-serif", labelFont: "12px sans-serif", labelSize: 20,
       grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 4 },
     };
     const options = {
@@ -157,22 +156,13 @@
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
       scales: { x: { time: false }, y: data.range ? { range: data.range } : {} },
       axes: [
-        { ...axis, label: data.along, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000] },
+        { ...axis, label: data.along, size: 30, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000] },
         { ...axis, size: 48, values: (_, ticks) => ticks.map(short) },
       ],
       series: [{}, ...data.series.map((one) => ({
         label: one.name, stroke: colour(`series-${one.colour}`), width: one.leads ? 3 : 1.75,
         dash: DASHES[one.colour], points: { show: data.x.length < 2 }, spanGaps: true,
       }))],
-      hooks: {
-        setCursor: [(plot) => {
-          const at = plot.cursor.idx;
-          legend.forEach((one, i) => {
-            const values = data.series[i].values;
-            one.textContent = short(values[at ?? values.length - 1]);
-          });
-        }],
-      },
     };
     const plot = new uPlot(options, [data.x, ...data.series.map((one) => one.values)], area);
     plot.root.setAttribute("aria-hidden", "true"); // the table below it says the same
