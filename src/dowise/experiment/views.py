@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from dowise.belief import Belief
+from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
+from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.case import Case
 from dowise.experiment.counted import Counted
 from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, evaluate
@@ -185,6 +187,16 @@ class Views(Shown):
             then.unused(belief), then.left_out, (*notes, *note, *why), bool(then.came.times),
             _copies(then.incomplete), more,
         )  # fmt: skip
+
+    def evidence(self, wanted: bool | None = None) -> tuple[Evidence | None, str]:
+        """What the records say against the graph, and else why that was not looked at.
+
+        Where it would take more than about a second it is left out, unless it is wanted.
+        """
+        _, belief, found, why = seen(self._journal, wanted)
+        if found is None and isinstance(belief.posterior, ArmByArm):
+            return None, f"The graph is too large for that: {belief.posterior.why}"
+        return found, " ".join(why)
 
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
         """What so many rounds more are expected to gain over staying with what looks best now.
