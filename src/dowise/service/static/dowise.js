@@ -72,11 +72,17 @@
   const isNews = (event) => /^head/.test(event.detail.requestConfig?.triggeringEvent?.type ?? "");
 
   document.addEventListener("htmx:beforeRequest", (event) => {
-    if (isNews(event) && event.detail.elt.querySelector("form[data-touched]")) event.preventDefault();
+    if (!isNews(event)) return;
+    const isBusy = event.detail.elt.querySelector("form[data-touched]") || document.querySelector("form[data-sent]");
+    if (isBusy) event.preventDefault(); // what a form brings is as new
   });
 
   let open = [];
   document.addEventListener("htmx:beforeSwap", (event) => {
+    if (isNews(event) && !event.detail.requestConfig.elt.isConnected) { // asked for by a page that is gone
+      event.detail.shouldSwap = false;
+      return;
+    }
     open = all("details[open][id]", event.detail.target).map((one) => one.id);
   });
   document.addEventListener("htmx:afterSettle", () => {
@@ -207,9 +213,10 @@
   function dress(within) { localise(within); drawAll(within); }
 
   document.addEventListener("htmx:load", (event) => {
-    dress(event.detail.elt);
-    const words = event.detail.elt.querySelector?.("[data-announce]")?.dataset.announce;
-    if (words) say(words);
+    const fresh = event.detail.elt;
+    dress(fresh);
+    const telling = fresh.matches?.("[data-announce]") ? fresh : fresh.querySelector?.("[data-announce]");
+    if (telling) say(telling.dataset.announce);
   });
   document.addEventListener("DOMContentLoaded", () => { dress(document); listen(); enter(); });
 })();
