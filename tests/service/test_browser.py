@@ -12,7 +12,9 @@ from dowise import CausalGraph, Experiment, Problem
 pytestmark = pytest.mark.slow
 
 WARD = Problem(
-    CausalGraph.parse("Age -> Dose -> Recovery; Age -> Recovery; Frailty -> Dose; Frailty ?-> Recovery"),
+    CausalGraph.parse(
+        "Age -> Dose -> Recovery; Age -> Recovery; Frailty -> Dose; Frailty ?-> Recovery"
+    ),
     "Recovery",
     "Age",
     "Frailty",
@@ -57,7 +59,9 @@ def _play(experiment):
         others = [name for name in problem.domains if name not in context and name not in asked.arm]
         seen = {name: problem.domains[name][number // 2 % 2] for name in others}
         if number % 5 == 0:
-            experiment.tell(asked.id, {name: seen[name] for name in others if name != problem.reward})
+            experiment.tell(
+                asked.id, {name: seen[name] for name in others if name != problem.reward}
+            )
         elif number % 5:
             experiment.tell(asked.id, seen)
     experiment.amend(1, {problem.reward: "1"}, reason="a slip of the pen <b>")
@@ -125,7 +129,10 @@ def test_a_decision_is_asked_for_told_in_parts_corrected_and_read(served, open_w
     page.goto(f"{PLACE}/now")
     number = _ask(page)
     ward = served.house.experiment("ward 7")
-    assert page.locator("#decision-title").inner_text().lower() == ward.case(number).arm.in_words().lower()
+    assert (
+        page.locator("#decision-title").inner_text().lower()
+        == ward.case(number).arm.in_words().lower()
+    )
 
     _choose(page.locator("#tell"), "Frailty", "frail")
     page.get_by_role("button", name="Save what was seen").click()
@@ -218,7 +225,10 @@ def test_news_come_by_themselves_and_destroy_nothing(served, open_window):
     page.locator("#correct").get_by_label("Reason").fill("half a sen")
     other = bo.post(f"/api{PLACE}/ask", json={"context": {"Age": "old"}}).json()["id"]
     page.locator(f"#pending a[href$='decision={other}']").wait_for()
-    assert bo.post(f"/api{PLACE}/tell/{number}", json={"values": {"Frailty": "fit"}}).status_code == 200
+    assert (
+        bo.post(f"/api{PLACE}/tell/{number}", json={"values": {"Frailty": "fit"}}).status_code
+        == 200
+    )
     page.get_by_text("Somebody else said something of this decision meanwhile.").wait_for()
     assert page.locator("#correct").get_by_label("Reason").input_value() == "half a sen"
     assert page.evaluate("document.activeElement.id") == "amend-reason"
@@ -242,7 +252,9 @@ def test_news_reach_what_is_known_and_the_history(served, open_window):
     past.get_by_text(f"Decision {asked}").first.wait_for()
     assert past.locator(".why table").is_visible()
     known.bring_to_front()
-    known.wait_for_function("(text) => document.querySelector('#lead-in').innerText !== text", arg=before)
+    known.wait_for_function(
+        "(text) => document.querySelector('#lead-in').innerText !== text", arg=before
+    )
     assert known.get_by_label("Rounds still to come").input_value() == "12"
 
 
@@ -252,7 +264,9 @@ def test_a_page_says_when_the_server_is_away_and_when_it_is_back(open_window, tm
         made.ask({"Age": "old"})
     with running(store) as first:
         window = open_window(at=first)
-        window.forgive("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY", "ERR_CONNECTION_RESET")
+        window.forgive(
+            "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY", "ERR_CONNECTION_RESET"
+        )
         page = window.enter()
         page.locator(".live[data-state=live]").wait_for()
     page.locator(".live", has_text="reconnecting").wait_for()

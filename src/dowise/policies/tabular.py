@@ -54,13 +54,23 @@ class Tally:
     def __init__(self, seen: Integers, plays: Integers, totals: Floats, worth: Floats) -> None:
         self.seen, self.plays, self.totals, self.worth = seen, plays, totals, worth
 
+    @classmethod
+    def of(cls, seen: Integers, worth: Floats) -> Tally:
+        """What follows of counts."""
+        tally = cls(seen, seen.sum(axis=1), np.zeros(len(seen)), worth)
+        for arm in range(len(seen)):
+            tally._add_up(arm)
+        return tally
+
     def add(self, arm: int, reward: int, times: int) -> None:
         """So many times more of a reward of an arm; less, where that is negative."""
-        row = self.seen[arm]
-        row[reward] += times
+        self.seen[arm, reward] += times
         self.plays[arm] += times
+        self._add_up(arm)
+
+    def _add_up(self, arm: int) -> None:
         total = 0.0
-        for count, value in zip(row.tolist(), self.worth.tolist(), strict=True):
+        for count, value in zip(self.seen[arm].tolist(), self.worth.tolist(), strict=True):
             total += count * value
         self.totals[arm] = total
 
