@@ -18,6 +18,7 @@ from dowise.experiment.documents import (
     status_document,
 )
 from dowise.experiment.event import Head
+from dowise.experiment.factor_views import formula_view, variable_view
 from dowise.experiment.history import POINTS
 from dowise.experiment.sent import target_from
 from dowise.service.api.bodies import Evaluate, keyword_options
@@ -113,6 +114,24 @@ def belief(request: Request, experiment: Here) -> Response:
     """What is known of every variable: counts by what they depend on."""
     with house_of(request).long_look():
         return answer(belief_document(experiment.belief))
+
+
+@router.get("/variable")
+def variable(
+    request: Request, experiment: Here, variable: Annotated[str, Query(max_length=1000)]
+) -> Response:
+    """What is known of a variable: its factor, with counts and intervals."""
+    key = ("variable", variable)
+    _, found = house_of(request).look(
+        experiment, key, lambda: variable_view(experiment.belief, variable)
+    )
+    return answer(found.as_dict())
+
+
+@router.get("/formula")
+def formula(experiment: Here, arm: Annotated[str, Query(max_length=10_000)]) -> Response:
+    """The formula of an arm's expected reward."""
+    return answer(formula_view(experiment.problem, arm).as_dict())
 
 
 @router.get("/history")
