@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dowise.belief import Belief as Belief
+    from dowise.client import Client as Client
     from dowise.environments import Environment as Environment
     from dowise.environments import check_environment as check_environment
     from dowise.environments import make_environment as make_environment
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Belief": "dowise.belief",
     "CausalGraph": "dowise.graph",
+    "Client": "dowise.client",
     "Decision": "dowise.policies",
     "DowiseError": "dowise.errors",
     "Environment": "dowise.environments",
@@ -54,7 +56,8 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("dowise")
+        found = globals()[name] = version("dowise")  # kept: each look reads a file
+        return found
     if name in _HOME:
         try:
             return getattr(importlib.import_module(_HOME[name]), name)

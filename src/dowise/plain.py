@@ -8,8 +8,9 @@ from math import isinf, isnan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["amount", "counted", "plain"]
+__all__ = ["amount", "counted", "number_from", "numbers_from", "plain"]
 
 _LARGEST = 1e15  # that is written out
 
@@ -35,6 +36,20 @@ def plain(value: Any) -> Any:
     if isinstance(value, Iterable):
         return [plain(part) for part in value]
     return str(value)
+
+
+def number_from(value: Any) -> float:
+    """The number that `plain` gave as JSON.
+
+    >>> number_from(0.1), number_from("-inf"), number_from(None)
+    (0.1, -inf, nan)
+    """
+    return float("nan") if value is None else float(value)
+
+
+def numbers_from(values: Any) -> NDArray[np.float64]:
+    """The same of an array, of any shape."""
+    return np.array(values, dtype=np.float64)  # which reads None and "inf" so too
 
 
 def _is_finite(array: Any) -> bool:

@@ -315,21 +315,23 @@ class Belief:
 
         if not isinstance(problem, Problem):
             raise DowiseError("Belief.load takes the path and then the Problem it is about")
+        return read_file(path, lambda text: cls.from_dict(as_page(text), problem, posterior))
+
+    @classmethod
+    def from_dict(
+        cls, page: dict[str, Any], problem: Problem, posterior: type[Posterior] | None = None
+    ) -> Belief:
+        """The way back from `as_dict`; `load` says what is what."""
         kind = posterior or posterior_for(problem)
-
-        def read(text: str) -> Belief:
-            page = as_page(text)
-            belief = cls(problem, posterior=kind.from_dict(page, problem))
-            if "records" in page:
-                records = KeptRecords.read(page["records"], problem)
-                if isinstance(belief.posterior, Dirichlet | Mixture):
-                    records.check_counted_by(belief.posterior)
-                belief.monitor = Monitor.read(page, records)
-            elif "evidence" in page:
-                raise DowiseError("the belief is damaged: it has evidence without records")
-            return belief
-
-        return read_file(path, read)
+        belief = cls(problem, posterior=kind.from_dict(page, problem))
+        if "records" in page:
+            records = KeptRecords.read(page["records"], problem)
+            if isinstance(belief.posterior, Dirichlet | Mixture):
+                records.check_counted_by(belief.posterior)
+            belief.monitor = Monitor.read(page, records)
+        elif "evidence" in page:
+            raise DowiseError("the belief is damaged: it has evidence without records")
+        return belief
 
     def __repr__(self) -> str:
         return f"<Belief about {self.problem!r}>"

@@ -72,12 +72,13 @@ def new(
     """Begin an experiment: a problem, a policy, and a journal in STORE.
 
     STORE is a file, which is made if it is not there, or a URL: sqlite:///ward.db,
-    postgresql://user@host/base. It holds any number of experiments.
+    postgresql://user@host/base, or that of a `dowise serve`, http://127.0.0.1:8000. It holds any
+    number of experiments.
     """
     from dowise.cli.records import listing_bad_rows, read
     from dowise.cli.show_live import new_page, show_new
     from dowise.experiment.advice import soft_advice
-    from dowise.experiment.experiment import Experiment
+    from dowise.policies.registry import is_known
 
     if where.store.lower().endswith(".toml"):
         raise DowiseError(
@@ -89,13 +90,13 @@ def new(
     found = None if data is None else read(data, loaded)
     named: dict[str, Any] = {} if policy is None else {"policy": policy}
     with listing_bad_rows(data, as_json):
-        experiment = Experiment.create(
-            where.store, where.name or str(loaded.name), loaded,
-            options=options, records=found, source=None if data is None else data.name,
-            skip_bad=skip_bad, actor=where.actor, accept_clock=where.accept_clock, **named, **rest,
+        experiment = where.create(
+            loaded, options=options, records=found, source=None if data is None else data.name,
+            skip_bad=skip_bad, **named, **rest,
         )  # fmt: skip
     with experiment:
-        advice = soft_advice(loaded, experiment.policy)
+        policy = experiment.policy
+        advice = soft_advice(loaded, policy) if is_known(policy) else None
         if as_json:
             print_json(new_page(experiment, found, advice))
         else:

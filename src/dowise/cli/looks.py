@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,18 @@ def _track(what: str) -> Any:
         return tracked(events, what, total)
 
     return track
+
+
+@contextmanager
+def _walk(where: Where, what: str) -> Iterator[Any]:
+    """Shows how far a walk through the journal is; that of a server can't be watched from here."""
+    from dowise.cli.progress import working
+
+    if where.is_server:
+        with working(f"{what} …"):
+            yield None
+    else:
+        yield _track(what)
 
 
 @command("""\
@@ -85,7 +98,8 @@ def status(
         with working("Reading the journal …"):
             found = experiment.status(seen, evidence, rounds)
         if figure is not None:
-            experiment.figure(figure, seen, tolerance, _track("Drawing"))
+            with _walk(where, "Drawing") as track:
+                experiment.figure(figure, seen, tolerance, track)
     if as_json:
         print_json(found.as_dict(tolerance))
         return
@@ -109,8 +123,8 @@ def explain(where: Where, as_json: bool, number: str, figure: Path | None) -> No
     """
     from dowise.cli.show_looks import show_explanation
 
-    with where.open() as experiment:
-        found = experiment.explain(decision_number(number), _track("Reading the journal"))
+    with where.open() as experiment, _walk(where, "Reading the journal") as track:
+        found = experiment.explain(decision_number(number), track)
     if figure is not None:
         found.figure(figure)
     if as_json:
@@ -173,8 +187,8 @@ def evaluate(
     from dowise.cli.pairs import options_of
     from dowise.cli.show_looks import show_evaluation
 
-    with where.open() as experiment:
-        found = experiment.evaluate(policy, options_of(pairs), level, _track("Evaluating"))
+    with where.open() as experiment, _walk(where, "Evaluating") as track:
+        found = experiment.evaluate(policy, options_of(pairs), level, track)
     if as_json:
         print_json(found.as_dict())
     else:
@@ -199,8 +213,8 @@ def audit(process: click.Context, where: Where, as_json: bool, head: str | None)
     """
     from dowise.cli.show_looks import show_audit
 
-    with where.open() as experiment:
-        found = experiment.audit(head, _track("Auditing"))
+    with where.open() as experiment, _walk(where, "Auditing") as track:
+        found = experiment.audit(head, track)
     if as_json:
         print_json(found.as_dict())
     else:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isclose
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,10 +27,12 @@ from dowise.errors import DowiseError
 from dowise.experiment.advice import SoftAdvice, floor_advice
 from dowise.experiment.asking import Asked
 from dowise.experiment.case import Case, labels_of
-from dowise.experiment.experiment import Experiment
 from dowise.problem import Problem
 from dowise.problem.checked import CheckedRecords
 from dowise.problem.describe import costs_in_words
+
+if TYPE_CHECKING:
+    from dowise.cli.store import Live
 
 __all__ = [
     "case_page", "erased_page", "new_page", "revised_page", "show_asked", "show_case",
@@ -41,7 +43,7 @@ _MANY = 8  # arms or variables that are named on one line
 
 
 def new_page(
-    experiment: Experiment, found: CheckedRecords | None, advice: SoftAdvice | None
+    experiment: Live, found: CheckedRecords | None, advice: SoftAdvice | None
 ) -> dict[str, Any]:
     """An experiment that was just made, for JSON."""
     return {
@@ -53,7 +55,7 @@ def new_page(
 
 
 def show_new(
-    experiment: Experiment, where: Where, found: CheckedRecords | None, advice: SoftAdvice | None
+    experiment: Live, where: Where, found: CheckedRecords | None, advice: SoftAdvice | None
 ) -> None:
     """Where it is, what it is about, and what to type next."""
     click.secho(f"{experiment.name} is in {experiment.store}", bold=True)
@@ -72,7 +74,7 @@ def show_new(
         print_wrapped(plain_console(), str(advice))
 
 
-def show_asked(experiment: Experiment, where: Where, asked: Sequence[Asked]) -> None:
+def show_asked(experiment: Live, where: Where, asked: Sequence[Asked]) -> None:
     """What to do, why, and how to tell what came of it."""
     console, first = plain_console(), asked[0]
     if len(asked) == 1:
@@ -95,7 +97,7 @@ def show_asked(experiment: Experiment, where: Where, asked: Sequence[Asked]) -> 
     click.echo(f"  {_tell(experiment, where, first.id, told, first.problem)}")
 
 
-def case_page(experiment: Experiment, case: Case, is_news: bool) -> dict[str, Any]:
+def case_page(experiment: Live, case: Case, is_news: bool) -> dict[str, Any]:
     """A decision after something was said of it, for JSON."""
     page = case.as_dict(experiment.problem)
     notes = [f"{line}." for line in experiment.idle(case.id)]
@@ -103,7 +105,7 @@ def case_page(experiment: Experiment, case: Case, is_news: bool) -> dict[str, An
 
 
 def show_case(
-    experiment: Experiment,
+    experiment: Live,
     where: Where,
     case: Case,
     before: Case | None,
@@ -130,13 +132,13 @@ def show_case(
         click.echo(f"  {_tell(experiment, where, case.id, lacking, experiment.problem)}")
 
 
-def revised_page(experiment: Experiment, is_news: bool) -> dict[str, Any]:
+def revised_page(experiment: Live, is_news: bool) -> dict[str, Any]:
     """What holds from here on, for JSON."""
     page = {**_plan_page(experiment), "changed": is_news}
     return page | {"past_records": experiment.counted().as_dict()}
 
 
-def show_revised(experiment: Experiment, is_news: bool) -> None:
+def show_revised(experiment: Live, is_news: bool) -> None:
     """What holds from here on."""
     if not is_news:
         click.echo(f"Nothing changes: this is what holds in {experiment.name} already.")
@@ -149,13 +151,13 @@ def show_revised(experiment: Experiment, is_news: bool) -> None:
         print_indented(plain_console(), line, "bold red" if counted.is_in_vain else None)
 
 
-def erased_page(experiment: Experiment, decision: int, is_news: bool) -> dict[str, Any]:
+def erased_page(experiment: Live, decision: int, is_news: bool) -> dict[str, Any]:
     """A decision that was erased, for JSON."""
     page = {"id": decision, "status": "erased", "changed": is_news}
     return {**page, "head": str(experiment.head)}
 
 
-def show_erased(experiment: Experiment, decision: int, is_news: bool) -> None:
+def show_erased(experiment: Live, decision: int, is_news: bool) -> None:
     """What is gone, and what is not."""
     if not is_news:
         click.echo(f"Nothing new: decision {decision} was erased before.")
@@ -165,7 +167,7 @@ def show_erased(experiment: Experiment, decision: int, is_news: bool) -> None:
     click.echo("  Exports and backups are yours to erase.")
 
 
-def show_imported(experiment: Experiment, file: Path, imported: int, found: CheckedRecords) -> None:
+def show_imported(experiment: Live, file: Path, imported: int, found: CheckedRecords) -> None:
     """How many records came in, which rows did not, and what of all that is known is not used."""
     if imported:
         click.secho(f"{count(imported, 'record')} imported from {file}", bold=True)
@@ -176,7 +178,7 @@ def show_imported(experiment: Experiment, file: Path, imported: int, found: Chec
         _show_use(experiment)
 
 
-def use_of(experiment: Experiment) -> list[str]:
+def use_of(experiment: Live) -> list[str]:
     """What is not used of all past records, and why: sentences."""
     try:
         counted = experiment.counted()
@@ -186,7 +188,7 @@ def use_of(experiment: Experiment) -> list[str]:
     return [*left_out, *counted.unused_in_words()]
 
 
-def _show_use(experiment: Experiment) -> None:
+def _show_use(experiment: Live) -> None:
     with working("Reading past records …"):
         lines = use_of(experiment)
         is_in_vain = bool(lines) and experiment.counted().is_in_vain
@@ -200,7 +202,7 @@ def _show_bad(found: CheckedRecords) -> None:
         click.echo("\n".join(f"  {line}" for line in shown_bad_rows(found)))
 
 
-def _plan_page(experiment: Experiment) -> dict[str, Any]:
+def _plan_page(experiment: Live) -> dict[str, Any]:
     problem = experiment.problem
     return {
         "store": experiment.store,
@@ -215,7 +217,7 @@ def _plan_page(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _show_plan(experiment: Experiment) -> None:
+def _show_plan(experiment: Live) -> None:
     problem = experiment.problem
     wanted = "minimise" if problem.minimise else "maximise"
     _line(wanted, f"{problem.reward} ({_worth(problem)})")
@@ -281,7 +283,7 @@ def _chance(asked: Asked) -> str:
 
 
 def _tell(
-    experiment: Experiment, where: Where, number: int, lacking: Sequence[str], problem: Problem
+    experiment: Live, where: Where, number: int, lacking: Sequence[str], problem: Problem
 ) -> str:
     """The command that tells these variables, the reward last."""
     names = sorted(lacking, key=lambda name: (name == problem.reward, name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -16,7 +17,12 @@ from dowise.cli.own_policies import policy_module_option
 from dowise.errors import DowiseError
 
 if TYPE_CHECKING:
+    from dowise.client import Client
     from dowise.experiment.experiment import Experiment
+    from dowise.problem import Problem
+
+    Live = Experiment | Client
+    """An experiment in a store that is opened here, or on a server: they have the same methods."""
 
 __all__ = ["Where", "as_typed", "confirm", "decision_number", "on_store", "reason_option"]
 
@@ -40,19 +46,59 @@ class Where:
     actor: str | None = None
     accept_clock: bool = False
 
-    def open(self) -> Experiment:
+    @property
+    def is_server(self) -> bool:
+        """Whether it is the URL of a server, which knows by itself who acts."""
+        from dowise.client.address import is_url
+
+        if not is_url(self.store):
+            return False
+        if self.actor is not None or self.accept_clock:
+            option = "--accept-clock" if self.actor is None else "--actor"
+            raise DowiseError(
+                f"{option} is not for a server, which knows the time, and by the token who acts: "
+                "leave it out"
+            )
+        return True
+
+    def open(self) -> Live:
         """The experiment; a store that is not there is an error, never made."""
+        if self.is_server:
+            from dowise.client import Client
+
+            return Client(self.store, name=self.name, insecure=_is_insecure())
         from dowise.experiment.experiment import Experiment
 
         return Experiment.open(
             self.store, self.name, actor=self.actor, accept_clock=self.accept_clock
         )
 
-    def command(self, experiment: Experiment, verb: str, *rest: str) -> str:
+    def create(self, problem: Problem, **rest: Any) -> Live:
+        """A new experiment, which has the problem's name unless told."""
+        if self.is_server:
+            from dowise.client import Client
+            from dowise.client.address import address_of
+
+            name = self.name or address_of(self.store).name or str(problem.name)
+            return Client.create(self.store, name, problem, **rest, insecure=_is_insecure())
+        from dowise.experiment.experiment import Experiment
+
+        name = self.name or str(problem.name)
+        who: dict[str, Any] = {"actor": self.actor, "accept_clock": self.accept_clock}
+        return Experiment.create(self.store, name, problem, **rest, **who)
+
+    def command(self, experiment: Live, verb: str, *rest: str) -> str:
         """A command on the same experiment, as one would type it; it shows no password."""
-        store = experiment.store if "://" in self.store else self.store
-        named = [] if self.name is None else ["--name", self.name]
+        is_hidden = "://" in self.store and not self.is_server  # a server's URL has no password
+        store = experiment.store if is_hidden else self.store
+        is_said = self.name is None or (self.is_server and "/experiments/" in store)
+        named = [] if is_said else ["--name", str(self.name)]
         return " ".join(map(as_typed, ["dowise", verb, store, *rest, *named]))
+
+
+def _is_insecure() -> bool:
+    """Whether a token may cross a network unencrypted."""
+    return os.environ.get("DOWISE_INSECURE", "") == "1"
 
 
 def as_typed(word: str) -> str:

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief import Belief
 from dowise.experiment.case import Case
+from dowise.plain import number_from, numbers_from
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import Context
 
@@ -25,6 +27,7 @@ __all__ = ["LEVEL", "ArmsStatus", "Came", "arms_status", "contexts_of", "draws_f
 LEVEL = 0.9  # of the intervals
 DRAWS, FEWEST_DRAWS = 10_000, 1000
 MOST_CONTEXTS = 64
+_OF_AN_ARM = ("mean", "low", "high", "best", "regret", "plays")
 _ALIKE = 1e-9  # means that are closer than this, as a share, are equal
 _WORK = 1.5e9  # multiplications that are done in about a second
 _WORK_OF_AN_ARM = 150  # in multiplications, for one draw: quantiles, who wins
@@ -66,6 +69,40 @@ class ArmsStatus:
     def stopping(self) -> float:
         """What stopping now with the best-looking arm is expected to cost a round."""
         return float(self.regret[self.leader])
+
+    def as_dict(self, problem: Problem) -> dict[str, Any]:
+        """For JSON, once `plain` has gone over it."""
+        from dowise.experiment.status_words import tied
+
+        return {
+            "context": self.context,
+            "share": self.weight,
+            "leader": str(self.arms[self.leader]),
+            "leaders": [str(self.arms[i]) for i in tied(problem, self)],
+            "expected_regret_of_stopping": self.stopping,
+            "draws": self.draws,
+            "arms": [
+                {"arm": str(arm), **{name: getattr(self, name)[i] for name in _OF_AN_ARM}}
+                for i, arm in enumerate(self.arms)
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> ArmsStatus:
+        """The way back from `as_dict`, under the same problem."""
+        rows = page["arms"]
+        if [row["arm"] for row in rows] != [str(arm) for arm in problem.arms]:
+            raise ValueError("the arms are not those of the problem")
+        numbers = {name: numbers_from([row[name] for row in rows]) for name in _OF_AN_ARM}
+        return cls(
+            dict(page["context"]),
+            problem.arms,
+            **{name: numbers[name] for name in _OF_AN_ARM if name != "plays"},
+            plays=numbers["plays"].astype(np.int64),
+            leader=[row["arm"] for row in rows].index(page["leader"]),
+            draws=page["draws"],
+            weight=number_from(page["share"]),
+        )
 
 
 def arms_status(

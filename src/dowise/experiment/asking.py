@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import stream
 
-__all__ = ["Asked", "Question", "decide"]
+__all__ = ["Asked", "Question", "as_asked", "decide"]
 
 _DIGITS = 6  # of figures, which are for people; probabilities are kept to the last bit
 
@@ -65,10 +65,18 @@ def _is_forbidden(arm: Intervention, forbidden: Collection[Intervention]) -> boo
     return any(arm.items() >= settings.items() if settings else not arm for settings in forbidden)
 
 
+class _Said(NamedTuple):
+    """What an event said, as a document has it."""
+
+    number: int
+    at: str
+    says: Mapping[str, Any]
+
+
 class Asked:
     """A decision of a live experiment; `id` is what `tell` wants."""
 
-    def __init__(self, event: Event, problem: Problem) -> None:
+    def __init__(self, event: Event | _Said, problem: Problem) -> None:
         says = event.says
         self.id: int = says["decision"]
         self.event = event.number
@@ -108,9 +116,23 @@ class Asked:
                 "probabilities": self.probabilities,
                 "allowed": None if is_free else [str(arm) for arm in self.allowed],
                 "reason": self.reason,
+                "event": self.event,
+                "asked_at": self.at,
+                "figures": self.figures,
+                "request_id": self.request_id,
+                "imagined": self.imagined,
             }
         )
         return page
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Asked:
+        """The way back from `as_dict`, under the problem that held then."""
+        says = {**page, "decision": page["id"]}
+        if page["allowed"] is not None:
+            places = {str(arm): i for i, arm in enumerate(problem.arms)}
+            says["allowed"] = [places[text] for text in page["allowed"]]
+        return cls(_Said(page["event"], page["asked_at"], says), problem)
 
     def __str__(self) -> str:
         return f"{self.id}: {self.arm}: {self.reason}"

@@ -10,7 +10,7 @@ journal that is whole: only a head that was kept elsewhere finds that.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
@@ -75,7 +75,21 @@ class Audit:
             "made_elsewhere": list(self.made_elsewhere),
             "not_derivable": list(self.not_derivable),
             "notes": self.notes(),
+            "known_upto": self.known_upto,
         }
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any]) -> Audit:
+        """The way back from `as_dict`."""
+        finding = page["finding"]
+        return cls(
+            page["events"],
+            head_of(page["head"]),
+            None if finding is None else Finding(finding["event"], finding["why"]),
+            tuple(page["made_elsewhere"]),
+            tuple(page["not_derivable"]),
+            page["known_upto"],
+        )
 
     def notes(self) -> list[str]:
         """What there is to say besides a finding."""

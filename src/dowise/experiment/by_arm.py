@@ -15,7 +15,9 @@ from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
 from dowise.randomness import Random, generator
 
-__all__ = ["ArmByArm"]
+__all__ = ["FORMAT", "ArmByArm"]
+
+FORMAT = "dowise-arm-by-arm"
 
 
 class ArmByArm:
@@ -69,13 +71,23 @@ class ArmByArm:
         return twin
 
     def as_dict(self) -> dict[str, Any]:
-        """The tallies; it is made for a look, so nothing reads them back."""
-        return {"tallies": dict(self._policy.state())}
+        """How often each reward of each arm was seen, by context: positions in the domains."""
+        known = sorted(self._policy.tallies.items())
+        tallies = [{"context": [*codes], "seen": tally.seen.tolist()} for codes, tally in known]
+        return {"format": FORMAT, "why": self.why, "tallies": tallies}
 
     @classmethod
     def from_dict(cls, page: dict[str, Any], problem: Problem) -> Self:
-        """There is no way back."""
-        raise DowiseError(f"what arms brought in {problem!r} is read from records, not from {page}")
+        """The way back from `as_dict`."""
+        from dowise.policies.tabular import Tally
+
+        if page.get("format") != FORMAT:
+            raise DowiseError("this is not what arms brought: a posterior of the graph, perhaps")
+        found = cls(problem, page["why"])
+        for one in page["tallies"]:
+            seen = np.array(one["seen"], dtype=np.int64).reshape(found._shape)
+            found._policy.tallies[tuple(one["context"])] = Tally.of(seen, problem.payoff.scaled)
+        return found
 
     @property
     def _shape(self) -> tuple[int, int]:

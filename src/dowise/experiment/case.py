@@ -216,8 +216,9 @@ class Case:
 
     def as_dict(self, problem: Problem) -> dict[str, Any]:
         """For JSON."""
+        where = {"event": self.event, "last_event": self.last_event}
         if self.status == "erased":
-            return {"id": self.id, "status": "erased"}
+            return {"id": self.id, "status": "erased", **where}
         return {
             "id": self.id,
             "status": self.status,
@@ -228,7 +229,28 @@ class Case:
             "played": None if self.played is None else str(self.played),
             "values": self.values,
             "open": list(self.open(problem)),
+            "asked": dict(self.asked),
+            "restricted": self.is_restricted,
+            "unrelated": self.is_unrelated,
+            "before": self.before,
+            "request_id": self.request_id,
+            **where,
         }
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any]) -> Case:
+        """The way back from `as_dict`."""
+        number, event, last = page["id"], page["event"], page["last_event"]
+        if page["status"] == "erased":
+            return cls(number, event, "", {}, Intervention(), status="erased", last_event=last)
+        played = page["played"]
+        return cls(
+            number, event, page["asked_at"], dict(page["context"]), Intervention(page["asked"]),
+            page["restricted"], page["request_id"], dict(page["values"]),
+            {name: [*old] for name, old in page["before"].items()},
+            None if played is None else Intervention.parse(played), page["unrelated"],
+            page["status"], last,
+        )  # fmt: skip
 
     def __str__(self) -> str:
         seen = ", ".join(f"{name}={_shown(label)}" for name, label in self.values.items())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dowise.plain import counted
 
@@ -47,7 +48,15 @@ class Counted:
             "used": self.used,
             "left_out": dict(self.left_out),
             "unused": {name: dict(reasons) for name, reasons in self.unused.items()},
+            "reward": self.reward,
         }
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any]) -> Counted:
+        """The way back from `as_dict`."""
+        unused = {name: dict(reasons) for name, reasons in page["unused"].items()}
+        left_out = dict(page["left_out"])
+        return cls(page["decisions"], page["imported"], left_out, page["reward"], unused)
 
     def in_words(self) -> str:
         """What counts, in one sentence, and a line for each reason why others don't."""

@@ -23,11 +23,15 @@ from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError
 
-__all__ = ["KINDS", "DamagedEventError", "Event", "Head", "as_body", "as_text"]
+__all__ = ["KINDS", "WITHHELD", "DamagedEventError", "Event", "Head", "as_body", "as_text"]
 
 KINDS = (
     "created", "asked", "told", "amended", "withdrawn", "revised", "imported", "erased",
 )  # fmt: skip
+
+
+WITHHELD = "withheld"
+"""In place of a salt that is not shown to everyone."""
 
 
 class DamagedEventError(DowiseError):
@@ -106,6 +110,23 @@ class Event:
             "experiment": self.experiment, "number": self.number, "kind": self.kind, "at": self.at,
             "actor": self.actor, "salt": self.salt, "body": self.body, "hash": self.hash,
         }  # fmt: skip
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Event:
+        """The way back from `row`, the body of which may be parsed.
+
+        One whose salt is withheld, or that is not whole, can be read and not verified.
+        """
+        columns = ("experiment", "number", "kind", "at", "actor", "salt", "body", "hash")
+        parts = {name: row[name] for name in columns}
+        if not isinstance(says := parts["body"], str):
+            parts["body"] = as_body(says)
+            if [*says] == ["erased"]:
+                parts["salt"] = ""
+        is_whole = parts["salt"] is not None and row.get("is_whole", True)
+        if not is_whole and parts["salt"] != "":
+            parts["salt"] = WITHHELD
+        return cls(**parts)
 
     @property
     def head(self) -> Head:

@@ -16,11 +16,16 @@ from typing import Any
 from dowise.checks import whole_number
 from dowise.errors import ConflictError, DowiseError
 from dowise.experiment import telling
-from dowise.experiment.asking import Asked, Question, as_asked, decide
+from dowise.experiment.asking import (
+    Asked,
+    Question,
+    as_asked,
+    decide,
+)
 from dowise.experiment.case import Case
 from dowise.experiment.event import DamagedEventError, Event
 from dowise.experiment.facts import FORMAT, Facts
-from dowise.experiment.given import checked_request, listed, listed_contexts
+from dowise.experiment.given import checked_request, listed_arms, listed_contexts
 from dowise.experiment.importing import checked_import, checked_rows, refuse_twice
 from dowise.experiment.journal import Journal
 from dowise.experiment.maker import actor_of, maker
@@ -157,7 +162,7 @@ class Experiment(Views):
     ) -> list[Asked]:
         """A decision for each of these contexts, all in one step, without needless repeats."""
         request = checked_request(request_id)
-        may, never = listed("allowed", allowed), listed("forbid", forbid)
+        may, never = listed_arms("allowed", allowed), listed_arms("forbid", forbid)
         contexts, journal = listed_contexts(contexts), self._journal
         with journal.turn:
             journal.warm_up()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
@@ -11,6 +12,7 @@ from dowise.experiment.arms import ArmsStatus
 from dowise.experiment.asking import Asked
 from dowise.experiment.case import Case
 from dowise.plain import plain
+from dowise.problem import Problem
 
 __all__ = ["Explanation"]
 
@@ -141,7 +143,6 @@ class Explanation:
         page: dict[str, Any] = plain(
             {
                 **decision.as_dict(),
-                "asked_at": decision.at,
                 "policy": self.policy,
                 "known": {
                     "event": decision.event - 1,
@@ -152,11 +153,26 @@ class Explanation:
                     "imagined": decision.imagined,
                 },
                 "arms": self.rows(),
-                "figures": decision.figures,
+                "then": self.then.as_dict(decision.problem),
                 "now": self.case.as_dict(decision.problem),
             }
         )
         return page
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Explanation:
+        """The way back from `as_dict`, under the problem that held then."""
+        known = page["known"]
+        return cls(
+            Asked.from_dict(page, problem),
+            page["policy"],
+            Case.from_dict(page["now"]),
+            known["records"],
+            known["pending"],
+            known["imported"],
+            ArmsStatus.from_dict(page["then"], problem),
+            known["complete"],
+        )
 
 
 def _count(number: int, thing: str) -> str:

@@ -14,7 +14,7 @@ from dowise.experiment.facts import Facts
 from dowise.files import write_bytes
 from dowise.problem.columns import EXPORT_COLUMNS, export_name
 
-__all__ = ["columns_of", "export"]
+__all__ = ["columns_of", "write_table"]
 
 
 def columns_of(facts: Facts, asked: Iterable[Event]) -> dict[str, list[Any]]:
@@ -43,9 +43,8 @@ def columns_of(facts: Facts, asked: Iterable[Event]) -> dict[str, list[Any]]:
     return table
 
 
-def export(facts: Facts, asked: Iterable[Event], path: str | Path) -> int:
+def write_table(table: dict[str, list[Any]], path: str | Path) -> int:
     """Write the table, by the ending of the path; the number of its rows."""
-    table = columns_of(facts, asked)
     ending = Path(path).suffix.lower()
     if ending in (".parquet", ".pq"):
         content = _parquet(table)

@@ -17,13 +17,22 @@ from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.case import Case
 from dowise.experiment.event import DamagedEventError, Event, Head
 from dowise.experiment.plan import Plan
-from dowise.problem import Intervention
+from dowise.problem import Intervention, Problem
 
-__all__ = ["FORMAT", "Facts", "News", "Place"]
+__all__ = ["FORMAT", "Facts", "News", "Outline", "Place"]
 
 FORMAT = 1
 """The version of what events say; a journal with a newer one is refused."""
 _MARKS = 2**128
+
+
+class Outline(NamedTuple):
+    """What holds in an experiment, and how far its journal is, all of one moment."""
+
+    plan: Plan
+    earlier: tuple[Problem, ...]
+    """What it was about before it was revised, the first one first."""
+    head: Head
 
 
 class Facts:
@@ -74,6 +83,12 @@ class Facts:
         twin.head, twin.at, twin.imported = self.head, self.at, self.imported
         twin.cases, twin.pending, twin.plans = {**self.cases}, {**self.pending}, [*self.plans]
         return twin
+
+    def outline(self) -> Outline:
+        """What holds, and how far the journal is."""
+        assert self.head is not None
+        earlier = tuple(plan.problem for _, plan in self.plans[:-1])
+        return Outline(self.plan, earlier, self.head)
 
     @property
     def rows(self) -> dict[int, str]:

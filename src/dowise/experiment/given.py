@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dowise.errors import DowiseError
 from dowise.problem.problem import ArmLike, Context
 
-__all__ = ["checked_request", "listed", "listed_contexts"]
+__all__ = ["checked_request", "listed_arms", "listed_contexts"]
 
 
 def listed_contexts(given: object) -> list[Context]:
@@ -29,7 +29,7 @@ def checked_request(request: object) -> str | None:
     return request
 
 
-def listed(what: str, arms: Iterable[ArmLike] | None) -> list[ArmLike] | None:
+def listed_arms(what: str, arms: Iterable[ArmLike] | None) -> list[ArmLike] | None:
     """Arms, if any are named; a single one is no list."""
     if arms is None:
         return None

@@ -7,7 +7,7 @@ by what held then (`Experiment.explain`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from dowise.experiment.arms import ArmsStatus, Came, arms_status, contexts_of, d
 from dowise.experiment.event import Event
 from dowise.experiment.facts import Facts
 from dowise.experiment.learner import Learner
-from dowise.plain import plain
+from dowise.plain import numbers_from, plain
 from dowise.policies.policy import BayesianPolicy
 from dowise.problem import Intervention
 from dowise.problem.problem import Context
@@ -86,6 +86,26 @@ class History:
         """For JSON."""
         page: dict[str, Any] = plain({**vars(self), "arms": [str(arm) for arm in self.arms]})
         return page
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any]) -> History:
+        """The way back from `as_dict`."""
+        arms, contexts = page["arms"], page["contexts"]
+        events, outcomes, imported = (
+            np.array(page[name], dtype=np.int64) for name in ("events", "outcomes", "imported")
+        )
+        shape = len(events), len(contexts), len(arms)
+        return cls(
+            tuple(map(Intervention.parse, arms)),
+            tuple(dict(context) for context in contexts),
+            numbers_from(page["weights"]),
+            events,
+            outcomes,
+            imported,
+            numbers_from(page["best"]).reshape(shape),
+            numbers_from(page["mean"]).reshape(shape),
+            numbers_from(page["stopping"]).reshape(shape[:2]),
+        )
 
 
 def history(

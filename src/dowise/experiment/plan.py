@@ -25,7 +25,7 @@ from dowise.problem import Problem, load_problem
 from dowise.problem.files import parse_problem, problem_text
 from dowise.problem.prior import plain_prior
 
-__all__ = ["DEFAULT_POLICY", "Plan", "is_bayesian"]
+__all__ = ["DEFAULT_POLICY", "Plan", "as_json", "is_bayesian"]
 
 DEFAULT_POLICY = "best"
 PROPENSITY_SAMPLES = 1000  # draws of which one decides: their shares are the probabilities
@@ -158,10 +158,11 @@ def _journaled(problem: Problem, policy: str, given: dict[str, Any]) -> dict[str
                 "or give 1 or more"
             )
     options = {**defaults, **{name: value for name, value in given.items() if value is not None}}
-    return {name: _as_json(name, value) for name, value in options.items() if name != "widen"}
+    return {name: as_json(name, value) for name, value in options.items() if name != "widen"}
 
 
-def _as_json(name: str, value: Any) -> Any:
+def as_json(name: str, value: Any) -> Any:
+    """The value of an option as the journal keeps it."""
     page = plain(value)
     if isinstance(page, str) and not isinstance(value, str):
         raise DowiseError(f"the option {name}={value!r} can't be kept: use numbers, texts or lists")

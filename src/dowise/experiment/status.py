@@ -5,6 +5,7 @@ Everything follows from the posterior as of now (`dowise.experiment.arms`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import prod
@@ -18,7 +19,7 @@ from dowise.experiment.arms import ArmsStatus, Came, arms_status, contexts_of, d
 from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.case import Case
 from dowise.experiment.maker import now
-from dowise.plain import amount, plain
+from dowise.plain import amount, number_from, plain
 from dowise.problem import Problem
 from dowise.problem.problem import Context
 
@@ -148,43 +149,53 @@ class Status:
                 "expected_regret_of_stopping": self.stopping,
                 **({} if self.continuing is None else {"continuing": self.continuing.as_dict()}),
                 **advice,
-                "contexts": [_context_page(self.problem, one) for one in self.contexts],
+                "contexts": [one.as_dict(self.problem) for one in self.contexts],
                 "pending": [
-                    {"id": case.id, "arm": str(case.arm), "asked_at": case.asked_at,
-                     "waiting_seconds": waiting(case), "open": case.open(self.problem)}
+                    self._case_page(case) | {"waiting_seconds": waiting(case)}
                     for case in self.pending
                 ],
-                "incomplete": [
-                    {"id": case.id, "arm": str(case.arm), "open": case.open(self.problem)}
-                    for case in self.incomplete
-                ],
+                "incomplete": [self._case_page(case) for case in self.incomplete],
                 "edges": self.edges,
                 "alarms": self.alarms,
                 "suspected": None if evidence is None else evidence.suspected,
                 "unused": self.unused,
                 "left_out": self.left_out,
                 "notes": self.notes,
+                "evidence": None if evidence is None else evidence.as_dict(),
+                "is_one_context": self.is_one_context,
+                "has_contexts": self.has_contexts,
             }
-        )  # fmt: skip
+        )
         return page
 
+    def _case_page(self, case: Case) -> dict[str, Any]:
+        """A decision in a list: its arm as a text."""
+        return case.as_dict(self.problem) | {"arm": str(case.arm)}
 
-def _context_page(problem: Problem, one: ArmsStatus) -> dict[str, Any]:
-    from dowise.experiment.status_words import tied
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Status:
+        """The way back from `as_dict`, under the same problem."""
+        from dowise.policies.continuing import Continuing
 
-    names = ("mean", "low", "high", "best", "regret", "plays")
-    arms = [
-        {"arm": str(arm), **{name: getattr(one, name)[i] for name in names}}
-        for i, arm in enumerate(one.arms)
-    ]
-    return {
-        "context": one.context,
-        "share": one.weight,
-        "leader": str(one.arms[one.leader]),
-        "leaders": [str(one.arms[i]) for i in tied(problem, one)],
-        "expected_regret_of_stopping": one.stopping,
-        "arms": arms,
-    }
+        evidence, more = page["evidence"], page.get("continuing")
+        return cls(
+            page["name"],
+            problem,
+            page["policy"],
+            tuple(ArmsStatus.from_dict(one, problem) for one in page["contexts"]),
+            page["is_one_context"],
+            dict(page["decisions"]),
+            tuple(map(Case.from_dict, page["pending"])),
+            {edge: number_from(chance) for edge, chance in page["edges"].items()},
+            None if evidence is None else Evidence.from_dict(evidence, problem),
+            page["imported"],
+            {name: dict(reasons) for name, reasons in page["unused"].items()},
+            dict(page["left_out"]),
+            tuple(page["notes"]),
+            page["has_contexts"],
+            tuple(map(Case.from_dict, page["incomplete"])),
+            None if more is None else Continuing.from_dict(more),
+        )
 
 
 def looked_at(

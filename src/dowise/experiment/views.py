@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from dowise.belief import Belief
-from dowise.errors import DowiseError, NotFoundError, import_extra
+from dowise.belief.evidence import Evidence
+from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
@@ -19,8 +19,8 @@ from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, eva
 from dowise.experiment.evaluation.targets import TargetLike
 from dowise.experiment.event import Event, Head
 from dowise.experiment.explain import Explanation
-from dowise.experiment.export import columns_of, export
-from dowise.experiment.facts import Facts
+from dowise.experiment.export import columns_of
+from dowise.experiment.facts import Facts, Outline
 from dowise.experiment.history import POINTS, History, history
 from dowise.experiment.idle import Idle
 from dowise.experiment.journal import Journal
@@ -29,9 +29,9 @@ from dowise.experiment.logged import Log
 from dowise.experiment.looking import continued, policy_for_looks
 from dowise.experiment.plan import Plan
 from dowise.experiment.seeing import Seen, believed, seen
+from dowise.experiment.shown import Shown
 from dowise.experiment.status import Status, looked_at
 from dowise.experiment.tracking import Track, tracked
-from dowise.picture.drawing import check_path
 from dowise.policies.continuing import Continuing, value_of_continuing
 from dowise.policies.registry import is_known, policy_info
 from dowise.problem import Problem
@@ -40,7 +40,7 @@ from dowise.problem.problem import Context
 __all__ = ["Views"]
 
 
-class Views:
+class Views(Shown):
     """An experiment as one looks at it; every look first takes in what was written since.
 
     A look takes what it needs in a moment. While it works with that, others may ask, tell and look.
@@ -103,6 +103,11 @@ class Views:
         with self._journal.looking() as facts:
             assert facts.head is not None
             return facts.head
+
+    def outline(self) -> Outline:
+        """What holds, and how far the journal is, all of one moment."""
+        with self._journal.looking() as facts:
+            return facts.outline()
 
     @property
     def belief(self) -> Belief:
@@ -182,6 +187,12 @@ class Views:
             _copies(then.incomplete), more,
         )  # fmt: skip
 
+    def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
+        """What is known as of now, and what the records say against the graph, or why that was not
+        looked at; as in `status`, without working out what arms are expected to bring."""
+        _, belief, found, note = seen(self._journal, evidence)
+        return belief, found, " ".join(note)
+
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
         """What so many rounds more are expected to gain over staying with what looks best now.
 
@@ -210,21 +221,6 @@ class Views:
         events = tracked(self.events(upto=head.number), head.number, track)
         learner = Learner(plan, policy_for_looks(plan), self._journal.columns)
         return history(self.name, learner, events, head.number, came, context, points)
-
-    def figure(
-        self,
-        path: str | Path,
-        context: Context = None,
-        tolerance: float | None = None,
-        track: Track | None = None,
-    ) -> None:
-        """Draw where the experiment stands, and how it came there, to a .png, .svg or .pdf file."""
-        from dowise.experiment.figures import draw, figure_data
-
-        check_path(path)
-        status = self.status(context, evidence=False)
-        past = self.history(context, track=track)
-        draw(figure_data(status, past, self.records(), tolerance), path)
 
     def explain(
         self,
@@ -273,23 +269,11 @@ class Views:
             raise DowiseError(f"{error}{f' ({why})' if why else ''}") from None
         return replace(found, left_out=dict(log.left_out))
 
-    def export(self, path: str | Path) -> int:
-        """Write all decisions to a .csv or .parquet file; the number of rows."""
-        return export(*self._decided(), path)
-
-    def frame(self) -> Any:
-        """The same table for pandas."""
-        pandas = import_extra("pandas", "simulate", "a table")
-        return pandas.DataFrame(self.table())
-
     def table(self) -> dict[str, list[Any]]:
-        """The same table as columns by name."""
-        return columns_of(*self._decided())
-
-    def _decided(self) -> tuple[Facts, list[Event]]:
+        """All decisions by columns, as they are exported (`dowise.experiment.export`)."""
         with self._journal.looking() as facts:
-            then = facts.as_of_now()
-        return then, self._journal.storage.read(self.name, kinds=("asked",))
+            then = facts.as_of_now()  # first, so that every decision of it has its event
+        return columns_of(then, self._journal.storage.read(self.name, kinds=("asked",)))
 
     def audit(self, head: object = None, track: Track | None = None) -> Audit:
         """Whether the journal is whole, and every decision follows from what was known then.

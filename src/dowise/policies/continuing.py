@@ -15,7 +15,8 @@ information; Raiffa & Schlaifer 1961.)
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from math import ceil, prod, sqrt
 from typing import Any
 
@@ -76,6 +77,11 @@ class Continuing:
             "limit_a_round": self.limit / self.rounds,
         }
         return asdict(self) | each
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any]) -> Continuing:
+        """The way back from `as_dict`."""
+        return cls(**{part.name: page[part.name] for part in fields(cls)})
 
 
 def value_of_continuing(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -15,6 +15,7 @@ from dowise.errors import import_extra
 from dowise.graph.bits import closure
 from dowise.graph.edges import EdgeName
 from dowise.graph.names import as_text
+from dowise.plain import numbers_from
 from dowise.problem import Problem
 
 __all__ = ["Evidence", "in_words"]
@@ -136,6 +137,20 @@ class Evidence:
             "strict": self.strict,
             "recomputed": self.recomputed,
         }
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Evidence:
+        """The way back from `as_dict`, under the same problem; that of the largest is first now."""
+        found = page["alternatives"]
+        return cls(
+            problem,
+            tuple(EdgeName.parse(one["edge"]) for one in found),
+            numbers_from([one["log_bayes_factor"] for one in found]),
+            numbers_from([one["log_e_value"] for one in found]),
+            np.array([one["alarm"] for one in found], dtype=bool),
+            np.array([one["values"] for one in found], dtype=np.int64),
+            **{name: page[name] for name in ("records", "since", "alpha", "strict", "recomputed")},
+        )
 
     # -- in words ---------------------------------------------------------------------------------
 

@@ -7,16 +7,18 @@ intervals of the gross rewards alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.experiment.evaluation.intervals import interval, ratios
 from dowise.experiment.evaluation.replay import Replay
+from dowise.plain import number_from
 
 __all__ = ["Estimated", "doubly_robust", "inverse_propensity", "self_normalised", "weights"]
 
@@ -46,6 +48,16 @@ class Estimated:
             first, second = sorted(map(scale, self.normal))
             normal = first, second
         return Estimated(scale(self.value), low, high, normal)
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any]) -> Estimated:
+        """The way back from JSON."""
+        normal = None
+        if page["normal"] is not None:
+            first, second = map(number_from, page["normal"])
+            normal = first, second
+        value, low, high = (number_from(page[name]) for name in ("value", "low", "high"))
+        return cls(value, low, high, normal)
 
 
 def weights(found: Replay) -> Floats:

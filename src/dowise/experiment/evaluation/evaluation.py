@@ -19,7 +19,7 @@ from dowise.experiment.evaluation.estimates import (
 from dowise.experiment.evaluation.log import Step
 from dowise.experiment.evaluation.replay import Replay, replay
 from dowise.experiment.evaluation.targets import TargetLike, as_target
-from dowise.plain import amount, counted, plain
+from dowise.plain import amount, counted, number_from, plain
 from dowise.problem import Problem
 
 __all__ = ["Evaluation", "evaluate"]
@@ -75,15 +75,12 @@ class Evaluation:
     """At so many decisions the target's arm was not allowed: there it does what was done."""
     unused: int
     """From so many records the target could learn nothing, because something was not seen."""
+    decisions: int
+    """How many count."""
     replay: Replay
-    """The rows that all of this was worked out from."""
+    """The rows that all of this was worked out from; none where it was read from a document."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """How many decisions do not count, by the reason, where somebody has noted that."""
-
-    @property
-    def decisions(self) -> int:
-        """How many count."""
-        return len(self.replay)
 
     @property
     def verdict(self) -> Literal["better", "worse", "not clear"]:
@@ -106,9 +103,33 @@ class Evaluation:
         page = {
             name: part for name, part in vars(self).items() if name not in ("problem", "replay")
         }
-        page |= {"decisions": self.decisions, "verdict": self.verdict, "refusal": self.refusal}
+        page |= {"verdict": self.verdict, "refusal": self.refusal}
         found: dict[str, Any] = plain(page | {"words": self.in_words()})
         return found
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Evaluation:
+        """The way back from `as_dict`, under the same problem; the rows are left behind."""
+        ips, steady = page["ips"], page["self_normalised"]
+        return cls(
+            problem=problem,
+            target=page["target"],
+            dr=Estimated.from_dict(page["dr"]),
+            ips=None if ips is None else Estimated.from_dict(ips),
+            self_normalised=None if steady is None else number_from(steady),
+            logged=Estimated.from_dict(page["logged"]),
+            difference=Estimated.from_dict(page["difference"]),
+            level=number_from(page["level"]),
+            earned=number_from(page["earned"]),
+            unsupported=number_from(page["unsupported"]),
+            largest_weight=number_from(page["largest_weight"]),
+            effective_decisions=number_from(page["effective_decisions"]),
+            not_allowed=page["not_allowed"],
+            unused=page["unused"],
+            decisions=page["decisions"],
+            replay=Replay.none(len(problem.arms)),
+            left_out=dict(page["left_out"]),
+        )
 
     def frame(self) -> Any:
         """A pandas table: estimate, value, low, high, normal_low, normal_high; NaN where none."""
@@ -232,6 +253,7 @@ def evaluate(
         effective_decisions=float(weight.sum()) ** 2 / squares if squares > 0 else 0.0,
         not_allowed=chosen.not_allowed,
         unused=chosen.unused,
+        decisions=len(found),
         replay=found,
     )
 

@@ -58,6 +58,12 @@ class Replay:
     costs: Floats | float = 0.0
     """c(a): what each arm costs, on the same scale; the same in every row."""
 
+    @classmethod
+    def none(cls, arms: int) -> Replay:
+        """One without decisions."""
+        rows, counts = np.zeros((0, arms)), np.zeros(0, dtype=np.int64)
+        return cls(counts, rows, rows, rows, counts, np.zeros(0))
+
     def __len__(self) -> int:
         return len(self.numbers)
 

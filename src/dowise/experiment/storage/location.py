@@ -63,9 +63,10 @@ def locate(store: str | Path) -> Location:
 def _from_url(text: str) -> Location:
     scheme = text.partition("://")[0].lower()
     if scheme not in _SQLITE | _POSTGRES:
+        server = "dowise.Client asks a server; " if scheme in ("http", "https") else ""
         raise DowiseError(
-            f"a store can't be opened by {scheme}://: give a file name such as ward.db, or a URL "
-            "that begins with sqlite:/// or postgresql://"
+            f"a store can't be opened by {scheme}://: {server}give a file name such as ward.db, or "
+            "a URL that begins with sqlite:/// or postgresql://"
         )
     import_extra("sqlalchemy", "live", "a store of experiments")
     from sqlalchemy import make_url

@@ -25,6 +25,16 @@ Records = Annotated[
 ]
 
 
+Request = Annotated[
+    str | None,
+    Field(max_length=200, description="In place of Idempotency-Key, which is ASCII."),
+]
+Skipped = Annotated[int, Field(ge=0, le=2**53, description="Rows that were left out before.")]
+AskedAt = Annotated[
+    list[str], Field(description="Of records from an export: when they were asked for.")
+]
+
+
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -35,6 +45,7 @@ class Ask(_Body):
     context: Values | None = Field(None, description="What is seen before the choice.")
     allowed: list[Arm] | None = Field(None, description="Choose among these arms only.")
     forbid: list[Arm] | None = Field(None, description="Rule out every arm that sets this.")
+    request_id: Request = None
 
 
 class AskMany(_Body):
@@ -43,6 +54,7 @@ class AskMany(_Body):
     contexts: list[Values | None] = Field(min_length=1, max_length=1000)
     allowed: list[Arm] | None = None
     forbid: list[Arm] | None = None
+    request_id: Request = None
 
 
 class Tell(_Body):
@@ -88,6 +100,8 @@ class Import(_Body):
     source: Text | None = None
     skip_bad: bool = False
     again: bool = False
+    skipped: Skipped = 0
+    asked_at: AskedAt = []
 
 
 class New(_Body):
@@ -104,12 +118,14 @@ class New(_Body):
     records: Records = None
     source: Text | None = None
     skip_bad: bool = False
+    skipped: Skipped = 0
+    asked_at: AskedAt = []
 
 
 class Evaluate(_Body):
-    """Another policy, or an arm for all."""
+    """Another policy, an arm for all, or a rule: an arm for the labels of each context."""
 
-    policy: Arm
+    policy: Arm | list[tuple[list[str], Arm]]
     options: Options | None = None
     level: Annotated[float, Field(gt=0, lt=1)] = 0.9
 

@@ -9,9 +9,9 @@ from fastapi.responses import Response
 
 from dowise.checks import whole_number
 from dowise.errors import DowiseError
-from dowise.experiment.experiment import Experiment
-from dowise.experiment.importing import checked_rows
-from dowise.problem.files import parse_problem, problem_text
+from dowise.experiment.documents import experiment_document
+from dowise.experiment.sent import records_from
+from dowise.problem.files import parse_problem
 from dowise.service.api.bodies import Erase, Import, New, Revise, keyword_options
 from dowise.service.api.common import (
     PREFIX,
@@ -24,7 +24,7 @@ from dowise.service.api.common import (
 from dowise.service.hearing import listening
 from dowise.service.visitors import Admin, Visitor
 
-__all__ = ["create", "plan_page", "router"]
+__all__ = ["create", "router"]
 
 router = APIRouter(tags=["changing"], responses=PROBLEMS)
 Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
@@ -43,14 +43,16 @@ def create(request: Request, visitor: Visitor, body: New) -> dict[str, Any]:
     seed = None if body.seed is None else whole_number("seed", _number(body.seed), 0, 2**128 - 1)
     _try(request, body.problem, body.policy, options, body.learn_restricted)
     problem = parse_problem(body.problem)
-    records = None if body.records is None else problem.checked_records(_columns(body.records))
+    records = None
+    if body.records is not None:
+        records = records_from(body.records, problem, body.skipped, body.asked_at)
     with listening() as notes:
         experiment = house_of(request).create(
             body.name, problem, policy=body.policy, options=options, seed=seed,
             learn_restricted=body.learn_restricted, records=records, source=body.source,
             skip_bad=body.skip_bad, actor=visitor.name,
         )  # fmt: skip
-    page = plan_page(experiment)
+    page = experiment_document(experiment)
     return page | {"imported": 0 if records is None else len(records.batch), "notes": notes}
 
 
@@ -69,14 +71,14 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
         experiment.revise(
             problem, body.policy, options, body.reason, learn_restricted=body.learn_restricted
         )
-    page = {**plan_page(experiment), "changed": experiment.head != before, "notes": notes}
+    page = {**experiment_document(experiment), "changed": experiment.head != before, "notes": notes}
     return answer(page | {"past_records": experiment.counted().as_dict()})
 
 
 @router.post(f"{PREFIX}/import")
 def import_records(experiment: Keeping, body: Import) -> Response:
     """Bring past records in. Role: admin."""
-    found = checked_rows(experiment.problem, _columns(body.records), None)
+    found = records_from(body.records, experiment.problem, body.skipped, body.asked_at)
     with listening() as notes:
         count = experiment.import_records(
             found, source=body.source, skip_bad=body.skip_bad, again=body.again
@@ -95,34 +97,11 @@ def erase(experiment: Keeping, id: Id, body: Erase) -> Response:  # noqa: A002 (
     return answer(page | {"head": str(experiment.head)})
 
 
-def plan_page(experiment: Experiment) -> dict[str, Any]:
-    """What holds in an experiment."""
-    problem = experiment.problem
-    return {
-        "name": experiment.name,
-        "problem": problem_text(problem),
-        "policy": experiment.policy,
-        "options": experiment.options,
-        "learn_restricted": experiment.learn_restricted,
-        "arms": [dict(arm) for arm in problem.arms],
-        "forbidden": [dict(assignment) for assignment in problem.forbidden],
-        "costs": dict(problem.costs),
-        "is_one_of_many": experiment.is_one_of_many,
-        "head": str(experiment.head),
-    }
-
-
 def _try(request: Request, problem: str, policy: str, options: Any, learn_restricted: bool) -> None:
     """Let a process with limits build it all first, so that it can't hurt this one."""
     workshop = request.app.state.workshop
     if workshop is not None:
         workshop.begin(problem, policy, options, learn_restricted)
-
-
-def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as a table has them; what a row lacks is missing in it."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def _number(seed: int | str) -> int:

@@ -10,7 +10,6 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
 
 from dowise.errors import DowiseError
-from dowise.experiment.case import Case
 from dowise.experiment.experiment import Experiment
 from dowise.plain import plain
 from dowise.policies.registry import is_known
@@ -18,7 +17,7 @@ from dowise.service.house import House
 from dowise.service.visitors import Visitor, needs
 
 __all__ = [
-    "PROBLEMS", "Asking", "ContextQuery", "Here", "Key", "Telling", "answer", "case_answer",
+    "PROBLEMS", "Asking", "ContextQuery", "Here", "Key", "Telling", "answer",
     "check_policy_name", "context_in", "house_of", "not_modified",
 ]  # fmt: skip
 
@@ -117,14 +116,6 @@ def check_policy_name(policy: str | None) -> None:
 def answer(page: Any, status: int = 200, headers: dict[str, str] | None = None) -> JSONResponse:
     """A document, as JSON has it."""
     return JSONResponse(plain(page), status, headers)
-
-
-def case_answer(experiment: Experiment, case: Case, before: int) -> JSONResponse:
-    """A decision after something was said of it; `before` is its last event until then."""
-    page = case.as_dict(experiment.problem)
-    notes = [f"{line}." for line in experiment.idle(case.id)]
-    changed = case.last_event != before
-    return answer({**page, "notes": notes, "changed": changed, "head": str(experiment.head)})
 
 
 def not_modified(request: Request, tag: str) -> Response | None:

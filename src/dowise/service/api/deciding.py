@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
+from dowise.experiment.documents import asked_document, case_document
 from dowise.service.api.bodies import Amend, Ask, AskMany, Tell, Withdraw
 from dowise.service.api.common import (
     PREFIX,
@@ -15,7 +16,6 @@ from dowise.service.api.common import (
     Key,
     Telling,
     answer,
-    case_answer,
 )
 from dowise.service.api.documents import CASE, DECISION, DECISIONS
 
@@ -28,14 +28,17 @@ Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision."
 @router.post("/ask", responses=DECISION)
 def ask(experiment: Asking, body: Ask, key: Key = None) -> Response:
     """Which arm to play for this context; the decision is pending from then on. Role: ask."""
-    return answer(experiment.ask(body.context, key, body.allowed, body.forbid).as_dict())
+    request_id = key if body.request_id is None else body.request_id
+    asked = experiment.ask(body.context, request_id, body.allowed, body.forbid)
+    return answer(asked_document(asked))
 
 
 @router.post("/ask-many", responses=DECISIONS)
 def ask_many(experiment: Asking, body: AskMany, key: Key = None) -> Response:
     """A decision for each of these contexts, in one step. Role: ask."""
-    asked = experiment.ask_many(body.contexts, key, body.allowed, body.forbid)
-    return answer({"decisions": [one.as_dict() for one in asked]})
+    request_id = key if body.request_id is None else body.request_id
+    asked = experiment.ask_many(body.contexts, request_id, body.allowed, body.forbid)
+    return answer({"decisions": [asked_document(one) for one in asked]})
 
 
 @router.post("/tell/{id}", responses=CASE)
@@ -43,7 +46,7 @@ def tell(experiment: Telling, id: Id, body: Tell) -> Response:  # noqa: A002 (it
     """What was seen after a decision: in pieces, at any time, in any order. Role: tell."""
     before = experiment.case(id).last_event
     case = experiment.tell(id, body.values, played=body.played, unrelated=body.unrelated)
-    return case_answer(experiment, case, before)
+    return answer(case_document(experiment, case, before))
 
 
 @router.post("/amend/{id}", responses=CASE)
@@ -53,11 +56,12 @@ def amend(experiment: Telling, id: Id, body: Amend) -> Response:  # noqa: A002
     case = experiment.amend(
         id, body.values, body.reason, played=body.played, unrelated=body.unrelated
     )
-    return case_answer(experiment, case, before)
+    return answer(case_document(experiment, case, before))
 
 
 @router.post("/withdraw/{id}", responses=CASE)
 def withdraw(experiment: Telling, id: Id, body: Withdraw) -> Response:  # noqa: A002
     """End a decision of which nothing more will be told. Role: tell."""
     before = experiment.case(id).last_event
-    return case_answer(experiment, experiment.withdraw(id, body.reason), before)
+    case = experiment.withdraw(id, body.reason)
+    return answer(case_document(experiment, case, before))

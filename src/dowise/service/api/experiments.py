@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 import dowise
 from dowise.errors import DowiseError
-from dowise.service.api.changing import plan_page
+from dowise.experiment.documents import API, experiment_document
 from dowise.service.api.common import PREFIX, PROBLEMS, Here, answer, house_of
 from dowise.service.api.documents import EXPERIMENTS
 from dowise.service.house import House
@@ -30,13 +30,13 @@ def health() -> Response:
 @router.get("/api/experiments", responses=EXPERIMENTS)
 def experiments(request: Request, visitor: Reader) -> Response:  # noqa: ARG001
     """The experiments of the store."""
-    return answer({"experiments": summaries(house_of(request))})
+    return answer({"api": API, "experiments": summaries(house_of(request))})
 
 
 @router.get(PREFIX)
 def experiment(experiment: Here) -> Response:
     """What holds in an experiment: its problem, its policy, its arms."""
-    return answer(plan_page(experiment))
+    return answer(experiment_document(experiment))
 
 
 def summaries(house: House) -> list[dict[str, Any]]:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import nullcontext
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from dowise.errors import DowiseError
+from dowise.experiment.documents import (
+    belief_document,
+    case_document,
+    evaluation_document,
+    explanation_document,
+    status_document,
+)
 from dowise.experiment.event import Head
 from dowise.experiment.history import POINTS
+from dowise.experiment.sent import target_from
 from dowise.service.api.bodies import Evaluate, keyword_options
 from dowise.service.api.common import (
     PREFIX,
@@ -53,9 +62,10 @@ def status(
         return known
     seen, house = context_in(context), house_of(request)
     key = ("status", context, rounds, evidence)
-    head, found = house.look(experiment, key, lambda: experiment.status(seen, evidence, rounds))
+    with house.long_look() if rounds or evidence else nullcontext():
+        head, found = house.look(experiment, key, lambda: experiment.status(seen, evidence, rounds))
     headers = {"ETag": tag_of(head, request), "Cache-Control": "private, no-cache"}
-    return answer(found.as_dict(tolerance), headers=headers)
+    return answer(status_document(found, tolerance), headers=headers)
 
 
 @router.get("/decisions")
@@ -79,7 +89,7 @@ def decisions(
 @router.get("/decisions/{id}", responses=CASE)
 def decision(experiment: Here, id: Id) -> Response:  # noqa: A002 (its name)
     """One decision, with what was told of it."""
-    return answer(experiment.case(id).as_dict(experiment.problem))
+    return answer(case_document(experiment, experiment.case(id)))
 
 
 @router.get("/explain/{id}")
@@ -88,7 +98,21 @@ def explain(request: Request, experiment: Here, id: Id) -> Response:  # noqa: A0
     house = house_of(request)
     with house.long_look():
         _, found = house.look(experiment, ("explain", id), lambda: experiment.explain(id))
-    return answer(found.as_dict())
+    return answer(explanation_document(found))
+
+
+@router.get("/counted")
+def counted(request: Request, experiment: Here) -> Response:
+    """How many past records the policy learns from, and why not from the others."""
+    with house_of(request).long_look():
+        return answer(experiment.counted().as_dict())
+
+
+@router.get("/belief")
+def belief(request: Request, experiment: Here) -> Response:
+    """What is known of every variable: counts by what they depend on."""
+    with house_of(request).long_look():
+        return answer(belief_document(experiment.belief))
 
 
 @router.get("/history")
@@ -109,11 +133,11 @@ def history(
 @router.post("/evaluate")
 def evaluate(request: Request, experiment: Here, body: Evaluate) -> Response:
     """What another policy, or one arm for all, would have earned on the same decisions."""
-    policy = body.policy
+    policy = target_from(body.policy)
     if isinstance(policy, str) and not policy.lstrip().startswith("do("):
         check_policy_name(policy)
     elif body.options:
         raise DowiseError("an arm has no options: leave them out")
     with house_of(request).long_look():
         found = experiment.evaluate(policy, keyword_options(body.options), body.level)
-    return answer(found.as_dict())
+    return answer(evaluation_document(found))

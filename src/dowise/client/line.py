@@ -1,0 +1,166 @@
+"""The line to a server: requests, repeated where that does no harm, and what goes wrong in words.
+
+A token is sent in a header and shown nowhere. Redirects are not followed, and what goes over plain
+HTTP goes to no proxy: either might lead to another machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from dowise.client.address import check_secrecy
+from dowise.client.answers import checked_document, error_of
+from dowise.errors import DowiseError, UnavailableError, import_extra
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["LONG", "Line", "segment"]
+
+CONNECT, READ = 5.0, 120.0  # seconds
+LONG = 900.0  # for what goes through a whole journal
+_PAUSES = (0.3, 1.5)  # seconds before a request is repeated
+_LONGEST_PAUSE = 5.0
+
+
+class Line:
+    """To one server; a connection is opened when it is needed."""
+
+    def __init__(self, base: str, token: str | None = None, insecure: bool = False) -> None:
+        import_extra("httpx2", "client", "an experiment on a server")
+        given = token if token is not None else os.environ.get("DOWISE_TOKEN")
+        self.base, self._token = base, _checked_token(given)
+        self._http: httpx2.Client | None = None
+        if self._token is not None and not insecure:
+            check_secrecy(base)
+
+    def get(self, path: str, patience: float = READ, **query: Any) -> dict[str, Any]:
+        """Look at something."""
+        return self._send("GET", path, query={k: v for k, v in query.items() if v is not None},
+                          patience=patience)  # fmt: skip
+
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        key: str | None = None,
+        is_repeatable: bool = False,
+        patience: float = READ,
+    ) -> dict[str, Any]:
+        """Say something; with a `key` the server knows it again."""
+        return self._send("POST", path, body=body, key=key, patience=patience,
+                          is_repeatable=is_repeatable or key is not None)  # fmt: skip
+
+    def close(self) -> None:
+        """Let go of connections; whatever is asked afterwards opens them anew."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    def _send(self, method: str, path: str, *, patience: float, is_repeatable: bool = True,
+              query: Mapping[str, Any] | None = None, body: Mapping[str, Any] | None = None,
+              key: str | None = None) -> dict[str, Any]:  # fmt: skip
+        headers = {} if key is None else {"Idempotency-Key": key}
+        content = None if body is None else _json(body)
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        for pause in (*_PAUSES, None):
+            try:
+                answer = self._once(method, path, query, content, headers, patience)
+            except UnavailableError:
+                if pause is None or not is_repeatable:
+                    raise
+                time.sleep(pause)
+                continue
+            if answer.is_success:
+                return checked_document(self.base, answer.content)
+            if answer.status_code != 503 or pause is None or not is_repeatable:
+                break
+            wait = answer.headers.get("retry-after", "")
+            time.sleep(min(float(wait), _LONGEST_PAUSE) if wait.isdigit() else pause)
+        raise error_of(self.base, answer.status_code, answer.headers, answer.content,
+                       self._token is not None)  # fmt: skip
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        patience: float,
+    ) -> httpx2.Response:
+        """One try; a connection that breaks is an `UnavailableError`."""
+        import httpx2
+
+        try:
+            return self._client().request(
+                method, f"{self.base}{path}", params=query, content=content, headers=headers,
+                timeout=httpx2.Timeout(patience, connect=CONNECT),
+            )  # fmt: skip
+        except httpx2.ConnectTimeout:
+            raise UnavailableError(f"{self.base} can't be reached within {CONNECT:g} s") from None
+        except httpx2.TimeoutException:
+            raise DowiseError(
+                f"{self.base} has not answered for {patience:g} s: what was asked for may happen "
+                "all the same, so look before you ask again"
+            ) from None
+        except httpx2.ConnectError as error:
+            raise UnavailableError(
+                f"{self.base} can't be reached ({_reason(error)}): is the server running, and is "
+                "this its address?"
+            ) from None
+        except httpx2.TransportError as error:
+            raise UnavailableError(
+                f"the connection to {self.base} broke ({_reason(error)}): what was asked for may "
+                "have happened all the same, so look before you ask again"
+            ) from None
+        except (httpx2.RequestError, httpx2.InvalidURL) as error:
+            raise DowiseError(f"{self.base} can't be asked ({_reason(error)})") from None
+
+    def _client(self) -> httpx2.Client:
+        if self._http is None:
+            import httpx2
+
+            import dowise
+
+            headers = {"Accept": "application/json", "User-Agent": f"dowise/{dowise.__version__}"}
+            if self._token is not None:
+                headers["Authorization"] = f"Bearer {self._token}"
+            is_encrypted = self.base.startswith("https:")
+            self._http = httpx2.Client(headers=headers, trust_env=is_encrypted)
+        return self._http
+
+    def __repr__(self) -> str:
+        return f"<Line to {self.base}>"
+
+
+def segment(text: str) -> str:
+    """A name as a part of a path."""
+    return quote(text, safe="")
+
+
+def _checked_token(token: object) -> str | None:
+    if token is None or token == "":  # a variable of a script that is not set
+        return None
+    if not isinstance(token, str) or not token.isascii() or not token.isprintable() or " " in token:
+        raise DowiseError("the token has signs in it that no token has: copy it once more")
+    return token
+
+
+def _json(body: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError):  # UnicodeEncodeError is one too
+        raise DowiseError(
+            "this can't be sent as JSON: use texts, numbers, lists, mappings"
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

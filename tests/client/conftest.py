@@ -1,0 +1,48 @@
+"""A real server with experiments of all kinds, the same experiments by their store, and clients."""
+
+import pytest
+from all_kinds import KINDS
+from service.conftest import running
+
+from dowise import Client, Experiment
+from dowise.experiment.storage import open_storage
+
+
+@pytest.fixture(autouse=True)
+def no_token(monkeypatch):
+    """What the environment of whoever runs the tests says is none of our business."""
+    for name in ("DOWISE_TOKEN", "DOWISE_INSECURE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class Served:
+    """A store that is served: by URL with `client`, by file with `local`."""
+
+    def __init__(self, server, store):
+        self.url, self.store, self.server = server.address, store, server
+        self.tokens = {role: server.token(role) for role in ("read", "tell", "ask", "admin")}
+
+    def client(self, name=None, role="admin"):
+        return Client(self.url, self.tokens[role], name)
+
+    def local(self, name):
+        return Experiment.open(self.store, name)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    store = tmp_path_factory.mktemp("served") / "all.db"
+    storage = open_storage(store, create=True)
+    for name, make in KINDS.items():
+        make(storage, name)
+    storage.close()
+    with running(store) as server:
+        yield Served(server, store)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """A server without experiments, to which tests add theirs."""
+    store = tmp_path_factory.mktemp("empty") / "new.db"
+    with running(store) as server:
+        yield Served(server, store)
