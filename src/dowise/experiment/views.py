@@ -13,7 +13,6 @@ from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
-from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.case import Case
 from dowise.experiment.counted import Counted
 from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, evaluate
@@ -188,15 +187,11 @@ class Views(Shown):
             _copies(then.incomplete), more,
         )  # fmt: skip
 
-    def evidence(self, wanted: bool | None = None) -> tuple[Evidence | None, str]:
-        """What the records say against the graph, and else why that was not looked at.
-
-        Where it would take more than about a second it is left out, unless it is wanted.
-        """
-        _, belief, found, why = seen(self._journal, wanted)
-        if found is None and isinstance(belief.posterior, ArmByArm):
-            return None, f"The graph is too large for that: {belief.posterior.why}"
-        return found, " ".join(why)
+    def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
+        """What is known as of now, and what the records say against the graph, or why that was not
+        looked at; as in `status`, without working out what arms are expected to bring."""
+        _, belief, found, note = seen(self._journal, evidence)
+        return belief, found, " ".join(note)
 
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
         """What so many rounds more are expected to gain over staying with what looks best now.

@@ -147,13 +147,13 @@ def test_without_alarm_there_is_a_sentence(reader):
 
 
 def test_a_large_journal_is_judged_only_when_asked(shop, monkeypatch):
-    from dowise.experiment import views
+    from dowise.experiment import seeing
 
-    monkeypatch.setattr(views, "_PATIENCE", 0.0)
+    monkeypatch.setattr(seeing, "_PATIENCE", 0.0)
     shop.house.create("slow", SHOP, records=sold(50, 2), policy="ids", options={"samples": 50})
     reader = shop.browser("read")
     text = page(reader, "slow")
-    assert "was not looked at" in text and "evidence=1" in text
+    assert "it takes a while</p>" in text and "evidence=1" in text
     wanted = page(reader, "slow", evidence="1")
     assert "at level 0.05" in wanted and "was not looked at" not in wanted
 

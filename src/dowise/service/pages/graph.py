@@ -19,7 +19,8 @@ from markupsafe import Markup
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
 from dowise.belief.evidence.rising import risen
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, UnavailableError
+from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.factor_views import formula_view, variable_view
 from dowise.picture.drawing import Picture, picture
@@ -40,6 +41,7 @@ Chosen = Annotated[str, Query(max_length=10_000)]
 
 MOST_ARMS = 60  # that are listed; the text of any other can be typed
 MOST_EDGES = 12  # doubtful ones that are listed before the rest is folded away
+_HOW_ELSEWHERE = " (evidence=True, --evidence)"  # how to ask for it where there is no page
 
 
 @dataclass(frozen=True)
@@ -124,32 +126,33 @@ def panel(
 def _drawn(request: Request, experiment: Experiment, is_wanted: bool) -> Drawn:
     """The graph, shared with all who look at it at the same time."""
     house = house_of(request)
+    if not is_wanted:
+        return house.look(experiment, "graph", lambda: _made(*experiment.judged()))[1]
 
     def compute() -> Drawn:
-        belief = experiment.belief
-        if not is_wanted:
-            return _made(belief, *experiment.evidence())
         try:
-            with house.long_look():
-                return _made(belief, *experiment.evidence(True))
+            return _made(*experiment.judged(evidence=True))
+        except UnavailableError:
+            raise
         except DowiseError as error:
-            return _made(belief, None, in_page_words(says(request, error)))
+            return _made(experiment.belief, None, in_page_words(says(request, error)))
 
-    return house.look(experiment, ("graph", is_wanted), compute)[1]
+    with house.long_look():
+        return house.look(experiment, "graph with evidence", compute)[1]
 
 
 def _made(belief: Belief, evidence: Evidence | None, why_none: str) -> Drawn:
-    problem, chances = belief.problem, belief.edges()
-    # The problem may have been revised between two looks.
-    is_same = evidence is not None and evidence.problem == problem
-    suspected = (*(evidence.suspected if is_same and evidence else ()), *risen(belief))
+    problem, chances, posterior = belief.problem, belief.edges(), belief.posterior
+    if isinstance(posterior, ArmByArm) and not why_none:
+        why_none = f"The graph is too large to be judged: {posterior.why}."
+    suspected = (*(evidence.suspected if evidence else ()), *risen(belief))
     untold = belief.undecidable_edges
     edges = sorted(
         ((x, problem.edge_priors[x], now, x not in untold) for x, now in chances.items()),
         key=lambda edge: -edge[2],
     )
-    drawn = picture(problem, chances, suspected)
-    return Drawn(problem, drawn, evidence if is_same else None, why_none, tuple(edges))
+    drawn, why = picture(problem, chances, suspected), why_none.removesuffix(_HOW_ELSEWHERE)
+    return Drawn(problem, drawn, evidence, why, tuple(edges))
 
 
 def _markup(drawn: Drawn, place: str, chosen: str) -> Markup:
@@ -205,6 +208,8 @@ def _panel(
             words = problem.arms[position].in_words()
             address = _address(place, {"arm": formula.arm})
             return Panel(f"arm-{position}", address, formula=formula, words=words)
+    except UnavailableError:
+        raise
     except DowiseError as error:
         return Panel(wrong=in_page_words(says(request, error)))
     return Panel()
