@@ -1,4 +1,4 @@
-"""Pages as a browser without scripts has them: their words, and forms that can be filled and sent."""
+"""Pages as a browser without scripts has them: their words, and forms to be filled and sent."""
 
 from html.parser import HTMLParser
 

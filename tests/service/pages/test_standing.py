@@ -12,7 +12,7 @@ from dowise.service.pages.standing import axis_for, standing, unit
 def many(minimise=False):
     """An experiment with 27 arms, of which one has been played."""
     graph = CausalGraph.parse("A -> Y; B -> Y; C -> Y")
-    domains = {name: ("0", "1", "2") for name in "ABC"}
+    domains = dict.fromkeys("ABC", ("0", "1", "2"))
     experiment = new(Problem(graph, "Y", domains=domains, minimise=minimise), "ts")
     for reward in (1, 1, 1, 0):
         asked = experiment.ask(allowed=["do(A=1, B=1, C=1)"])
