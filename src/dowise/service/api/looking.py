@@ -11,6 +11,7 @@ from fastapi.responses import Response
 
 from dowise.errors import DowiseError
 from dowise.experiment.documents import (
+    asked_document,
     belief_document,
     case_document,
     evaluation_document,
@@ -90,7 +91,9 @@ def decisions(
 @router.get("/decisions/{id}", responses=CASE)
 def decision(experiment: Here, id: Id) -> Response:  # noqa: A002 (its name)
     """One decision, with what was told of it."""
-    return answer(case_document(experiment, experiment.case(id)))
+    case = experiment.case(id)
+    made = None if case.status == "erased" else asked_document(experiment.decision(id))
+    return answer(case_document(experiment, case) | {"decision": made})
 
 
 @router.get("/explain/{id}")
