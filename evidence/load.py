@@ -71,9 +71,9 @@ def main():
         "",
         f"`python evidence/load.py {settings}`",
         "",
-        f"- {given.clients} clients for {given.seconds:g} s: {len(took):,} answers, no error, 19 of "
-        f"20 within {1e3 * most:.0f} ms; {decisions:,} decisions, {events:,} events, and the audit "
-        f"passes. The streams brought {quiet.streamed:,} events meanwhile.",
+        f"- {given.clients} clients for {given.seconds:g} s: {len(took):,} answers, no error, 19 "
+        f"of 20 within {1e3 * most:.0f} ms; {decisions:,} decisions, {events:,} events, and the "
+        f"audit passes. The streams brought {quiet.streamed:,} events meanwhile.",
     ]
     killed, decisions, events = run(given.clients, given.seconds, given.seed + 1, given.kills)
     lines += [

@@ -186,7 +186,7 @@ def test_a_revision_says_which_past_records_count(desk):
     page = desk.json("revise", "ward.db", "--no-learn-restricted", *reason)["past_records"]
     why = "some arms were not allowed, and learn_restricted is False"
     left_out = {"used": 2, "left_out": {why: 1}, "unused": {}}
-    assert page == {"decisions": 1, "imported": 2, **left_out}
+    assert page == {"decisions": 1, "imported": 2, "reward": "Recovery", **left_out}
     (desk.folder / "sex.toml").write_text(
         WARD.replace('["Age"]', '["Age", "Sex"]').replace('graph = "', 'graph = "Sex -> Recovery; ')
     )

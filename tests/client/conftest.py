@@ -2,7 +2,7 @@
 
 import pytest
 from all_kinds import KINDS
-from service.conftest import running
+from served import running
 
 from dowise import Client, Experiment
 from dowise.experiment.storage import open_storage

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from browsing import NARROWEST, Window, chromium, flaws, open_all, tab_to
+from browsing import Window, chromium, flaws, open_all
 from served import running
 
 from dowise import CausalGraph, Experiment, Problem

@@ -253,21 +253,17 @@ class Client(Looks):
 def _found_name(line: Line, address: Address, name: str | None) -> str:
     """The name of the experiment, which may be left out where the server has only one."""
     given = (_one_name(address, name),) if name is not None else address.names
-    for chosen in given:
-        try:
-            page = line.get(f"/api/experiments/{segment(chosen)}")
-        except NotFoundError:
-            if chosen != given[-1]:
-                continue
-            raise
-        check_api(line.base, page)
-        return chosen
+    if len(given) == 1:
+        check_api(line.base, line.get(f"/api/experiments/{segment(given[0])}"))
+        return given[0]
     page = line.get("/api/experiments")
     check_api(line.base, page)
     try:
         names = [str(one["name"]) for one in page["experiments"]]
     except (KeyError, TypeError):
         raise unreadable(line.base) from None
+    if given:
+        return next((one for one in given if one in names), given[0])
     if not names:
         raise NotFoundError(
             f"{line.base} holds no experiment: make one with `dowise new {line.base} PROBLEM`"

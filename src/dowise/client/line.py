@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -61,6 +62,12 @@ class Line:
         if self._http is not None:
             self._http.close()
             self._http = None
+
+    def _hold(self, http: httpx2.Client) -> httpx2.Client:
+        """Keep a client, which is closed at the latest when nobody has this line any more."""
+        self._http = http
+        weakref.finalize(self, http.close)
+        return http
 
     def _send(self, method: str, path: str, *, patience: float, is_repeatable: bool = True,
               query: Mapping[str, Any] | None = None, body: Mapping[str, Any] | None = None,
@@ -133,7 +140,7 @@ class Line:
             if self._token is not None:
                 headers["Authorization"] = f"Bearer {self._token}"
             is_encrypted = self.base.startswith("https:")
-            self._http = httpx2.Client(headers=headers, trust_env=is_encrypted)
+            return self._hold(httpx2.Client(headers=headers, trust_env=is_encrypted))
         return self._http
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from dowise.belief import Belief
 from dowise.client.answers import unreadable
 from dowise.client.line import LONG, Line, segment
 from dowise.errors import DowiseError, NotFoundError
+from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, head_of
 from dowise.experiment.by_arm import FORMAT, ArmByArm
 from dowise.experiment.case import Case
@@ -123,6 +124,13 @@ class Looks(Shown):
         """One decision, with what was told of it."""
         page = self._get(f"decisions/{self._number(id)}")
         return self._read(Case.from_dict, page)
+
+    def decision(self, id: int) -> Asked:  # noqa: A002 (what decisions call it)
+        """One decision as it was made: how likely each arm was to be chosen, and why this one."""
+        page = self._get(f"decisions/{self._number(id)}").get("decision")
+        if page is None:
+            raise NotFoundError(f"decision {id} was erased: there is nothing left to see")
+        return self._read(Asked.from_dict, page, self._problem(page))
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
         """What was told of a decision and does not count, or not yet, and why: sentences."""

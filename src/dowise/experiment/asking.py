@@ -116,18 +116,18 @@ class Asked:
                 "probabilities": self.probabilities,
                 "allowed": None if is_free else [str(arm) for arm in self.allowed],
                 "reason": self.reason,
-                "event": self.event,
-                "asked_at": self.at,
-                "figures": self.figures,
-                "request_id": self.request_id,
-                "imagined": self.imagined,
             }
         )
         return page
 
+    def document(self) -> dict[str, Any]:
+        """The same, and all that the way back needs; it also tells when and where that was."""
+        more = {"figures": self.figures, "request_id": self.request_id, "imagined": self.imagined}
+        return self.as_dict() | {"event": self.event, "asked_at": self.at} | more
+
     @classmethod
     def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Asked:
-        """The way back from `as_dict`, under the problem that held then."""
+        """The way back from `document`, under the problem that held then."""
         says = {**page, "decision": page["id"]}
         if page["allowed"] is not None:
             places = {str(arm): i for i, arm in enumerate(problem.arms)}

@@ -71,7 +71,7 @@ def experiment_document(experiment: Views) -> Document:
 
 def asked_document(asked: Asked) -> Document:
     """A decision, as it was made."""
-    return asked.as_dict() | {"problem_id": problem_id(asked.problem)}
+    return asked.document() | {"problem_id": problem_id(asked.problem)}
 
 
 def case_document(experiment: Views, case: Case, before: int | None = None) -> Document:

@@ -33,7 +33,9 @@ from dowise.experiment.opening import Store, checked_name, name_in, opened
 from dowise.experiment.plan import DEFAULT_POLICY, Plan
 from dowise.experiment.revising import check_readable, warn_of_forbidden
 from dowise.experiment.snapshots import draft_of
+from dowise.experiment.storage import MemoryStorage
 from dowise.experiment.views import Views
+from dowise.experiment.warming import play_a_round
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
 
@@ -207,9 +209,16 @@ class Experiment(Views):
         )
 
     def warm_up(self) -> None:
-        """Compile and load what a decision needs before anybody has to wait for it."""
+        """Compile and load what asking, telling and looking need, before anybody has to wait.
+
+        A round is played in an experiment of the same plan that nobody keeps.
+        """
         with self._journal.turn:
             self._journal.warm_up()
+        plan, store = self._plan, MemoryStorage()
+        play_a_round(
+            Experiment.create(store, self.name, plan.problem, plan.policy, plan.options, 0)
+        )
 
     # -- telling ------------------------------------------------------------------------------
 

@@ -142,7 +142,7 @@ class Explanation:
         decision = self.decision
         page: dict[str, Any] = plain(
             {
-                **decision.as_dict(),
+                **decision.document(),
                 "policy": self.policy,
                 "known": {
                     "event": decision.event - 1,

@@ -275,7 +275,7 @@ def test_strangers_are_sent_to_the_door(shop):
 
 
 def test_an_unknown_experiment_is_a_page_that_says_so(reader):
-    assert "there is no experiment" in page(reader, "nowhere", status=404)
+    assert "There is no experiment" in page(reader, "nowhere", status=404)
 
 
 def test_the_picture_follows_the_journal(shop):

@@ -57,7 +57,10 @@ def test_it_filters_and_searches(told):
 
 def test_a_decision_is_explained_as_the_command_explains_it(told):
     page = told.browser("read").get("/experiments/ward/history/explain/2").text
-    for sentence in str(told.house.experiment("ward").explain(2)).splitlines():
+    words = str(told.house.experiment("ward").explain(2))
+    at = re.search(r'<time datetime="([^"]*)">([^<]*)</time>', page)
+    assert at[1] in words
+    for sentence in words.replace(at[1], at[0]).splitlines():
         assert sentence in page
     assert "was erased" in told.browser("read").get("/experiments/ward/history/explain/4").text
 
@@ -84,3 +87,16 @@ def test_older_events_come_on_demand(tmp_path):
         second = browser.get(rest.replace("&amp;", "&"), headers={"HX-Request": "true"}).text
         assert "<html" not in second
         assert lines(first) + lines(second) == [str(n) for n in range(71, 0, -1)]
+
+
+def test_news_come_alone_and_only_once(told):
+    browser = told.browser("read")
+    page = browser.get("/experiments/ward/history?kind=told").text
+    place = re.search(r'<li class="news" hidden hx-get="([^"]*)"', page)[1].replace("&amp;", "&")
+    part = browser.get(place, headers={"HX-Request": "true"}).text
+    assert lines(part) == [] and "<html" not in part and place.replace("&", "&amp;") in part
+    told.house.experiment("ward").tell(5, {"Y": 1})
+    told.house.experiment("ward").ask({"C": 1})
+    number = told.house.experiment("ward").head.number
+    part = browser.get(place, headers={"HX-Request": "true"}).text
+    assert lines(part) == [str(number - 1)] and f"after={number}" in part

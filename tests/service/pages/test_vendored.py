@@ -54,4 +54,6 @@ def test_templates_hold_no_code_and_no_styles():
         assert not re.search(r"\sstyle=|<style|\shx-on|\son[a-z]+=|javascript:", text), path
         for tag in re.findall(r"<script[^>]*>", text):
             assert "src=" in tag or 'type="application/json"' in tag, (path, tag)
-        assert "|safe" not in text.replace(" ", ""), path
+        raw = re.findall(r"([\w.]+)\s*\|\s*safe", text)
+        # Pictures alone: dowise.picture.svg escapes the names in them.
+        assert all(name.endswith((".svg", ".sample")) for name in raw), (path, raw)

@@ -11,6 +11,7 @@ from fastapi.responses import Response
 
 from dowise.errors import DowiseError
 from dowise.experiment.documents import (
+    asked_document,
     belief_document,
     case_document,
     evaluation_document,
@@ -18,6 +19,7 @@ from dowise.experiment.documents import (
     status_document,
 )
 from dowise.experiment.event import Head
+from dowise.experiment.factor_views import formula_view, variable_view
 from dowise.experiment.history import POINTS
 from dowise.experiment.sent import target_from
 from dowise.service.api.bodies import Evaluate, keyword_options
@@ -89,7 +91,9 @@ def decisions(
 @router.get("/decisions/{id}", responses=CASE)
 def decision(experiment: Here, id: Id) -> Response:  # noqa: A002 (its name)
     """One decision, with what was told of it."""
-    return answer(case_document(experiment, experiment.case(id)))
+    case = experiment.case(id)
+    made = None if case.status == "erased" else asked_document(experiment.decision(id))
+    return answer(case_document(experiment, case) | {"decision": made})
 
 
 @router.get("/explain/{id}")
@@ -113,6 +117,24 @@ def belief(request: Request, experiment: Here) -> Response:
     """What is known of every variable: counts by what they depend on."""
     with house_of(request).long_look():
         return answer(belief_document(experiment.belief))
+
+
+@router.get("/variable")
+def variable(
+    request: Request, experiment: Here, variable: Annotated[str, Query(max_length=1000)]
+) -> Response:
+    """What is known of a variable: its factor, with counts and intervals."""
+    key = ("variable", variable)
+    _, found = house_of(request).look(
+        experiment, key, lambda: variable_view(experiment.belief, variable)
+    )
+    return answer(found.as_dict())
+
+
+@router.get("/formula")
+def formula(experiment: Here, arm: Annotated[str, Query(max_length=10_000)]) -> Response:
+    """The formula of an arm's expected reward."""
+    return answer(formula_view(experiment.problem, arm).as_dict())
 
 
 @router.get("/history")

@@ -86,8 +86,8 @@ _HERE = (
         "say what, under “Something else was done”",
     ),
     (
-        re.compile(r"--unrelated goes with --played: say what was done instead \(in Python, played=\)"),
-        "say what was done instead, too",
+        re.compile(r"--unrelated goes with --played: (say what was done instead) \(.*\)"),
+        r"\1, too",
     ),
     (re.compile(r"; `dowise arms` lists all"), ""),
     (re.compile(r" \(`dowise import`\)"), ""),

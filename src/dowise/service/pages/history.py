@@ -53,15 +53,23 @@ def history(
     kind: Annotated[str, Query(max_length=20)] = "",
     search: Annotated[str, Query(max_length=200)] = "",
     before: Number = 0,
+    after: Number | None = None,
 ) -> Response:
-    """The page; or more of its list, where a part is asked for."""
+    """The page; or more of its list, older or newer, where a part is asked for."""
     chosen, text = kind if kind in KINDS else "", search.strip()
-    found = _older(experiment, chosen, text, before)
-    rest = urlencode({"kind": chosen, "search": text, "before": found.before or 0})
-    template = "history_lines.html" if before and is_from_htmx(request) else "history.html"
+    is_part = bool(before or after is not None) and is_from_htmx(request)
+    last: int | None
+    if is_part and after is not None:
+        found, last = _newer(experiment, chosen, text, after)
+    else:
+        last = None if before else experiment.head.number
+        found = _older(experiment, chosen, text, before or experiment.head.number + 1)
+    asked = {"kind": chosen, "search": text}
     return render(
-        request, template, visitor, experiment=experiment, found=found, rest=rest, kinds=KINDS,
-        kind=chosen, search=text, is_first=not before,
+        request, "history_lines.html" if is_part else "history.html", visitor,
+        experiment=experiment, found=found, kinds=KINDS, kind=chosen, search=text,
+        rest=urlencode(asked | {"before": found.before or 0}),
+        news=None if last is None else urlencode(asked | {"after": last}),
     )  # fmt: skip
 
 
@@ -102,8 +110,8 @@ def audit(request: Request, experiment: Here, visitor: Reader) -> Response:
 
 
 def _older(experiment: Experiment, kind: str, search: str, before: int) -> Found:
-    """The newest events before a number, or of all, that are of a kind and hold a text."""
-    last = before - 1 if before else experiment.head.number
+    """The newest events before a number that are of a kind and hold a text."""
+    last = before - 1
     lines: list[Line] = []
     while last > 0 and len(lines) <= _AT_ONCE:
         first = max(last - _READ, 0)
@@ -113,6 +121,13 @@ def _older(experiment: Experiment, kind: str, search: str, before: int) -> Found
     if len(lines) <= _AT_ONCE:
         return Found(lines, None)
     return Found(lines[:_AT_ONCE], lines[_AT_ONCE - 1].event.number)
+
+
+def _newer(experiment: Experiment, kind: str, search: str, after: int) -> tuple[Found, int]:
+    """Events after a number that are of a kind and hold a text, and how far that has looked."""
+    events = experiment.events(after, min(after + _READ, experiment.head.number))
+    lines = [line for event in reversed(events) if (line := _line(event, kind, search)) is not None]
+    return Found(lines, None), events[-1].number if events else after
 
 
 def _line(event: Event, kind: str, search: str) -> Line | None:

@@ -84,7 +84,7 @@ def known(
     arms: Annotated[str, Query(max_length=10)] = "",
     past: Annotated[str, Query(max_length=10)] = "",
 ) -> Response:
-    """The page; `arms=all` shows every arm, `past=1` holds the charts, for those without a script."""
+    """The page; `arms=all` shows every arm, `past=1` the charts for those without a script."""
     asked = _Asked(request, tolerance, rounds)
     status = _status(request, experiment, None)
     one = _chosen(request, experiment, status, asked)

@@ -1,4 +1,4 @@
-"""How the arms came to stand as they do: the numbers of the charts, and of the tables beside them."""
+"""How the arms came to stand as they do: the numbers of the charts, and of their tables."""
 
 from __future__ import annotations
 

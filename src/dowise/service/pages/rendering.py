@@ -50,7 +50,7 @@ def address_of(name: str, page: str = "now") -> str:
 
 @cache
 def static(file: str) -> str:
-    """Where a static file is; another place when the file is another, so that none is kept too long.
+    """Where a static file is; another place when the file is another, so that no old one is kept.
 
     >>> static("dowise.css").partition("?v=")[0]
     '/static/dowise.css'

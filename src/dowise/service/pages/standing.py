@@ -1,4 +1,4 @@
-"""The arms of a context as a table that is also a picture: intervals on one axis, the best first."""
+"""The arms of a context as a table that is also a picture: intervals on one axis."""
 
 from __future__ import annotations
 

@@ -1,0 +1,143 @@
+"""Commands on the URL of a server print what they print on its store."""
+
+import json
+import re
+
+import pytest
+from all_kinds import KINDS
+from desk import Desk, one_line
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch, served):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DOWISE_TOKEN", served.tokens["admin"])
+    return Desk(tmp_path)
+
+
+def both(desk, served, command, *arguments):
+    """What a command prints on the URL and on the store, where each is called STORE."""
+    texts = []
+    for store in (served.url, str(served.store)):
+        result = desk.run(command, store, *arguments)
+        assert result.exit_code == 0, result.output
+        text = re.sub(r"for \d+ seconds?", "for a while", result.stdout.replace(store, "STORE"))
+        texts.append(re.sub(r'"waiting_seconds": [\d.]+', "", text))
+    return texts
+
+
+LOOKS = (
+    ("status", "--tolerance", "0.1"),
+    ("status", "--json"),
+    ("audit",),
+    ("audit", "--json"),
+    ("explain", "1"),
+    ("explain", "1", "--json"),
+    ("evaluate", "random"),
+    ("evaluate", "random", "--json"),
+)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "fresh"])
+def test_looks(desk, served, kind):
+    for command, *rest in LOOKS:
+        mine, theirs = both(desk, served, command, "--name", kind, *rest)
+        assert mine == theirs, command
+
+
+def test_files(desk, served):
+    both(desk, served, "export", "mine.csv", "--name", "eventful")
+    first = (desk.folder / "mine.csv").read_bytes()
+    desk.well("export", served.url, "theirs.csv", "--name", "eventful")
+    assert (desk.folder / "theirs.csv").read_bytes() == first
+    desk.well("status", served.url, "--name", "eventful", "--figure", "now.svg")
+    desk.well("explain", served.url, "1", "--name", "eventful", "--figure", "then.svg")
+    assert all((desk.folder / f"{x}.svg").stat().st_size > 1000 for x in ("now", "then"))
+
+
+def test_a_decision_from_its_question_to_its_end(desk, empty, monkeypatch):
+    monkeypatch.setenv("DOWISE_TOKEN", empty.tokens["admin"])
+    url = empty.url
+    (desk.folder / "past.csv").write_text("Age,Dose,Frailty,Recovery\n1,low,0,1\n0,none,1,zero\n")
+    assert "1 of 2 rows can't be read" in desk.run(
+        "new", url, "ward.toml", "--data", "past.csv"
+    ).stderr.replace("\n", " ")
+    made = desk.well("new", url, "ward.toml", "--data", "past.csv", "--skip-bad", "--seed", "7")
+    assert f"ward is in {url}" in made and "1 to begin with" in made
+    assert f"Next:\n  dowise ask {url} -c Age=…" in made
+    desk.begin("--data", "past.csv", "--skip-bad")  # the same in ward.db
+    for command in (
+        ("ask", "-c", "Age=1", "--allow", "do(Dose=low)", "--request-id", "one"),
+        ("tell", "1", "Recovery=1"),
+        ("tell", "1", "Recovery=1"),
+        ("tell", "1", "Frailty=0"),
+        ("amend", "1", "Recovery=0", "--reason", "typo"),
+        ("ask", "-c", "Age=0", "-n", "3"),
+        ("withdraw", "2", "--reason", "left"),
+        ("tell", "3", "--played", "do(Dose=none)", "Recovery=1"),
+        ("import", "past.csv", "--skip-bad", "--again"),
+        ("revise", "--policy", "random", "--reason", "a trial"),
+        ("revise", "--policy", "random", "--reason", "a trial"),
+        ("erase", "3", "--reason", "asked to be forgotten", "--yes"),
+        ("status",),
+    ):
+        verb, *rest = command
+        texts = []
+        for store in (url, "ward.db"):
+            shown = desk.well(verb, store, *rest).replace(store, "STORE")
+            texts.append(re.sub(r"for \d+ seconds?", "for a while", shown))
+        assert one_line(texts[0]) == one_line(texts[1]), command
+    (desk.folder / "ward2.toml").write_text(
+        (desk.folder / "ward.toml").read_text().replace('"none", ', '"none", "tiny", ')
+    )
+    page = desk.json("revise", url, "--problem", "ward2.toml", "--reason", "a smaller dose")
+    assert page["changed"] and {"Dose": "tiny"} in page["arms"] and page["store"] == url
+    asked = desk.json("ask", url, "-c", "Age=1")
+    assert asked["id"] == 5 and "do(Dose=tiny)" in asked["arms"]
+
+
+def test_the_url_may_name_the_experiment(desk, served):
+    shown = desk.well("ask", f"{served.url}/experiments/eventful", "-c", "C=1")
+    assert f"dowise tell {served.url}/experiments/eventful " in shown and "--name" not in shown
+    named = desk.well("ask", served.url, "-c", "C=1", "--name", "eventful")
+    assert f"dowise tell {served.url} " in named and "--name eventful" in named
+
+
+def test_new_takes_the_name_of_the_url(desk, empty, monkeypatch):
+    monkeypatch.setenv("DOWISE_TOKEN", empty.tokens["admin"])
+    page = desk.json("new", f"{empty.url}/experiments/ward%209", "ward.toml")
+    assert page["name"] == "ward 9" and page["policy"]
+    assert "there is an experiment 'ward 9'" in desk.fails(
+        "new", empty.url, "ward.toml", "--name", "ward 9"
+    )
+
+
+def test_what_a_server_knows_itself(desk, served):
+    for option in (("--actor", "ann"), ("--accept-clock",)):
+        said = desk.fails("ask", served.url, "-c", "C=1", "--name", "fresh", *option)
+        assert said.startswith(option[0]) and "by the token who acts" in said
+    assert "--actor" in desk.fails("new", served.url, "ward.toml", "--actor", "ann")
+
+
+def test_errors_are_one_line(desk, served, monkeypatch):
+    assert "say which (--name)" in desk.fails("status", served.url)
+    assert "there is no decision 99 in fresh" in desk.fails(
+        "explain", served.url, "99", "--name", "fresh"
+    )
+    monkeypatch.setenv("DOWISE_TOKEN", served.tokens["read"])
+    assert "needs the role 'ask'" in desk.fails("ask", served.url, "-c", "C=1", "--name", "fresh")
+    monkeypatch.setenv("DOWISE_TOKEN", "nonsense")
+    assert "DOWISE_TOKEN" in desk.fails("status", served.url, "--name", "fresh")
+    monkeypatch.delenv("DOWISE_TOKEN")
+    assert "DOWISE_TOKEN" in desk.fails("status", served.url, "--name", "fresh")
+    monkeypatch.setenv("DOWISE_TOKEN", "x")
+    assert "unencrypted" in desk.fails("status", "http://ward.invalid")
+    monkeypatch.setenv("DOWISE_INSECURE", "1")
+    assert "can't be reached" in desk.fails("status", "http://ward.invalid")
+
+
+def test_json_is_that_of_the_store(desk, served):
+    mine, theirs = (
+        desk.json("status", store, "--name", "priced") for store in (served.url, served.store)
+    )
+    assert json.dumps(mine) == json.dumps(theirs)

@@ -1,0 +1,324 @@
+"""What goes wrong between a client and a server: a socket that answers as it is told."""
+
+import json
+import socket
+import threading
+import time
+
+import httpx2
+import pytest
+from played import COIN
+
+from dowise import Client, DowiseError
+from dowise.client import line as line_module
+from dowise.client.address import address_of
+from dowise.client.line import Line
+from dowise.errors import ConflictError, MissingExtraError, NotFoundError, UnavailableError
+
+TOKEN = "dw-secret-0123456789"
+OUTLINE = {
+    "api": 1, "name": "ward", "problem": 'graph = "X -> Y"\nreward = "Y"\n', "problem_id": "p",
+    "earlier_problems": {}, "policy": "ids", "options": {}, "head": f"3:{'0' * 64}",
+    "is_one_of_many": False,
+}  # fmt: skip
+
+
+def answer(page, status="200 OK", *headers, kind="application/json"):
+    """The bytes of an answer."""
+    content = page if isinstance(page, bytes) else json.dumps(page).encode()
+    lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(content)}"]
+    return "\r\n".join([*lines, "Connection: close", *headers, "", ""]).encode() + content
+
+
+def problem(status, detail, *headers):
+    page = {"type": "about:blank", "title": "x", "status": int(status[:3]), "detail": detail}
+    return answer(page, status, *headers, kind="application/problem+json")
+
+
+class Stub:
+    """Gives the answers one after the other, the last one for ever; b"" closes without any."""
+
+    def __init__(self, *answers):
+        self.answers, self.requests = list(answers), []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        while True:
+            try:
+                line, _ = self.socket.accept()
+            except OSError:
+                return
+            with line:
+                self.requests.append(self.read(line))
+                line.sendall(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
+
+    def read(self, line):
+        content = b""
+        while b"\r\n\r\n" not in content:
+            content += line.recv(65536)
+        head, _, body = content.partition(b"\r\n\r\n")
+        first, *rest = head.decode().split("\r\n")
+        headers = {k.lower(): v for k, v in (one.split(": ", 1) for one in rest)}
+        while len(body) < int(headers.get("content-length", 0)):
+            body += line.recv(65536)
+        return first, headers, body
+
+    def close(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        self.thread.join(5)
+
+
+@pytest.fixture
+def stub():
+    stubs = []
+
+    def make(*answers):
+        stubs.append(Stub(*answers))
+        return stubs[-1]
+
+    yield make
+    for one in stubs:
+        one.close()
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch):
+    monkeypatch.setattr(line_module, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(line_module, "_LONGEST_PAUSE", 0.0)
+
+
+def fails(server, kind=DowiseError, **more):
+    """The one line of an error."""
+    with pytest.raises(kind) as caught:
+        Client(server.url, TOKEN, "ward", **more)
+    words = str(caught.value)
+    assert type(caught.value) is kind and TOKEN not in repr(caught.value) and "\n" not in words
+    return words
+
+
+# -- who answers ------------------------------------------------------------------------------
+
+
+def test_the_token_goes_in_a_header_and_nowhere_else(stub):
+    server = stub(answer(OUTLINE))
+    client = Client(server.url, TOKEN, "ward 7/b")
+    first, headers, body = server.requests[0]
+    assert first == "GET /api/experiments/ward%207%2Fb HTTP/1.1" and body == b""
+    assert headers["authorization"] == f"Bearer {TOKEN}"
+    assert headers["user-agent"].startswith("dowise/")
+    assert TOKEN not in repr(client) and client.head.number == 3
+
+
+def test_a_server_that_is_none_of_ours(stub):
+    assert "is it a dowise server?" in fails(stub(answer(b"<html>hello</html>", kind="text/html")))
+    assert "no JSON, or cut short" in fails(stub(answer(b'{"api": 1, "na')))
+    assert "is no dowise server" in fails(stub(answer({"hello": "world"})))
+    assert "no JSON" in fails(stub(answer(b"[1]")))
+    assert "no JSON" in fails(stub(answer(b"[" * 200_000)))
+    assert "answered 404 without saying why" in fails(
+        stub(answer(b"<html>", "404 Not Found", kind="text/html")), NotFoundError
+    )
+    newer = fails(stub(answer(OUTLINE | {"api": 2})))
+    assert "speaks version 2 of the API" in newer and "update" in newer
+
+
+def test_documents_that_say_it_otherwise(stub):
+    server = stub(answer(OUTLINE), answer({"api": 1}))
+    client = Client(server.url, TOKEN, "ward")
+    for look in (
+        lambda: client.policy, client.records, client.status, client.counted, client.audit,
+        client.table, client.events, lambda: client.case(1), lambda: client.belief,
+        lambda: client.ask(), lambda: client.evaluate("ts"), lambda: client.decision(1),
+    ):  # fmt: skip
+        with pytest.raises(DowiseError, match="can't read: one of both|was erased"):
+            look()
+    endless = {"decisions": [], "next": 0}
+    server = stub(answer(OUTLINE), answer(endless))
+    with pytest.raises(DowiseError, match="can't read"):
+        Client(server.url, TOKEN, "ward").records()
+
+
+def test_redirects_are_not_followed(stub):
+    other = stub(answer(OUTLINE))
+    server = stub(answer(b"", "307 Temporary Redirect", f"Location: {other.url}/api"))
+    assert "which is not followed" in fails(server)
+    assert len(server.requests) == 1 and other.requests == []
+
+
+# -- errors in the server's words -------------------------------------------------------------
+
+
+def test_every_refusal_is_said_in_words(stub):
+    said = "Y was told 1, and now 0"
+    assert fails(stub(problem("422 No", f"{said}\n  twice"))) == f"{said} twice"
+    assert fails(stub(problem("409 Conflict", said)), ConflictError) == said
+    assert fails(stub(problem("404 Not Found", said)), NotFoundError) == said
+    assert fails(stub(problem("413 Too Large", said))) == said
+    assert fails(stub(problem("403 Forbidden", "this needs the role 'ask'"))).endswith("'ask'")
+    slow = problem("429 Too Many", "too many requests", "Retry-After: 7")
+    assert fails(stub(slow), UnavailableError) == "too many requests (in 7 s)"
+    assert "does not know this one" in fails(stub(problem("401 Unauthorized", "no")))
+    with pytest.raises(DowiseError, match="the server wants a token: give it one .*DOWISE_TOKEN"):
+        Client(stub(problem("401 Unauthorized", "no")).url)
+
+
+# -- what is tried again ----------------------------------------------------------------------
+
+
+def asked(server):
+    return [headers.get("idempotency-key") for first, headers, _ in server.requests
+            if "/ask" in first]  # fmt: skip
+
+
+DECISION = {
+    "id": 1, "event": 2, "asked_at": "2026-01-01T00:00:00Z", "context": {}, "arm": {"X": "1"},
+    "probabilities": None, "allowed": None, "reason": "", "figures": {}, "request_id": "k",
+    "imagined": 0, "problem_id": "p",
+}  # fmt: skip
+
+
+def test_a_question_is_repeated_with_the_same_key(stub):
+    busy = problem("503 Unavailable", "busy", "Retry-After: 1")
+    server = stub(answer(OUTLINE), b"", busy, answer(DECISION), answer(OUTLINE))
+    client = Client(server.url, TOKEN, "ward")
+    assert client.ask().id == 1
+    first, second, third = asked(server)
+    assert first == second == third and len(first) == 32
+    server = stub(answer(OUTLINE), b"", answer({"decisions": [DECISION]}), answer(OUTLINE))
+    assert Client(server.url, TOKEN, "ward").ask_many([None], "my key")[0].id == 1
+    assert asked(server) == ["my key"] * 2
+    server = stub(answer(OUTLINE), answer(DECISION), answer(OUTLINE))
+    Client(server.url, TOKEN, "ward").ask(request_id="schlüssel\n")
+    assert json.loads(server.requests[1][2])["request_id"] == "schlüssel\n"
+
+
+def test_it_gives_up_after_two_more(stub):
+    server = stub(answer(OUTLINE), b"")
+    client = Client(server.url, TOKEN, "ward")
+    with pytest.raises(UnavailableError, match="the connection to .* broke"):
+        client.ask()
+    assert len(asked(server)) == 3
+    before = len(server.requests)
+    for look in (lambda: client.tell(1, {"Y": 1}), lambda: client.amend(1, {"Y": 1}, "x"),
+                 lambda: client.withdraw(1, "x"), client.counted):  # fmt: skip
+        with pytest.raises(UnavailableError):
+            look()
+    assert len(server.requests) == before + 12
+
+
+def test_what_would_be_done_twice_is_not_repeated(stub, monkeypatch):
+    server = stub(answer(OUTLINE), b"")
+    client = Client(server.url, TOKEN, "ward")
+    for act in (
+        lambda: client.erase(1, "x"),
+        lambda: client.revise(policy="ts", reason="x"),
+        lambda: Client.create(server.url, "new", "task1", token=TOKEN),
+    ):
+        before = len(server.requests)
+        with pytest.raises(UnavailableError, match="may have happened all the same"):
+            act()
+        assert len(server.requests) == before + 1
+    before = len(server.requests)
+    monkeypatch.setattr(Client, "problem", property(lambda _: COIN))
+    with pytest.raises(UnavailableError):
+        client.import_records({"X": [1], "Y": [1]})
+    assert len(server.requests) == before + 1
+
+
+def test_nobody_there():
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+    with pytest.raises(UnavailableError, match="can't be reached .*is the server running"):
+        Client(f"http://127.0.0.1:{port}")
+
+
+def test_a_server_that_does_not_answer(stub, monkeypatch):
+    server = stub(answer(OUTLINE))
+    monkeypatch.setattr(server, "read", lambda _: time.sleep(0.5) or ("", {}, b""))
+    with pytest.raises(DowiseError, match="has not answered for 0.1 s"):
+        Line(server.url, TOKEN).get("/x", patience=0.1)
+
+
+# -- keeping the token ------------------------------------------------------------------------
+
+
+def test_a_token_crosses_no_network_unencrypted(monkeypatch):
+    for host in ("ward.example.org", "10.0.0.7", "[2001:db8::1]", "127.0.0.1.example.org"):
+        with pytest.raises(DowiseError, match="unencrypted: use https") as caught:
+            Client(f"http://{host}:8000", TOKEN)
+        assert TOKEN not in str(caught.value)
+    monkeypatch.setenv("DOWISE_TOKEN", TOKEN)
+    with pytest.raises(DowiseError, match="insecure=True"):
+        Client("http://ward.example.org")
+    for host in ("127.0.0.1", "127.9.9.9", "localhost", "[::1]"):
+        Line(f"http://{host}:1")
+    Line("https://ward.example.org")
+    assert TOKEN not in repr(Line("http://ward.example.org", TOKEN, insecure=True))
+
+
+def test_a_proxy_sees_nothing_that_is_not_encrypted(stub, monkeypatch):
+    proxy, server = stub(answer(OUTLINE)), stub(answer(OUTLINE))
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, proxy.url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    Client(server.url, TOKEN, "ward")
+    assert proxy.requests == [] and len(server.requests) == 1
+
+
+def test_what_is_no_token():
+    for token in ("two words", "new\nline", "schlüssel", 7):
+        with pytest.raises(DowiseError, match="signs in it that no token has") as caught:
+            Line("http://127.0.0.1:1", token)
+        assert str(token) not in str(caught.value)
+
+
+def test_what_is_no_address():
+    for url in ("ward.db", "ftp://x", 7):
+        with pytest.raises(DowiseError, match="is no URL of a server"):
+            address_of(url)
+    for url in ("http://", "http://[::1", "http://host:port", "http://a\tb"):
+        with pytest.raises(DowiseError, match="this URL can't be read"):
+            address_of(url)
+    for url in ("http://ann:s3cret@host", "http://host/enter#s3cret", "http://host?token=s3cret"):
+        with pytest.raises(DowiseError, match="DOWISE_TOKEN") as caught:
+            address_of(url)
+        assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "base", "names"),
+    [
+        ("HTTP://Host:8000/", "http://host:8000", ()),
+        ("http://host/dowise/experiments", "http://host/dowise", ()),
+        ("https://host/a/experiments/b%2Fc", "https://host/a", ("b/c",)),
+        ("http://[::1]:8/experiments/w/", "http://[::1]:8", ("w",)),
+        ("http://h/experiments/w/now", "http://h", ("w/now", "w")),
+        ("http://h/api/experiments/w", "http://h", ("w",)),
+    ],
+)
+def test_addresses(url, base, names):
+    found = address_of(url)
+    assert (found.base, found.names) == (base, names)
+
+
+def test_a_missing_library_is_one_line(monkeypatch):
+    import importlib
+
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(MissingExtraError, match=r"needs httpx2.*pip install 'dowise\[client\]'"):
+        Line("http://127.0.0.1:1")
+
+
+def test_httpx_logs_no_token(stub, caplog):
+    with caplog.at_level("DEBUG"):
+        Client(stub(answer(OUTLINE)).url, TOKEN, "ward")
+    assert caplog.records and TOKEN not in caplog.text
+    assert httpx2.__name__ in {record.name.partition(".")[0] for record in caplog.records}
