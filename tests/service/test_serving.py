@@ -22,6 +22,6 @@ def test_factors_and_formulas_over_http(ward):
     client, at = ward.client("read"), "/api/experiments/ward%207"
     page = client.get(f"{at}/variable", params={"variable": "Y"}).json()
     assert page["name"] == "Y" and page["versions"]
-    assert client.get(f"{at}/variable", params={"variable": "Q"}).status_code == 422
+    assert client.get(f"{at}/variable", params={"variable": "Q"}).status_code == 404
     assert "P(" in client.get(f"{at}/formula", params={"arm": "do(X1=1)"}).json()["text"]
     assert client.get(f"{at}/formula", params={"arm": "do(Z=1)"}).status_code == 422

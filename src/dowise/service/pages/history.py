@@ -58,6 +58,7 @@ def history(
     """The page; or more of its list, older or newer, where a part is asked for."""
     chosen, text = kind if kind in KINDS else "", search.strip()
     is_part = bool(before or after is not None) and is_from_htmx(request)
+    last: int | None
     if is_part and after is not None:
         found, last = _newer(experiment, chosen, text, after)
     else:
