@@ -31,7 +31,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 """
 _FOCUS = """() => {
   const one = document.activeElement;
-  const shown = getComputedStyle(one.closest(".chip") ?? one);
+  const shown = getComputedStyle(one.closest(".chip, label.button") ?? one);
   return shown.outlineStyle !== "none" && parseFloat(shown.outlineWidth) >= 2;
 }"""
 _TOO_WIDE = """() => {

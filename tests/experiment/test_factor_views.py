@@ -104,7 +104,7 @@ def test_what_was_seen_and_does_not_count_is_said():
     belief = Belief(PLAIN)
     belief.update("do()", {"C": 0, "Y": 1})
     assert variable_view(belief, "Y").notes == (
-        "It was seen in 1 record more, which do not count: X was not seen.",
+        "1 record more does not count here: X was not seen.",
     )
 
 

@@ -32,6 +32,15 @@ HOSTILE = Problem(
     CausalGraph([(AGE, DOSE), (DOSE, OUTCOME), (AGE, OUTCOME), (WHY, OUTCOME), (WHY, DOSE)]),
     OUTCOME, AGE, WHY, domains={DOSE: LABELS, AGE: ["<svg/onload=hacked=1>", "老"]},
 )  # fmt: skip
+WRITTEN = """name = "clinic"
+graph = "Age -> Dose -> Recovery; Age -> Recovery"
+reward = "Recovery"
+context = ["Age"]
+
+[domains]
+Age = ["young", "old"]
+Dose = ["none", "low", "high"]
+"""
 HOSTILE_NAME = '<script>window.hacked=1</script> "病棟" 🏥'
 
 
@@ -215,6 +224,57 @@ def test_a_decision_leads_to_its_explanation(served, open_window):
     page.get_by_text(said).wait_for()
 
 
+def test_an_experiment_is_written_rehearsed_and_begun(served, open_window):
+    window = open_window()
+    page = window.enter()
+    page.get_by_role("link", name="New experiment").first.click()
+    text, meaning = page.locator("#problem"), page.locator("#preview")
+    text.fill(WRITTEN.replace('"Recovery"', "Recovery"))
+    meaning.get_by_text("Line 3 is not right").wait_for()
+    assert meaning.locator("mark").inner_text() == "reward = Recovery"
+    assert text.get_attribute("aria-invalid") == "true"
+    assert flaws(page) == []
+    text.fill(WRITTEN)
+    meaning.locator("svg.graph").wait_for()
+    meaning.get_by_text("do(Dose=high)", exact=True).wait_for()
+    assert text.get_attribute("aria-invalid") is None
+    page.get_by_text("Choose another").click()
+    page.get_by_role("radio", name=re.compile("^ucb ")).check()
+    for field, number in (("Rounds", "5"), ("Worlds", "2")):
+        page.get_by_label(field, exact=True).fill(number)
+    page.keyboard.press("Enter")  # begins nothing
+    page.get_by_role("button", name="Rehearse").click()
+    page.locator("#rehearsal .uplot").first.wait_for()
+    open_all(page)
+    assert flaws(page) == []
+    page.get_by_role("button", name="Begin the experiment").click()
+    page.wait_for_url("**/experiments/clinic/now")
+    page.get_by_text("What to do next", exact=True).wait_for()
+    assert served.house.experiment("clinic").policy == "ucb"
+
+    page.goto("/new")
+    page.locator("#problem").fill(WRITTEN)
+    meaning.locator("svg.graph").wait_for()
+    window.forgive("status of 409")
+    page.get_by_role("button", name="Begin the experiment").dblclick()
+    page.get_by_role("alert").get_by_text("clinic").wait_for()
+    assert page.locator("#problem").input_value() == WRITTEN
+    assert flaws(page) == []
+
+
+def test_an_experiment_is_begun_without_scripts(served, open_window):
+    page = open_window(script=False).sign_in()
+    page.goto("/new")
+    page.locator("#problem").fill(WRITTEN)
+    page.get_by_role("button", name="Look now").click()
+    page.locator("#preview svg.graph").wait_for()
+    assert page.locator("#problem").input_value() == WRITTEN
+    page.get_by_label("Name of the experiment").fill("plain")
+    page.get_by_role("button", name="Begin the experiment").click()
+    page.wait_for_url("**/experiments/plain/now")
+    assert "plain" in served.house.names()
+
+
 # -- others work too -------------------------------------------------------------------------------
 
 
@@ -266,9 +326,7 @@ def test_a_page_says_when_the_server_is_away_and_when_it_is_back(open_window, tm
         made.ask({"Age": "old"})
     with running(store) as first:
         window = open_window(at=first)
-        window.forgive(
-            "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY", "ERR_CONNECTION_RESET"
-        )
+        window.forgive("net::ERR_", "console: htmx:")
         page = window.enter()
         page.locator(".live[data-state=live]").wait_for()
     page.locator(".live", has_text="reconnecting").wait_for()
@@ -317,7 +375,7 @@ PLACES = {
     "a pending decision": (f"{PLACE}/now?decision=10", "#tell"),
     "a corrected decision": (f"{PLACE}/now?decision=1", "#correct"),
     "what we know": (f"{PLACE}/known", ".uplot"),
-    "the advice": (f"{PLACE}/known?tolerance=0.01&rounds=5&arms=all&context.Age=%3Dold", ".uplot"),
+    "the advice": (f"{PLACE}/known?tolerance=0.01&arms=all&context.Age=%3Dold", ".uplot"),
     "a wrong number": (f"{PLACE}/known?tolerance=-1", ".note.bad"),
     "the graph": (f"{PLACE}/graph", "svg.graph"),
     "a variable": (f"{PLACE}/graph?variable=Recovery", "#panel table"),

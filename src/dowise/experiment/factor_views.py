@@ -216,7 +216,8 @@ def _notes(belief: Belief, name: str) -> list[str]:
             "It is seen before the choice, so no arm's reward depends on how often its values come."
         )
     for why, times in belief.unused.get(name, {}).items():
-        notes.append(f"It was seen in {counted(times, 'record')} more, which do not count: {why}.")
+        does = "does" if times == 1 else "do"
+        notes.append(f"{counted(times, 'record')} more {does} not count here: {why}.")
     return notes
 
 
