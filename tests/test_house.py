@@ -42,3 +42,36 @@ def test_kernels_have_few_parameters_and_let_other_threads_run():
         assert len(inspect.signature(kernel.py_func).parameters) <= 10, where
         # What is not kept on disk is a part of kernels, and never called by itself.
         assert kernel.targetoptions.get("nogil") or isinstance(kernel._cache, NullCache), where
+
+
+def test_whatever_is_called_of_compiled_code_lets_other_threads_run():
+    called = 0
+    for name in MODULES:
+        module = importlib.import_module(name)
+        for function in _in_python(module):
+            for kernel in _compiled_in(module, function):
+                called += 1
+                assert kernel.targetoptions.get("nogil"), (name, function.name, kernel)
+    assert called > 40
+
+
+def _in_python(module):
+    """The functions of a module that are not compiled themselves."""
+    own = {v.py_func.__name__ for v in vars(module).values() if isinstance(v, Dispatcher)}
+    for node in ast.walk(ast.parse(Path(module.__file__).read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef) and node.name not in own:
+            yield node
+
+
+def _compiled_in(module, function):
+    """What a function calls of compiled code, by its name or as a part of something."""
+    for node in ast.walk(function):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Name):
+            found = vars(module).get(called.id)
+        elif isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+            found = getattr(vars(module).get(called.value.id), called.attr, None)
+        else:
+            continue
+        if isinstance(found, Dispatcher):
+            yield found

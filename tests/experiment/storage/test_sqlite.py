@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -460,3 +461,20 @@ def test_a_block_that_dies_leaves_nothing_and_no_lock(filled):
     assert child.exitcode == -signal.SIGKILL
     with opened(filled, patience=5) as storage:
         assert append(storage).number == 51
+
+
+def test_threads_that_read_at_once_keep_their_connections(filled, monkeypatch):
+    made, connect = [], SqliteDatabase.connect
+    monkeypatch.setattr(SqliteDatabase, "connect", lambda it: (made.append(1), connect(it))[1])
+    with closing(open_storage(filled)) as storage, ThreadPoolExecutor(20) as pool:
+        together = threading.Barrier(20)
+
+        def read(_):
+            loan = storage._lines.take()
+            together.wait(60)
+            storage._lines.give_back(loan, well=True)
+            return len(storage.read("ward"))
+
+        for _ in range(2):
+            assert len({*pool.map(read, range(20))}) == 1
+    assert len(made) == 20

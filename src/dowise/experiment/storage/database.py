@@ -22,6 +22,8 @@ class Database(Protocol):
     location: Location
     one_writer: bool
     """Whether it lets only one writer in, whatever the experiment."""
+    most_idle: int
+    """How many connections that are not in use are kept open."""
 
     def prepare(self, create: bool) -> int:
         """See that the tables are there, of whatever version; make them where that is asked for."""

@@ -19,7 +19,6 @@ from sqlalchemy.exc import SQLAlchemyError
 __all__ = ["Lines", "Loan"]
 
 PATIENCE_BEFORE_FORK = 10.0  # seconds
-MOST_KEPT = 8  # idle connections; a server has room for about a hundred from all programs together
 
 
 class Loan(NamedTuple):
@@ -35,12 +34,18 @@ class Lines:
     """Idle connections to one place, and whose turn it is to write in this process.
 
     `identity` tells the place from another one of the same name, such as a file that was put in
-    its stead: connections to what it was are closed.
+    its stead: connections to what it was are closed. Of idle ones at most so many are kept.
     """
 
-    def __init__(self, connect: Callable[[], Connection], identity: Callable[[], Hashable]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        identity: Callable[[], Hashable],
+        most_idle: int,
+    ) -> None:
         self._connect = connect
         self._identity = identity
+        self._most_idle = most_idle
         self._start()
         _ALL.add(self)
 
@@ -96,7 +101,7 @@ class Lines:
 
     def _keep(self, loan: Loan) -> bool:
         with self._guard:
-            if loan.generation is not self._generation or len(self._idle) >= MOST_KEPT:
+            if loan.generation is not self._generation or len(self._idle) >= self._most_idle:
                 return False
             self._idle.append((loan.connection, loan.identity))
             return True

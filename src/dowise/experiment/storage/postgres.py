@@ -34,6 +34,7 @@ class PostgresDatabase:
     """A database of a PostgreSQL server."""
 
     one_writer = False
+    most_idle = 8  # a server has room for about a hundred from all programs together
 
     def __init__(self, location: Location) -> None:
         assert location.url is not None

@@ -49,7 +49,7 @@ class SqlStorage:
         self._database = database
         self._location = database.location
         self._patience = patience
-        self._lines = Lines(database.connect, database.identity)
+        self._lines = Lines(database.connect, database.identity, database.most_idle)
         weakref.finalize(self, _close, self._lines, database)
 
     def experiments(self) -> tuple[str, ...]:

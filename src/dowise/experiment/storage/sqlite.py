@@ -47,6 +47,7 @@ class SqliteDatabase:
     """A file of SQLite."""
 
     one_writer = True
+    most_idle = 40  # as many as a web server has threads: to open one takes longer than to read
 
     def __init__(self, location: Location) -> None:
         assert location.path is not None

@@ -2,7 +2,7 @@
 
 Of a graph a problem is drafted. It lacks the reward, unless the graph's format says which it is.
 
->>> print(read_graph("dag { X -> Y <- Z; Y [outcome] }").draft())
+>>> print(read_graph("dag { X -> Y <- Z; Y [outcome] }").draft(), end="")
 graph = '''
 X -> Y
 Z -> Y
