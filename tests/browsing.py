@@ -107,7 +107,8 @@ class Window:
     def close(self):
         """Close it, and fail if something was wrong in it."""
         self.context.close()
-        assert not self.complaints()
+        if found := self.complaints():
+            raise AssertionError("\n".join(found))
 
     def complaints(self):
         """What was wrong, except what was forgiven."""

@@ -83,7 +83,7 @@
       event.detail.shouldSwap = false;
       return;
     }
-    open = all("details[open][id]", event.detail.target).map((one) => one.id);
+    open = isNews(event) ? all("details[open][id]", event.detail.target).map((one) => one.id) : [];
   });
   document.addEventListener("htmx:afterSettle", () => {
     for (const id of open) { const one = document.getElementById(id); if (one) one.open = true; }
