@@ -9,17 +9,16 @@ asserted.
 from __future__ import annotations
 
 import resource
-from time import perf_counter, process_time
+from time import perf_counter
 
 import numpy as np
 import pytest
 from bench_belief import best_times
+from race_times import rest_and_play
 from reference_numpy import NumpyIDS
 
 from dowise import load_problem, make_policy, simulate
-from dowise.model.sampling import Script
-from dowise.randomness import stream
-from dowise.simulation.trial import Purpose, make_world, run_trial
+from dowise.simulation.trial import make_world, run_trial
 
 HORIZON = 1000
 
@@ -40,40 +39,12 @@ def test_rounds_a_second_on_task1(benchmark, name):
 @pytest.mark.parametrize("problem", ["task1", "task3", "healthcare"])
 @pytest.mark.parametrize("name", ["ucb", "bernoulli-ts", "ts"])
 def test_the_rest_of_a_race_beside_its_play(benchmark, problem, name):
-    """Processor time of a race in this process, and of its compiled loops alone."""
-    trials = range(200)
-
-    def race():
-        simulate([problem], [name], HORIZON, len(trials)).as_dict()
-
-    def scripts():
-        for trial in trials:
-            world = make_world(problem, 0, trial)
-            contexts = world.draw_contexts(HORIZON, stream(0, trial, Purpose.CONTEXTS))
-            kinds, numbers = np.unique(contexts, axis=0, return_inverse=True)
-            known = [tuple(row) for row in kinds.tolist()]
-            uniforms = stream(0, trial, Purpose.OUTCOMES).random((HORIZON, len(world.graph)))
-            script = Script(world.mechanism(known), numbers.ravel(), kinds, uniforms)
-            yield make_policy(name, world.problem).compiled_loop(), script
-
-    def play(prepared):
-        for loop, script in prepared:
-            loop(script, np.random.default_rng(0))
-
-    def seconds(call, *arguments):
-        start = process_time()
-        call(*arguments)
-        return process_time() - start
-
-    def both():
-        pairs = [(seconds(race), seconds(play, [*scripts()])) for _ in range(4)]
-        return [min(times) for times in zip(*pairs, strict=True)]
-
-    whole, played = benchmark.pedantic(both, rounds=1)
-    each = 1000 / len(trials)
+    """Processor time of 500 trials in this process: in the kernel that plays, and around it."""
+    race = {"times": 15 if name == "ucb" else 5, "horizon": HORIZON, "trials": 500}
+    rest, play = benchmark.pedantic(rest_and_play, (problem, name), race, rounds=1)
     print(
-        f"\n{name} on {problem}: a trial takes {each * whole:.2f} ms, its loop "
-        f"{each * played:.2f}: the rest is {whole / played - 1:.2f} times the play"
+        f"\n500 trials of {name} on {problem}: {1000 * play:.0f} ms of play, {1000 * rest:.0f} ms "
+        f"around it: the rest is {rest / play:.2f} times the play"
     )
 
 

@@ -63,7 +63,7 @@ class Running:
 @contextlib.contextmanager
 def running(store, **settings):
     """Serve a store while the block runs."""
-    found = Running(Server(store, Settings(port=0, **settings), create=True))
+    found = Running(Server(store, Settings(**{"port": 0, **settings}), create=True))
     try:
         yield found
     finally:

@@ -1,6 +1,7 @@
 """Kernels: the folder they are kept in, and what is said while they compile."""
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -53,13 +54,23 @@ def test_every_file_that_kernels_are_made_of_is_in_the_digest(tmp_path, monkeypa
     package = tmp_path / "dowise"
     shutil.copytree(compiling._PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(compiling, "_PACKAGE", package)
-    digest = compiling.source_digest.__wrapped__
+    digest = compiling.kernel_digest.__wrapped__
     seen = {digest()}
     for name in ("belief/gamma.py", "belief/kernels.py", "model/circuit.py", "model/sampling.py",
                  "mixing.py", "policies/tabular.py", "information/boxes.py"):  # fmt: skip
         (package / name).write_text((package / name).read_text("utf-8") + "\n# changed\n", "utf-8")
         seen.add(digest())
     assert len(seen) == 8
+    for name in compiling._NO_KERNELS:  # whose words may change without compiling anything anew
+        (package / name / "__init__.py").write_text("# changed", "utf-8")
+        assert digest() in seen
+
+
+def test_no_kernel_is_in_a_layer_that_the_digest_leaves_out():
+    kernels = re.compile(r"njit|kernels_of|import kernel\b")
+    for layer in compiling._NO_KERNELS:
+        for path in (compiling._PACKAGE / layer).rglob("*.py"):
+            assert not kernels.search(path.read_text("utf-8")), path
 
 
 def folder_with(monkeypatch, *bases):
@@ -76,7 +87,7 @@ def test_the_first_base_that_can_be_written_is_taken(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     found = folder_with(monkeypatch, tmp_path / "file", tmp_path / "a" / "b", tmp_path / "c")
     assert found.parent == tmp_path / "a" / "b"
-    assert found.name == f"kernels-{compiling.source_digest()}"
+    assert found.name == f"kernels-{compiling.kernel_digest()}"
     assert is_private(found)
 
 
@@ -84,7 +95,7 @@ def test_the_first_base_that_can_be_written_is_taken(tmp_path, monkeypatch):
 @pytest.mark.parametrize("which", ["the folder", "its parent", "a link"])
 def test_a_folder_that_others_may_write_to_is_not_used(tmp_path, monkeypatch, which):
     base, other = tmp_path / "shared", tmp_path / "own"
-    folder = base / f"kernels-{compiling.source_digest()}"
+    folder = base / f"kernels-{compiling.kernel_digest()}"
     if which == "a link":
         base.mkdir(mode=0o700)
         (tmp_path / "elsewhere").mkdir(mode=0o700)

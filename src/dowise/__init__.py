@@ -56,7 +56,8 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("dowise")
+        found = globals()[name] = version("dowise")  # kept: each look reads a file
+        return found
     if name in _HOME:
         try:
             return getattr(importlib.import_module(_HOME[name]), name)

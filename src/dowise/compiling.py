@@ -2,9 +2,9 @@
 
 Numba compiles a kernel when it is first called, and keeps the result on disk. It looks at the file
 of a kernel to see whether that is still right, not at what the kernel calls or takes from other
-files. So the folder of our kernels is named by a digest of all of our sources: what was compiled
-from other sources is never found. Compiled kernels are executable code: a folder that belongs to
-somebody else, or that others may write to, is not used.
+files. So the folder of our kernels is named by a digest of all sources that a kernel can depend on:
+what was compiled from other sources is never found. Compiled kernels are executable code: a folder
+that belongs to somebody else, or that others may write to, is not used.
 """
 
 from __future__ import annotations
@@ -24,9 +24,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_folder", "kernel", "kernels_of", "private_folder", "source_digest"]
+__all__ = [
+    "cache_folder",
+    "kernel",
+    "kernel_digest",
+    "kernels_of",
+    "private_folder",
+    "source_digest",
+]
 
 _PACKAGE = Path(__file__).parent
+_NO_KERNELS = ("cli", "client", "experiment", "service")  # layers: docs/architecture.md
 _LONG = 7 * 24 * 3600.0  # seconds
 _NOTICE = (
     "dowise: compiling what is needed here, which takes a while; each part is compiled once and "
@@ -75,7 +83,7 @@ def cache_folder() -> Path | None:
 
     NUMBA_CACHE_DIR, where it is set, goes first. None where nothing at all can be written.
     """
-    name = f"kernels-{source_digest()}"
+    name = f"kernels-{kernel_digest()}"
     for base in _bases():
         folder = base / name
         if _is_ours(folder):
@@ -143,8 +151,18 @@ def _is_private(folder: Path) -> bool:
 @cache
 def source_digest() -> str:
     """Of all sources of the package, in short."""
-    texts = [path.read_bytes() for path in sorted(_PACKAGE.rglob("*.py"))]
-    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
+    return _digest(sorted(_PACKAGE.rglob("*.py")))
+
+
+@cache
+def kernel_digest() -> str:
+    """Of the sources that a kernel can take anything from; the layers right of them are none."""
+    every = sorted(_PACKAGE.rglob("*.py"))
+    return _digest([p for p in every if p.relative_to(_PACKAGE).parts[0] not in _NO_KERNELS])
+
+
+def _digest(paths: list[Path]) -> str:
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
 @contextmanager

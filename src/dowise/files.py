@@ -148,10 +148,11 @@ def _refuse_other_kinds(path: Path, content: bytes) -> None:
             raise DowiseError(f"{path} is {kind}{'' if ':' in kind else ': name a file of text'}")
 
 
-def write_text(path: str | Path, text: str) -> None:
+def write_text(path: str | Path, text: str, lasting: bool = True) -> None:
     """Write a text as UTF-8, with the line ends that it has: whole, or not at all.
 
-    It is packed where the name ends in .gz, the same text to the same bytes.
+    It is packed where the name ends in .gz, the same text to the same bytes. `lasting` is that of
+    `write_bytes`.
     """
     try:
         content = text.encode()
@@ -161,7 +162,7 @@ def write_text(path: str | Path, text: str) -> None:
         import gzip
 
         content = gzip.compress(content, mtime=0)
-    write_bytes(path, content)
+    write_bytes(path, content, lasting)
 
 
 def write_bytes(path: str | Path, content: bytes, lasting: bool = True) -> None:

@@ -13,6 +13,7 @@ from strategies import cases
 from dowise import Belief, CausalGraph, Problem, load_problem
 from dowise.errors import DowiseError
 from dowise.experiment.factor_views import (
+    MOST_ROWS,
     MOST_SETS,
     MOST_VERSIONS,
     formula_view,
@@ -131,7 +132,7 @@ def test_of_a_large_table_the_rows_with_most_records_are_shown_first():
     assert [row.records for row in table.rows] == [5, 3]
     assert table.rows[0].given == {f"V{i}": label for i, label in enumerate("00000001")}
     assert (table.records, table.rows_left_out, table.records_left_out) == (9, 254, 1)
-    assert len(variable_view(belief, "Y").versions[0].tables[0].rows) == 32
+    assert len(variable_view(belief, "Y").versions[0].tables[0].rows) == MOST_ROWS
 
 
 def test_a_variable_with_many_values_gets_fewer_rows():

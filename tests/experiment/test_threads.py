@@ -219,7 +219,7 @@ LOOKS = {
     "evaluate": ("dowise.experiment.views", "evaluate", lambda e, _: e.evaluate("random")),
     "audit": ("dowise.experiment.audit", "decide", lambda e, _: e.audit()),
     "export": (
-        "dowise.experiment.export",
+        "dowise.experiment.views",
         "columns_of",
         lambda e, folder: e.export(folder / "w.csv"),
     ),

@@ -132,7 +132,7 @@ def test_nothing_in_it_is_a_style_a_script_or_an_id(name):
     assert not re.search("#[0-9a-f]{6}|rgb", text)
 
 
-def test_the_style_sheet_knows_every_class_and_every_theme():
+def test_the_style_sheet_knows_every_class():
     classes = set()
     for drawn in (shop(), picture(load_problem("alarm"))):
         texts = [inline_svg(drawn, lambda _: {"href": "#"}), *(one.sample for one in legend(drawn))]
@@ -143,12 +143,43 @@ def test_the_style_sheet_knows_every_class_and_every_theme():
     plain = {"role-manipulable", "edge-arrow", "edge-doubtful"}
     assert classes - plain <= set(re.findall(r"\.([a-z_-]+)", sheet))
     assert plain <= classes
-    assert "(prefers-color-scheme: dark)" in sheet and "@media print" in sheet
-    blocks = [set(re.findall(r"--[a-z-]+(?=:)", block)) for block in sheet.split("@media")[:3]]
-    light, dark, paper = blocks
-    assert dark == light - {"--line", "--fill", "--text", "--ink"} == paper - {
-        "--line", "--fill", "--text", "--ink",
-    } | {"--focus"}  # fmt: skip
+    assert "@media print" in sheet
+
+
+def themes():
+    """The colours of the style sheet by name, in light and in dark."""
+    sheet = SHEET.read_text(encoding="utf-8")
+    light, rest = sheet.split("@media screen and (prefers-color-scheme: dark)")
+    dark = rest.partition("/* --")[0]
+    return [
+        dict(re.findall(r"--graph-([a-z-]+):[^;]*?#([0-9a-f]{6})", block))
+        for block in (light, dark)
+    ]
+
+
+def contrast(one, other):
+    """The ratio of WCAG 2: 4.5 for text, 3 for what is drawn."""
+
+    def brightness(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((brightness(one), brightness(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_in_both_themes_everything_stands_out():
+    """Checkers of pages do not see the colours of what is drawn."""
+    light, dark = themes()
+    assert {*light} == {*dark}
+    for theme in (light, dark):
+        for role in ("settable", "fixed", "context", "reward"):
+            assert contrast(theme[f"{role}-text"], theme[f"{role}-fill"]) >= 4.5
+            assert contrast(theme[f"{role}-line"], theme["paper"]) >= 3
+        for kind in ("edge", "hidden", "suspected"):
+            assert contrast(theme[kind], theme["paper"]) >= 4.5
+        assert contrast(theme["focus"], theme["paper"]) >= 3
 
 
 def test_the_same_picture_gives_the_same_text():
@@ -274,6 +305,14 @@ def test_edges_say_what_they_are_and_how_likely():
     }
     words = [e.text for e in parsed(shop()).iter(f"{SVG}text") if e.get("class") == "edge-label"]
     assert sorted(words) == ["!", "!", "100 %", "12 %", "?"]
+
+
+@pytest.mark.parametrize(
+    ("chance", "words"), [(0.0, "0 %"), (0.001, "<1 %"), (0.994, "99 %"), (0.999, ">99 %")]
+)
+def test_what_is_not_certain_does_not_look_so(chance, words):
+    edges = edges_of(parsed(picture(SHOP, {"Weather -> Sales": chance})))
+    assert f"Weather -> Sales, doubtful, there with probability {words}" in edges
 
 
 def test_the_likelier_the_wider_and_the_stronger():

@@ -16,7 +16,15 @@ from dowise.errors import DowiseWarning
 from dowise.queue_lock import QueueLock
 from dowise.simulation import Result, jobs, store
 from dowise.simulation.jobs import Job
-from dowise.simulation.results import DamagedError, Rounds, Texts, pack, verify
+from dowise.simulation.results import (
+    DamagedError,
+    Rounds,
+    Texts,
+    pack,
+    rounds_of,
+    table_of,
+    verify,
+)
 
 RACE = {"horizon": 30, "trials": 12, "seed": 3}
 
@@ -51,14 +59,9 @@ def run(tmp_path):
 def test_a_byte_that_changes_anywhere_is_noticed():
     job = Job("a", "b", 0, 0, 3)
     rounds, owner = np.array([1, 2, 3], np.int32), "ab" * 32
-    found = Rounds(
-        [0],
-        rounds,
-        [np.array([0.0, 0.5, 0.5])],
-        [Texts.of(["do()", "do(X=1)"], np.array([0, 1, 0]))],
-    )
-    content = pack(job, owner, found)
-    assert verify(content, owner) == found.digest()
+    arms = Texts.of(["do()", "do(X=1)"], np.array([[0, 1, 0]], np.int32))
+    content = pack(job, owner, Rounds([0], rounds, np.array([[0.0, 0.5, 0.5]]), arms))
+    verify(content, owner)
     for place in range(len(content)):
         changed = bytearray(content)
         changed[place] ^= 1
@@ -69,6 +72,21 @@ def test_a_byte_that_changes_anywhere_is_noticed():
     for odd in (b"", content[:-1], content[1:], content + b" "):
         with pytest.raises(DamagedError, match="is damaged"):
             verify(odd, owner)
+
+
+@pytest.mark.parametrize("has_expected", [True, False])
+@pytest.mark.parametrize("rows", [3, 400_000])  # one group of rows, and two
+def test_what_a_job_found_is_read_back_bit_by_bit(has_expected, rows):
+    rng, shape = np.random.default_rng(rows), (3, rows)
+    arms = Texts.of(["b", "a", "c"], rng.integers(0, 3, shape, np.int32))
+    expected = rng.random(shape) if has_expected else None
+    rounds = np.arange(1, rows + 1, dtype=np.int32)
+    found = Rounds([4, 5, 6], rounds, rng.random(shape), arms, expected)
+    content = pack(Job("a", "b", 4, 6, rows), "ab" * 32, found)
+    assert rounds_of(content).digest() == found.digest()
+    assert not any(column.nullable for column in table_of(content, None).schema)
+    found.regrets[2, 1] = np.nextafter(found.regrets[2, 1], 1)
+    assert rounds_of(content).digest() != found.digest()
 
 
 def test_damaged_results_are_never_shown(run):
@@ -203,13 +221,13 @@ def test_races_that_begin_at_once_in_one_folder_are_all_in_its_manifest(
     if not is_new:
         race(out, ["bernoulli-ts"])
 
-    def write_late(path, said):
+    def write_late(*given):
         """Between reading and writing another call is made, which has two seconds' time."""
         if not others:
             others.append(threading.Thread(target=race, args=(out, ["kl-ucb"]), kwargs=more))
             others[0].start()
             others[0].join(2)
-        write(path, said)
+        write(*given)
 
     more = {"trials": 27}
     monkeypatch.setattr(store, "write_manifest", write_late)

@@ -4,13 +4,16 @@ import sys
 
 import numpy as np
 import pytest
+from race_times import rest_and_play
 
 from dowise import Environment, Problem, load_problem, make_environment, make_policy, simulate
 from dowise.environments import Manner, worlds_of
 from dowise.environments.cpts import random_cpts
 from dowise.randomness import stream, streams
+from dowise.simulation.jobs import kept_rounds
+from dowise.simulation.keeping import Keeper
 from dowise.simulation.results import Texts
-from dowise.simulation.trial import Purpose, _distinct, make_world, prepared, run_trial
+from dowise.simulation.trial import Purpose, Trial, _distinct, make_world, prepared, run_trial
 
 
 def test_a_cheap_trial_needs_few_calls_beside_its_play():
@@ -32,7 +35,14 @@ def test_a_cheap_trial_needs_few_calls_beside_its_play():
         return calls
 
     race(20)  # loads what is needed
-    assert (race(120) - race(20)) / 100 < 300
+    assert (race(120) - race(20)) / 100 < 75
+
+
+@pytest.mark.slow
+def test_what_stands_around_the_play_of_a_cheap_race_is_about_as_long():
+    """Results written, verified and read included; alone on the machine it is no longer."""
+    rest, play = rest_and_play("task1", "ucb", times=20, horizon=1000, trials=500)
+    assert rest < 1.5 * play
 
 
 @pytest.mark.parametrize("concentration", [1.0, 0.2])
@@ -63,6 +73,47 @@ def test_texts_come_in_the_order_of_their_first_rounds():
     texts = Texts.of("abcd", positions)
     assert texts.different == ["d", "b", "a"]
     assert [texts.different[i] for i in texts.numbers] == ["abcd"[i] for i in positions]
+    alike = Texts.of("abca", np.array([[3, 1], [0, 0]]))
+    assert (alike.different, alike.numbers.tolist()) == (["a", "b"], [[0, 1], [0, 0]])
+
+
+@pytest.mark.parametrize("every", [1, 7, 100])
+@pytest.mark.parametrize("expected", [True, False])
+def test_of_trials_the_sums_up_to_some_rounds_are_kept(every, expected):
+    """Problems that follow one another may have other arms, or the same in another order."""
+    rng, rounds = np.random.default_rng(every), kept_rounds(40, every)
+    problems = [load_problem(name) for name in ("task1", "task1", "task3", "task2")]
+    problems.insert(2, problems[0])
+    keeper, trials = Keeper([*range(5)], rounds, expected), []
+    for problem in problems:
+        arms, (regrets, others) = rng.integers(0, len(problem.arms), 40), rng.random((2, 40))
+        trials.append(Trial(problem, arms, regrets, others if expected else None))
+        keeper.keep(trials[-1])
+    found, kept = keeper.found(), rounds - 1
+    for i, trial in enumerate(trials):
+        np.testing.assert_array_equal(found.regrets[i], trial.regrets.cumsum()[kept])
+        names = [found.arms.different[number] for number in found.arms.numbers[i]]
+        assert names == [str(trial.problem.arms[place]) for place in trial.arms[kept]]
+        if expected:
+            np.testing.assert_array_equal(found.expected[i], trial.expected.cumsum()[kept])
+    assert (found.expected is not None) is expected
+    assert len({*found.arms.different}) == len(found.arms.different)
+
+
+@pytest.mark.parametrize("name", ["task2", "task3", "asia", "alarm", "X -> Y; Z -> X; X <-> Z"])
+def test_contexts_are_those_of_the_whole_world_let_run(name):
+    problem = Problem(name, reward="Y", context=["Z"]) if " " in name else name
+    world = make_environment(problem, seed=2)
+    uniforms = np.random.default_rng(4).random((60, len(world.graph)))
+    cpts, wanted = world.cpts, []
+    for row in uniforms:
+        codes = {}
+        for variable, uniform in zip(world.graph.topological_order(), row, strict=True):
+            shares = cpts[variable][tuple(codes[u] for u in world.graph.parents(variable))]
+            codes[variable] = min(int((shares.cumsum() <= uniform).sum()), len(shares) - 1)
+        wanted.append([codes[variable] for variable in world.problem.context])
+    found = world.draw_contexts(60, np.random.default_rng(4))
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare", "asia"])
@@ -85,7 +136,7 @@ def test_what_goes_with_the_process_is_not_forced_to_the_disk(lasts, tmp_path, m
     forced = []
     monkeypatch.setattr("os.fsync", forced.append)
     simulate([load_problem("task1")], ["ucb"], 5, 20, out=tmp_path / "run" if lasts else None)
-    assert (len(forced) > 2) is lasts  # the manifest and its folder are, always
+    assert bool(forced) is lasts
 
 
 @pytest.mark.parametrize("seed", [0, 7, 2**32 - 1, 2**32, 2**128 - 1, 2**128, 2**200 + 5])

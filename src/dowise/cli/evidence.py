@@ -41,7 +41,8 @@ def check(
     values.
     """
     from dowise.belief import Belief
-    from dowise.cli.show_evidence import favoured, risen, show_evidence, used
+    from dowise.belief.evidence.rising import risen
+    from dowise.cli.show_evidence import favoured, show_evidence, used
     from dowise.problem.tables import naming_the_file, read_table
 
     belief = Belief(load(problem), evidence=True)

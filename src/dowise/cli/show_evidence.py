@@ -9,12 +9,12 @@ from rich.console import Console
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
 from dowise.belief.evidence.report import in_words
+from dowise.belief.evidence.rising import LIKELY
 from dowise.cli.tables import count, plain_console, print_table
 
-__all__ = ["favoured", "risen", "show_evidence", "used"]
+__all__ = ["favoured", "show_evidence", "used"]
 
-LIKELY, GROWN = 0.25, 3.0
-"""A soft edge that is now likelier than the first, and than before, is drawn as suspected."""
+GROWN = 3.0  # times the odds that an edge had before
 
 
 def used(belief: Belief) -> int:
@@ -34,14 +34,6 @@ def favoured(belief: Belief) -> list[str]:
         for x in _by_change(belief)
         if chances[x] > LIKELY and _factor(priors[x], chances[x]) >= GROWN
     ]
-
-
-def risen(belief: Belief) -> list[str]:
-    """The soft edges to draw."""
-    problem, chances = belief.problem, belief.edges()
-    drawn = {*problem.graph.edge_texts}
-    return [x for x, now in chances.items()
-            if x not in drawn and now > max(LIKELY, problem.edge_priors[x])]  # fmt: skip
 
 
 def show_evidence(belief: Belief, evidence: Evidence, columns: Container[str]) -> None:

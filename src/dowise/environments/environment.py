@@ -105,7 +105,6 @@ class Environment:
         self._flat: NDArray[np.float64] = flat[0]
         self._whole: NDArray[np.float64] = whole[0]
         self._turned = reversal.turned._replace(entries=flat)
-        self._forwards = reversal.forwards._replace(entries=whole)
         self._given: dict[Codes, NDArray[np.float64] | None] = {}
         self._means: dict[Codes, NDArray[np.float64]] = {}
 
@@ -190,6 +189,10 @@ class Environment:
         _kernels.sample_contexts(self._forwards, uniforms, contexts)
         return contexts
 
+    @cached_property
+    def _forwards(self) -> Mechanism:
+        return self._reversal.forwards._replace(entries=self._whole[None])
+
     def play(self, arm: ArmLike, context: Context, rng: Random) -> dict[str, str]:
         """Everything that is seen after an intervention in this context, what it set included.
 
@@ -225,7 +228,7 @@ class Environment:
 
     def means_in(self, contexts: Sequence[Codes]) -> NDArray[np.float64]:
         """The same in several contexts, given by positions of labels: (contexts, arms)."""
-        return means_of_worlds([self], [contexts])[0]
+        return means_of_worlds([self], [contexts])
 
     def best_arm(self, context: Context = None) -> Intervention:
         """Π*(c); ties go to the first arm."""
@@ -287,20 +290,19 @@ class Environment:
 
 def means_of_worlds(
     worlds: Sequence[Environment], contexts: Sequence[Sequence[Codes]]
-) -> list[NDArray[np.float64]]:
-    """What `means_in` gives for each of these worlds in contexts of its own.
+) -> NDArray[np.float64]:
+    """What `means_in` gives for each of these worlds of one problem, in contexts of its own.
 
-    All at once, where the worlds have one problem and one graph.
+    One behind the other, (contexts, arms); all at once, where the worlds have one graph.
     """
     reversal, payoff = worlds[0]._reversal, worlds[0].problem.payoff
     if any(world._reversal is not reversal for world in worlds):
-        return [world.means_in(own) for world, own in zip(worlds, contexts, strict=True)]
+        found = [world.means_in(own) for world, own in zip(worlds, contexts, strict=True)]
+        return np.concatenate(found)
     pairs = [(world, codes) for world, own in zip(worlds, contexts, strict=True) for codes in own]
     entries = [world._flat_given(codes) for world, codes in pairs]
     parts = reversal.model.distributions_in(entries, [codes for _, codes in pairs])
-    means = payoff.net(np.concatenate([part @ payoff.values for part in parts]))
-    ends = np.cumsum([len(own) for own in contexts])
-    return np.split(means, ends[:-1])
+    return payoff.net(np.concatenate([part @ payoff.values for part in parts]))
 
 
 def _flat_and_whole(

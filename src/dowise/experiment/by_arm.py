@@ -86,7 +86,7 @@ class ArmByArm:
         found = cls(problem, page["why"])
         for one in page["tallies"]:
             seen = np.array(one["seen"], dtype=np.int64).reshape(found._shape)
-            found._policy.tallies[tuple(one["context"])] = Tally(seen, problem.payoff.scaled)
+            found._policy.tallies[tuple(one["context"])] = Tally.of(seen, problem.payoff.scaled)
         return found
 
     @property

@@ -28,7 +28,7 @@ from dowise.belief import Belief
 from dowise.belief.credible import dirichlet_intervals
 from dowise.belief.dirichlet import Dirichlet
 from dowise.belief.mixture import Mixture
-from dowise.errors import DowiseError, suggestion
+from dowise.errors import NotFoundError, suggestion
 from dowise.experiment.arms import LEVEL
 from dowise.experiment.by_arm import ArmByArm
 from dowise.graph.bits import bits
@@ -44,7 +44,7 @@ __all__ = [
     "variable_view",
 ]  # fmt: skip
 
-MOST_ROWS = 32
+MOST_ROWS = 24
 MOST_CELLS = 512  # of a table: a variable with many values gets fewer rows
 MOST_VERSIONS = 4
 MOST_SETS = 8  # under which a factor holds, that are named
@@ -182,7 +182,7 @@ def variable_view(belief: Belief, name: str, most_rows: int = MOST_ROWS) -> Vari
     """What a belief knows of a variable, each table with at most so many rows."""
     problem, posterior = belief.problem, belief.posterior
     if name not in problem.positions:
-        raise DowiseError(f"unknown variable {name!r}{suggestion(name, problem.positions)}")
+        raise NotFoundError(f"unknown variable {name!r:.200}{suggestion(name, problem.positions)}")
     versions: list[Version] = []
     if isinstance(posterior, Dirichlet | Mixture):
         versions = _versions(posterior, name, most_rows)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from dowise.belief import Belief
+from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
@@ -185,6 +186,12 @@ class Views(Shown):
             then.unused(belief), then.left_out, (*notes, *note, *why), bool(then.came.times),
             _copies(then.incomplete), more,
         )  # fmt: skip
+
+    def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
+        """What is known as of now, and what the records say against the graph, or why that was not
+        looked at; as in `status`, without working out what arms are expected to bring."""
+        _, belief, found, note = seen(self._journal, evidence)
+        return belief, found, " ".join(note)
 
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
         """What so many rounds more are expected to gain over staying with what looks best now.

@@ -102,14 +102,25 @@ def sample_record(entries, codes, order, starts, strides, sizes, uniforms):
 
 @kernel()
 def sample_contexts(mechanism, uniforms, contexts):
-    """contexts[t] = what is seen before the choice when the world runs by itself on uniforms[t]."""
-    codes = np.empty(len(mechanism.order), dtype=np.int64)
+    """contexts[t] = what is seen before the choice when the world runs by itself on uniforms[t].
+
+    Only the context and what comes before it is drawn, for nothing else is looked at.
+    """
+    order, strides = mechanism.order, mechanism.strides
+    needed = np.zeros(len(order), dtype=np.bool_)
+    for k in range(len(mechanism.context)):
+        needed[mechanism.context[k]] = True
+    for i in range(len(order) - 1, -1, -1):
+        for u in range(len(order)):
+            if needed[order[i]] and strides[order[i], u] > 0:
+                needed[u] = True
+    codes = np.empty(len(order), dtype=np.int64)
     for t in range(len(uniforms)):
-        for v in range(len(codes)):  # a slice would have numba compile what checks its length
-            codes[v] = -1
+        for v in range(len(codes)):
+            codes[v] = -1 if needed[v] else 0
         sample_record(
-            mechanism.entries[0], codes, mechanism.order, mechanism.starts, mechanism.strides,
-            mechanism.sizes, uniforms[t],
+            mechanism.entries[0], codes, order, mechanism.starts, strides, mechanism.sizes,
+            uniforms[t],
         )  # fmt: skip
         for k in range(len(mechanism.context)):
             contexts[t, k] = codes[mechanism.context[k]]

@@ -60,9 +60,16 @@ def pen_for(
     if probability is None:
         return pen
     width = _THIN + probability * (_THICK - _THIN)
-    percent = f"{100 * probability:.0f} %"
+    percent = _percent(probability)
     pen = Pen(colour, tied, pen.dashes, width, percent, probability)
     return pen.faded(_FAINT + (1 - _FAINT) * probability)
+
+
+def _percent(probability: float) -> str:
+    """In whole per cent; what is not certain does not look so."""
+    if 0 < probability < 0.005:
+        return "<1 %"
+    return ">99 %" if 0.995 < probability < 1 else f"{100 * probability:.0f} %"
 
 
 def draw_edge(axes: Any, stroke: Stroke, pen: Pen) -> None:

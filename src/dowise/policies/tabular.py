@@ -51,20 +51,26 @@ class Tally:
 
     __slots__ = ("plays", "seen", "totals", "worth")
 
-    def __init__(self, seen: Integers, worth: Floats) -> None:
-        self.seen, self.worth = seen, worth
-        self.plays: Integers = seen.sum(axis=1)
-        self.totals: Floats = np.zeros(len(seen))
-        for column, value in zip(seen.T, worth, strict=True):
-            self.totals += column * value  # in this order, as the compiled loops do
+    def __init__(self, seen: Integers, plays: Integers, totals: Floats, worth: Floats) -> None:
+        self.seen, self.plays, self.totals, self.worth = seen, plays, totals, worth
+
+    @classmethod
+    def of(cls, seen: Integers, worth: Floats) -> Tally:
+        """What follows of counts."""
+        tally = cls(seen, seen.sum(axis=1), np.zeros(len(seen)), worth)
+        for arm in range(len(seen)):
+            tally._add_up(arm)
+        return tally
 
     def add(self, arm: int, reward: int, times: int) -> None:
         """So many times more of a reward of an arm; less, where that is negative."""
-        row = self.seen[arm]
-        row[reward] += times
+        self.seen[arm, reward] += times
         self.plays[arm] += times
+        self._add_up(arm)
+
+    def _add_up(self, arm: int) -> None:
         total = 0.0
-        for count, value in zip(row.tolist(), self.worth.tolist(), strict=True):
+        for count, value in zip(self.seen[arm].tolist(), self.worth.tolist(), strict=True):
             total += count * value
         self.totals[arm] = total
 
@@ -207,8 +213,9 @@ class TabularPolicy(RecordPolicy):
         return rewards
 
     def _empty(self) -> Tally:
-        shape = len(self.problem.arms), len(self._worth)
-        return Tally(np.zeros(shape, dtype=np.int64), self._worth)
+        arms, counted = len(self.problem.arms), np.int64
+        seen = np.zeros((arms, len(self._worth)), dtype=counted)
+        return Tally(seen, np.zeros(arms, dtype=counted), np.zeros(arms), self._worth)
 
     def _tallies(self, script: Script) -> Tallies:
         """The tallies of a trial's contexts, for a compiled loop to learn into."""
@@ -226,8 +233,9 @@ class TabularPolicy(RecordPolicy):
 
     def _keep(self, script: Script, tallies: Tallies) -> None:
         """Take over what a compiled loop has learned."""
-        for codes, seen in zip(script.known.tolist(), tallies.seen, strict=True):
-            self.tallies[tuple(codes)] = Tally(seen, self._worth)
+        for c, codes in enumerate(script.known.tolist()):
+            own = tallies.seen[c], tallies.plays[c], tallies.totals[c], tallies.worth
+            self.tallies[tuple(codes)] = Tally(*own)
         self.next_number += len(script.contexts)
 
 

@@ -18,7 +18,7 @@ from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
 from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem, remade
 from dowise.problem.roles import names_of
 
-__all__ = ["builtin_names", "builtin_path", "load_problem", "parse_problem", "save_problem"]
+__all__ = ["builtin_names", "builtin_path", "load_problem", "parse_problem", "save_problem", "toml"]
 
 _BUILTIN = Path(__file__).parent / "builtin"
 
@@ -71,19 +71,21 @@ def _parse_file(path: Path, text: str) -> Problem:
     return parse_problem(text, path.parent, stem_of(path))
 
 
-def parse_problem(text: str, folder: Path | None = None, name: str | None = None) -> Problem:
+def parse_problem(
+    text: str, folder: Path | None = None, name: str | None = None, is_new: bool = False
+) -> Problem:
     """Read the text of a problem file; `graph_file` is looked up in `folder`.
 
     `name` is the problem's where the text has none.
 
-    Without a folder the text is one that we wrote: other files are refused, and nothing is said
-    that was said when it was written.
+    Without a folder other files are refused. Unless it `is_new`, the text is then one that we
+    wrote, and nothing is said that was said when it was written.
     """
     try:
         page = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also numbers of 5,000 digits
         raise InputSyntaxError(f"not valid TOML: {error}") from None
-    return _build(page if name is None else {"name": name, **page}, folder)
+    return _build(page if name is None else {"name": name, **page}, folder, is_new)
 
 
 def save_problem(problem: Problem, path: str | Path) -> None:
@@ -94,24 +96,24 @@ def save_problem(problem: Problem, path: str | Path) -> None:
 def problem_text(problem: Problem) -> str:
     """The problem as the text of a problem file."""
     lines = [
-        f"{key} = {_toml(value)}"
+        f"{key} = {toml(value)}"
         for key, value in (("name", problem.name), ("description", problem.description))
         if value is not None
     ]
-    lines += [f"graph = {_toml(problem.drawn.to_text())}", f"reward = {_toml(problem.reward)}"]
+    lines += [f"graph = {toml(problem.drawn.to_text())}", f"reward = {toml(problem.reward)}"]
     lines += ["minimise = true"] if problem.minimise else []
-    lines += [f"context = {_toml(problem.context)}"] if problem.context else []
+    lines += [f"context = {toml(problem.context)}"] if problem.context else []
     if problem.non_manipulable:
-        lines += [f"non_manipulable = {_toml(problem.non_manipulable)}"]
-    lines += [f"hidden = {_toml(problem.hidden)}"] if problem.hidden else []
+        lines += [f"non_manipulable = {toml(problem.non_manipulable)}"]
+    lines += [f"hidden = {toml(problem.hidden)}"] if problem.hidden else []
     lines += [f"edge_prior = {prior!r}"] if isinstance(prior := problem.edge_prior, float) else []
     lines += [f"soft = {problem.soft!r}"] if problem.soft is not None else []
     if problem.arms_kind == "custom":
-        lines += [f"arms = {_toml([str(arm) for arm in problem.arms])}"]
+        lines += [f"arms = {toml([str(arm) for arm in problem.arms])}"]
     elif problem.arms_kind != "pomis" or problem.forbidden or problem.costs:
-        lines += [f"arms = {_toml(problem.arms_kind)}"]
+        lines += [f"arms = {toml(problem.arms_kind)}"]
     if problem.forbidden:
-        lines += [f"forbidden = {_toml(map(str, problem.forbidden))}"]
+        lines += [f"forbidden = {toml(map(str, problem.forbidden))}"]
     lines += [f"max_arms = {problem.max_arms}"] if problem.max_arms != MAX_ARMS else []
     if problem.max_program != MAX_PROGRAM:
         lines += [f"max_program = {problem.max_program}"]
@@ -119,22 +121,22 @@ def problem_text(problem: Problem) -> str:
         lines += [f"prior = {problem.prior!r}"]
     lines += ["", "[domains]"]
     domains = {**problem.domains, **problem.hidden_domains}
-    lines += [f"{_toml(name)} = {_toml(labels)}" for name, labels in domains.items()]
+    lines += [f"{toml(name)} = {toml(labels)}" for name, labels in domains.items()]
     lines += ["", "[reward_values]"]
-    lines += [f"{_toml(label)} = {value!r}" for label, value in problem.reward_values.items()]
+    lines += [f"{toml(label)} = {value!r}" for label, value in problem.reward_values.items()]
     if problem.costs:
         lines += ["", "[costs]"]
-        lines += [f"{_toml(text)} = {cost!r}" for text, cost in problem.costs.items()]
+        lines += [f"{toml(text)} = {cost!r}" for text, cost in problem.costs.items()]
     if isinstance(problem.edge_prior, Mapping):
         lines += ["", "[edge_prior]"]
-        lines += [f"{_toml(edge)} = {number!r}" for edge, number in problem.edge_prior.items()]
+        lines += [f"{toml(edge)} = {number!r}" for edge, number in problem.edge_prior.items()]
     if isinstance(problem.prior, Mapping):
         lines += ["", "[prior]"]
-        lines += [f"{_toml(name)} = {_numbers(c)}" for name, c in problem.prior.items()]
+        lines += [f"{toml(name)} = {_numbers(c)}" for name, c in problem.prior.items()]
     return "\n".join(lines) + "\n"
 
 
-def _build(page: dict[str, Any], folder: Path | None) -> Problem:
+def _build(page: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
     keys = [*signature(Problem).parameters, "graph_file"]
     for key in page:
         if key not in keys:
@@ -167,7 +169,9 @@ def _build(page: dict[str, Any], folder: Path | None) -> Problem:
             'no reward: say which variable to maximise, reward = "Y", above any [table]; or to '
             "minimise, with minimise = true"
         )
-    return Problem(graph, **options) if folder is not None else remade({"graph": graph, **options})
+    if folder is not None or is_new:
+        return Problem(graph, **options)
+    return remade({"graph": graph, **options})
 
 
 def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:
@@ -217,11 +221,11 @@ def _is_table(value: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 
 
-def _toml(value: str | Iterable[str]) -> str:
+def toml(value: str | Iterable[str]) -> str:
     """A TOML basic string, or an array of them. JSON's escapes are TOML's, but for DEL."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return "[" + ", ".join(toml(item) for item in value) + "]"
 
 
 def _numbers(counts: Any) -> str:

@@ -100,7 +100,7 @@ def _fits(counts: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     """Whether counts of one shape fill a table of another, repeated over the parents."""
     try:
         return np.broadcast_shapes(counts, shape) == shape
-    except ValueError:
+    except (ValueError, RuntimeError):  # the latter: more axes than NumPy knows of here
         return False
 
 

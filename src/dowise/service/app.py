@@ -15,7 +15,7 @@ from dowise.service.house import House
 from dowise.service.rates import Rate
 from dowise.service.settings import Settings
 from dowise.service.watching import Watchers
-from dowise.service.workshop import Workshop
+from dowise.service.workshop import Rehearsals, Workshop
 
 __all__ = ["make_app"]
 
@@ -50,6 +50,7 @@ def make_app(house: House, settings: Settings, workshop: Workshop | None = None)
     state.visits = Rate(settings.rate, 3 * settings.rate)
     state.guesses = Rate(settings.guesses, 10)
     state.workshop = workshop
+    state.rehearsals = None if workshop is None else Rehearsals(workshop)
     take_over(app)
     api.add_to(app)
     pages.add_to(app)

@@ -12,11 +12,17 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from dowise.errors import ConflictError, DowiseError, NotFoundError, UnavailableError
+from dowise.errors import (
+    ConflictError,
+    DowiseError,
+    InputSyntaxError,
+    NotFoundError,
+    UnavailableError,
+)
 from dowise.experiment.event import DamagedEventError
 from dowise.experiment.importing import BadRowsError
 
-__all__ = ["RefusedError", "problem_response", "says", "take_over"]
+__all__ = ["RefusedError", "problem_response", "says", "status_of", "take_over"]
 
 _LOG = logging.getLogger("dowise.service")
 _STATUS: Mapping[type[DowiseError], int] = {
@@ -75,11 +81,13 @@ def take_over(app: FastAPI) -> None:
 async def _ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, DowiseError)
     headers = error.headers if isinstance(error, RefusedError) else {}
-    more = {}
+    more: dict[str, Any] = {}
     if isinstance(error, BadRowsError):
         bad = error.found.bad[:_BAD_ROWS]
         rows = [{"row": one.row, "line": one.line, "why": one.why} for one in bad]
         more = {"bad_count": error.found.bad_count, "bad": rows}
+    if isinstance(error, InputSyntaxError) and error.line is not None:
+        more = {"line": error.line, "column": error.column}
     return _answer(request, status_of(error), says(request, error), headers, **more)
 
 

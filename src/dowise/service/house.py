@@ -24,6 +24,7 @@ Found = TypeVar("Found")
 _KEPT = 256  # looks that are remembered
 _FRESH = 0.4  # seconds for which the last event's number is taken for the last
 _AT_ONCE = 2  # long looks, each of which keeps a core busy
+_IN_LINE = 10  # of those that work and those that wait, so that threads are left for others
 _PATIENCE = 30.0  # seconds that a long look waits for its turn
 
 
@@ -44,7 +45,8 @@ class House:
         self._experiments: dict[str, Experiment] = {}
         self._looks: OrderedDict[Hashable, _Look] = OrderedDict()
         self._last: dict[str, tuple[float, int]] = {}
-        self._lock, self._turns = Lock(), BoundedSemaphore(_AT_ONCE)
+        self._lock = Lock()
+        self._turns, self._line = BoundedSemaphore(_AT_ONCE), BoundedSemaphore(_IN_LINE)
         self._secrets = _places_of(str(storage))
 
     def names(self) -> tuple[str, ...]:
@@ -109,12 +111,18 @@ class House:
     @contextmanager
     def long_look(self) -> Iterator[None]:
         """A turn for what takes seconds: few at once, so that the others stay quick."""
-        if not self._turns.acquire(timeout=_PATIENCE):
-            raise UnavailableError("the server is busy with other long looks: try again in a while")
+        busy = UnavailableError("the server is busy with other long looks: try again in a while")
+        if not self._line.acquire(blocking=False):
+            raise busy
         try:
-            yield
+            if not self._turns.acquire(timeout=_PATIENCE):
+                raise busy
+            try:
+                yield
+            finally:
+                self._turns.release()
         finally:
-            self._turns.release()
+            self._line.release()
 
     def discreet(self, text: str) -> str:
         """A text without the place of the store on this machine."""

@@ -59,8 +59,11 @@ class Server:
             self._socket.close()
             raise
 
-    def link(self, role: str = "admin", name: str = "the link of dowise serve") -> str:
-        """An address that opens the browser once: its secret stands where no server sees it."""
+    def link(self, role: str = "admin", name: str | None = None) -> str:
+        """An address that opens the browser once, for the system's user unless another is named.
+
+        Its secret stands behind the #, where no server and no log sees it.
+        """
         made = tokens.make_link(self.house.storage, role, name)
         return f"{self.settings.address}/enter#{made.secret}"
 

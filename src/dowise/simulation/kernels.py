@@ -6,7 +6,21 @@ import numpy as np
 
 from dowise.compiling import kernel
 
-__all__ = ["number_by_first"]
+__all__ = ["keep_rounds", "number_by_first"]
+
+
+@kernel()
+def keep_rounds(rounds, regrets, arms, first, totals, places):
+    """Of these rounds, counted from 1, the regret up to then and the place of the arm.
+
+    `regrets` and `arms` have all rounds of a trial, whose arm 0 has the place `first`.
+    """
+    total, start = 0.0, 0
+    for k in range(len(rounds)):
+        for t in range(start, rounds[k]):
+            total += regrets[t]
+        totals[k], start = total, rounds[k]
+        places[k] = first + arms[start - 1]
 
 
 @kernel()

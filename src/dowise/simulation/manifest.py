@@ -48,10 +48,10 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
     return dict(said)
 
 
-def write_manifest(path: Path, said: dict[str, Any]) -> None:
-    """Write it with its checksum, whole or not at all."""
+def write_manifest(path: Path, said: dict[str, Any], lasting: bool = True) -> None:
+    """Write it with its checksum, whole or not at all; `lasting` as in `write_text`."""
     text = json.dumps({**said, _CHECKSUM: digest_of(said)}, indent=2, ensure_ascii=False)
-    write_text(path, text + "\n")
+    write_text(path, text + "\n", lasting)
 
 
 def digest_of(said: Any) -> str:

@@ -21,7 +21,8 @@ from dowise.problem import Problem
 from dowise.simulation.entrants import Entrant, Entry, entrants_of
 from dowise.simulation.expectable import check_expectable
 from dowise.simulation.jobs import Extent, Job, kept_rounds
-from dowise.simulation.results import Rounds, Texts
+from dowise.simulation.keeping import Keeper
+from dowise.simulation.results import Rounds
 from dowise.simulation.trial import Scene, Trial, make_world, prepared, run_trial, seed_of
 from dowise.simulation.workers import check_sendable
 
@@ -101,32 +102,31 @@ class Race:
 
     def run(self, job: Job) -> Rounds:
         """Play the trials of one job."""
-        found = self._kept_of(job, self.horizon)
-        shorter = None if job.known is None else self._kept_of(job, job.known[0])
-        worlds = prepared(self.worlds[job.problem], self.horizon, self.seed, found.trials)
-        for trial, (world, scene) in zip(found.trials, worlds, strict=True):
+        trials = [*range(job.first, job.last + 1)]
+        whole = self._keeper(trials, self.horizon)
+        begun = None if job.known is None else self._keeper(trials, job.known[0])
+        worlds = prepared(self.worlds[job.problem], self.horizon, self.seed, trials)
+        for trial, (world, scene) in zip(trials, worlds, strict=True):
             played = self._played(job, world, scene, trial)
-            totals = played.regrets.cumsum()
-            expected = None if played.expected is None else played.expected.cumsum()
-            for rounds in (found, shorter):
-                if rounds is not None:
-                    kept = rounds.rounds - 1
-                    rounds.regrets.append(totals.take(kept))
-                    rounds.arms.append(Texts.of(world.problem.arms, played.arms.take(kept)))
-                    if expected is not None:
-                        rounds.expected.append(expected.take(kept))
-        if shorter is not None and job.known != (int(shorter.rounds[-1]), shorter.digest()):
+            whole.keep(played)
+            if begun is not None:
+                begun.keep(played)
+        if begun is not None:
+            self._check_begun(job, begun.found())
+        return whole.found()
+
+    def _keeper(self, trials: list[int], horizon: int) -> Keeper:
+        return Keeper(trials, kept_rounds(horizon, self.every), self.expected)
+
+    def _check_begun(self, job: Job, shorter: Rounds) -> None:
+        """Raise unless the first rounds are those that a shorter race has found."""
+        if job.known != (int(shorter.rounds[-1]), shorter.digest()):
             raise DowiseError(
                 f"{job.policy} on {job.problem}, trials {job.first} to {job.last}: the first "
                 f"{shorter.rounds[-1]:,} rounds came out otherwise than those that are there, so "
                 "the policy depends on how many rounds there are, or this machine plays otherwise: "
                 "name another folder as out"
             )
-        return found
-
-    def _kept_of(self, job: Job, horizon: int) -> Rounds:
-        trials = list(range(job.first, job.last + 1))
-        return Rounds(trials, kept_rounds(horizon, self.every), [], [])
 
     def _played(self, job: Job, world: World, scene: Scene | None, trial: int) -> Trial:
         """A trial, every round of it."""

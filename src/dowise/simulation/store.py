@@ -34,7 +34,7 @@ from dowise.simulation.manifest import (
     read_manifest,
     write_manifest,
 )
-from dowise.simulation.results import DamagedError, Rounds, pack, table_of, verify
+from dowise.simulation.results import DamagedError, Rounds, pack, rounds_of, table_of, verify
 
 __all__ = ["Store"]
 
@@ -102,7 +102,8 @@ class Store:
         named = {part: wanted[part] | self._spec.get(part, {}) for part in NAMED}
         self._spec = wanted | self._spec | named
         self._races = [*self._races, {**extent.as_dict(), **_when_and_where()}]
-        write_manifest(self.path / MANIFEST, {"spec": self._spec, "races": self._races})
+        said = {"spec": self._spec, "races": self._races}
+        write_manifest(self.path / MANIFEST, said, self._lasting)
 
     def _has(self, extent: Extent) -> bool:
         """Whether races that are there have all jobs of this one, or longer ones have done them."""
@@ -210,7 +211,7 @@ class Store:
         for horizon in sorted({race.horizon for race in self.races}, reverse=True):
             shorter = replace(job, horizon=horizon)
             if horizon < job.horizon and self._is_there(self._path(shorter)):
-                return replace(job, known=(horizon, self._verified(shorter)[1]))
+                return replace(job, known=(horizon, rounds_of(self._verified(shorter)).digest()))
         return job
 
     def write(self, job: Job, found: Rounds) -> None:
@@ -236,7 +237,7 @@ class Store:
             if file is None:
                 continue
             try:
-                part = table_of(self._verified(file)[0], columns)
+                part = table_of(self._verified(file), columns)
             except DamagedError as error:
                 raise DamagedError(
                     f"{error}: the same race once more, in this folder, runs its trials again"
@@ -263,17 +264,18 @@ class Store:
                 return found
         return None
 
-    def _verified(self, job: Job) -> tuple[bytes, str]:
-        """The content of a job's file, and the digest of its rounds."""
+    def _verified(self, job: Job) -> bytes:
+        """The content of a job's file."""
         path = self._path(job)
         try:
             content = path.read_bytes()
         except OSError as error:
             raise DowiseError(f"{path}: can't be read ({error.strerror})") from None
         try:
-            return content, verify(content, self._owner(job))
+            verify(content, self._owner(job))
         except DamagedError as error:
             raise DamagedError(f"{path} {error}") from None
+        return content
 
     def _owner(self, job: Job) -> str:
         """What tells this job of this run from all others: everything that its results come of."""

@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import accumulate, pairwise
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,23 +111,36 @@ def prepared(
 
 
 def _scenes(worlds: Sequence[World], horizon: int, seed: int, trials: Sequence[int]) -> list[Scene]:
-    """Those of these trials, which have these worlds."""
-    purposes = Purpose.CONTEXTS, Purpose.OUTCOMES, Purpose.POLICY
-    made = iter(streams(seed, [(trial, purpose) for trial in trials for purpose in purposes]))
-    rngs = [*zip(made, made, made, strict=True)]
-    contexts = [
-        _distinct(_draw_contexts(world, horizon, own))
-        for world, (own, *_) in zip(worlds, rngs, strict=True)
-    ]
+    """Those of these trials, which have these worlds, all of one problem."""
+    contexts = _contexts_of(worlds, horizon, seed, trials)
     known = [[tuple(codes) for codes in kinds.tolist()] for kinds, _ in contexts]
     ours = [world for world in worlds if isinstance(world, Environment) and _keeps(world, "means")]
     if len(ours) == len(worlds):
         means = means_of_worlds(ours, known)
     else:
-        means = [_means_of_own(world, own) for world, own in zip(worlds, known, strict=True)]
-    regrets = [one.problem.payoff.regrets(own) for one, own in zip(worlds, means, strict=True)]
-    found = zip(contexts, known, regrets, rngs, strict=True)
-    return [Scene(*seen, own, costs, *others) for seen, own, costs, (_, *others) in found]
+        means = np.concatenate([_means_of_own(*each) for each in zip(worlds, known, strict=True)])
+    regrets = worlds[0].problem.payoff.regrets(means)
+    ends = [0, *accumulate(map(len, known))]
+    purposes = Purpose.OUTCOMES, Purpose.POLICY
+    made = iter(streams(seed, [(trial, purpose) for trial in trials for purpose in purposes]))
+    return [
+        Scene(*seen, own, regrets[start:end], next(made), next(made))
+        for seen, own, (start, end) in zip(contexts, known, pairwise(ends), strict=True)
+    ]
+
+
+def _contexts_of(
+    worlds: Sequence[World], rounds: int, seed: int, trials: Sequence[int]
+) -> list[tuple[Integers, Integers]]:
+    """The different contexts of each of these trials, and which of them each round has."""
+    if all(_draws_contexts(world) and not world.problem.context for world in worlds):
+        nothing = np.empty((rounds, 0), dtype=np.int64)  # for which nothing need be drawn
+        return [_distinct(nothing)] * len(worlds)
+    rngs = streams(seed, [(trial, Purpose.CONTEXTS) for trial in trials])
+    return [
+        _distinct(_draw_contexts(world, rounds, rng))
+        for world, rng in zip(worlds, rngs, strict=True)
+    ]
 
 
 def run_trial(
@@ -145,7 +159,7 @@ def run_trial(
     scene that was prepared is played once: its random numbers are used up.
     """
     policy = make(world.problem)
-    places = places_of_arms(world.problem, getattr(policy, "problem", world.problem))
+    places = _places_of(policy, world.problem)
     if observational:
         _warm_up(policy, world, observational, stream(seed, trial, Purpose.RECORDS))
     if scene is None:
@@ -155,11 +169,13 @@ def run_trial(
     if loop is not None and isinstance(world, Environment):
         uniforms = outcomes.random((horizon, len(world.graph)))
         mechanism = world.mechanism(known)
-        mechanism = mechanism._replace(fixed=mechanism.fixed[places])
-        chosen = places[loop(Script(mechanism, numbers, kinds, uniforms), own)]
+        if places is not None:
+            mechanism = mechanism._replace(fixed=mechanism.fixed[places])
+        chosen = loop(Script(mechanism, numbers, kinds, uniforms), own)
+        chosen = chosen if places is None else places[chosen]
     else:
         chosen = play(policy, world, known, numbers, outcomes, own)
-    regrets = regrets[numbers, chosen]
+    regrets = regrets.take(numbers * regrets.shape[1] + chosen)
     if not expected:
         return Trial(world.problem, chosen, regrets)
     assert isinstance(world, Environment)
@@ -212,6 +228,12 @@ def play(
     return chosen
 
 
+def _places_of(policy: Policy, world: Problem) -> Integers | None:
+    """Where the arms of a policy stand among those of the world; None where they are the same."""
+    own = getattr(policy, "problem", world)
+    return None if own is world else places_of_arms(world, own)
+
+
 def _compiled_loop(policy: Policy, world: World) -> Loop | None:
     """What plays whole trials of this policy in this world, or None where it has to be stepped."""
     if not isinstance(policy, RecordPolicy) or not _keeps(world, "play"):
@@ -224,12 +246,14 @@ def _keeps(world: World, method: str) -> bool:
     return getattr(getattr(world, method), "__func__", None) is getattr(Environment, method)
 
 
+def _draws_contexts(world: World) -> TypeGuard[Environment]:
+    """Whether contexts of a world can be drawn by the `Environment`'s compiled twin."""
+    return isinstance(world, Environment) and _keeps(world, "draw_context")
+
+
 def _draw_contexts(world: World, rounds: int, rng: np.random.Generator) -> Integers:
     """The contexts of all rounds as positions of labels: (rounds, context variables)."""
-    is_ours = isinstance(world, Environment) and _keeps(world, "draw_context")
-    if is_ours and not world.problem.context:
-        return np.empty((rounds, 0), dtype=np.int64)
-    if is_ours and isinstance(world, Environment):
+    if _draws_contexts(world):
         return world.draw_contexts(rounds, rng)
     codes = [world.problem.context_codes(world.draw_context(rng)) for _ in range(rounds)]
     return np.array(codes, dtype=np.int64).reshape(rounds, len(world.problem.context))

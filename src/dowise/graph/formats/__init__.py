@@ -16,7 +16,7 @@ from dowise.graph.formats.recognise import reading_as, recognise
 from dowise.graph.formats.structure import Structure
 from dowise.graph.formats.text import parse_text
 
-__all__ = ["GRAPH_ENDINGS", "Structure", "format_of", "read_structure"]
+__all__ = ["GRAPH_ENDINGS", "Structure", "format_of", "parse_structure", "read_structure"]
 
 
 def read_structure(path: str | Path) -> Structure:
@@ -25,7 +25,7 @@ def read_structure(path: str | Path) -> Structure:
     A .gz at the end does not count: `asia.bif.gz` is unpacked and read as `asia.bif`.
     """
     path = existing_file(path)
-    return read_file(path, partial(_structure, ending_of(path)))
+    return read_file(path, partial(parse_structure, ending_of(path)))
 
 
 def format_of(ending: str, text: str) -> str | None:
@@ -36,7 +36,8 @@ def format_of(ending: str, text: str) -> str | None:
     return said
 
 
-def _structure(ending: str, text: str) -> Structure:
+def parse_structure(ending: str, text: str) -> Structure:
+    """Read the text of a file with this ending."""
     kind = format_of(ending, text)
     try:
         if kind is not None:

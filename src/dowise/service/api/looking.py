@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import nullcontext
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -62,7 +63,8 @@ def status(
         return known
     seen, house = context_in(context), house_of(request)
     key = ("status", context, rounds, evidence)
-    head, found = house.look(experiment, key, lambda: experiment.status(seen, evidence, rounds))
+    with house.long_look() if rounds or evidence else nullcontext():
+        head, found = house.look(experiment, key, lambda: experiment.status(seen, evidence, rounds))
     headers = {"ETag": tag_of(head, request), "Cache-Control": "private, no-cache"}
     return answer(status_document(found, tolerance), headers=headers)
 

@@ -71,7 +71,7 @@ def _session(request: Request, secret: str, template: str, why: str) -> Response
         raise RefusedError(429, "too many tries from here: wait a while", {"Retry-After": "60"})
     made = tokens.begin_session(state.house.storage, secret.strip())
     if made is None:
-        return render(request, template, status=403, error=why)
+        return render(request, template, None, 403, error=why)
     answer = RedirectResponse("/", 303)
     answer.set_cookie(
         state.settings.cookie, made.secret, max_age=3600 * tokens.SESSION_HOURS, path="/",

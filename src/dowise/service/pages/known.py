@@ -50,17 +50,17 @@ class _Asked:
         self.context = values_in(request.query_params, "context.")
         self.tolerance, self.rounds, self.wrong = tolerance.strip(), rounds.strip(), ""
         self.limit: float | None = self._read(
-            self.tolerance, lambda text: real_number("tolerance", float(text), 0)
+            self.tolerance, "0.01", lambda text: real_number("tolerance", float(text), 0)
         )
         self.more: int | None = self._read(
-            self.rounds, lambda text: whole_number("rounds", int(text), 1, MOST_ROUNDS)
+            self.rounds, "100", lambda text: whole_number("rounds", int(text), 1, MOST_ROUNDS)
         )
 
-    def _read(self, text: str, reader: Callable[[str], Any]) -> Any:
+    def _read(self, text: str, example: str, reader: Callable[[str], Any]) -> Any:
         try:
             return reader(text) if text else None
         except ValueError:
-            self.wrong = f"{text!r} is not a number such as {'100' if self.tolerance else '0.01'}."
+            self.wrong = f"{text!r} is not a number such as {example}."
         except DowiseError as error:
             self.wrong = in_page_words(str(error))
         return None
@@ -96,7 +96,7 @@ def known(
         request, "known.html", visitor,
         experiment=experiment,
         problem=status.problem,
-        status=status,
+        found=status,
         asked=asked,
         standing=shown,
         where=context_text(one),
@@ -162,26 +162,26 @@ def _contexts(
 ) -> list[dict[str, Any]]:
     """Each context in one line, those that came most often first."""
     ordered = sorted(status.contexts, key=lambda one: -one.weight)
-    return [
-        {
-            "text": context_text(one),
-            "address": asked.address(experiment, one.context),
-            "is_chosen": one.context == chosen.context,
-            "share": one.weight,
-            "leader": _leader(status, one),
-            "mean": float(one.mean[one.leader]),
-            "best": float(one.best[tied(status.problem, one)].sum()),
-            "stopping": one.stopping,
-        }
-        for one in ordered
-    ]
+    return [_in_a_line(experiment, status, one, chosen, asked) for one in ordered]
 
 
-def _leader(status: Status, one: ArmsStatus) -> str:
+def _in_a_line(
+    experiment: Experiment, status: Status, one: ArmsStatus, chosen: ArmsStatus, asked: _Asked
+) -> dict[str, Any]:
     same = tied(status.problem, one)
-    if len(same) == len(one.arms) > 1:
-        return "nothing yet"
-    return str(one.arms[one.leader]) if len(same) == 1 else f"{len(same)} arms tie"
+    is_open = len(same) == len(one.arms) > 1
+    tie = "nothing tells the arms apart yet" if is_open else f"{len(same)} arms tie"
+    return {
+        "text": context_text(one),
+        "address": asked.address(experiment, one.context),
+        "is_chosen": one.context == chosen.context,
+        "share": one.weight,
+        "leader": str(one.arms[one.leader]) if len(same) == 1 else None,
+        "tie": tie,
+        "mean": float(one.mean[one.leader]),
+        "best": None if is_open else float(one.best[same].sum()),
+        "stopping": one.stopping,
+    }
 
 
 def _past(request: Request, experiment: Experiment, status: Status, one: ArmsStatus) -> Any:

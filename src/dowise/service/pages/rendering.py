@@ -70,6 +70,7 @@ def render(
     visitor: Visitor | None = None,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
+    /,  # so that a template may have a `status` of its own
     **context: Any,
 ) -> HTMLResponse:
     """A page or a part of one; templates know the request's visitor as `visitor`."""

@@ -72,11 +72,17 @@
   const isNews = (event) => /^head/.test(event.detail.requestConfig?.triggeringEvent?.type ?? "");
 
   document.addEventListener("htmx:beforeRequest", (event) => {
-    if (isNews(event) && event.detail.elt.querySelector("form[data-touched]")) event.preventDefault();
+    if (!isNews(event)) return;
+    const isBusy = event.detail.elt.querySelector("form[data-touched]") || document.querySelector("form[data-sent]");
+    if (isBusy) event.preventDefault(); // what a form brings is as new
   });
 
   let open = [];
   document.addEventListener("htmx:beforeSwap", (event) => {
+    if (isNews(event) && !event.detail.requestConfig.elt.isConnected) { // asked for by a page that is gone
+      event.detail.shouldSwap = false;
+      return;
+    }
     open = all("details[open][id]", event.detail.target).map((one) => one.id);
   });
   document.addEventListener("htmx:afterSettle", () => {
@@ -144,9 +150,8 @@
   function draw(area) {
     charts.get(area)?.destroy();
     const data = JSON.parse(area.dataset.chart);
-    const legend = all("output[data-series]", area.closest("figure"));
     const axis = {
-      stroke: colour("muted"), font: "12px sans-serif", labelFont: "12px sans-serif", labelSize: 18,
+      stroke: colour("muted"), font: "12px sans-serif", labelFont: "12px sans-serif", labelSize: 20,
       grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 4 },
     };
     const options = {
@@ -157,22 +162,13 @@
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
       scales: { x: { time: false }, y: data.range ? { range: data.range } : {} },
       axes: [
-        { ...axis, label: data.along, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000] },
+        { ...axis, label: data.along, size: 30, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000] },
         { ...axis, size: 48, values: (_, ticks) => ticks.map(short) },
       ],
       series: [{}, ...data.series.map((one) => ({
         label: one.name, stroke: colour(`series-${one.colour}`), width: one.leads ? 3 : 1.75,
         dash: DASHES[one.colour], points: { show: data.x.length < 2 }, spanGaps: true,
       }))],
-      hooks: {
-        setCursor: [(plot) => {
-          const at = plot.cursor.idx;
-          legend.forEach((one, i) => {
-            const values = data.series[i].values;
-            one.textContent = short(values[at ?? values.length - 1]);
-          });
-        }],
-      },
     };
     const plot = new uPlot(options, [data.x, ...data.series.map((one) => one.values)], area);
     plot.root.setAttribute("aria-hidden", "true"); // the table below it says the same
@@ -217,9 +213,10 @@
   function dress(within) { localise(within); drawAll(within); }
 
   document.addEventListener("htmx:load", (event) => {
-    dress(event.detail.elt);
-    const words = event.detail.elt.querySelector?.("[data-announce]")?.dataset.announce;
-    if (words) say(words);
+    const fresh = event.detail.elt;
+    dress(fresh);
+    const telling = fresh.matches?.("[data-announce]") ? fresh : fresh.querySelector?.("[data-announce]");
+    if (telling) say(telling.dataset.announce);
   });
   document.addEventListener("DOMContentLoaded", () => { dress(document); listen(); enter(); });
 })();

@@ -1,0 +1,287 @@
+"""The page of the graph: the picture, what the records say against it, variables and arms."""
+
+import re
+from html.parser import HTMLParser
+from urllib.parse import quote, urlsplit
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from dowise import CausalGraph, Problem
+
+SVG = "{http://www.w3.org/2000/svg}"
+SCRIPT = "<script>alert(1)</script>"
+SHOP = Problem(
+    CausalGraph.parse("Season -> Price -> Sales; Season -> Sales; Shelf -> Price; Staff ?-> Sales"),
+    "Sales",
+    context="Season",
+    non_manipulable="Staff",
+    name="shop",
+)
+
+
+class Links(HTMLParser):
+    """The addresses that a page asks for, and its attributes and tags."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.found = set(), set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.found += [value for name, value in attrs if name in ("href", "hx-get", "hx-push-url")]
+
+
+def sold(number, seed=1):
+    """Records in which the shelf itself sells, which the graph denies."""
+    rng = np.random.default_rng(seed)
+    season, shelf, staff, price = (rng.integers(2, size=number) for _ in range(4))
+    sales = (rng.random(number) < 0.15 + 0.6 * shelf).astype(int)
+    columns = {"Season": season, "Shelf": shelf, "Staff": staff, "Price": price, "Sales": sales}
+    return {name: column.tolist() for name, column in columns.items()}
+
+
+@pytest.fixture(scope="module")
+def shop(ward):
+    """The server with two more experiments: one with past records, one with hostile names."""
+    options = {"policy": "ids", "options": {"samples": 50}, "seed": 7}
+    ward.house.create("shop/one", SHOP, records=sold(600), **options)
+    hostile = Problem(CausalGraph([(SCRIPT, "Y\"'&"), ("n" * 200, "Y\"'&")]), "Y\"'&")
+    ward.house.create(f"odd {SCRIPT}", hostile, **options)
+    return ward
+
+
+@pytest.fixture(scope="module")
+def reader(shop):
+    return shop.browser("read")
+
+
+def place(name):
+    return f"/experiments/{quote(name)}/graph"
+
+
+def page(reader, name="shop/one", status=200, more="", **query):
+    answer = reader.get(place(name) + more, params=query)
+    assert answer.status_code == status, answer.text
+    return answer.text
+
+
+def picture_in(text):
+    (found,) = re.findall(r'<svg [^>]*class="graph[ "].*?</svg>', text, re.DOTALL)
+    return ElementTree.fromstring(found)
+
+
+# -- the picture --------------------------------------------------------------------------------
+
+
+def test_every_variable_is_a_link_to_its_factor(reader):
+    root = picture_in(page(reader))
+    links = {a.find(f"{SVG}text").text: a for a in root.iter(f"{SVG}a")}
+    assert {*links} == {*SHOP.graph.variables}
+    assert root.get("role") == "group"
+    assert links["Staff"].get("class") == "variable role-non_manipulable"
+    for name, link in links.items():
+        assert link.get("href").endswith(f"graph?variable={name}#panel")
+        assert name in reader.get(link.get("hx-get")).text
+
+
+def test_all_links_of_the_page_lead_somewhere(reader):
+    text = page(reader, variable="Sales")
+    own = {x for x in Links(text).found if urlsplit(x).path.startswith(place("shop/one"))}
+    assert len(own) > 10
+    for address in own:
+        assert reader.get(address.partition("#")[0]).status_code == 200, address
+    for anchor in {x[1:] for x in Links(text).found if x.startswith("#")}:
+        assert f'id="{anchor}"' in text
+
+
+def test_the_legend_explains_what_occurs(reader):
+    legend = page(reader).partition('id="graph-legend"')[2].partition("</ul>")[0]
+    words = re.findall(r"<span>([^<]*)</span>", legend)
+    assert words == [
+        "manipulable", "non-manipulable", "context", "reward", "doubtful", "suspected",
+    ]  # fmt: skip
+
+
+def test_nothing_in_the_page_breaks_the_content_security_policy(reader):
+    for query in ({}, {"variable": "Sales"}, {"arm": "do(Price=1)"}):
+        answer = reader.get(place("shop/one"), params=query)
+        seen = Links(answer.text)
+        assert "style" not in seen.attributes | seen.tags
+        assert not any(name.startswith("on") for name in seen.attributes)
+        assert "style-src 'self'" in answer.headers["content-security-policy"]
+
+
+def test_hostile_names_stay_text(reader):
+    name = f"odd {SCRIPT}"
+    for query in ({}, {"variable": SCRIPT}, {"arm": f'do("{SCRIPT}"=1, {"n" * 200}=0)'}):
+        text = page(reader, name, **query)
+        assert SCRIPT not in text and "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+        texts = [one.text for one in picture_in(text).iter(f"{SVG}text")]
+        assert {SCRIPT, "Y\"'&", "n" * 200} == {*texts}
+
+
+# -- the evidence -------------------------------------------------------------------------------
+
+
+def test_alarms_are_said_and_drawn(reader):
+    text = page(reader)
+    assert "The records speak against this graph." in text
+    assert "Accused: Shelf -&gt; Sales" in text
+    titles = [one.text for one in picture_in(text).iter(f"{SVG}title")]
+    assert "Shelf -> Sales, suspected: the graph lacks it" in titles
+    assert any(title.startswith("Staff -> Sales, doubtful, there with") for title in titles)
+
+
+def test_doubtful_edges_are_listed_with_what_was_thought_before(reader):
+    edges = page(reader).partition('id="edges"')[2].partition("</section>")[0]
+    assert "<code>Staff -&gt; Sales</code>" in edges and '<td class="number">50 %</td>' in edges
+
+
+def test_without_alarm_there_is_a_sentence(reader):
+    text = page(reader, "ward 7")
+    assert "No alarm at level 0.05" in text and "speak against this graph" not in text
+
+
+def test_a_large_journal_is_judged_only_when_asked(shop, monkeypatch):
+    from dowise.experiment import seeing
+
+    monkeypatch.setattr(seeing, "_PATIENCE", 0.0)
+    shop.house.create("slow", SHOP, records=sold(50, 2), policy="ids", options={"samples": 50})
+    reader = shop.browser("read")
+    text = page(reader, "slow")
+    assert "it takes a while</p>" in text and "evidence=1" in text
+    wanted = page(reader, "slow", evidence="1")
+    assert "at level 0.05" in wanted and "was not looked at" not in wanted
+
+
+# -- variables and arms -------------------------------------------------------------------------
+
+
+def cells(text):
+    """(records, (mean, low, high, seen) of each value) of each row."""
+    rows = re.findall(r"<tr>(.*?)</tr>", text.partition("<tbody>")[2], re.DOTALL)
+    return [
+        (
+            int(re.search(r'data-label="Records: ">([\d,]+)<', row)[1].replace(",", "")),
+            [
+                (float(mean), float(low), float(high), int(seen))
+                for mean, low, high, seen in re.findall(
+                    r"<strong>([\d.]+)</strong>.*?([\d.]+) to ([\d.]+), (\d+) seen", row
+                )
+            ],
+        )
+        for row in rows
+        if "Records: " in row
+    ]
+
+
+@pytest.mark.parametrize("more", ["", "/panel"])
+def test_a_variable_shows_its_factor_with_counts_and_intervals(reader, more):
+    text = page(reader, more=more, variable="Price")
+    panel = text.partition('id="panel"')[2].partition("</section>")[0]
+    assert "P(Price | Season, Shelf)" in panel
+    rows = cells(panel)
+    records = sold(600)
+    season, shelf = (np.array(records[name]) for name in ("Season", "Shelf"))
+    price = np.array(records["Price"])
+    assert len(rows) == 4
+    for (number, values), (c, s) in zip(rows, [(0, 0), (0, 1), (1, 0), (1, 1)], strict=True):
+        own = (season == c) & (shelf == s)
+        assert number == own.sum()
+        assert [seen for *_, seen in values] == [(own & (price == k)).sum() for k in (0, 1)]
+        for mean, low, high, seen in values:
+            assert mean == pytest.approx((seen + 1) / (number + 2), abs=0.006)
+            assert low < mean < high
+
+
+def test_the_panel_alone_is_no_page_and_has_what_the_page_has(reader):
+    alone = page(reader, more="/panel", variable="Sales")
+    assert "<html" not in alone and alone.lstrip().startswith('<section id="panel"')
+    squeezed = re.sub(r"\s+", " ", alone.strip())
+    assert squeezed in re.sub(r"\s+", " ", page(reader, variable="Sales"))
+
+
+def test_versions_are_named_with_how_likely_they_are(reader):
+    panel = page(reader, more="/panel", variable="Sales")
+    assert "several versions of what it depends on" in panel
+    assert "<code>P(Sales | Price, Season)</code></span></summary>" in panel
+
+
+def test_what_is_shown_is_marked(reader):
+    root = picture_in(page(reader, variable="Shelf"))
+    current = [a for a in root.iter(f"{SVG}a") if a.get("aria-current") == "true"]
+    assert [a.find(f"{SVG}text").text for a in current] == ["Shelf"]
+    text = page(reader, arm="do(Price=1)")
+    (own,) = re.findall(r'id="(arm-\d+)"[^>]*aria-current="true"', text)
+    assert f'data-shows="{own}"' in text
+
+
+def test_an_arm_shows_its_formula(reader):
+    panel = page(reader, more="/panel", arm="do( Price = 1 )")
+    assert "P(Sales=1 | do(Price=1), Season=s" in panel and "Set Price to 1." in panel
+    assert "It is that of the graph with all doubtful edges." in panel
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ({"variable": "Pricce"}, "did you mean &#39;Price&#39;?"),
+        ({"arm": "do(Season=1)"}, "Season can&#39;t be set: it is context"),
+        ({"arm": "nonsense"}, "An intervention reads do(X=1, …)"),
+        ({"variable": SCRIPT}, "Unknown variable"),
+    ],
+)
+@pytest.mark.parametrize("more", ["", "/panel"])
+def test_what_is_not_there_is_said_in_the_panel(reader, more, query, why):
+    text = page(reader, status=422, more=more, **query)
+    assert why in text and "<script>alert" not in text
+
+
+def test_of_many_arms_some_are_listed_and_any_can_be_typed(shop):
+    names = [f"X{i}" for i in range(7)]
+    many = Problem(CausalGraph([(name, "Y") for name in names]), "Y")
+    shop.house.create("many", many, policy="ucb")
+    reader = shop.browser("read")
+    text = page(reader, "many")
+    assert text.count('id="arm-') == 60 and "One of 68 more" in text
+    last = str(many.arms[-1])
+    assert f"<code>{last}</code></h2>" in page(reader, "many", arm=last)
+
+
+def test_a_graph_that_is_too_large_for_a_posterior_is_still_drawn(shop):
+    names = [f"V{i}" for i in range(30)]
+    large = Problem(CausalGraph([(name, "Y") for name in names]), "Y", non_manipulable=names[1:])
+    shop.house.create("large", large, policy="ucb")
+    reader = shop.browser("read")
+    text = page(reader, "large", variable="Y")
+    assert len(list(picture_in(text).iter(f"{SVG}a"))) == 31
+    assert text.count("The graph is too large") == 2
+    assert "entries, and the limit is" in page(reader, "large", evidence="1")
+
+
+# -- doors --------------------------------------------------------------------------------------
+
+
+def test_strangers_are_sent_to_the_door(shop):
+    import httpx2
+
+    for more in ("", "/panel"):
+        answer = httpx2.get(f"{shop.address}{place('shop/one')}{more}")
+        assert answer.status_code == 303 and answer.headers["location"] == "/login"
+
+
+def test_an_unknown_experiment_is_a_page_that_says_so(reader):
+    assert "there is no experiment" in page(reader, "nowhere", status=404)
+
+
+def test_the_picture_follows_the_journal(shop):
+    shop.house.create("moving", SHOP, policy="ids", options={"samples": 50}, seed=7)
+    reader, experiment = shop.browser("read"), shop.house.experiment("moving")
+    assert "0 records count in it" in page(reader, "moving", more="/panel", variable="Shelf")
+    asked = experiment.ask({"Season": 1}, allowed=["do(Price=1)"])
+    experiment.tell(asked.id, {"Shelf": 1, "Staff": 0, "Sales": 1})
+    assert "1 record counts in it" in page(reader, "moving", more="/panel", variable="Shelf")

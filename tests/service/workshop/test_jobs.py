@@ -1,0 +1,244 @@
+"""The jobs of the workshop, called in this process."""
+
+import json
+
+import pytest
+
+from dowise import load_problem
+from dowise.experiment.rehearsing import rehearse as play
+from dowise.problem.files import builtin_names, builtin_path, parse_problem, problem_text
+from dowise.service.workshop.failures import BadInputError
+from dowise.service.workshop.jobs import begin, preview, rehearse
+
+WARD = """
+name = "ward"
+graph = "Age -> Drug -> Cure; Age -> Cure; Diet ?-> Cure"
+reward = "Cure"
+context = ["Age"]
+[domains]
+Drug = ["none", "low", "high"]
+[reward_values]
+no = 0
+yes = 10
+"""
+ASIA = (builtin_path("asia").parent / "networks" / "asia.bif").read_text()
+
+
+def no_progress(_done, _total):
+    pass
+
+
+def seen(text):
+    page = preview({"text": text}, no_progress)
+    assert json.loads(json.dumps(page, allow_nan=False)) == page
+    return page
+
+
+def begun(text=WARD, policy="ts", options=None, learn_restricted=True):
+    job = {"text": text, "policy": policy, "options": options, "learn_restricted": learn_restricted}
+    return begin(job, no_progress)
+
+
+def rehearsed(progress=no_progress, **changes):
+    job = {
+        "text": WARD, "policy": "ts", "options": None, "prior": None, "horizon": 6, "worlds": 2,
+        "tolerance": 0.5, "delay": 1, "looks": 3, "seed": 7,
+    }  # fmt: skip
+    return rehearse({**job, **changes}, progress)
+
+
+def test_a_preview_says_what_a_problem_means():
+    page = seen(WARD)
+    assert page["kind"] == "problem" and page["name"] == "ward" and page["notes"] == []
+    assert page["made_of"] is None and page["svg"].startswith("<svg") and page["legend"]
+    assert page["reward"] == {
+        "name": "Cure", "minimise": False, "values": {"no": 0, "yes": 10}, "best": "yes",
+        "worst": "no",
+    }  # fmt: skip
+    assert page["roles"] == {
+        "Age": "context", "Cure": "reward", "Diet": "manipulable", "Drug": "manipulable",
+    }  # fmt: skip
+    assert page["domains"]["Drug"] == ["none", "low", "high"]
+    assert page["doubts"] == ["Diet -> Cure with probability 0.5"]
+    assert page["arms"]["count"] == 6 == len(page["arms"]["first"])
+    assert page["arms"]["first"][-1]["text"] == "do(Diet=1, Drug=high)"
+    assert page["sets"] == {"kind": "pomis", "count": 1, "first": ["Diet, Drug"]}
+    assert page["why"].startswith("The other 3 of 4 sets") and page["best"] == "commit-kg"
+    assert page["advice"]["soft"]["text"].startswith("Is an arrow missing")
+    assert "floor=0.1" in page["advice"]["floor"]
+    assert parse_problem(page["problem"]) == parse_problem(WARD)
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_every_built_in_problem_can_be_previewed(name):
+    problem = load_problem(name)
+    page = seen(problem_text(problem))
+    assert page["arms"]["count"] == len(problem.arms) >= len(page["arms"]["first"])
+    assert parse_problem(page["problem"]) == problem
+
+
+def test_long_lists_are_cut_and_counted():
+    names = [f"X{i}" for i in range(12)]
+    page = seen(f'graph = "{"; ".join(f"{name} -> Y" for name in names)}"\nreward = "Y"\n')
+    assert page["arms"]["count"] == 4096 and len(page["arms"]["first"]) == 200
+
+
+def test_costs_stand_beside_the_arms():
+    page = seen('graph = "X -> Y"\nreward = "Y"\n[costs]\nX = 0.25')
+    assert page["costs"] == ["X 0.25"]
+    assert [arm["cost"] for arm in page["arms"]["first"]] == [0, 0.25, 0.25]
+
+
+def test_what_there_is_to_warn_of_is_said():
+    page = seen('graph = "X -> Y"\nreward = "Y"\narms = "pomis"\nforbidden = ["do(X=1)"]')
+    (note,) = page["notes"]
+    assert note.startswith("with forbidden assignments the best arm need not be one of those")
+
+
+def test_line_ends_of_browsers_and_marks_of_editors_change_nothing():
+    assert seen("\ufeff" + WARD.replace("\n", "\r\n")) == seen(WARD)
+
+
+def test_nothing_is_no_problem():
+    with pytest.raises(
+        BadInputError, match="nothing yet: write a problem, or begin with an example"
+    ):
+        seen(" \n")
+
+
+# -- graphs alone -----------------------------------------------------------------------------
+
+GRAPHS = {
+    "text": "A -> B -> Y; A <-> Y\nlone",
+    "DOT": 'digraph { A -> B -> Y; A -> Y [dir=both]; "lone" }',
+    "dagitty": "dag { A -> B -> Y; A <-> Y; lone }",
+    "GML": 'graph [ directed 1 node [ id 0 label "A" ] node [ id 1 label "B" ] node [ id 2 label '
+    '"Y" ] node [ id 3 label "lone" ] edge [ source 0 target 1 ] edge [ source 1 target 2 ] '
+    "edge [ source 0 target 2 bidirected 1 ] ]",
+}
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_a_graph_alone_becomes_a_draft(kind):
+    page = seen(GRAPHS[kind])
+    assert page["kind"] == "graph" and page["made_of"] == kind
+    assert page["candidates"] == ["Y", "lone"]
+    assert "which variable is the reward (perhaps Y, lone)" in page["notes"][0]
+    finished = seen(page["problem"].replace('"…"', '"Y"'))
+    assert finished["kind"] == "problem"
+    assert parse_problem(finished["problem"]).graph == load(GRAPHS["text"])
+
+
+def load(text):
+    from dowise import CausalGraph
+
+    return CausalGraph.parse(text)
+
+
+def test_a_network_brings_its_labels_and_says_what_to_name():
+    page = seen(ASIA)
+    assert page["made_of"] == "BIF" and page["candidates"] == ["dysp", "xray"]
+    assert "network in BIF with 8 variables" in page["notes"][0]
+    assert "Its tables of probabilities are not taken over" in page["notes"][0]
+    with pytest.raises(BadInputError, match="unknown reward '…'") as caught:
+        seen(page["problem"])
+    assert page["problem"].split("\n")[caught.value.line - 1].startswith("reward = ")
+    finished = seen(page["problem"].replace('"…"', '"dysp"'))
+    assert finished["domains"]["dysp"] == ["yes", "no"]
+
+
+def test_tags_of_dagitty_are_roles():
+    page = seen("dag { X [exposure]; Y [outcome]; X -> Y <- Z -> X }")
+    assert page["roles"] == {"X": "manipulable", "Y": "reward", "Z": "non_manipulable"}
+    assert page["made_of"] == "dagitty" and page["kind"] == "problem"
+
+
+def test_names_that_need_quotes_survive_the_draft():
+    for text in ('"a; b" -> "c\\"d"', "\"it's '''\" -> Y", '"x\\\\y" -> Y'):
+        page = seen(text)
+        assert parse_problem(page["problem"].replace('"…"', page_name(text))).drawn == load(text)
+
+
+def page_name(text):
+    names = load(text).variables
+    return json.dumps(names[0])
+
+
+def test_no_experiment_begins_with_a_graph_alone():
+    with pytest.raises(BadInputError, match="This is a graph with 2 variables.* Write it into a "):
+        begun("X -> Y")
+
+
+# -- beginning --------------------------------------------------------------------------------
+
+
+def test_what_passes_is_a_plan():
+    page = begun(policy="ts", options={"floor": 0.1, "prior": 2}, learn_restricted=False)
+    assert page["policy"] == "ts" and page["options"]["floor"] == 0.1
+    assert page["options"]["prior"] == 2 and page["learn_restricted"] is False
+    assert page["arms"] == 6 and page["seconds"] > 0 and page["megabytes"] > 10
+    assert json.loads(json.dumps(page, allow_nan=False)) == page
+
+
+REFUSED = {
+    "an unknown policy": ({"policy": "idz"}, "unknown policy 'idz' .did you mean 'ids'", "policy"),
+    "a policy of one's own": ({"policy": "os:getcwd"}, "none is taken from a request", "policy"),
+    "a policy that is none": ({"policy": 7}, "unknown policy 7: there are ids, ts", "policy"),
+    "an unknown option": ({"options": {"flor": 1}}, "no option 'flor' .did you mean", "policy"),
+    "a bad option": ({"options": {"floor": 2}}, "floor=2 must be at least 0 and below", "policy"),
+    "options that are none": ({"options": [1]}, "options must map names to values", "options"),
+    "a prior in a file": ({"options": {"prior": "/etc/passwd"}}, "no file is read", "options"),
+    "a prior that does not fit": (
+        {"options": {"prior": {"Drug": [1, 2]}}}, "prior of Drug does not fit", "policy"),
+    "a prior of texts": (
+        {"options": {"prior": {"Drug": "/etc/passwd"}}}, "must be numbers", "policy"),
+    "a belief": ({"options": {"belief": "x"}}, "belief is no option of a live", "policy"),
+    "no truth value": ({"learn_restricted": 1}, "learn_restricted=1 must be True", "policy"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "says", "field"), REFUSED.values(), ids=REFUSED)
+def test_what_is_wrong_with_a_policy_is_said(changes, says, field):
+    with pytest.raises(BadInputError, match=says) as caught:
+        begun(**changes)
+    assert caught.value.field == field and caught.value.line is None
+
+
+def test_a_policy_of_ones_own_is_not_imported(tmp_path, monkeypatch):
+    (tmp_path / "sent.py").write_text("raise SystemExit('it was imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(BadInputError, match="none is taken from a request"):
+        begun(policy="sent:Policy")
+
+
+# -- rehearsing -------------------------------------------------------------------------------
+
+
+def test_a_rehearsal_is_that_of_the_library():
+    told = []
+    page = rehearsed(lambda *numbers: told.append(numbers))
+    problem = parse_problem(WARD)
+    found = play(problem, 6, 2, "ts", tolerance=0.5, delay=1, looks=3, seed=7)
+    assert page == {**found.as_dict(), "words": found.in_words()}
+    assert told == [(0, 2), (1, 2), (2, 2)]
+    assert json.loads(json.dumps(page, allow_nan=False)) == page
+
+
+BOUNDS = {
+    "horizon": (0, 100_001, "6", 2.0, True, None), "worlds": (0, 1_001), "delay": (-1, 100_001),
+    "looks": (0, 201), "seed": (-1, 2**128), "tolerance": (-1, "much", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_numbers_of_a_rehearsal_have_bounds(name):
+    for value in BOUNDS[name]:
+        with pytest.raises(BadInputError, match=f"^{name}={value!r} must be") as caught:
+            rehearsed(**{name: value})
+        assert caught.value.field == name
+
+
+def test_a_rehearsal_takes_no_file_for_a_prior():
+    with pytest.raises(BadInputError, match="no file is read here"):
+        rehearsed(prior="prior.toml")
+    assert rehearsed(prior=3.0)["prior"] == 3
