@@ -14,7 +14,7 @@ from dowise.errors import DowiseWarning
 from dowise.experiment.event import WITHHELD
 from dowise.experiment.importing import BadRowsError
 
-HERE = {"acting_as", "counts", "learn_restricted", "open", "outline", "warm_up"}
+HERE = {"acting_as", "counts", "judged", "learn_restricted", "open", "outline", "warm_up"}
 """What only those need who have the store: a server, say."""
 
 

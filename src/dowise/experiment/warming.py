@@ -14,7 +14,7 @@ __all__ = ["play_a_round"]
 
 
 def play_a_round(experiment: Experiment) -> None:
-    """Ask, tell in two pieces, amend, import and look, in an experiment that is empty."""
+    """Ask, tell in two pieces, amend, import, ask for several and look, where nothing was yet."""
     problem = experiment.problem
     first = {name: domain[0] for name, domain in problem.domains.items()}
     asked = experiment.ask({name: first[name] for name in problem.context})
@@ -28,8 +28,8 @@ def play_a_round(experiment: Experiment) -> None:
     experiment.tell(asked.id, {problem.reward: first[problem.reward]})
     experiment.amend(asked.id, {problem.reward: problem.domains[problem.reward][-1]}, "a try")
     experiment.import_records({name: [label] for name, label in first.items()})
-    experiment.ask(asked.context)
+    experiment.ask_many([asked.context] * 2)
     with suppress(DowiseError):  # of a graph that is too large for some look, the others serve
-        experiment.status()
+        experiment.status(rounds=2)
         experiment.history(points=2)
         experiment.explain(asked.id)

@@ -26,6 +26,7 @@ from dowise.problem import Problem
 __all__ = [
     "PolicyInfo",
     "import_named",
+    "is_built_in",
     "is_known",
     "made_by",
     "make_checked",
@@ -115,6 +116,11 @@ def names_with_hidden_causes() -> tuple[str, ...]:
 def is_known(name: str) -> bool:
     """Whether it is registered, or "module:Class" of a module that was asked for."""
     return name in _POLICIES or is_asked_for(name)
+
+
+def is_built_in(name: str) -> bool:
+    """Whether it is a policy of ours."""
+    return name in _POLICIES and isinstance(_POLICIES[name].factory, str)
 
 
 def import_named(name: str) -> None:

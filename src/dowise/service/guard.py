@@ -129,5 +129,12 @@ class Guard:
         headers = MutableHeaders(scope=message)
         for name, value in self._always.items():
             headers[name] = value
-        if not scope["path"].startswith("/static/"):
-            headers.setdefault("Cache-Control", "no-store")
+        headers.setdefault("Cache-Control", _kept(scope))
+
+
+def _kept(scope: Scope) -> str:
+    """For how long browsers may keep an answer: a static file whose address names its content."""
+    if not scope["path"].startswith("/static/"):
+        return "no-store"
+    is_named = scope["query_string"].startswith(b"v=")
+    return "max-age=31536000, immutable" if is_named else "no-cache"

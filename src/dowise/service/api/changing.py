@@ -11,7 +11,8 @@ from dowise.checks import whole_number
 from dowise.errors import DowiseError
 from dowise.experiment.documents import experiment_document
 from dowise.experiment.sent import records_from
-from dowise.problem.files import parse_problem
+from dowise.policies.registry import is_built_in
+from dowise.problem.files import parse_problem, problem_text
 from dowise.service.api.bodies import Erase, Import, New, Revise, keyword_options
 from dowise.service.api.common import (
     PREFIX,
@@ -63,10 +64,12 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
     options, before = keyword_options(body.options), experiment.head
     if all(part is None for part in (body.problem, body.policy, options, body.learn_restricted)):
         raise DowiseError("say what changes: problem, policy, options or learn_restricted")
-    problem = None
-    if body.problem is not None:
-        _try(request, body.problem, body.policy or experiment.policy, options, True)
-        problem = parse_problem(body.problem)
+    held = experiment.outline().plan
+    policy = held.policy if body.policy is None else body.policy
+    kept = held.options if policy == held.policy and body.problem is None else {}
+    text = problem_text(held.problem) if body.problem is None else body.problem
+    _try(request, text, policy, {**kept, **(options or {})}, held.learn_restricted)
+    problem = None if body.problem is None else parse_problem(body.problem)
     with listening() as notes:
         experiment.revise(
             problem, body.policy, options, body.reason, learn_restricted=body.learn_restricted
@@ -98,10 +101,18 @@ def erase(experiment: Keeping, id: Id, body: Erase) -> Response:  # noqa: A002 (
 
 
 def _try(request: Request, problem: str, policy: str, options: Any, learn_restricted: bool) -> None:
-    """Let a process with limits build it all first, so that it can't hurt this one."""
+    """Let a process with limits build it all first, so that it can't hurt this one.
+
+    A policy that was loaded when the server started is the operator's own code, which the process
+    does not have: with such a one the problem alone is tried.
+    """
     workshop = request.app.state.workshop
-    if workshop is not None:
+    if workshop is None:
+        return
+    if is_built_in(policy):
         workshop.begin(problem, policy, options, learn_restricted)
+    else:
+        workshop.begin(problem, "best", None, learn_restricted)
 
 
 def _number(seed: int | str) -> int:

@@ -1,0 +1,60 @@
+"""After a warm-up nobody waits for a compiler, and the experiment is as it was."""
+
+import subprocess
+import sys
+
+import pytest
+from live_tools import new
+
+from dowise import load_problem
+
+ROUND = """
+import sys
+from numba.core.dispatcher import Dispatcher
+from live_tools import new
+from dowise import load_problem
+
+def loaded():
+    kernels = {
+        id(kernel): kernel
+        for name, module in [*sys.modules.items()] if name.startswith("dowise")
+        for kernel in vars(module).values() if isinstance(kernel, Dispatcher)
+    }
+    return {(k.py_func.__module__, k.py_func.__name__): len(k.overloads) for k in kernels.values()}
+
+problem, policy = sys.argv[1:]
+experiment = new(load_problem(problem), policy, {})
+experiment.warm_up()
+before = loaded()
+context = {name: experiment.problem.domains[name][1] for name in experiment.problem.context}
+first, second, third = experiment.ask_many([context] * 3)
+seen = {name: domain[1] for name, domain in experiment.problem.domains.items()}
+experiment.tell(first.id, {"Z": 1})
+experiment.tell(first.id, seen | dict(first.arm))
+experiment.tell(second.id, seen | dict(second.arm))
+experiment.withdraw(third.id, "left")
+experiment.amend(first.id, {"Y": 0}, "typo")
+experiment.ask(context)
+experiment.status(), experiment.status(context), experiment.history(), experiment.explain(2)
+experiment.counted(), experiment.belief, experiment.records()
+assert experiment.audit().ok
+found = loaded()
+print({name: found[name] for name in found if found[name] != before.get(name)})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["best", "ids", "ucb"])
+def test_after_it_nothing_more_is_compiled_or_loaded(policy):
+    line = [sys.executable, "-c", ROUND, "task2", policy]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "{}\n"
+
+
+@pytest.mark.parametrize("problem", ["task1", "task2", "healthcare"])
+def test_it_leaves_no_trace(problem):
+    experiment = new(load_problem(problem))
+    experiment.warm_up()
+    assert experiment.head.number == 1 and not experiment.records()
+    assert experiment.counts()["asked"] == experiment.counted().all == 0
