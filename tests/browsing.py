@@ -18,7 +18,7 @@ from playwright.sync_api import sync_playwright
 LACKING = (
     "NO BROWSER COULD BE HAD, SO THE PAGES ARE NOT TESTED IN ONE: install Debian's package chromium"
 )
-PATIENCE = 20_000  # milliseconds that a page gets, on machines that do much else
+PATIENCE = 60_000  # milliseconds that a page gets, on machines that do much else
 WIDE, PHONE, NARROWEST = 1280, 390, 360
 
 _QUIET = [
@@ -31,20 +31,21 @@ document.addEventListener("securitypolicyviolation", (event) =>
 """
 _FOCUS = """() => {
   const one = document.activeElement;
-  const shown = getComputedStyle(one.closest(".chip, label.button") ?? one);
+  const shown = getComputedStyle(one.closest(".chip, .editor, label.button") ?? one);
   return shown.outlineStyle !== "none" && parseFloat(shown.outlineWidth) >= 2;
 }"""
 _TOO_WIDE = """() => {
   const room = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= room) return [];
-  return [...document.querySelectorAll("body *")].filter((one) => one.getBoundingClientRect().right > room + 1)
-    .map((one) => one.outerHTML.slice(0, 120));
+  return ["the page", ...[...document.querySelectorAll("body *")]
+    .filter((one) => one.getBoundingClientRect().right > room + 1)
+    .map((one) => one.outerHTML.slice(0, 120))];
 }"""
 
 
 @contextmanager
 def chromium(request):
-    """The browser; where there is none the test is skipped loudly, and fails where there must be one."""
+    """The browser. Without one the test is skipped loudly, and fails where CI must have one."""
     program = shutil.which("chromium")
     if program is None:
         if os.environ.get("CI"):
@@ -87,7 +88,7 @@ class Window:
             self.wrong.append(f"elsewhere: {request.url}")
 
     def forgive(self, *patterns):
-        """What the console may say, as patterns: that of a refused form, or of a server that is away."""
+        """What the console may say, as patterns: of a refused form, of a server that is away."""
         self.forgiven += patterns
 
     def enter(self, role="admin", name="Ann"):
@@ -125,7 +126,7 @@ def axe_says(page):
 
 
 def flaws(page):
-    """What axe says in both colour schemes, wide and on a phone, and what sticks out on a narrow one."""
+    """What axe says in both colour schemes, wide and narrow, and what sticks out on a phone."""
     found = []
     for scheme, width in (("light", WIDE), ("dark", PHONE)):
         page.emulate_media(color_scheme=scheme)
@@ -139,8 +140,9 @@ def flaws(page):
 
 
 def open_all(page):
-    """Unfold everything that is folded away."""
-    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    """Unfold everything that is folded away, but what the server would have to work out first."""
+    here = "details:not([hx-get])"
+    page.evaluate(f"for (const one of document.querySelectorAll('{here}')) one.open = true")
 
 
 def tab_to(page, target, most=60):

@@ -200,6 +200,7 @@ def test_the_history_finds_explains_and_lets_out(served, open_window):
     page.locator(".why table").wait_for()
     explained = served.house.experiment("ward 7").explain(_count(served)).in_words()
     assert explained.splitlines()[1] in page.locator(".why").first.inner_text()
+    assert flaws(page) == []
 
     for kind, reads in (("CSV", lambda text: text.splitlines()[1:]), ("JSON", json.loads)):
         with page.expect_download() as waiting:
@@ -255,9 +256,10 @@ def test_an_experiment_is_written_rehearsed_and_begun(served, open_window):
     page.goto("/new")
     page.locator("#problem").fill(WRITTEN)
     meaning.locator("svg.graph").wait_for()
-    window.forgive("status of 409")
+    window.forgive("status of 409", "console: htmx:(sendAbort|afterRequest)")  # of a preview
     page.get_by_role("button", name="Begin the experiment").dblclick()
     page.get_by_role("alert").get_by_text("clinic").wait_for()
+    meaning.locator("svg.graph").wait_for()
     assert page.locator("#problem").input_value() == WRITTEN
     assert flaws(page) == []
 
@@ -496,6 +498,21 @@ def test_the_whole_round_goes_by_keyboard(served, open_window):
     page.wait_for_function("() => document.activeElement.id === 'decision-title'")
     assert served.house.experiment("ward 7").case(before + 1).values["Recovery"] == "1"
     assert page.locator("#announcements").inner_text() == "Noted."
+
+
+@pytest.mark.parametrize(
+    ("place", "last"),
+    [
+        ("/new?example=healthcare", "Rehearse"),
+        (f"{PLACE}/known", "Sign out"),
+        (f"{PLACE}/history?kind=amended", "Sign out"),
+    ],
+)
+def test_whoever_goes_by_keyboard_sees_where_they_are(open_window, place, last):
+    page = open_window().enter()
+    page.goto(place)
+    page.locator("svg.graph, .uplot, .journal").first.wait_for()
+    tab_to(page, page.get_by_role("button", name=last))
 
 
 def test_the_graph_is_for_the_keyboard_too(open_window):
