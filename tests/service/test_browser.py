@@ -369,6 +369,21 @@ def test_a_double_click_makes_one_decision_and_back_and_reload_none(served, open
     assert _count(served) == before + 1
 
 
+def test_a_form_that_is_sent_twice_makes_one_decision(served, open_window):
+    page = open_window().enter("ask")
+    page.goto(f"{PLACE}/now")
+    before = _count(served)
+    _choose(page.locator("#ask"), "Age", "old")
+    places = page.evaluate("""async () => {
+      const form = document.getElementById("ask");
+      const body = new URLSearchParams(new FormData(form));
+      const sent = () => fetch(form.action, { method: "POST", body }).then((answer) => answer.url);
+      return Promise.all([sent(), sent()]);
+    }""")
+    assert len({*places}) == 1 and places[0].endswith(f"decision={before + 1}&said=asked")
+    assert _count(served) == before + 1
+
+
 # -- for everybody ---------------------------------------------------------------------------------
 
 PLACES = {
