@@ -1,5 +1,6 @@
 """What the README shows is what happens."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from served import running
 
 from dowise.cli.main import main
 
@@ -56,9 +58,10 @@ def commands(block):
     return [shlex.split(line, comments=True)[1:] for line in typed]
 
 
-# A block that makes an experiment is typed line after line, in one folder.
+# A block that makes an experiment is typed line after line, in one folder; so is one that serves it.
 STORIES = [block for block in blocks("console") if "dowise new " in block]
-ALONE = [x for block in blocks("console") if block not in STORIES for x in commands(block)]
+SERVED = [block for block in blocks("console") if "dowise serve " in block]
+ALONE = [x for block in blocks("console") if block not in STORIES + SERVED for x in commands(block)]
 
 
 def run_in(folder, monkeypatch, words):
@@ -77,7 +80,7 @@ def test_the_commands_run_as_written(words, tmp_path, monkeypatch):
 
 def test_no_command_is_left_out():
     typed = [line for line in README.splitlines() if re.match(r"dowise \w+", line)]
-    assert len(typed) == len(ALONE) + sum(len(commands(story)) for story in STORIES)
+    assert len(typed) == len(ALONE) + sum(len(commands(story)) for story in STORIES + SERVED)
 
 
 def test_the_live_experiment_runs_as_written(tmp_path, monkeypatch):
@@ -87,6 +90,19 @@ def test_the_live_experiment_runs_as_written(tmp_path, monkeypatch):
     printed = [run_in(tmp_path, monkeypatch, each) for each in words]
     (shown,) = blocks("output")
     assert printed[1] == shown
+
+
+def test_the_served_experiment_runs_as_written(tmp_path, monkeypatch):
+    (story,) = SERVED
+    serve, token, ask = commands(story)
+    assert serve == ["serve", "ward.db"] and ask[:2] == ["ask", "http://127.0.0.1:8000"]
+    run_in(tmp_path, monkeypatch, ["new", "ward.db", "ward.toml"])
+    with running(tmp_path / "ward.db") as server:
+        made = run_in(tmp_path, monkeypatch, [*token, "--json"])
+        monkeypatch.setenv("DOWISE_TOKEN", json.loads(made)["secret"])
+        asked = run_in(tmp_path, monkeypatch, ["ask", server.address, *ask[2:]])
+        assert "Decision 1: " in asked
+        assert [event.actor for event in server.house.experiment("ward").events()][1] == "ward 7"
 
 
 def test_every_link_leads_somewhere():

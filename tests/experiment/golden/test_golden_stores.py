@@ -51,6 +51,10 @@ def test_todays_code_finds_in_it_what_was_there(store):
     for name in expected:
         means, wanted = found[name].pop("means"), expected[name].pop("means")
         assert means == [pytest.approx(each, rel=1e-12) for each in wanted]
+        cases = zip(found[name]["cases"], expected[name]["cases"], strict=True)
+        found[name]["cases"] = [  # of which today's code may say more
+            {part: case[part] for part in then} for case, then in cases
+        ]
     assert found == expected
 
 
