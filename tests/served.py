@@ -15,7 +15,8 @@ class Running:
     """A server in a thread of its own."""
 
     def __init__(self, server):
-        self.server, self.address = server, server.settings.address
+        self.server = server
+        self.address = f"http://127.0.0.1:{server.settings.port}"  # also behind a proxy's
         self.house, self.storage = server.house, server.house.storage
         self._clients = []
         self._thread = threading.Thread(target=server.run, daemon=True)

@@ -12,5 +12,6 @@ def ward(tmp_path_factory):
     store = tmp_path_factory.mktemp("served") / "ward.db"
     with Experiment.create(store, "ward 7", load_problem("task2"), "ids", {"samples": 50}, 7):
         pass
-    with running(store) as found:
+    # Each browser that a test opens is a try to sign in, of which few may come at once.
+    with running(store, guesses=1000.0) as found:
         yield found

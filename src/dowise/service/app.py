@@ -14,6 +14,7 @@ from dowise.service.failures import take_over
 from dowise.service.house import House
 from dowise.service.rates import Rate
 from dowise.service.settings import Settings
+from dowise.service.visitors import OPEN, Door
 from dowise.service.watching import Watchers
 from dowise.service.workshop import Rehearsals, Workshop
 
@@ -27,6 +28,20 @@ makes asking safe to repeat; telling the same again changes nothing.
 """
 
 
+class _App(FastAPI):
+    """One whose description says by which token to come in: the door is none of FastAPI's own."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The description of the API."""
+        if not self.openapi_schema:
+            page = super().openapi()
+            page["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            for path, methods in page["paths"].items():
+                for operation in methods.values() if path not in OPEN else ():
+                    operation["security"] = [{"token": []}]
+        return super().openapi()
+
+
 def make_app(house: House, settings: Settings, workshop: Workshop | None = None) -> FastAPI:
     """An app that serves the experiments of a house; a `Guard` must stand before it."""
 
@@ -36,7 +51,7 @@ def make_app(house: House, settings: Settings, workshop: Workshop | None = None)
         yield
         app.state.watchers.stop()
 
-    app = FastAPI(
+    app = _App(
         title="dowise",
         version=dowise.__version__,
         description=_ABOUT,
@@ -52,6 +67,7 @@ def make_app(house: House, settings: Settings, workshop: Workshop | None = None)
     state.workshop = workshop
     state.rehearsals = None if workshop is None else Rehearsals(workshop)
     take_over(app)
+    app.add_middleware(Door)
     api.add_to(app)
     pages.add_to(app)
     return app

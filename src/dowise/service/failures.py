@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -17,12 +18,13 @@ from dowise.errors import (
     DowiseError,
     InputSyntaxError,
     NotFoundError,
+    OwnCodeError,
     UnavailableError,
 )
 from dowise.experiment.event import DamagedEventError
 from dowise.experiment.importing import BadRowsError
 
-__all__ = ["RefusedError", "problem_response", "says", "status_of", "take_over"]
+__all__ = ["RefusedError", "answer_to", "problem_response", "says", "status_of", "take_over"]
 
 _LOG = logging.getLogger("dowise.service")
 _STATUS: Mapping[type[DowiseError], int] = {
@@ -30,8 +32,11 @@ _STATUS: Mapping[type[DowiseError], int] = {
     ConflictError: 409,
     UnavailableError: 503,
     DamagedEventError: 503,
+    OwnCodeError: 500,
 }
 _BAD_ROWS = 100  # that an answer lists
+_WRONG = 20  # places of a document, too
+_LONGEST = 4000  # characters of an error: what was sent may be quoted in it
 
 
 class RefusedError(DowiseError):
@@ -50,10 +55,15 @@ def problem_response(
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": status,
-        "detail": detail.encode(errors="replace").decode(),  # half a character can't be sent
+        "detail": _sendable(detail[:_LONGEST]),
         **more,
     }
     return JSONResponse(page, status, dict(headers or {}), "application/problem+json")
+
+
+def _sendable(part: Any) -> Any:
+    """A text without half characters, which JSON may bring and UTF-8 can't have."""
+    return part.encode(errors="replace").decode() if isinstance(part, str) else part
 
 
 def status_of(error: DowiseError) -> int:
@@ -65,7 +75,7 @@ def status_of(error: DowiseError) -> int:
 
 def says(request: Request, error: BaseException) -> str:
     """What may be told of an error to whoever asks."""
-    if not isinstance(error, DowiseError):
+    if not isinstance(error, DowiseError) or isinstance(error, OwnCodeError):
         return "something went wrong in the server; its log says what"
     return str(request.app.state.house.discreet(str(error)))
 
@@ -80,6 +90,13 @@ def take_over(app: FastAPI) -> None:
 
 async def _ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, DowiseError)
+    return answer_to(request, error)
+
+
+def answer_to(request: Request, error: DowiseError) -> Response:
+    """The answer to a request that one of our errors ended."""
+    if isinstance(error, OwnCodeError):
+        _LOG.error("%s %s failed: %s", request.method, quote(request.scope["path"]), error)
     headers = error.headers if isinstance(error, RefusedError) else {}
     more: dict[str, Any] = {}
     if isinstance(error, BadRowsError):
@@ -94,8 +111,8 @@ async def _ours(request: Request, error: Exception) -> Response:
 async def _unreadable(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = [
-        {"where": [part for part in one["loc"] if isinstance(part, str | int)], "why": one["msg"]}
-        for one in error.errors()
+        {"where": [_sendable(part) for part in one["loc"][:_WRONG]], "why": one["msg"]}
+        for one in error.errors()[:_WRONG]
     ]
     first = found[0] if found else {"where": [], "why": "it can't be read"}
     where = ".".join(str(part) for part in first["where"])
@@ -113,7 +130,7 @@ async def _of_the_framework(request: Request, error: Exception) -> Response:
 
 
 async def _unforeseen(request: Request, error: Exception) -> Response:
-    _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    _LOG.error("%s %s failed", request.method, quote(request.scope["path"]), exc_info=error)
     return _answer(request, 500, says(request, error))
 
 

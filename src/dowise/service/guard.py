@@ -5,14 +5,16 @@
 - A page elsewhere may not send us requests: its Origin is another. Ours send `Origin: null` from
   plain forms, because no page of ours tells where it was (no-referrer); there the browser's
   Sec-Fetch-Site says whose form it is.
-- A body that is too large is refused before it is read whole.
+- A body that is too large is refused before it is read whole, one that is too slow when it is.
 - Answers may load nothing from elsewhere, run nothing inline, and be shown in no frame.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -40,6 +42,10 @@ _ALWAYS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+_SAFE = ("GET", "HEAD")
+_MOST = 1000  # requests at once
+_PATIENCE = 30.0  # seconds for a body, and more where much of it came
+_SLOWEST = 10_000.0  # bytes a second
 _UPLOADS = ("/import", "/api/experiments", "/new")  # what brings records in
 
 
@@ -48,7 +54,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app, self._settings = app, settings
-        self._always = dict(_ALWAYS)
+        self._always, self._under_way = dict(_ALWAYS), 0
         if settings.is_secure:
             self._always["Strict-Transport-Security"] = "max-age=31536000"
 
@@ -66,14 +72,19 @@ class Guard:
                 self._dress(scope, message)
             await send(message)
 
+        path = quote(scope["path"])  # of which a line break would begin another line of the log
+        self._under_way += 1
         try:
             await self._through(scope, receive, guarded)
-        except Exception:
+        except Exception as error:
             if not seen["status"]:  # else it was answered and written to the log
-                raise
+                _LOG.error("%s %s failed", scope["method"], path, exc_info=error)
+                said = "something went wrong in the server; its log says what"
+                await problem_response(500, said)(scope, receive, guarded)
         finally:  # the path alone: what is asked for may hold what nobody else should read
+            self._under_way -= 1
             took = 1000 * (time.monotonic() - began)
-            _LOG.info("%s %s %d %.0f ms", scope["method"], scope["path"], seen["status"], took)
+            _LOG.info("%s %s %d %.0f ms", scope["method"], path, seen["status"], took)
 
     async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self._refusal(scope, Headers(scope=scope))
@@ -85,6 +96,8 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """Why a request is not let in: a status and words."""
         settings = self._settings
+        if self._under_way > _MOST:
+            return 503, "too many requests at once: try again in a moment"
         if headers.get("host", "").lower() not in settings.hosts:
             return 421, f"this server is {settings.address}: open it by that name"
         origin = headers.get("origin")
@@ -92,9 +105,11 @@ class Guard:
             is_own_form = origin == "null" and headers.get("sec-fetch-site") == "same-origin"
             if not is_own_form:
                 return 403, "pages of other sites may not send requests here"
-        if scope["method"] not in ("GET", "HEAD") and "cookie" in headers:
-            site = headers.get("sec-fetch-site")
-            if (origin is None and site is None) or site not in (None, "same-origin", "none"):
+        site = headers.get("sec-fetch-site")
+        if scope["method"] not in _SAFE:
+            if site not in (None, "same-origin", "none"):
+                return 403, "pages of other sites may not send requests here"
+            if origin is None and site is None and "cookie" in headers:
                 return 403, "only pages of this server may use its session"
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
@@ -112,13 +127,21 @@ class Guard:
         return f"at most {self._limit(scope):,} bytes may be sent here at once"
 
     def _measured(self, scope: Scope, receive: Receive) -> Receive:
-        """The body, up to the limit."""
-        limit, came = self._limit(scope), 0
+        """The body, up to the limit, and while it comes fast enough."""
+        limit, came, is_whole = self._limit(scope), 0, False
+        deadline = time.monotonic() + _PATIENCE
 
         async def measured() -> Message:
-            nonlocal came
-            message = await receive()
+            nonlocal came, is_whole
+            if is_whole:  # what comes now is the end of the connection, whenever that is
+                return await receive()
+            left = deadline + came / _SLOWEST - time.monotonic()
+            try:
+                message = await asyncio.wait_for(receive(), max(left, 0))
+            except TimeoutError:
+                raise HTTPException(408, "the request came too slowly") from None
             came += len(message.get("body", b""))
+            is_whole = not message.get("more_body", False)
             if came > limit:
                 raise HTTPException(413, self._too_large(scope))  # which the app answers
             return message
@@ -129,12 +152,15 @@ class Guard:
         headers = MutableHeaders(scope=message)
         for name, value in self._always.items():
             headers[name] = value
-        headers.setdefault("Cache-Control", _kept(scope))
+        headers.setdefault("Cache-Control", _kept(scope, message["status"]))
 
 
-def _kept(scope: Scope) -> str:
-    """For how long browsers may keep an answer: a static file whose address names its content."""
-    if not scope["path"].startswith("/static/"):
+def _kept(scope: Scope, status: int) -> str:
+    """For how long browsers may keep an answer: a static file whose address names its content.
+
+    An error in its place, as of a server that is busy, would stay for a year.
+    """
+    if not scope["path"].startswith("/static/") or status not in (200, 206, 304):
         return "no-store"
     is_named = scope["query_string"].startswith(b"v=")
     return "max-age=31536000, immutable" if is_named else "no-cache"

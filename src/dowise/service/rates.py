@@ -31,11 +31,6 @@ class Rate:
                 self._buckets.popitem(last=False)
             return 0.0
 
-    def wait(self, key: str) -> float:
-        """For how many seconds there is none; takes nothing."""
-        with self._lock:
-            return max(1 - self._left(key), 0) / self._rate
-
     def _left(self, key: str) -> float:
         left, since = self._buckets.get(key, (self._burst, time.monotonic()))
         return min(self._burst, left + (time.monotonic() - since) * self._rate)

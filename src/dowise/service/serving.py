@@ -21,6 +21,7 @@ from dowise.experiment.storage import MemoryStorage, open_storage
 from dowise.problem import load_problem
 from dowise.service import tokens
 from dowise.service.app import make_app
+from dowise.service.connections import Patient
 from dowise.service.guard import Guard
 from dowise.service.hearing import hear_warnings
 from dowise.service.house import House
@@ -80,7 +81,8 @@ class Server:
             timeout_graceful_shutdown=_GRACE,
             ssl_certfile=settings.certificate,
             ssl_keyfile=settings.key,
-            limit_concurrency=1000,
+            http=Patient,
+            ws="none",
         )
         self._running = _Uvicorn(config, self.app)
         self._socket.listen(_BACKLOG)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -38,11 +39,15 @@ class Settings:
 
     def check(self) -> None:
         """Raise where this would be unsafe, or can't be."""
+        if not self.host.strip():
+            raise DowiseError("--host is empty: give an address, such as 127.0.0.1")
         if (self.certificate is None) != (self.key is None):
             raise DowiseError("a certificate and its key go together: give --certificate and --key")
         for file in (self.certificate, self.key):
             if file is not None and not file.is_file():
                 raise DowiseError(f"there is no file {file}: give the path of a PEM file")
+        if self.certificate is not None and self.key is not None:
+            _check_certificate(self.certificate, self.key)
         if self.url is not None:
             _check_url(self.url)
         if is_loopback(self.host):
@@ -108,6 +113,18 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _check_certificate(certificate: Path, key: Path) -> None:
+    """Raise where TLS could not begin with these; nobody is there to type a password in."""
+    try:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except OSError:  # which errors of TLS are too
+        raise DowiseError(
+            f"{certificate} and {key} are no certificate and its key: give PEM files that belong "
+            "together and that this user may read, the key without a password"
+        ) from None
 
 
 def _check_url(url: str) -> None:

@@ -1,4 +1,8 @@
-"""Who asks: a token in a header, or the cookie of a session that a token or a link opened."""
+"""Who asks: a token in a header, or the cookie of a session that a token or a link opened.
+
+Nobody who is not known gets past the `Door`, but to the few places that are open: neither a form
+nor a document of theirs is read, and a page that forgot to ask who comes is closed all the same.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +14,23 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from dowise.errors import DowiseError
 from dowise.experiment.storage import Token
 from dowise.service import tokens
-from dowise.service.failures import RefusedError
+from dowise.service.failures import RefusedError, answer_to
 
 __all__ = [
-    "CSRF_HEADER", "Admin", "Asker", "Reader", "Teller", "Visitor", "check_csrf", "needs", "seal",
+    "CSRF_HEADER", "OPEN", "Admin", "Asker", "Door", "Reader", "Teller", "Visitor", "check_csrf",
+    "is_still_known", "needs", "seal",
 ]  # fmt: skip
 
 CSRF_HEADER = "X-CSRF-Token"
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _WANTED = {"WWW-Authenticate": "Bearer"}
+OPEN = ("/health", "/login", "/enter", "/api/openapi.json")
+_OPEN_BELOW = "/static/"
 
 
 @dataclass(frozen=True)
@@ -39,11 +48,32 @@ class Visitor:
         return tokens.allows(self.role, role)
 
 
+class Door:
+    """ASGI middleware: whoever is not known is answered before anything that they send is read."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or answer it."""
+        is_open = scope["type"] != "http" or scope["path"] in OPEN
+        if not is_open and not scope["path"].startswith(_OPEN_BELOW):
+            request = Request(scope)
+            try:
+                await _known(request)
+            except DowiseError as error:
+                await answer_to(request, error)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
 def needs(role: str) -> Callable[[Request], Awaitable[Visitor]]:
     """What a function of the app depends on that needs a role: it gets the visitor."""
 
     async def visitor(request: Request) -> Visitor:
         found = await _known(request)
+        if found.csrf is not None and request.method not in _SAFE:
+            await check_csrf(request, found)
         if not found.may(role):
             raise RefusedError(
                 403, f"this needs the role {role!r}, and {found.name!r} has {found.role!r}"
@@ -72,19 +102,14 @@ async def _known(request: Request) -> Visitor:
 
 
 async def _looked_up(request: Request) -> Visitor:
-    state = request.app.state
-    address = request.client.host if request.client else ""
-    if wait := state.guesses.wait(address):
-        raise RefusedError(429, "too many wrong tokens from here: wait a while", _after(wait))
     header = request.headers.get("authorization")
     if header is not None:
         kind, _, secret = header.partition(" ")
         token = await _find(request, secret.strip()) if kind.lower() == "bearer" else None
         if token is None or token.kind != "token":
-            state.guesses.take(address)
-            raise RefusedError(401, "this token is not known, has ended or was revoked", _WANTED)
+            raise _wrong_token(request)
         return Visitor(token.id, token.role, token.name)
-    cookie = request.cookies.get(state.settings.cookie)
+    cookie = request.cookies.get(request.app.state.settings.cookie)
     if cookie is None:
         raise RefusedError(
             401, "say who you are: send a token as 'Authorization: Bearer …'", _WANTED
@@ -92,10 +117,24 @@ async def _looked_up(request: Request) -> Visitor:
     token = await _find(request, cookie)
     if token is None or token.kind != "session":
         raise RefusedError(401, "this session has ended: sign in again", _WANTED)
-    visitor = Visitor(token.id, token.role, token.name, seal(cookie))
-    if request.method not in _SAFE:
-        await check_csrf(request, visitor)
-    return visitor
+    return Visitor(token.id, token.role, token.name, seal(cookie))
+
+
+def _wrong_token(request: Request) -> RefusedError:
+    """What those hear who have none that is good; others at the same address are not shut out."""
+    address = request.client.host if request.client else ""
+    if wait := request.app.state.guesses.take(address):
+        return RefusedError(429, "too many wrong tokens from here: wait a while", _after(wait))
+    return RefusedError(401, "this token is not known, has ended or was revoked", _WANTED)
+
+
+async def is_still_known(request: Request) -> bool:
+    """Whether the one who sent it is known now as then: for answers that take long."""
+    try:
+        await _looked_up(request)
+    except DowiseError:  # or it can't be known: who is known may come back
+        return False
+    return True
 
 
 async def _find(request: Request, secret: str) -> Token | None:

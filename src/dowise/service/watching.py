@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from starlette.concurrency import run_in_threadpool
 
@@ -33,18 +33,33 @@ class Watchers:
 
     def check(self, visitor: int) -> None:
         """Raise where there are too many streams already."""
-        if self._visitors.get(visitor, 0) >= _MOST_OF_ONE or sum(self._visitors.values()) >= _MOST:
+        if self._is_full(visitor):
             raise RefusedError(429, "too many pages are open: close some", {"Retry-After": "30"})
 
-    async def follow(self, name: str, visitor: int) -> AsyncIterator[str]:
-        """What is sent, as texts: the number now, then each time that it has grown."""
+    def _is_full(self, visitor: int) -> bool:
+        return (
+            self._visitors.get(visitor, 0) >= _MOST_OF_ONE or sum(self._visitors.values()) >= _MOST
+        )
+
+    async def follow(
+        self, name: str, visitor: int, is_still_known: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[str]:
+        """What is sent, as texts: the number now, then each time that it has grown.
+
+        It ends where the visitor's token has ended meanwhile.
+        """
+        if self._is_full(visitor):  # by now: many may have come at the same moment
+            return
         self._visitors[visitor] = self._visitors.get(visitor, 0) + 1
         sent, quiet = -1, 0.0
         try:
             yield "retry: 2000\n\n"
             while not self._stopped.is_set():
                 number = await self._number(name)
-                if number is not None and number != sent:
+                number = sent if number is None else number
+                if (number != sent or quiet >= _QUIET) and not await is_still_known():
+                    return
+                if number != sent:
                     sent, quiet = number, 0.0
                     yield f"event: head\nid: {number}\ndata: {json.dumps({'number': number})}\n\n"
                 elif quiet >= _QUIET:

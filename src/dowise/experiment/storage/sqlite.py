@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.storage import schema
 from dowise.experiment.storage.database import Row, Values
 from dowise.experiment.storage.failures import is_busy
@@ -134,12 +134,14 @@ class SqliteDatabase:
         """A connection to a store that is there."""
         if not self._path.exists():
             shown = self.location.shown
-            raise DowiseError(f"there is no store {shown}: make it with dowise new {shown} PROBLEM")
+            raise UnavailableError(
+                f"there is no store {shown}: make it with dowise new {shown} PROBLEM"
+            )
         connection = self._engine("rw").connect()
         try:
             version = _patiently(lambda: schema.find_version(connection, self.location.shown))
             if version is None:
-                raise DowiseError(f"{self.location.shown} was emptied: restore it from a copy")
+                raise UnavailableError(f"{self.location.shown} was emptied: restore it from a copy")
             schema.check_version(version, self.location.shown)
             _patiently(lambda: _set_up(connection))
         except BaseException:

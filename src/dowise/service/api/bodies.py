@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictInt, model_validator
 
 __all__ = [
     "Amend", "Ask", "AskMany", "Erase", "Evaluate", "Import", "New", "NewToken", "Preview",
     "Rehearse", "Revise", "Tell", "Withdraw",
 ]  # fmt: skip
 
+_MOST_ARMS = 100_000  # that a batch goes through, which takes seconds
 Text = Annotated[str, Field(max_length=10_000)]
 Label = str | int | float | bool | None
 Values = Annotated[dict[str, Label], Field(examples=[{"Recovery": "1"}])]
@@ -54,6 +55,15 @@ class AskMany(_Body):
     contexts: list[Values | None] = Field(min_length=1, max_length=1000)
     allowed: list[Arm] | None = None
     forbid: list[Arm] | None = None
+
+    @model_validator(mode="after")
+    def _few_arms(self) -> AskMany:
+        """Each context goes through all of them, while nobody else can ask."""
+        listed = len(self.allowed or ()) + len(self.forbid or ())
+        if listed * len(self.contexts) > _MOST_ARMS:
+            raise ValueError(f"{listed:,} arms are too many for so many contexts: ask for fewer")
+        return self
+
     request_id: Request = None
 
 
@@ -112,7 +122,7 @@ class New(_Body):
     policy: Name = "best"
     options: Options | None = None
     seed: Annotated[
-        int | str | None, Field(description="A whole number; JSON's may be a text.")
+        StrictInt | str | None, Field(description="A whole number; JSON's may be a text.")
     ] = None
     learn_restricted: bool = True
     records: Records = None

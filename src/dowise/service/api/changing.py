@@ -28,6 +28,7 @@ from dowise.service.visitors import Admin, Visitor
 __all__ = ["create", "router"]
 
 router = APIRouter(tags=["changing"], responses=PROBLEMS)
+_MOST_CELLS = 5_000_000
 Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
 
 
@@ -46,7 +47,7 @@ def create(request: Request, visitor: Visitor, body: New) -> dict[str, Any]:
     problem = parse_problem(body.problem)
     records = None
     if body.records is not None:
-        records = records_from(body.records, problem, body.skipped, body.asked_at)
+        records = records_from(_table(body.records), problem, body.skipped, body.asked_at)
     with listening() as notes:
         experiment = house_of(request).create(
             body.name, problem, policy=body.policy, options=options, seed=seed,
@@ -81,7 +82,8 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
 @router.post(f"{PREFIX}/import")
 def import_records(experiment: Keeping, body: Import) -> Response:
     """Bring past records in. Role: admin."""
-    found = records_from(body.records, experiment.problem, body.skipped, body.asked_at)
+    rows = _table(body.records)
+    found = records_from(rows, experiment.problem, body.skipped, body.asked_at)
     with listening() as notes:
         count = experiment.import_records(
             found, source=body.source, skip_bad=body.skip_bad, again=body.again
@@ -113,6 +115,17 @@ def _try(request: Request, problem: str, policy: str, options: Any, learn_restri
         workshop.begin(problem, policy, options, learn_restricted)
     else:
         workshop.begin(problem, "best", None, learn_restricted)
+
+
+def _table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that fit into memory once each has all names: many short ones could be huge together."""
+    names = {name for row in rows for name in row}
+    if len(names) * len(rows) > _MOST_CELLS:
+        raise DowiseError(
+            f"{len(rows):,} rows with {len(names):,} names are too many at once: send fewer rows, "
+            "each with the variables of the problem"
+        )
+    return rows
 
 
 def _number(seed: int | str) -> int:

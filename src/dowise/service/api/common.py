@@ -37,9 +37,10 @@ class Problem(BaseModel):
 _WHY = {
     400: "It can't be read.", 401: "No token, or one that is not valid.",
     403: "The token's role does not allow this.", 404: "There is no such thing.",
-    409: "It contradicts what holds already.", 413: "It is too large.",
+    408: "It came too slowly.", 409: "It contradicts what holds already.",
+    413: "It is too large.",
     415: "It is of a kind that is not read here.", 422: "Something in it is wrong.",
-    429: "Too much at once; Retry-After says for how long.",
+    421: "The server has another name.", 429: "Too much at once; Retry-After says for how long.",
     503: "It can't be done now, as with a full disk.",
 }  # fmt: skip
 PROBLEMS: dict[int | str, dict[str, Any]] = {

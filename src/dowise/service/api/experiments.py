@@ -21,7 +21,7 @@ router = APIRouter(tags=["experiments"], responses=PROBLEMS)
 
 
 @router.get("/health")
-def health() -> Response:
+async def health() -> Response:
     """Whether the server is ready: it answers only once its kernels are compiled. No token."""
     page = {"status": "ready", "kernels": "compiled", "version": dowise.__version__}
     return answer(page)

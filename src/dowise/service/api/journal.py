@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from dowise.experiment.event import KINDS, Event
+from dowise.experiment.event import KINDS, Event, as_text
 from dowise.experiment.experiment import Experiment
 from dowise.service.api.common import PREFIX, PROBLEMS, Here, answer, house_of
 from dowise.service.api.documents import EVENTS
-from dowise.service.visitors import Reader, Visitor, needs
+from dowise.service.visitors import Reader, Visitor, is_still_known, needs
 
 __all__ = ["event_page", "events_page", "router", "safe_csv"]
 
@@ -21,7 +22,14 @@ router = APIRouter(prefix=PREFIX, tags=["journal"], responses=PROBLEMS)
 
 _AT_ONCE = 1000  # events that are read together
 _LARGE = 100_000  # characters of a body that is not sent among others: records
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+_TABLE: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The table.", "content": {"text/csv": {}, "application/json": {}}}
+}
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The stream.", "content": {"text/event-stream": {}}}
+}
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Kind = Annotated[str | None, Query(pattern=f"^({'|'.join(KINDS)})$")]
@@ -47,17 +55,18 @@ def events_page(
 ) -> dict[str, Any]:  # fmt: skip
     """Some events behind a number, and the number to go on from."""
     found: list[Event] = []
+    is_admin = visitor.may("admin")
     last = experiment.head.number
     while after < last and len(found) <= limit:
         upto = min(after + _AT_ONCE, last)
         found += [
             event for event in experiment.events(after, upto)
-            if (kind is None or event.kind == kind) and _has(event, search)
+            if (kind is None or event.kind == kind) and _has(event, search, is_admin)
         ]  # fmt: skip
         after = upto
     page, more = found[:limit], len(found) > limit
     rest = page[-1].number if more else None
-    return {"events": [event_page(one, visitor.may("admin")) for one in page], "next": rest}
+    return {"events": [event_page(one, is_admin) for one in page], "next": rest}
 
 
 def event_page(event: Event, whole: bool) -> dict[str, Any]:
@@ -67,15 +76,23 @@ def event_page(event: Event, whole: bool) -> dict[str, Any]:
     page["body"], page["is_whole"] = says, len(event.body) <= _LARGE
     if not whole:
         page |= {"salt": None, "is_whole": False}
-        page["body"] = {name: part for name, part in says.items() if name != "seed"}
+        page["body"] = _without_seed(says)
     return page
 
 
-def _has(event: Event, search: str | None) -> bool:
-    return search is None or search.casefold() in f"{event.actor} {event.body}".casefold()
+def _without_seed(says: dict[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in says.items() if name != "seed"}
 
 
-@router.get("/stream", response_class=StreamingResponse)
+def _has(event: Event, search: str | None, whole: bool) -> bool:
+    """Whether a text is in an event, as far as it may be seen: else one could guess at the seed."""
+    if search is None:
+        return True
+    body = event.body if whole or "seed" not in event.says else as_text(_without_seed(event.says))
+    return search.casefold() in f"{event.actor} {body}".casefold()
+
+
+@router.get("/stream", response_class=StreamingResponse, responses=_STREAM)
 async def stream(request: Request, name: str, visitor: Reader) -> Response:
     """Server-sent events: `head` with the number of the last event, whenever it grows."""
     from starlette.concurrency import run_in_threadpool
@@ -84,7 +101,8 @@ async def stream(request: Request, name: str, visitor: Reader) -> Response:
     watchers.check(visitor.id)
     await run_in_threadpool(house_of(request).experiment, name)
     return StreamingResponse(
-        watchers.follow(name, visitor.id), media_type="text/event-stream",
+        watchers.follow(name, visitor.id, partial(is_still_known, request)),
+        media_type="text/event-stream",
         headers={"X-Accel-Buffering": "no"},
     )  # fmt: skip
 
@@ -100,7 +118,7 @@ def audit(
     return answer(found.as_dict())
 
 
-@router.get("/export")
+@router.get("/export", response_class=Response, responses=_TABLE)
 def export(
     experiment: Here,
     format: Annotated[str, Query(pattern="^(csv|json)$")] = "csv",  # noqa: A002
@@ -120,10 +138,11 @@ def safe_csv(table: dict[str, list[Any]]) -> bytes:
     """A table in which no cell is taken for a formula: those that look like one begin with a '.
 
     >>> safe_csv({"X": ["=1+1", "-1", "low"]})
-    b"X\\n'=1+1\\n'-1\\nlow\\n"
+    b"X\\r\\n'=1+1\\r\\n'-1\\r\\nlow\\r\\n"
     """
     page = io.StringIO(newline="")
-    writer = csv.writer(page, lineterminator="\n")
+    # Python quotes what has the end of a line in it, and for spreadsheets each of the two is one.
+    writer = csv.writer(page, lineterminator="\r\n")
     writer.writerow([_harmless(name) for name in table])
     for row in zip(*table.values(), strict=True):
         writer.writerow([_harmless(cell) for cell in row])

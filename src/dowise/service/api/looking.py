@@ -40,7 +40,7 @@ __all__ = ["router", "tag_of"]
 
 router = APIRouter(prefix=PREFIX, tags=["looking"], responses=PROBLEMS)
 Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
-_MOST_ROUNDS = 100_000
+_MOST_ROUNDS = 10_000  # which take seconds
 
 
 def tag_of(head: Head, request: Request) -> str:

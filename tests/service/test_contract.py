@@ -1,0 +1,301 @@
+"""What programs may rely on: keys, tags, pages of lists, names, errors, actors, tables."""
+
+import csv
+import io
+import json
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import pytest
+
+from dowise import Experiment
+from dowise.problem.files import parse_problem
+from dowise.service.api.journal import safe_csv
+
+AT = "/api/experiments/ward%207"
+PROBLEM = 'graph = "X -> Y"\nreward = "Y"'
+
+
+@pytest.fixture(scope="module")
+def admin(ward):
+    return ward.client("admin", "Dr. Zoë")
+
+
+def ask(client, key=None, at=AT, **body):
+    headers = {} if key is None else {"Idempotency-Key": key}
+    return client.post(f"{at}/ask", json={"context": {"C": 1}} | body, headers=headers)
+
+
+def last_number(client, at=AT):
+    return int(client.get(at).json()["head"].partition(":")[0])
+
+
+# -- keys -----------------------------------------------------------------------------------------
+
+
+def test_the_same_key_gives_the_same_decision(admin):
+    first, again = ask(admin, "bed 4"), ask(admin, "bed 4")
+    assert first.status_code == again.status_code == 200
+    assert first.json() == again.json()
+
+
+def test_another_question_with_the_same_key_is_a_conflict(admin):
+    ask(admin, "bed 5")
+    other = ask(admin, "bed 5", context={"C": 0})
+    assert other.status_code == 409 and "bed 5" in other.json()["detail"]
+
+
+def test_many_at_once_with_the_same_key_get_one_decision(ward, admin):
+    before = last_number(admin)
+    clients = [ward.client("ask") for _ in range(12)]
+    with ThreadPoolExecutor(12) as threads:
+        answers = [*threads.map(lambda client: ask(client, "bed 6"), clients)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert last_number(admin) == before + 1
+
+
+def test_a_batch_has_a_key_too(admin):
+    body, headers = {"contexts": [{"C": 0}, {"C": 1}]}, {"Idempotency-Key": "beds 7, 8"}
+    first = admin.post(f"{AT}/ask-many", json=body, headers=headers).json()
+    again = admin.post(f"{AT}/ask-many", json=body, headers=headers).json()
+    assert first == again and len(first["decisions"]) == 2
+
+
+@pytest.mark.parametrize("key", ["x" * 201, ""])
+def test_a_key_that_can_not_be_is_refused(admin, key):
+    assert ask(admin, key).status_code == 422
+
+
+def test_telling_the_same_again_changes_nothing_and_otherwise_is_a_conflict(admin):
+    number = ask(admin).json()["id"]
+    first = admin.post(f"{AT}/tell/{number}", json={"values": {"Y": 1}}).json()
+    again = admin.post(f"{AT}/tell/{number}", json={"values": {"Y": 1}}).json()
+    assert first["changed"] and not again["changed"] and first["head"] == again["head"]
+    other = admin.post(f"{AT}/tell/{number}", json={"values": {"Y": 0}})
+    assert other.status_code == 409
+
+
+# -- tags -----------------------------------------------------------------------------------------
+
+
+def test_a_status_that_is_known_is_not_sent_again_until_somebody_writes(admin):
+    first = admin.get(f"{AT}/status")
+    tag = first.headers["etag"]
+    same = admin.get(f"{AT}/status", headers={"If-None-Match": f'"other", {tag}'})
+    assert same.status_code == 304 and not same.content and same.headers["etag"] == tag
+    assert admin.get(f"{AT}/status?rounds=1", headers={"If-None-Match": tag}).status_code == 200
+    ask(admin)
+    after = admin.get(f"{AT}/status", headers={"If-None-Match": tag})
+    assert after.status_code == 200 and after.headers["etag"] != tag
+    assert after.json()["decisions"]["asked"] == first.json()["decisions"]["asked"] + 1
+
+
+def test_whoever_is_not_known_learns_nothing_by_a_tag(ward, admin):
+    import httpx2
+
+    tag = admin.get(f"{AT}/status").headers["etag"]
+    answer = httpx2.get(f"{ward.address}{AT}/status", headers={"If-None-Match": tag})
+    assert answer.status_code == 401
+
+
+# -- lists ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1, 3, 1000])
+@pytest.mark.parametrize(("what", "number"), [("decisions", "id"), ("events", "number")])
+def test_pages_of_a_list_are_whole_and_in_order(admin, what, number, limit):
+    for _ in range(4):
+        ask(admin)
+    found, after = [], 0
+    while after is not None:
+        page = admin.get(f"{AT}/{what}", params={"after": after, "limit": limit}).json()
+        assert len(page[what]) <= limit
+        found += [one[number] for one in page[what]]
+        after = page["next"]
+    last = max(found)
+    assert found == [*range(1, last + 1)]
+    assert what == "decisions" or last == last_number(admin)
+
+
+def test_a_list_can_be_narrowed(admin):
+    number = ask(admin).json()["id"]
+    admin.post(f"{AT}/withdraw/{number}", json={"reason": "moved to Ύδρα"})
+    ids = [one["id"] for one in admin.get(f"{AT}/decisions?status=withdrawn").json()["decisions"]]
+    assert number in ids
+    found = admin.get(f"{AT}/events", params={"kind": "withdrawn", "search": "ύδρα"}).json()
+    assert [one["body"]["decision"] for one in found["events"]] == [number]
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=1001", "limit=-1", "after=-1", "after=x", "kind=asked|told",
+              "search=" + "x" * 201, f"after={2**64}"],
+)  # fmt: skip
+def test_what_a_list_can_not_be_asked_is_refused(admin, query):
+    assert admin.get(f"{AT}/events?{query}").status_code == 422
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+NAMES = [
+    "ward 7/b", "a/b/c", "50 %", "100%25", "Ζωή", "日本", "a?b=c#d", "a&b;c", "quo'te\"s", "a+b",
+    "dots..", "..", "...", "status", "back\\slash", "<script>alert(1)</script>", "{name}", "a:b@c",
+    "ask", "🙂", "%2e%2e%2fetc", "_", "x" * 200,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_all_kinds_are_found_again(ward, admin, name):
+    if name == NAMES[0]:  # a process tries the problem, which takes a while
+        page = {"name": name, "problem": PROBLEM, "policy": "ucb"}
+        assert admin.post("/api/experiments", json=page).json()["name"] == name
+    else:
+        ward.house.create(name, parse_problem(PROBLEM), policy="ucb")
+    at = f"/api/experiments/{quote(name, safe='').replace('.', '%2E')}"
+    assert admin.get(at).json()["name"] == name
+    asked = ask(admin, at=at, context=None)
+    assert asked.json()["id"] == 1
+    assert admin.get(f"{at}/status").json()["name"] == name
+    assert admin.get(f"{at}/events").json()["events"][0]["experiment"] == name
+    table = admin.get(f"{at}/export")
+    assert table.headers["content-disposition"].isprintable()
+    assert table.headers["content-disposition"].count('"') == 2
+    assert name in [one["name"] for one in admin.get("/api/experiments").json()["experiments"]]
+
+
+def test_a_name_that_is_taken_is_a_conflict(admin):
+    page = {"name": "ward 7", "problem": PROBLEM, "policy": "ucb"}
+    made = admin.post("/api/experiments", json=page)
+    assert made.status_code == 409
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\r\nX: 1", "a\0b", "x" * 201, "\u202eabc"])
+def test_names_that_can_not_be_are_refused(admin, name):
+    made = admin.post("/api/experiments", json={"name": name, "problem": PROBLEM})
+    assert made.status_code == 422
+
+
+# -- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/api/experiments/ward%208", None, 404),
+        ("GET", "/api/nothing", None, 404),
+        ("GET", f"{AT}/decisions/4000", None, 404),
+        ("GET", f"{AT}/decisions/0", None, 422),
+        ("PUT", f"{AT}/ask", None, 405),
+        ("POST", f"{AT}/ask", {"context": {"C": 7}}, 422),
+        ("POST", f"{AT}/ask", {"contxt": {"C": 1}}, 422),
+        ("POST", f"{AT}/tell/4000", {"values": {"Y": 1}}, 404),
+        ("DELETE", "/api/tokens/4000", None, 404),
+    ],
+)
+def test_errors_are_problem_details(admin, method, path, body, status):
+    answer = admin.request(method, path, json=body)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    page = answer.json()
+    assert page["status"] == status and page["title"] and page["detail"] and page["type"]
+
+
+def test_a_long_document_that_is_wrong_everywhere_gets_a_short_answer(admin):
+    answer = ask(admin, allowed=[7.5] * 20_000)
+    assert answer.status_code == 422 and len(answer.content) < 20_000
+    answer = ask(admin, context={"C": "x" * 900_000})
+    assert answer.status_code == 422 and len(answer.content) < 20_000
+
+
+# -- who did it -----------------------------------------------------------------------------------
+
+
+def test_the_journal_names_who_has_the_token(ward, admin):
+    number = ask(ward.client("ask", "tablet of ward 7")).json()["id"]
+    ward.client("tell", "Schwester Käthe").post(f"{AT}/tell/{number}", json={"values": {"Y": 1}})
+    admin.post(f"{AT}/erase/{number}", json={"reason": "asked to"})
+    with Experiment.open(ward.storage, "ward 7") as experiment:
+        actors = [event.actor for event in experiment.events()][-3:]
+    assert actors == ["tablet of ward 7", "Schwester Käthe", "Dr. Zoë"]
+
+
+def test_the_one_who_begins_an_experiment_is_named(admin):
+    admin.post("/api/experiments", json={"name": "begun", "problem": PROBLEM, "policy": "ucb"})
+    events = admin.get("/api/experiments/begun/events").json()["events"]
+    assert [one["actor"] for one in events] == ["Dr. Zoë"]
+
+
+# -- what would let somebody foresee an arm -------------------------------------------------------
+
+
+def test_seed_and_salts_are_for_admins(ward, admin):
+    ask(admin)
+    shown = admin.get(f"{AT}/events").json()["events"]
+    assert shown[0]["body"]["seed"] == "7"
+    assert all(one["salt"] for one in shown if "erased" not in one["body"])
+    for role in ("read", "tell", "ask"):
+        events = ward.client(role).get(f"{AT}/events").json()["events"]
+        assert len(events) == len(shown)
+        assert not any(one["salt"] for one in events)
+        assert "seed" not in json.dumps(events)
+
+
+def test_the_seed_can_not_be_guessed_by_searching(ward, admin):
+    reader = ward.client("read")
+    for text in ('"seed":"7"', '"seed":"', "seed"):
+        assert admin.get(f"{AT}/events", params={"search": text}).json()["events"]
+        assert not reader.get(f"{AT}/events", params={"search": text}).json()["events"]
+    found = reader.get(f"{AT}/events", params={"search": '"policy":"ids"'}).json()["events"]
+    assert [one["kind"] for one in found] == ["created"]
+
+
+def test_no_answer_but_the_events_has_the_seed(ward):
+    name, seed = "seeded", "170141183460469231731687303715884105727"
+    admin, at = ward.client(), "/api/experiments/seeded"
+    body = {"name": name, "problem": PROBLEM, "policy": "ids", "seed": seed}
+    made = admin.post("/api/experiments", json=body | {"options": {"samples": 20}})
+    assert made.status_code == 201
+    ask(admin, at=at, context=None)
+    answers = [made] + [
+        admin.get(f"{at}{path}")
+        for path in ("", "/status", "/decisions", "/decisions/1", "/explain/1", "/history",
+                     "/audit", "/export", "/export?format=json", "/../" + name)
+    ]  # fmt: skip
+    assert all(answer.status_code < 300 and seed not in answer.text for answer in answers)
+
+
+def test_a_small_seed_may_be_a_number_and_a_bad_one_is_refused(admin):
+    for seed in (-1, "x", "1" * 60, 1.5, 2**128, "٣", True, [1]):
+        body = {"name": "bad", "problem": PROBLEM, "seed": seed}
+        assert admin.post("/api/experiments", json=body).status_code == 422, seed
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0", "＝1+1", "\n=1"]
+
+
+@pytest.mark.parametrize("cell", FORMULAS)
+def test_no_cell_is_taken_for_a_formula(cell):
+    rows = [*csv.reader(io.StringIO(safe_csv({cell: [cell, "x"]}).decode(), newline=""))]
+    assert rows == [[f"'{cell}"], [f"'{cell}"], ["x"]]
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+def test_no_cell_begins_another_row(end):
+    """To spreadsheets a carriage return by itself is the end of a row, outside of quotes."""
+    assert safe_csv({"X": [f"low{end}=1+1"]}).decode() == f'X\r\n"low{end}=1+1"\r\n'
+
+
+def test_labels_that_look_like_formulas_are_quoted_in_the_export(admin):
+    problem = 'graph = "X -> Y"\nreward = "Y"\n[domains]\nX = ["=1+1", "@x"]\n'
+    body = {"name": "sheet", "problem": problem, "policy": "ucb"}
+    assert admin.post("/api/experiments", json=body).status_code == 201
+    at = "/api/experiments/sheet"
+    ask(admin, at=at, context=None)
+    table = admin.get(f"{at}/export")
+    assert table.headers["content-type"] == "text/csv; charset=utf-8"
+    for row in csv.reader(io.StringIO(table.text)):
+        assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row)
+    assert admin.get(f"{at}/export?format=json").json()["X"][0] in ("=1+1", "@x")
+    assert admin.get(f"{at}/export?format=xlsx").status_code == 422
