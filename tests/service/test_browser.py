@@ -566,6 +566,7 @@ def test_paper_shows_what_the_screen_does_in_dark_ink(shared, place, sign, print
     try:
         assert page.locator(printed).is_visible()
         assert not page.get_by_role("link", name="All experiments").is_visible()
+        assert page.locator("form:visible, button:visible, #ask-title:visible").count() == 0
         ink, paper = page.evaluate(
             "[document.body, document.documentElement].map((one) => getComputedStyle(one))"
             ".map((style, i) => i ? style.backgroundColor : style.color)"
