@@ -58,7 +58,7 @@ def commands(block):
     return [shlex.split(line, comments=True)[1:] for line in typed]
 
 
-# A block that makes an experiment is typed line after line, in one folder; so is one that serves it.
+# A block that makes an experiment is typed line after line in one folder; so is one that serves it.
 STORIES = [block for block in blocks("console") if "dowise new " in block]
 SERVED = [block for block in blocks("console") if "dowise serve " in block]
 ALONE = [x for block in blocks("console") if block not in STORIES + SERVED for x in commands(block)]
