@@ -66,11 +66,11 @@ def sign_out(request: Request, visitor: Reader) -> Response:
 
 def _session(request: Request, secret: str, template: str, why: str) -> Response:
     state = request.app.state
-    address = request.client.host if request.client else ""
-    if state.guesses.take(address):
-        raise RefusedError(429, "too many tries from here: wait a while", {"Retry-After": "60"})
     made = tokens.begin_session(state.house.storage, secret.strip())
     if made is None:
+        address = request.client.host if request.client else ""
+        if state.guesses.take(address):
+            raise RefusedError(429, "too many tries from here: wait a while", {"Retry-After": "60"})
         return render(request, template, None, 403, error=why)
     answer = RedirectResponse("/", 303)
     answer.set_cookie(
