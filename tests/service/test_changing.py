@@ -30,6 +30,17 @@ def test_a_policy_of_the_operators_own_can_begin_and_revise(ward):
     assert client.post(f"{at}/revise", json=back).json()["policy"] == "in-order"
 
 
+def test_what_editors_put_around_a_text_is_no_matter(ward):
+    """What the preview takes can begin: a mark before the text, the line ends of Windows."""
+    client, text = ward.client(), "\ufeff" + GRAPH.replace("\n", "\r\n")
+    assert client.post("/api/preview", json={"problem": text}).status_code == 200
+    body = {"name": "from an editor", "problem": text, "policy": "ucb"}
+    answer = client.post("/api/experiments", json=body)
+    assert answer.status_code == 201, answer.text
+    at, said = "/api/experiments/from an editor", {"problem": text + "minimise = true\r\n"}
+    assert client.post(f"{at}/revise", json=said | {"reason": "a cost"}).status_code == 200
+
+
 @pytest.mark.parametrize("policy", ["os:getcwd", "antigravity:Policy", "nothing"])
 def test_a_policy_that_would_have_to_be_imported_is_refused(ward, policy):
     import sys

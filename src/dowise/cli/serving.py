@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
+_CLOSING = 2.0  # seconds to close the store, behind the last request
+
 
 @command("""\
   dowise serve ward.db
@@ -71,7 +73,8 @@ def serve(
     import_extra("uvicorn", "web", "serving an experiment")
     import_extra("fastapi", "web", "serving an experiment")
     from dowise.cli.progress import shown_progress
-    from dowise.service.serving import Server
+    from dowise.cli.stopping import take_time
+    from dowise.service.serving import GRACE, Server
     from dowise.service.settings import Settings
 
     if store.lower().startswith(("http://", "https://")):
@@ -89,6 +92,7 @@ def serve(
         _say(server, store, link)
     if open_browser:
         _open(link)
+    take_time(GRACE + _CLOSING)
     server.run()
 
 

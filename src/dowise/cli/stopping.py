@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 import click
 
-__all__ = ["Stopped", "is_stopped", "say_kept", "say_stopped", "stoppable"]
+__all__ = ["Stopped", "is_stopped", "say_kept", "say_stopped", "stoppable", "take_time"]
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
             if hasattr(signal, name)]  # fmt: skip
@@ -41,12 +41,18 @@ class _Stop:
 
     number: int | None = None
     kept = ""
+    patience = _PATIENCE
     said = threading.Event()
 
 
 def say_kept(words: str) -> None:
     """From now on these words follow, should the command be stopped."""
     _Stop.kept = words
+
+
+def take_time(seconds: float) -> None:
+    """From now on the main thread, which hears signals, has so long to finish what is under way."""
+    _Stop.patience = seconds
 
 
 def is_stopped() -> bool:
@@ -105,7 +111,7 @@ def _watch(signals: socket.socket, _kept_open: socket.socket) -> None:
         number = signals.recv(1)[0]
         if number in _SIGNALS:
             _note(number)
-    if not _Stop.said.wait(_PATIENCE):
+    if not _Stop.said.wait(_Stop.patience):
         _show_cursor()
         threading.Thread(target=_leave, daemon=True).start()
     threading.Event().wait(_TIDYING)

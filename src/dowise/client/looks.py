@@ -42,6 +42,8 @@ __all__ = ["Looks", "check_api"]
 Found = TypeVar("Found")
 Document = dict[str, Any]
 
+_AT_ONCE = 1000  # rows of a list, the most that a server gives in one answer
+
 _OUTLINE = {
     "problem": str, "problem_id": str, "earlier_problems": dict, "policy": str, "options": dict,
     "head": str, "is_one_of_many": bool,
@@ -257,7 +259,7 @@ class Looks(Shown):
     def _rows(self, what: str, after: int | None = 0, **query: Any) -> Iterator[Document]:
         """A list to its end, answer by answer."""
         while after is not None:
-            page = self._get(what, LONG, after=after, **query)
+            page = self._get(what, LONG, after=after, limit=_AT_ONCE, **query)
             yield from self._part(page, what, list)
             last = page.get("next")
             if not (last is None or (isinstance(last, int) and last > after)):

@@ -93,6 +93,7 @@ class House:
     ) -> tuple[Head, Found]:
         """What somebody found who looked at the same before, unless the journal went on since.
 
+        For what follows from the journal as it was folded; an audit doubts just that.
         Of several who ask at once one computes. The head is what it was before computing, so that
         what is remembered is never older than it says.
         """

@@ -28,10 +28,12 @@ from dowise.service.house import House
 from dowise.service.settings import Settings
 from dowise.service.workshop import Workshop
 
-__all__ = ["Server", "warm_up"]
+__all__ = ["GRACE", "Server", "warm_up"]
+
+GRACE = 5
+"""Seconds that requests under way get when the server ends."""
 
 _LOG = logging.getLogger("dowise.service")
-_GRACE = 5  # seconds that requests under way get when the server ends
 _BACKLOG = 256
 _WARMED = 64  # experiments that are folded before the port opens; others when they are asked for
 
@@ -78,7 +80,7 @@ class Server:
             server_header=False,
             proxy_headers=settings.url is not None,
             forwarded_allow_ips="127.0.0.1,::1",
-            timeout_graceful_shutdown=_GRACE,
+            timeout_graceful_shutdown=GRACE,
             ssl_certfile=settings.certificate,
             ssl_keyfile=settings.key,
             http=Patient,

@@ -43,8 +43,8 @@ def create(request: Request, visitor: Visitor, body: New) -> dict[str, Any]:
     check_policy_name(body.policy)
     options = keyword_options(body.options)
     seed = None if body.seed is None else whole_number("seed", _number(body.seed), 0, 2**128 - 1)
-    _try(request, body.problem, body.policy, options, body.learn_restricted)
-    problem = parse_problem(body.problem)
+    tried = _try(request, body.problem, body.policy, options, body.learn_restricted)
+    problem = parse_problem(tried)
     records = None
     if body.records is not None:
         records = records_from(_table(body.records), problem, body.skipped, body.asked_at)
@@ -69,8 +69,8 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
     policy = held.policy if body.policy is None else body.policy
     kept = held.options if policy == held.policy and body.problem is None else {}
     text = problem_text(held.problem) if body.problem is None else body.problem
-    _try(request, text, policy, {**kept, **(options or {})}, held.learn_restricted)
-    problem = None if body.problem is None else parse_problem(body.problem)
+    tried = _try(request, text, policy, {**kept, **(options or {})}, held.learn_restricted)
+    problem = None if body.problem is None else parse_problem(tried)
     with listening() as notes:
         experiment.revise(
             problem, body.policy, options, body.reason, learn_restricted=body.learn_restricted
@@ -102,19 +102,19 @@ def erase(experiment: Keeping, id: Id, body: Erase) -> Response:  # noqa: A002 (
     return answer(page | {"head": str(experiment.head)})
 
 
-def _try(request: Request, problem: str, policy: str, options: Any, learn_restricted: bool) -> None:
-    """Let a process with limits build it all first, so that it can't hurt this one.
+def _try(request: Request, problem: str, policy: str, options: Any, learn_restricted: bool) -> str:
+    """Let a process with limits build it all first, so that it can't hurt this one; the problem's
+    text as that process understood it, whatever editors and browsers put around it.
 
     A policy that was loaded when the server started is the operator's own code, which the process
     does not have: with such a one the problem alone is tried.
     """
     workshop = request.app.state.workshop
     if workshop is None:
-        return
-    if is_built_in(policy):
-        workshop.begin(problem, policy, options, learn_restricted)
-    else:
-        workshop.begin(problem, "best", None, learn_restricted)
+        return problem
+    if not is_built_in(policy):
+        policy, options = "best", None
+    return str(workshop.begin(problem, policy, options, learn_restricted)["problem"])
 
 
 def _table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
@@ -41,6 +42,7 @@ __all__ = ["router", "tag_of"]
 router = APIRouter(prefix=PREFIX, tags=["looking"], responses=PROBLEMS)
 Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
 _MOST_ROUNDS = 10_000  # which take seconds
+_MOST = 10_000  # that an option of a policy may ask for, such as draws at each decision
 
 
 def tag_of(head: Head, request: Request) -> str:
@@ -160,6 +162,17 @@ def evaluate(request: Request, experiment: Here, body: Evaluate) -> Response:
         check_policy_name(policy)
     elif body.options:
         raise DowiseError("an arm has no options: leave them out")
+    _check_modest(body.options or {})
     with house_of(request).long_look():
         found = experiment.evaluate(policy, keyword_options(body.options), body.level)
     return answer(evaluation_document(found))
+
+
+def _check_modest(options: Mapping[str, Any]) -> None:
+    """Refuse what would take this process all its time or memory: whoever may look can ask."""
+    for name, given in options.items():
+        if isinstance(given, int | float) and given > _MOST:
+            raise DowiseError(
+                f"{name}={given:.6g} is too much for a server: give at most {_MOST:,}, or evaluate "
+                "on a copy of the store with `dowise evaluate`"
+            )

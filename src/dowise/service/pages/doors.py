@@ -56,7 +56,9 @@ def come_in(request: Request, secret: Secret = "") -> Response:
 
 @router.post("/logout")
 def sign_out(request: Request, visitor: Reader) -> Response:
-    """End the session."""
+    """End the session; a token is for others to revoke, and more than one may have it."""
+    if visitor.csrf is None:
+        raise RefusedError(403, "a token has no session to end: `dowise token` revokes it")
     state = request.app.state
     tokens.revoke(state.house.storage, visitor.id)
     answer = RedirectResponse("/login", 303)
@@ -65,12 +67,16 @@ def sign_out(request: Request, visitor: Reader) -> Response:
 
 
 def _session(request: Request, secret: str, template: str, why: str) -> Response:
-    state = request.app.state
-    made = tokens.begin_session(state.house.storage, secret.strip())
+    """A wrong secret counts for the address that it is from, a session for its own token: so nobody
+    shuts others out, and no token fills the store with sessions."""
+    state, given = request.app.state, secret.strip()
+    token = tokens.who(state.house.storage, given)
+    if token is not None:
+        _take(request, f"sessions of {token.id}", "too many sessions of this token at once")
+    made = tokens.begin_session(state.house.storage, given)
     if made is None:
         address = request.client.host if request.client else ""
-        if state.guesses.take(address):
-            raise RefusedError(429, "too many tries from here: wait a while", {"Retry-After": "60"})
+        _take(request, address, "too many tries from here")
         return render(request, template, None, 403, error=why)
     answer = RedirectResponse("/", 303)
     answer.set_cookie(
@@ -78,3 +84,10 @@ def _session(request: Request, secret: str, template: str, why: str) -> Response
         secure=state.settings.is_secure, httponly=True, samesite="strict",
     )  # fmt: skip
     return answer
+
+
+def _take(request: Request, key: str, why: str) -> None:
+    """Raise where there were too many of these."""
+    if wait := request.app.state.guesses.take(key):
+        after = {"Retry-After": str(int(wait) + 1)}
+        raise RefusedError(429, f"{why}: wait a while", after)

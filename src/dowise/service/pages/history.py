@@ -100,9 +100,8 @@ def explain(
 @router.get("/audit")
 def audit(request: Request, experiment: Here, visitor: Reader) -> Response:
     """Whether the journal is whole, and every decision follows from what was known then."""
-    house = house_of(request)
-    with house.long_look():
-        _, found = house.look(experiment, ("audit", None), experiment.audit)
+    with house_of(request).long_look():
+        found = experiment.audit()
     return render(
         request, "audit.html", visitor, experiment=experiment, found=found, here="history",
         whole=not is_from_htmx(request),
