@@ -151,3 +151,26 @@ def test_settings_name_hosts_and_origins_exactly():
     assert "https://ward.example.org" in behind.origins
     assert not any("evil" in name for name in behind.hosts | behind.origins)
     assert Settings(host="10.1.2.3", plain_http=True, port=80).hosts == {"10.1.2.3:80", "10.1.2.3"}
+
+
+def test_one_who_signs_in_gets_where_one_wanted_to_go_and_nowhere_else(ward):
+    browser = ward._client({"Sec-Fetch-Site": "same-origin", "Origin": ward.address})
+    sent = browser.get("/experiments/ward%207/now", params={"decision": "5"})
+    assert sent.status_code == 303
+    page = browser.get(sent.headers["location"]).text
+    assert 'name="next" value="/experiments/ward%207/now?decision=5"' in page
+    token = ward.token("read")
+    for wanted, got in [
+        ("/experiments/ward%207/now?decision=5", "/experiments/ward%207/now?decision=5"),
+        ("//evil.example/", "/"), ("/\\evil.example", "/"), ("https://evil.example", "/"),
+        ("javascript:alert(1)", "/"), ("/x\r\nSet-Cookie: a=b", "/"),
+    ]:  # fmt: skip
+        answer = browser.post("/login", data={"secret": token, "next": wanted})
+        assert answer.status_code == 303 and answer.headers["location"] == got
+
+
+def test_what_was_typed_stays_when_the_session_has_ended(ward):
+    """A part of a page is answered by 401 and no redirection, which would throw the form away."""
+    browser = ward._client({"Sec-Fetch-Site": "same-origin", "Origin": ward.address})
+    answer = browser.post("/experiments/ward%207/now/tell", headers={"HX-Request": "true"})
+    assert answer.status_code == 401 and "hx-redirect" not in answer.headers

@@ -23,11 +23,11 @@ _PAUSE = 20.0  # seconds between two lines of a plain log
 
 
 @contextmanager
-def shown_progress() -> Iterator[Callable[[str, int, int], None]]:
+def shown_progress(unit: str = " jobs") -> Iterator[Callable[[str, int, int], None]]:
     """A function (what, done, total) that shows progress on stderr."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _plain(console)
+        yield _plain(console, unit)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                TimeRemainingColumn())  # fmt: skip

@@ -11,6 +11,7 @@ import click
 from dowise.cli.group import command, json_option, print_json
 from dowise.cli.numbers import WholeNumber
 from dowise.cli.own_policies import policy_module_option
+from dowise.cli.store import as_typed
 from dowise.errors import DowiseError, import_extra
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def serve(
         raise DowiseError(f"{store} is served already: open it in a browser")
     logging.basicConfig(level=logging.INFO if log else logging.WARNING,
                         format="%(asctime)s %(message)s")  # fmt: skip
-    with shown_progress() as show:
+    with shown_progress(" experiments") as show:
         server = Server(
             store, Settings(**settings), create, lambda done, total: show("reading", done, total)
         )
@@ -100,7 +101,9 @@ def _say(server: Server, store: str, link: str) -> None:
     click.secho(f"{store} is open at {server.settings.address}", bold=True)
     click.echo("  Open this link within 15 minutes; it works once, and makes you an admin:")
     click.echo(f"  {link}")
-    click.echo("  For others, and for programs:  dowise token STORE --role ask --name WHO")
+    click.echo(
+        f"  For others, and for programs:  dowise token {as_typed(store)} --role ask --name WHO"
+    )
     click.echo("  Ctrl-C ends it.")
 
 

@@ -192,6 +192,8 @@ def _show_use(experiment: Live) -> None:
     with working("Reading past records …"):
         lines = use_of(experiment)
         is_in_vain = bool(lines) and experiment.counted().is_in_vain
+    if lines:
+        click.echo("  Of all records and decisions so far:")
     for line in lines:
         print_indented(plain_console(), line, "bold red" if is_in_vain else None)
 

@@ -23,7 +23,7 @@ _USUAL = "http://127.0.0.1:8000"  # the address that `dowise serve` has unless a
 _MAY = {
     "read": "may look",
     "tell": "may look, tell, amend and withdraw",
-    "ask": "may look, tell and ask",
+    "ask": "may look, tell, amend, withdraw and ask",
     "admin": "may do everything",
 }
 

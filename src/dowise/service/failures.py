@@ -116,7 +116,10 @@ async def _unreadable(request: Request, error: Exception) -> Response:
     ]
     first = found[0] if found else {"where": [], "why": "it can't be read"}
     where = ".".join(str(part) for part in first["where"])
-    return _answer(request, 422, f"{where}: {first['why']}", errors=found)
+    detail = f"{where}: {first['why']}"
+    if where == "body" and "json" not in request.headers.get("content-type", ""):
+        detail = "send a JSON object, with the header Content-Type: application/json"
+    return _answer(request, 422, detail, errors=found)
 
 
 async def _of_the_framework(request: Request, error: Exception) -> Response:

@@ -129,7 +129,7 @@ def warm_up(house: House, progress: Callable[[int, int], None] | None = None) ->
             _ready(house.experiment(name))
         except DowiseError as error:  # a damaged journal, a policy that nobody registered
             _LOG.warning("%s: %s", name, house.discreet(str(error)))
-    if progress is not None:
+    if progress is not None and names:
         progress(len(names), len(names))
 
 

@@ -235,7 +235,9 @@ def test_without_a_name_it_has_that_of_its_problem(page):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"name": ""}, "Give the experiment a name."),
+        ({"name": "", "problem": 'graph = "X -> Y"\nreward = "Y"'}, "Give the experiment a name."),
+        ({"name": "", "problem": " "}, "Write a problem first."),
+        ({"name": "", "problem": TASK2.replace('"Y"', '"Q"')}, "Q"),
         ({"name": "x" * 300}, "name: String should have at most 200"),
         ({"floor": "much"}, "The floor: 'much' is no number."),
         ({"floor": "2"}, "Floor=2 must be at least 0 and below 1"),

@@ -35,7 +35,7 @@ def known(request: Request, visitor: Admin) -> Response:  # noqa: ARG001 (only f
 def make(request: Request, visitor: Admin, body: NewToken) -> Response:  # noqa: ARG001
     """A new token; its secret is told this once. Role: admin."""
     made = tokens.make_token(house_of(request).storage, body.role, body.name, body.days)
-    return answer({**tokens.page(made.token), "token": made.secret}, 201)
+    return answer({**tokens.page(made.token), "secret": made.secret}, 201)
 
 
 @router.delete("/tokens/{id}")

@@ -51,7 +51,7 @@ def new(
 def begin(request: Request, visitor: Admin, form: Filled) -> Response:
     """Begin the experiment, and go there."""
     try:
-        body = _body(form)
+        body = _body(form, _workshop(request))
         made = create(request, visitor, body)
     except DowiseError as error:
         return _again(request, visitor, form, error)
@@ -139,14 +139,20 @@ def _options(form: FormData) -> dict[str, Any]:
     return {name: number for name, number in given.items() if number is not None}
 
 
-def _body(form: FormData) -> New:
+def _body(form: FormData, workshop: Workshop) -> New:
+    problem = _problem(form)
+    if not problem.strip():
+        raise BadInputError("write a problem first", "problem")
     name = text_in(form, "name") or text_in(form, "suggested")
+    if not name:
+        found = workshop.preview(problem)  # whose errors come first
+        name = str(found.get("name") or "")
     if not name:
         raise BadInputError("give the experiment a name", "name")
     try:
         return New(
             name=name,
-            problem=_problem(form),
+            problem=problem,
             policy=text_in(form, "policy") or "best",
             options=_options(form),
             seed=text_in(form, "seed") or None,

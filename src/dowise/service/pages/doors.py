@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from dowise.service import tokens
@@ -17,6 +17,7 @@ __all__ = ["router"]
 
 router = APIRouter()
 Secret = Annotated[str, Form(max_length=1000)]
+Next = Annotated[str, Query(max_length=2000)]
 
 
 @router.get("/")
@@ -30,9 +31,9 @@ def index(request: Request, visitor: Reader) -> Response:
 
 
 @router.get("/login")
-def login(request: Request) -> HTMLResponse:
-    """Where a token can be pasted."""
-    return render(request, "login.html", error=None)
+def login(request: Request, next: Next = "/") -> HTMLResponse:  # noqa: A002 (a common name for it)
+    """Where a token can be pasted; `next` is where one wanted to go."""
+    return render(request, "login.html", error=None, next=_ours(next))
 
 
 @router.get("/enter")
@@ -42,9 +43,14 @@ def enter(request: Request) -> HTMLResponse:
 
 
 @router.post("/login")
-def sign_in(request: Request, secret: Secret = "") -> Response:
+def sign_in(
+    request: Request,
+    secret: Secret = "",
+    next: Annotated[str, Form(max_length=2000)] = "/",  # noqa: A002
+) -> Response:
     """A session for a token, in a cookie that no script can read and no other site can send."""
-    return _session(request, secret, "login.html", "This token is not known, or has ended.")
+    why = "This token is not known, or has ended."
+    return _session(request, secret, "login.html", why, _ours(next))
 
 
 @router.post("/enter")
@@ -66,7 +72,23 @@ def sign_out(request: Request, visitor: Reader) -> Response:
     return answer
 
 
-def _session(request: Request, secret: str, template: str, why: str) -> Response:
+def _ours(address: str) -> str:
+    """A place on this server, or its root where the address is any other.
+
+    >>> _ours("/experiments/ward/now?decision=5"), _ours("//evil.example"), _ours("javascript:x")
+    ('/experiments/ward/now?decision=5', '/', '/')
+    """
+    is_ours = address.startswith("/") and address[1:2] not in ("/", "\\") and address.isprintable()
+    return address if is_ours else "/"
+
+
+def _session(
+    request: Request,
+    secret: str,
+    template: str,
+    why: str,
+    next: str = "/",  # noqa: A002
+) -> Response:
     """A wrong secret counts for the address that it is from, a session for its own token: so nobody
     shuts others out, and no token fills the store with sessions."""
     state, given = request.app.state, secret.strip()
@@ -77,8 +99,8 @@ def _session(request: Request, secret: str, template: str, why: str) -> Response
     if made is None:
         address = request.client.host if request.client else ""
         _take(request, address, "too many tries from here")
-        return render(request, template, None, 403, error=why)
-    answer = RedirectResponse("/", 303)
+        return render(request, template, None, 403, error=why, next=next)
+    answer = RedirectResponse(next, 303)
     answer.set_cookie(
         state.settings.cookie, made.secret, max_age=3600 * tokens.SESSION_HOURS, path="/",
         secure=state.settings.is_secure, httponly=True, samesite="strict",

@@ -51,8 +51,9 @@ def charts(problem: Problem, past: History, leader: int) -> list[Chart]:
     along = "decisions with an outcome"
     order = np.lexsort((np.arange(len(past.arms)), -best[-1], -best.max(axis=0)))
     arms = [leader, *(int(a) for a in order if a != leader)][:MOST_LINES]
+    is_whole = len(past.arms) <= MOST_LINES  # then an arm has its colour in every context
     lines = [
-        {"name": str(past.arms[a]), "colour": i + 1, "leads": a == leader}
+        {"name": str(past.arms[a]), "colour": (a if is_whole else i) + 1, "leads": a == leader}
         for i, a in enumerate(arms)
     ]
     chances = [{**line, "values": best[:, a]} for line, a in zip(lines, arms, strict=True)]

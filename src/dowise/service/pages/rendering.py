@@ -89,9 +89,11 @@ def error_page(
 ) -> Response:
     """An error on a page; whoever is not known is sent to the door."""
     if status == 401:
-        if is_from_htmx(request):
-            return Response(status_code=401, headers={"HX-Redirect": "/login"})
-        return RedirectResponse("/login", 303)
+        if is_from_htmx(request):  # whose script says so, and keeps what was typed
+            return Response(status_code=401)
+        wanted = f"{quote(request.scope['path'])}?{request.url.query}".rstrip("?")
+        back = f"?next={quote(wanted, safe='')}" if request.method == "GET" and wanted != "/" else ""
+        return RedirectResponse(f"/login{back}", 303)
     visitor = getattr(request.state, "visitor", None)
     title = HTTPStatus(status).phrase
     return render(request, "error.html", visitor, status, headers, title=title, detail=detail)

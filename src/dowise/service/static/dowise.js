@@ -32,6 +32,11 @@
     return () => { if (document.hidden) isDue = true; else act(); };
   }
 
+  function signedOut() {
+    const sign = document.querySelector(".live");
+    if (sign) { sign.dataset.state = "ended"; sign.textContent = "signed out"; sign.hidden = false; }
+  }
+
   function listen() {
     const address = document.body.dataset.stream;
     const sign = document.querySelector(".live");
@@ -51,10 +56,10 @@
       });
       source.addEventListener("error", () => {
         show("reconnecting", "reconnecting");
-        if (source.readyState === EventSource.CLOSED) { // the browser gave up, so it is for us to try again
-          setTimeout(connect, wait);
-          wait = Math.min(2 * wait, 30000);
-        }
+        if (source.readyState !== EventSource.CLOSED) return;
+        const again = () => { setTimeout(connect, wait); wait = Math.min(2 * wait, 30000); };
+        // The browser gave up and says not why: who is signed out need not try again.
+        fetch("/api/me").then((answer) => (answer.status === 401 ? signedOut() : again()), again);
       });
     };
     addEventListener("pagehide", () => source.close());
@@ -116,7 +121,11 @@
   document.addEventListener("htmx:responseError", (event) => {
     free(event);
     const status = event.detail.xhr.status;
-    if (status === 401) { location.assign("/login"); return; }
+    if (status === 401) { // nothing that was typed is thrown away
+      signedOut();
+      if (!isNews(event)) complain("Your session has ended, and nothing was saved. Note what you typed, then sign in again.");
+      return;
+    }
     if (isNews(event)) return;
     let words = `The server answered ${status}. What you typed is still here.`;
     if (status === 403) words = "That is not allowed: your sign-in may have ended, or your role does not include it. Reload the page.";
