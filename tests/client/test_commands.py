@@ -7,6 +7,8 @@ import pytest
 from all_kinds import KINDS
 from desk import Desk, one_line
 
+pytestmark = pytest.mark.slow  # each starts a server and many commands
+
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch, served):

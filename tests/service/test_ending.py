@@ -12,6 +12,8 @@ import pytest
 from dowise import Experiment, load_problem
 from dowise.service import tokens
 
+pytestmark = pytest.mark.slow  # each starts a process
+
 
 @pytest.fixture
 def ward(tmp_path):

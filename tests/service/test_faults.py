@@ -14,6 +14,8 @@ import dowise
 from dowise import Experiment, load_problem
 from dowise.policies import own
 
+pytestmark = pytest.mark.slow  # each spoils a store of its own
+
 AT = "/api/experiments/ward%207"
 LOOKS = ["", "/status", "/decisions", "/decisions/1", "/explain/1", "/history", "/events", "/audit",
          "/export", "/belief", "/counted", "/graph.svg"]  # fmt: skip

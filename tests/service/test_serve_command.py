@@ -17,6 +17,8 @@ from click.testing import CliRunner
 from dowise import Experiment, load_problem
 from dowise.cli.main import main
 
+pytestmark = pytest.mark.slow  # each starts a process
+
 SECONDS = 90  # to begin, on a busy machine that has to compile
 
 

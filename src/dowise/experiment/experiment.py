@@ -166,7 +166,7 @@ class Experiment(Views):
         request = checked_request(request_id)
         may, never = listed_arms("allowed", allowed), listed_arms("forbid", forbid)
         contexts, journal = listed_contexts(contexts), self._journal
-        with journal.turn:
+        with journal.turn():
             journal.warm_up()
             with journal.writing(self._actor) as step:
                 facts, draft = step.facts, None
@@ -213,7 +213,7 @@ class Experiment(Views):
 
         A round is played in an experiment of the same plan that nobody keeps.
         """
-        with self._journal.turn:
+        with self._journal.turn():
             self._journal.warm_up()
         plan, store = self._plan, MemoryStorage()
         play_a_round(

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from threading import RLock
 from typing import Any
 
-from dowise.errors import ConflictError, DowiseError
+from dowise.errors import ConflictError, DowiseError, UnavailableError
 from dowise.experiment.case import Case
 from dowise.experiment.event import Event
 from dowise.experiment.facts import Facts
@@ -19,6 +19,7 @@ from dowise.experiment.maker import time_after
 from dowise.experiment.plan import Plan
 from dowise.experiment.snapshots import Draft, facts_of_snapshot
 from dowise.experiment.storage.contract import Storage, Writing
+from dowise.experiment.storage.rules import PATIENCE
 from dowise.experiment.tally import Tally
 
 __all__ = ["Journal", "Step"]
@@ -88,14 +89,30 @@ class Journal:
         _ALL.add(self)
 
     def _make_locks(self) -> None:
-        self.turn = RLock()
-        """Held by whoever writes, all through a step."""
+        self._turn = RLock()
         self.lock = RLock()
         """Held by whoever reads or changes what is folded."""
         self.looker = Looker(self.columns, evidence=False)
         """For looks, where the policy itself has no belief."""
         self.weigher = Looker(self.columns, evidence=True)
         """For the evidence against the graph."""
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Held by whoever writes, all through a step; others wait a minute, as for the store.
+
+        Would they wait for ever, those behind a store that can't be had would wait in a row.
+        """
+        turn = self._turn
+        if not turn.acquire(timeout=PATIENCE):
+            raise UnavailableError(
+                f"{self.name!r} can't be written: others of this program have held it for "
+                f"{PATIENCE:g} seconds; try again later"
+            )
+        try:
+            yield
+        finally:
+            turn.release()
 
     @contextmanager
     def looking(self) -> Iterator[Facts]:
@@ -124,7 +141,7 @@ class Journal:
     @contextmanager
     def writing(self, actor: str, is_new: bool = False) -> Iterator[Step]:
         """Hold the experiment for one step, in the name of an actor."""
-        with self.turn, ExitStack() as held:
+        with self.turn(), ExitStack() as held:
             step = None
             if not is_new and self._facts is None:
                 self.facts()

@@ -85,17 +85,16 @@ class Settings:
     @property
     def hosts(self) -> frozenset[str]:
         """What a request may name as its host; any other is a name that was rebound to us."""
-        names = {urlsplit(self.address).netloc.lower()}
-        if is_loopback(self.host):
-            names |= {f"{name}:{self.port}" for name in _LOOPBACK}
-        bare = {name.removesuffix(f":{_PORTS[scheme]}") for scheme in _PORTS for name in names}
-        return frozenset(names | bare)
+        return frozenset(origin.partition("://")[2] for origin in self.origins)
 
     @property
     def origins(self) -> frozenset[str]:
-        """Where pages may be from that send us requests: ours."""
-        schemes = {self.scheme, urlsplit(self.address).scheme}
-        return frozenset(f"{scheme}://{host}" for scheme in schemes for host in self.hosts)
+        """Where pages may be from that send us requests: ours, with or without the usual port."""
+        found = {self.address.lower()}
+        if is_loopback(self.host):
+            found |= {f"{self.scheme}://{name}:{self.port}" for name in _LOOPBACK}
+        bare = {one.removesuffix(f":{_PORTS[urlsplit(one).scheme]}") for one in found}
+        return frozenset(found | bare)
 
     @property
     def cookie(self) -> str:

@@ -26,6 +26,8 @@ from dowise.service.workshop import (
 )
 from dowise.service.workshop.child import Child, _environment
 
+pytestmark = pytest.mark.slow  # they wait for limits to be met
+
 TINY = 'graph = "X -> Y"\nreward = "Y"\n'
 TASK2 = builtin_path("task2").read_text()
 ENDLESS = (  # millions of intervention sets

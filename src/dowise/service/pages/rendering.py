@@ -92,7 +92,9 @@ def error_page(
         if is_from_htmx(request):  # whose script says so, and keeps what was typed
             return Response(status_code=401)
         wanted = f"{quote(request.scope['path'])}?{request.url.query}".rstrip("?")
-        back = f"?next={quote(wanted, safe='')}" if request.method == "GET" and wanted != "/" else ""
+        back = (
+            f"?next={quote(wanted, safe='')}" if request.method == "GET" and wanted != "/" else ""
+        )
         return RedirectResponse(f"/login{back}", 303)
     visitor = getattr(request.state, "visitor", None)
     title = HTTPStatus(status).phrase

@@ -5,6 +5,7 @@
 
   const SOON = 1500; // milliseconds between two refreshes of what is cheap to look at
   const SLOWLY = 12000; // … and of what the server has to reckon for
+  const LEAVE = 5000; // … after which a hidden page leaves its connection to others
   const root = document.documentElement;
 
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -57,14 +58,21 @@
       source.addEventListener("error", () => {
         show("reconnecting", "reconnecting");
         if (source.readyState !== EventSource.CLOSED) return;
-        const again = () => { setTimeout(connect, wait); wait = Math.min(2 * wait, 30000); };
+        const again = () => { setTimeout(meet, wait); wait = Math.min(2 * wait, 30000); };
         // The browser gave up and says not why: who is signed out need not try again.
         fetch("/api/me").then((answer) => (answer.status === 401 ? signedOut() : again()), again);
       });
     };
-    addEventListener("pagehide", () => source.close());
+    /* Browsers have six connections to a server for all of their pages: those that are seen go first. */
+    const meet = () => { if (!document.hidden && (source?.readyState ?? EventSource.CLOSED) === EventSource.CLOSED) connect(); };
+    let leaving = null;
+    document.addEventListener("visibilitychange", () => {
+      clearTimeout(leaving);
+      if (document.hidden) leaving = setTimeout(() => source?.close(), LEAVE); else meet();
+    });
+    addEventListener("pagehide", () => source?.close());
     addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); }); // forms are for one use
-    connect();
+    meet();
   }
 
   // -- refreshes leave alone what somebody is doing -------------------------------------------

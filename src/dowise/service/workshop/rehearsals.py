@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 from collections import OrderedDict
@@ -10,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dowise.errors import DowiseError, NotFoundError
+from dowise.service.workshop.failures import WorkshopFailedError
 from dowise.service.workshop.workshop import Workshop
 
 __all__ = ["Rehearsal", "Rehearsals"]
 
 _KEPT = 20  # of those that are over
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -85,3 +88,6 @@ class Rehearsals:
             )
         except DowiseError as error:
             one.error = error
+        except Exception:  # nobody else would see it, and a page would ask for ever how far it is
+            _log.exception("a rehearsal failed")
+            one.error = WorkshopFailedError("something went wrong here: the server's log says more")

@@ -1,0 +1,21 @@
+"""Under which names a server is known."""
+
+from dowise.service.settings import Settings
+
+
+def test_behind_a_proxy_pages_without_tls_are_not_ours():
+    behind = Settings(url="https://Ward.example.org", port=8000)
+    assert behind.origins == {
+        "https://ward.example.org", "http://127.0.0.1:8000", "http://localhost:8000",
+        "http://[::1]:8000",
+    }  # fmt: skip
+    assert behind.hosts == {
+        "ward.example.org", "127.0.0.1:8000", "localhost:8000", "[::1]:8000",
+    }  # fmt: skip
+
+
+def test_the_usual_port_may_be_left_out_and_no_other():
+    assert Settings(host="10.1.2.3", port=80).hosts == {"10.1.2.3:80", "10.1.2.3"}
+    assert Settings(host="10.1.2.3", port=443).hosts == {"10.1.2.3:443"}
+    usual = Settings(url="https://ward.example.org:443", host="10.1.2.3")
+    assert usual.origins == {"https://ward.example.org:443", "https://ward.example.org"}
