@@ -38,7 +38,8 @@ def test_a_token_is_made_and_shown_once(ward):
     token = whose(secret)
     assert (token.role, token.name, token.kind) == ("ask", "Dr. Zoë", "token")
     for part in (
-        "This is token 1, of Dr. Zoë, who may look, tell, amend, withdraw and ask. It is shown once.",
+        "This is token 1, of Dr. Zoë, who may look, tell, amend, withdraw and ask.",
+        "It is shown once.",
         "put it into DOWISE_TOKEN", "login page of `dowise serve`",
         f"until {token.ends_at[:10]}", "dowise token ward.db --revoke 1",
     ):  # fmt: skip
