@@ -40,9 +40,9 @@ from dowise.service.api.documents import CASE, STATUS
 __all__ = ["router", "tag_of"]
 
 router = APIRouter(prefix=PREFIX, tags=["looking"], responses=PROBLEMS)
+_MOST = 10_000  # that an option of a policy may ask for, such as draws at each decision
 Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
 _MOST_ROUNDS = 100_000
-_MOST = 10_000  # that an option of a policy may ask for, such as draws at each decision
 
 
 def tag_of(head: Head, request: Request) -> str:
