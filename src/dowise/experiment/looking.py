@@ -8,7 +8,7 @@ from dowise.belief import Belief
 from dowise.errors import DowiseError
 from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.plan import Plan, is_bayesian
-from dowise.model.alternatives import alternatives_of
+from dowise.model.alternatives import count_alternatives
 from dowise.policies.continuing import Continuing, value_of_continuing
 from dowise.policies.policy import BayesianPolicy
 from dowise.problem import Problem
@@ -46,7 +46,7 @@ def evidence_seconds(problem: Problem, records: int) -> float:
     Each takes a microsecond for each edge that the graph lacks, and getting ready for such an edge
     as long as 500 records (measured on the built-in problems).
     """
-    return 1e-6 * len(alternatives_of(problem)) * (records + 500)
+    return 1e-6 * count_alternatives(problem) * (records + 500)
 
 
 def continued(belief: Belief, rounds: int | None) -> tuple[Continuing | None, list[str]]:

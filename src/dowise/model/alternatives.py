@@ -28,7 +28,7 @@ from dowise.model.factors import NONE
 from dowise.model.layout import MAX_ENTRIES, Layout
 from dowise.problem import Problem
 
-__all__ = ["Alternative", "Contrasts", "alternatives_of"]
+__all__ = ["Alternative", "Contrasts", "alternatives_of", "count_alternatives"]
 
 Integers = NDArray[np.int64]
 
@@ -72,10 +72,30 @@ def _table(edges: Adjacency, v: int, within: int) -> Table:
 @lru_cache(maxsize=32)
 def alternatives_of(problem: Problem) -> tuple[Alternative, ...]:
     """Every edge that the graph lacks and that may change a factor which some reward needs."""
+    edges, (context, useful) = problem.possible.adjacency, _parts(problem)
+    return tuple(
+        _alternative(edge, u, v, edges, context, useful) for edge, u, v in _lacking(problem)
+    )
+
+
+def count_alternatives(problem: Problem) -> int:
+    """How many there are, without making them, which takes a minute for 150 variables."""
+    return len(_lacking(problem))
+
+
+def _parts(problem: Problem) -> tuple[int, int]:
+    """The context, and all that the reward or the context depends on."""
+    graph = problem.possible
+    context = graph.mask(problem.context)
+    useful = closure(context | 1 << problem.reward_position, graph.adjacency.parents)
+    return context, useful
+
+
+def _lacking(problem: Problem) -> list[tuple[EdgeName, int, int]]:
+    """The edges themselves, each with the places of its ends."""
     graph, names = problem.possible, problem.possible.variables
     edges, there = graph.adjacency, set(graph.edge_texts)
-    context = graph.mask(problem.context)
-    useful = closure(context | 1 << problem.reward_position, edges.parents)
+    context, useful = _parts(problem)
     found = [
         (EdgeName.of(names[u], "->", names[v]), u, v)
         for v in bits(useful & ~context)
@@ -86,11 +106,7 @@ def alternatives_of(problem: Problem) -> tuple[Alternative, ...]:
         for u, v in combinations(bits(useful), 2)
         if not context >> u & context >> v & 1
     ]
-    return tuple(
-        _alternative(edge, u, v, edges, context, useful)
-        for edge, u, v in found
-        if str(edge) not in there
-    )
+    return [one for one in found if str(one[0]) not in there]
 
 
 def _alternative(

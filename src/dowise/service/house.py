@@ -141,7 +141,9 @@ def _places_of(shown: str) -> list[str]:
     if "://" in shown:
         return [shown]
     whole = Path(shown).resolve()
-    places = {shown, str(whole), str(Path(shown).absolute())}
+    places = {str(whole), str(Path(shown).absolute())}
+    if any(sign in shown for sign in "./\\"):  # a mere word tells no place, and may be in any text
+        places.add(shown)
     if whole.parent != whole.parent.parent:  # a folder with a name
         places.add(str(whole.parent))
     return sorted(places, key=len, reverse=True)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
+import dowise
 from dowise.errors import DowiseError
 from dowise.experiment.documents import (
     asked_document,
@@ -37,17 +38,17 @@ from dowise.service.api.common import (
 )
 from dowise.service.api.documents import CASE, STATUS
 
-__all__ = ["router", "tag_of"]
+__all__ = ["MOST_ROUNDS", "router", "tag_of"]
 
 router = APIRouter(prefix=PREFIX, tags=["looking"], responses=PROBLEMS)
-Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
-_MOST_ROUNDS = 10_000  # which take seconds
 _MOST = 10_000  # that an option of a policy may ask for, such as draws at each decision
+Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
+MOST_ROUNDS = 10_000  # which take seconds
 
 
 def tag_of(head: Head, request: Request) -> str:
     """What an answer can be known by: the journal's head and what was asked of it."""
-    asked = f"{head}|{request.url.path}|{request.url.query}"
+    asked = f"{dowise.__version__}|{head}|{request.url.path}|{request.url.query}"
     return f'W/"{hashlib.sha256(asked.encode()).hexdigest()[:32]}"'
 
 
@@ -57,7 +58,7 @@ def status(
     experiment: Here,
     context: ContextQuery = None,
     tolerance: Annotated[float | None, Query(ge=0, allow_inf_nan=False)] = None,
-    rounds: Annotated[int | None, Query(ge=1, le=_MOST_ROUNDS)] = None,
+    rounds: Annotated[int | None, Query(ge=1, le=MOST_ROUNDS)] = None,
     evidence: bool | None = None,
 ) -> Response:
     """What each arm is expected to bring, how sure that is, what is open; with an ETag."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from markupsafe import Markup
 
@@ -31,12 +31,11 @@ from dowise.service.api.common import Here, house_of
 from dowise.service.failures import says
 from dowise.service.pages.forms import in_page_words
 from dowise.service.pages.rendering import address_of, render
-from dowise.service.visitors import Visitor, needs
+from dowise.service.visitors import Reader
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/experiments/{name:path}/graph")
-Reading = Annotated[Visitor, Depends(needs("read"))]
 Chosen = Annotated[str, Query(max_length=10_000)]
 
 MOST_ARMS = 60  # that are listed; the text of any other can be typed
@@ -74,7 +73,7 @@ class Panel:
 def graph(
     request: Request,
     experiment: Here,
-    visitor: Reading,
+    visitor: Reader,
     variable: Chosen = "",
     arm: Chosen = "",
     evidence: Annotated[str, Query(max_length=10)] = "",
@@ -110,7 +109,7 @@ def graph(
 def panel(
     request: Request,
     experiment: Here,
-    visitor: Reading,
+    visitor: Reader,
     variable: Chosen = "",
     arm: Chosen = "",
 ) -> Response:

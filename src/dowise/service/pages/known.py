@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from dowise.checks import real_number, whole_number
@@ -26,21 +26,20 @@ from dowise.experiment.status_words import (
     tied,
 )
 from dowise.service.api.common import Here, house_of
+from dowise.service.api.looking import MOST_ROUNDS
 from dowise.service.failures import says
 from dowise.service.pages.forms import as_sent, in_page_words, values_in
 from dowise.service.pages.past import charts
 from dowise.service.pages.rendering import address_of, render
 from dowise.service.pages.standing import standing, unit
-from dowise.service.visitors import Visitor, needs
+from dowise.service.visitors import Reader
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/experiments/{name:path}/known")
-Reading = Annotated[Visitor, Depends(needs("read"))]
 Typed = Annotated[str, Query(max_length=40)]
 
 MOST_CONTEXTS = 12  # that are listed before the rest is folded away
-MOST_ROUNDS = 100_000
 
 
 class _Asked:
@@ -78,7 +77,7 @@ class _Asked:
 def known(
     request: Request,
     experiment: Here,
-    visitor: Reading,
+    visitor: Reader,
     tolerance: Typed = "",
     rounds: Typed = "",
     arms: Annotated[str, Query(max_length=10)] = "",
@@ -119,7 +118,7 @@ def known(
 
 
 @router.get("/past")
-def known_past(request: Request, experiment: Here, visitor: Reading) -> Response:
+def known_past(request: Request, experiment: Here, visitor: Reader) -> Response:
     """The charts alone, which take longer."""
     asked = _Asked(request, "", "")
     status = _status(request, experiment, None)

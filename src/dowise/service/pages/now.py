@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData
 
@@ -24,14 +24,13 @@ from dowise.service.api.common import Asking, Here, Telling
 from dowise.service.failures import says
 from dowise.service.pages.forms import Filled, as_sent, in_page_words, text_in, texts_in, values_in
 from dowise.service.pages.rendering import address_of, render
-from dowise.service.visitors import Visitor, needs
+from dowise.service.visitors import Reader, Visitor
 
 __all__ = ["router"]
 
 router = APIRouter(
     prefix="/experiments/{name:path}/now",
 )
-Reading = Annotated[Visitor, Depends(needs("read"))]
 Number = Annotated[int | None, Query(ge=1, le=2**53)]
 
 MOST_PENDING = 50  # that are listed
@@ -53,7 +52,7 @@ class Failed:
 def now(
     request: Request,
     experiment: Here,
-    visitor: Reading,
+    visitor: Reader,
     decision: Number = None,
     said: Annotated[str, Query(max_length=20)] = "",
     seen: Annotated[int | None, Query(ge=0, le=2**53)] = None,
@@ -69,7 +68,7 @@ def form_alone(experiment: Here, form: str) -> Response:  # noqa: ARG001
 
 
 @router.post("/ask")
-def ask(request: Request, experiment: Asking, visitor: Reading, form: Filled) -> Response:
+def ask(request: Request, experiment: Asking, visitor: Reader, form: Filled) -> Response:
     """Ask, and show the decision; the same form twice makes one."""
 
     def act() -> tuple[int, str]:
@@ -86,7 +85,7 @@ def ask(request: Request, experiment: Asking, visitor: Reading, form: Filled) ->
 
 
 @router.post("/tell")
-def tell(request: Request, experiment: Telling, visitor: Reading, form: Filled) -> Response:
+def tell(request: Request, experiment: Telling, visitor: Reader, form: Filled) -> Response:
     """Tell what was seen, or what was done instead."""
     number = _number(form)
 
@@ -104,7 +103,7 @@ def tell(request: Request, experiment: Telling, visitor: Reading, form: Filled) 
 
 
 @router.post("/amend")
-def amend(request: Request, experiment: Telling, visitor: Reading, form: Filled) -> Response:
+def amend(request: Request, experiment: Telling, visitor: Reader, form: Filled) -> Response:
     """Correct what was told: what differs from what the form showed."""
     number = _number(form)
 
@@ -125,7 +124,7 @@ def amend(request: Request, experiment: Telling, visitor: Reading, form: Filled)
 
 
 @router.post("/withdraw")
-def withdraw(request: Request, experiment: Telling, visitor: Reading, form: Filled) -> Response:
+def withdraw(request: Request, experiment: Telling, visitor: Reader, form: Filled) -> Response:
     """End a decision of which nothing more will come."""
     number = _number(form)
 

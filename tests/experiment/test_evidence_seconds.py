@@ -1,0 +1,25 @@
+"""How long a look at the evidence would take must be known much sooner."""
+
+import time
+from itertools import pairwise
+
+import pytest
+
+from dowise import CausalGraph, Problem, load_problem
+from dowise.experiment.looking import evidence_seconds
+from dowise.model.alternatives import alternatives_of, count_alternatives
+
+
+@pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare", "asia", "sachs"])
+def test_alternatives_are_counted_without_being_made(name):
+    problem = load_problem(name)
+    assert count_alternatives(problem) == len(alternatives_of(problem)) > 0
+
+
+def test_of_a_large_graph_it_is_known_at_once():
+    names = [f"V{i}" for i in range(150)]
+    graph = CausalGraph([*pairwise(names)])
+    problem = Problem(graph, names[-1], (), tuple(names[1:-1]))
+    began = time.perf_counter()
+    assert evidence_seconds(problem, 0) > 10
+    assert time.perf_counter() - began < 2
