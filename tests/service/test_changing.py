@@ -65,3 +65,23 @@ def test_what_a_revision_would_take_is_tried_first(ward):
     answer = client.post("/api/experiments/greedy/revise", json=said)
     assert answer.status_code == 422
     assert client.post("/api/experiments/greedy/ask", json={}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["a/status", "ward/ask", "..", "a/../b", "a//b", "/a", "."])
+def test_a_name_that_no_address_can_hold_is_refused(ward, name):
+    body = {"name": name, "problem": GRAPH, "policy": "random"}
+    answer = ward.client().post("/api/experiments", json=body)
+    assert answer.status_code == 422 and "address" in answer.json()["detail"]
+    assert name not in ward.house.names()
+
+
+def test_every_word_behind_a_name_is_known():
+    """A new page or verb is one more ending that a name can't have."""
+    from dowise.service.app import make_app
+    from dowise.service.house import _WORDS
+    from dowise.service.settings import Settings
+
+    app = make_app(None, Settings())
+    paths = [path for path in app.openapi()["paths"] if "{name}/" in path]
+    words = {path.partition("{name}/")[2].split("/")[0] for path in paths}
+    assert words | {"now", "known", "graph", "history"} == set(_WORDS)

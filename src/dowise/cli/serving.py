@@ -46,6 +46,8 @@ _CLOSING = 2.0  # seconds to close the store, behind the last request
 @click.option(
     "--url",
     metavar="URL",
+    envvar="DOWISE_URL",
+    show_envvar=True,
     help="The address that people open, where a reverse proxy stands in front.",
 )
 @click.option(
@@ -108,11 +110,16 @@ def _say(server: Server, store: str, link: str) -> None:
 
 
 def _open(link: str) -> None:
-    """Show the link to a browser through a file of ours: arguments of programs are seen by all."""
+    """Show the link to a browser through a file of ours: arguments of programs are seen by all.
+
+    The file goes when the server does; the link has done its work by then.
+    """
+    import atexit
     import tempfile
     import webbrowser
     from html import escape
 
     with tempfile.NamedTemporaryFile("w", suffix=".html", delete=False) as page:
         page.write(f'<meta http-equiv="refresh" content="0; url={escape(link)}">')
+    atexit.register(Path(page.name).unlink, missing_ok=True)
     webbrowser.open(Path(page.name).as_uri())

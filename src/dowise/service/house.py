@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from typing import Any, TypeVar
 
-from dowise.errors import NotFoundError, UnavailableError, suggestion
+from dowise.errors import DowiseError, NotFoundError, UnavailableError, suggestion
 from dowise.experiment.event import Head
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage.contract import Storage
@@ -21,6 +21,12 @@ __all__ = ["House"]
 
 Found = TypeVar("Found")
 
+_WORDS = (
+    "amend", "ask", "ask-many", "audit", "belief", "counted", "decisions", "erase", "evaluate",
+    "events", "explain", "export", "formula", "graph", "history", "import", "known", "now",
+    "revise", "status", "stream", "tell", "variable", "withdraw",
+)  # fmt: skip
+"""What stands behind an experiment's name in an address."""
 _KEPT = 256  # looks that are remembered
 _FRESH = 0.4  # seconds for which the last event's number is taken for the last
 _AT_ONCE = 2  # long looks, each of which keeps a core busy
@@ -69,7 +75,13 @@ class House:
             return self._experiments.setdefault(name, opened)
 
     def create(self, name: str, problem: Problem, **rest: Any) -> Experiment:
-        """A new one."""
+        """A new one, under a name that an address can hold."""
+        first, *others = name.strip().split("/")
+        if {first, *others} & {"", ".", ".."} or (others and others[-1] in _WORDS):
+            raise DowiseError(
+                f"{name!r:.200} can't stand in an address: leave out dots and slashes that mean "
+                "folders there, and the word of a page or a verb at its end"
+            )
         made = Experiment.create(self.storage, name, problem, **rest)
         with self._lock:
             return self._experiments.setdefault(made.name, made)

@@ -117,11 +117,12 @@ class _Uvicorn(uvicorn.Server):
 
 
 def warm_up(house: House, progress: Callable[[int, int], None] | None = None) -> None:
-    """Fold every experiment, and compile what looks and decisions need; an empty store too."""
+    """Fold every experiment, and compile what looks and decisions need.
+
+    So that an experiment that is begun later need not wait, `best` is warmed up in any case.
+    """
     names = house.names()[:_WARMED]
-    if not names:
-        spare = Experiment.create(MemoryStorage(), "warm", load_problem("task2"), seed=0)
-        _ready(spare)
+    _ready(Experiment.create(MemoryStorage(), "warm", load_problem("task2"), seed=0))
     for done, name in enumerate(names):
         if progress is not None:
             progress(done, len(names))

@@ -13,6 +13,7 @@ from dowise.errors import DowiseError
 __all__ = ["Settings", "is_loopback"]
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_EVERYWHERE = ("0.0.0.0", "::")  # every address of the machine, loopback among them
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -58,7 +59,7 @@ class Settings:
                 "and --key, or stay on 127.0.0.1 behind a reverse proxy that has them (--url "
                 "https://…), or say --plain-http if nobody else is on that network"
             )
-        if self.url is None and self.host in ("0.0.0.0", "::"):
+        if self.url is None and self.host in _EVERYWHERE:
             raise DowiseError(
                 f"{self.host} is every address of this machine: say by which name people open it, "
                 "such as --url https://ward.example.org"
@@ -91,7 +92,7 @@ class Settings:
     def origins(self) -> frozenset[str]:
         """Where pages may be from that send us requests: ours, with or without the usual port."""
         found = {self.address.lower()}
-        if is_loopback(self.host):
+        if is_loopback(self.host) or self.host in _EVERYWHERE:
             found |= {f"{self.scheme}://{name}:{self.port}" for name in _LOOPBACK}
         bare = {one.removesuffix(f":{_PORTS[urlsplit(one).scheme]}") for one in found}
         return frozenset(found | bare)

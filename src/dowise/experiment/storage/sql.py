@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, CursorResult, bindparam, delete, func, insert, select
 from sqlalchemy.exc import DBAPIError
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.event import Event
 from dowise.experiment.storage.contract import Snapshot
 from dowise.experiment.storage.database import Database
@@ -147,7 +147,7 @@ class SqlStorage:
                     self._lines.close()
                 return self._ask_once(work)
         except TimeoutError:
-            raise DowiseError(
+            raise UnavailableError(
                 f"{self}: can't read the store: another program repairs or closes it all the time"
             ) from None
 
@@ -247,7 +247,7 @@ class SqlStorage:
             reason = "somebody reads or writes it all the time"
         except DowiseError as error:
             reason = str(error)
-        raise DowiseError(
+        raise UnavailableError(
             f"{self}: the erasure in {experiment!r} is recorded, but old copies of what was erased "
             f"remain in the store's files ({reason}): once that is over, erase the same again"
         )
