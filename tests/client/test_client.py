@@ -14,6 +14,8 @@ from dowise.errors import DowiseWarning
 from dowise.experiment.event import WITHHELD
 from dowise.experiment.importing import BadRowsError
 
+pytestmark = pytest.mark.slow  # it plays every kind of experiment twice
+
 HERE = {"acting_as", "counts", "judged", "learn_restricted", "open", "outline", "warm_up"}
 """What only those need who have the store: a server, say."""
 

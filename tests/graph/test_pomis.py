@@ -129,6 +129,7 @@ def test_a_limit_that_is_just_met_is_no_error():
         graph.pomis("Y", max_sets=0)
 
 
+@pytest.mark.slow
 def test_the_default_limit_is_a_hundred_thousand_sets():
     with pytest.raises(DowiseError, match=r"after 100,000 "):
         random_graph(60, seed=6).pomis("V59")

@@ -154,6 +154,7 @@ def few_of_many_win(arms, samples):
     return found, every_arm_by_itself(found, 0.01, samples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("merged", [False, True])
 @pytest.mark.parametrize("samples", [1000, 10**5, 10**7, 10**9])
 @pytest.mark.parametrize("arms", [40, 300])

@@ -114,6 +114,7 @@ def test_worlds_have_exact_means_without_a_program():
         assert other.means(context) == pytest.approx(world.means(context), abs=1e-14)
 
 
+@pytest.mark.slow
 def test_races_of_policies_that_need_none_run_without_a_program():
     problem = load_problem("task2")
     found, wanted = (

@@ -72,6 +72,7 @@ def test_contexts_come_as_under_no_intervention():
     assert (abs(found - expected) < 5 * np.sqrt(expected * (1 - expected) / 20_000)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["confounded", "doubtful"])
 def test_worlds_and_outcomes_are_those_of_the_posterior(name):
     """Means over 4,000 worlds, spread too, and over 4,000 outcomes: 5 standard errors each.

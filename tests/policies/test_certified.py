@@ -219,6 +219,7 @@ def test_a_trial_is_what_stepping_makes_of_it(problem, options):
     assert ours.next_number == stepped.next_number == 80
 
 
+@pytest.mark.slow
 def test_a_trial_that_falls_back_now_and_then():
     """So that what follows a round of either kind has been compared above."""
     (ours, _), _ = both(COSTLY, 80, NOW_AND_THEN)
@@ -337,6 +338,7 @@ def test_costs_among_the_allowed():
     )
 
 
+@pytest.mark.slow
 def test_small_priors_take_double_precision():
     problem = Problem(CausalGraph.parse("X -> Y; Z -> Y"), "Y", prior=0.05)
     policy = CertifiedSampling(problem, samples=200)

@@ -139,7 +139,7 @@ def test_what_a_list_can_not_be_asked_is_refused(admin, query):
 
 NAMES = [
     "ward 7/b", "a/b/c", "50 %", "100%25", "Ζωή", "日本", "a?b=c#d", "a&b;c", "quo'te\"s", "a+b",
-    "dots..", "..", "...", "status", "back\\slash", "<script>alert(1)</script>", "{name}", "a:b@c",
+    "dots..", "...", "status", "back\\slash", "<script>alert(1)</script>", "{name}", "a:b@c",
     "ask", "🙂", "%2e%2e%2fetc", "_", "x" * 200,
 ]  # fmt: skip
 

@@ -16,6 +16,8 @@ from service.test_guard import raw, status
 
 from dowise import Experiment, load_problem
 
+pytestmark = pytest.mark.slow  # a corpus, and a crawl of all pages
+
 _ASKING = ("open", "import", "subprocess.Popen", "socket.getaddrinfo")
 _asked_for = []
 _is_listening = False

@@ -92,6 +92,7 @@ def test_evidence_can_be_made_and_is_listed(script):
     assert f"[{script.name}]" in (EVIDENCE / "README.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "panels",
     [

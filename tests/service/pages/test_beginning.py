@@ -10,6 +10,8 @@ from served import running
 
 from dowise.problem.files import builtin_names, builtin_path
 
+pytestmark = pytest.mark.slow  # each problem is tried in a process
+
 TASK2 = builtin_path("task2").read_text()
 EVIL = '<script>alert("1")</script>'
 
