@@ -46,6 +46,7 @@ def test_nobody_is_caught_in_the_trap_but_who_lacks_the_edge():
     assert lost["ts, edge not drawn"].mean() > 3 * lost["ts"].mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ids", "ts", "ucb"])
 def test_ten_at_a_time_cost_little_more_than_one_at_a_time(name):
     """At most a quarter more in 100 rounds of task 1; 3 standard errors of 30 worlds, 1 in 740."""

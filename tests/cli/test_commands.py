@@ -396,6 +396,7 @@ def test_a_race_in_strong_worlds_with_edges_by_their_priors(run, tmp_path):
     assert found[3] == pytest.approx(float(strong.final()["ucb"].mean()))
 
 
+@pytest.mark.slow
 def test_reproduce_one_panel(run, tmp_path):
     result = run("reproduce", "task2", "--trials", "2", "--horizon", "20", "--samples", "40",
                  "--workers", "1", "--out", str(tmp_path))  # fmt: skip

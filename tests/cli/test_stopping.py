@@ -63,6 +63,7 @@ def test_every_long_command_hears_sigterm(tmp_path, command):
     assert errors.count("Stopped") == 1
 
 
+@pytest.mark.slow
 def test_no_stop_at_any_moment_shows_a_traceback_or_leaves_a_worker(tmp_path):
     rng = random.Random(13)
     for i in range(4):

@@ -142,6 +142,7 @@ def test_what_no_reward_needs_is_not_in_the_way():
     assert np.diff(paths.first).tolist() == [3, 3, 3, 3]  # X, W, Y; and W, M, Y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two contexts", "hidden", "doubtful", "three values"])
 def test_sampled_outcomes_have_the_mean_of_all(name, monkeypatch):
     """400 estimates of each arm's gains: their means within five standard errors, which among some

@@ -171,6 +171,7 @@ def test_regret_with_a_context():
     assert abs(regret - (best.mean() - 2.5 / 3)) < tolerance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "horizon"), [("task1", 6), ("context", 4)])
 def test_it_brings_what_it_claims(name, horizon):
     """2,000 worlds from the prior, played to the end: the mean of the total true mean rewards is

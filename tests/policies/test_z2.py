@@ -89,6 +89,7 @@ def test_estimates_close_in_on_the_truth_and_vary_less_than_the_arms_own():
     assert (pooled.variances[1:] < 0.8 * own[1:]).all()
 
 
+@pytest.mark.slow
 def test_variances_are_those_of_repeated_data():
     """θ̂ over 300 independent sets of 300 rounds: its variance is what s² says, within a factor of
     1.5 (the standard error of a ratio of such variances is about 0.1)."""

@@ -22,6 +22,8 @@ from dowise.service.house import House
 from dowise.service.settings import Settings
 
 # Not `negative_data_rejection`: it takes a query that nobody asks for, ?x=1, for one to be refused.
+pytestmark = pytest.mark.slow  # every address is tried with what its description allows
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

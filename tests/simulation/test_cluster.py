@@ -55,6 +55,7 @@ def test_a_policy_of_one_s_own_is_sent_to_machines_that_lack_it(tmp_path, monkey
     assert found.frame().equals(simulate(["task1"], policies, **race).frame())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_an_address_without_a_scheduler_is_explained():
     pytest.importorskip("distributed")
@@ -62,6 +63,7 @@ def test_an_address_without_a_scheduler_is_explained():
         simulate(["task1"], ["ts"], horizon=3, trials=1, cluster="tcp://127.0.0.1:9")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_scheduler_that_is_lost_is_one_clear_message(tmp_path, caplog):
     pytest.importorskip("distributed")

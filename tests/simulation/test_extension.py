@@ -201,6 +201,7 @@ simulate(["task3"], ["ids"], horizon=int(sys.argv[2]), trials=60, seed=1, worker
 """
 
 
+@pytest.mark.slow
 def test_a_killed_extension_goes_on(tmp_path):
     """Killed hard while it plays longer trials; the shorter race stays whole."""
     out, options = tmp_path / "run", {"ids": {"samples": 100}}

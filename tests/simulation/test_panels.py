@@ -62,6 +62,7 @@ def test_worlds_of_wrong_graphs_have_what_is_not_drawn():
     assert len(two.graph.bidirected_edges) == 2 and max(map(len, two.domains.values())) == 3
 
 
+@pytest.mark.slow
 def test_a_report_with_panels_of_both_kinds(tmp_path):
     options = {"trials": 2, "horizon": 20, "samples": 30}
     found = reproduce(tmp_path, ["task1", "bow-strong", "missing-arrow"], **options)
@@ -86,6 +87,7 @@ def test_a_report_with_panels_of_both_kinds(tmp_path):
     assert [*alone.claims] == ["bow"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", sorted(EVIDENCE.glob("[!_]*.py")), ids=lambda path: path.stem)
 def test_evidence_can_be_made_and_is_listed(script):
     subprocess.run([sys.executable, script, "--help"], check=True, capture_output=True)

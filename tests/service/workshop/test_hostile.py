@@ -5,6 +5,8 @@ import pytest
 
 from dowise.service.workshop import BadInputError, Limits, OutOfBoundsError, Workshop
 
+pytestmark = pytest.mark.slow  # they wait for limits to be met
+
 NAMES = [f"V{i}" for i in range(60)]
 FULL = "; ".join(f"{one} -> {other}" for i, one in enumerate(NAMES) for other in NAMES[i + 1 :])
 FIFTY = "[" + ", ".join(f'"{i}"' for i in range(50)) + "]"
