@@ -1,13 +1,16 @@
 """After a warm-up nobody waits for a compiler, and the experiment is as it was."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from live_tools import new
 
 from dowise import load_problem
 
+TESTS = str(Path(__file__).parents[1])
 ROUND = """
 import sys
 from numba.core.dispatcher import Dispatcher
@@ -47,7 +50,9 @@ print({name: found[name] for name in found if found[name] != before.get(name)})
 @pytest.mark.parametrize("policy", ["best", "ids", "ucb"])
 def test_after_it_nothing_more_is_compiled_or_loaded(policy):
     line = [sys.executable, "-c", ROUND, "task2", policy]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    path = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
+    settings = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=settings)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "{}\n"
 
