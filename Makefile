@@ -74,7 +74,7 @@ $(INTEROP)/.ready: pyproject.toml
 	$(SAY) 'Setting up $(INTEROP) (once; this downloads the libraries)'
 	@$(PYTHON) -m venv $(INTEROP)
 	@$(INTEROP)/bin/python -m pip install --quiet --disable-pip-version-check -e . \
-	  'pgmpy==1.1.2' 'dowhy==0.14' 'pytest>=8.3' 'hypothesis>=6.100'
+	  'pgmpy==1.1.2' 'dowhy==0.14' 'pytest>=8.3' 'hypothesis>=6.108'
 	@touch $@
 
 bench: setup
