@@ -41,8 +41,8 @@ check: setup
 	  $(BIN)/python -m pytest -q benchmarks/bench_*.py --collect-only
 	$(SAY) 'A browser for the slow tests'
 	@.ci/browser
-	$(SAY) 'Slow tests'
-	$(BIN)/python -m pytest -q -m slow $(TOGETHER)
+	$(SAY) 'Slow tests, and properties thoroughly'
+	$(BIN)/python -m pytest -q -m 'slow or hypothesis' --hypothesis-profile=thorough $(TOGETHER)
 	$(SAY) 'Lint and format (ruff)'
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

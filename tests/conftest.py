@@ -3,9 +3,12 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A busy machine is no fault of the code: no test asserts a time.
-settings.register_profile("dowise", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("dowise")
+# A busy machine is no fault of the code: no test asserts a time. `make check` is thorough.
+for name, number in (("quick", 25), ("thorough", 100)):
+    settings.register_profile(
+        name, max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile("quick")
 
 # Together these compile most of the kernels.
 _COMPILE_MOST = ("policies/test_records.py", "experiment/test_experiment.py")

@@ -1,11 +1,17 @@
-"""What Hypothesis draws for the tests: graphs with bidirected edges, and roles that fit them."""
+"""What Hypothesis draws for the tests, and how often: mixed graphs, and roles that fit them."""
 
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from dowise import CausalGraph, Problem
+
+
+def examples(number):
+    """So many examples in `make check`, and a quarter of them in `make test`."""
+    return settings(max_examples=number * settings.default.max_examples // 100)
 
 
 @st.composite

@@ -3,8 +3,9 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from dowise import CausalGraph, DowiseError, Intervention
 from dowise.graph.formats.bif import parse_bif
@@ -41,7 +42,7 @@ READERS = {
 
 @pytest.mark.parametrize("reader", READERS)
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_readers_never_fail_in_another_way(reader, data):
     read, pieces = READERS[reader]
     piece = st.sampled_from(pieces) | st.text(max_size=3)

@@ -30,6 +30,7 @@ def examples(page):
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if all(examples(page))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_pages_examples_print_what_they_say(page, tmp_path):
     code, text = examples(page)

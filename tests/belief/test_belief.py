@@ -9,10 +9,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from brute_force import mean_reward, random_cpts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from strategies import cases
+from strategies import cases, examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
 from dowise.errors import DowiseWarning
@@ -78,7 +78,7 @@ def as_dictionary(belief):
 
 
 @given(cases(max_size=5, bidirected=False), st.integers(0, 2**32 - 1), st.sampled_from([0, 0.3]))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_counts_by_definition_one_by_one_and_many_at_once(case, seed, missing):
     graph, reward, context, hidden = case
     rng = np.random.default_rng(seed)

@@ -6,8 +6,9 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 from hidden_twin import SlowMixture
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, make_environment
 from dowise.belief import Dirichlet, Mixture
@@ -96,7 +97,7 @@ def doubtful_problems(draw):
     return Problem(graph, reward, context, domains=domains, arms=sorted(arms))
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(20)
 @given(doubtful_problems(), st.integers(0, 99))
 def test_on_random_graphs(problem, seed):
     assert_same_as_twin(problem, records_of(problem, 25, seed, missing=0.1), 1.0)
@@ -232,7 +233,7 @@ def odd_records_of(problem, count, seed):
     return found
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(15)
 @given(doubtful_problems(), st.integers(0, 99))
 def test_what_was_set_may_be_anything_but_the_reward(problem, seed):
     """Each factor counts under what was set, if some arm leaves it the same component."""

@@ -6,15 +6,16 @@ import signal
 import time
 
 import pytest
+from choices import one_in
 from programs import end, hears, left, start, until
 
 RACE = ("-m", "dowise", "simulate", "task3", "--policies", "ucb,ids", "--horizon", "600",
         "--trials", "200", "--samples", "300")  # fmt: skip
 LONG = {
+    "bounds": ("-m", "dowise", "bounds", "task3", "--horizon", "20000"),
     "simulate": RACE,
     "reproduce": ("-m", "dowise", "reproduce", "task3", "--out"),
     "rehearse": ("-m", "dowise", "rehearse", "task3", "--horizon", "5000"),
-    "bounds": ("-m", "dowise", "bounds", "task3", "--horizon", "20000"),
 }
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -34,12 +35,15 @@ def stopped(process, number, everybody=False):
 
 @pytest.mark.parametrize(
     ("number", "everybody", "workers"),
-    [
-        (signal.SIGTERM, False, 1),
-        (signal.SIGTERM, True, 2),  # systemd
-        (signal.SIGINT, True, 2),  # Ctrl-C at a terminal
-        (signal.SIGHUP, True, 2),  # the terminal is closed
-    ],
+    one_in(
+        2,
+        [
+            (signal.SIGTERM, False, 1),
+            (signal.SIGTERM, True, 2),  # systemd
+            (signal.SIGINT, True, 2),  # Ctrl-C at a terminal
+            (signal.SIGHUP, True, 2),  # the terminal is closed
+        ],
+    ),
 )
 def test_a_race_is_stopped_and_says_what_is_kept(tmp_path, number, everybody, workers):
     process = start(*RACE, "--workers", workers, "--out", tmp_path / "race")
@@ -51,7 +55,7 @@ def test_a_race_is_stopped_and_says_what_is_kept(tmp_path, number, everybody, wo
     assert f"Stopped; what is done is kept in {tmp_path / 'race'}, and the same" in errors
 
 
-@pytest.mark.parametrize("command", LONG)
+@pytest.mark.parametrize("command", one_in(4, LONG))
 def test_every_long_command_hears_sigterm(tmp_path, command):
     arguments = LONG[command]
     process = start(*arguments, *([tmp_path / "out"] if arguments[-1] == "--out" else []))

@@ -6,8 +6,9 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from dowise import DowiseError, make_environment
 from dowise.environments import random_chordal_graph, random_problem
@@ -17,7 +18,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @given(st.integers(1, 20), densities, seeds)
-@settings(deadline=None, max_examples=100)
+@examples(100)
 def test_graphs_are_connected_chordal_and_without_unshielded_colliders(size, density, seed):
     graph = random_chordal_graph(size, density, seed)
     skeleton = nx.Graph(graph.directed_edges)
@@ -39,7 +40,7 @@ def test_the_last_vertex_keeps_the_in_degree_that_was_drawn():
 
 
 @given(st.integers(3, 20), st.sampled_from([0.0, 0.1, 0.2]), seeds)
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_roles(size, density, seed):
     problem = random_problem(size, density, seed).problem
     graph, context = problem.graph, problem.context

@@ -6,9 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 from brute_force import observed_distribution
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases
+from strategies import cases, examples
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment
 from dowise.environments import DrawnWorlds, Manner, check_environment, worlds_of
@@ -28,7 +28,7 @@ def means_by_brute_force(world, context):
 
 
 @given(cases(max_size=4), st.integers(0, 2**32 - 1), st.sampled_from([None, 0.3]))
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_a_drawn_world_has_its_certain_edges_and_exact_means(case, seed, soft):
     graph, reward, context, fixed = case
     problem = Problem(graph, reward, context, fixed, soft=soft)

@@ -6,16 +6,16 @@ import re
 import numpy as np
 import pytest
 from brute_force import mean_reward, random_cpts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from strategies import cases
+from strategies import cases, examples
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, load_problem, make_environment
 
 
 @given(cases(max_size=5, bidirected=False), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_means_and_regret_by_brute_force(case, seed):
     graph, reward, context, hidden = case
     problem = Problem(graph, reward, context, hidden, {reward: ["a", "b", "c"]})
@@ -30,7 +30,7 @@ def test_means_and_regret_by_brute_force(case, seed):
 
 
 @given(cases(max_size=5, bidirected=False), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_a_play_agrees_with_its_slow_twin(case, seed):
     """The same uniforms, in an order with causes first, against each row's cumulative sums."""
     graph, reward, context, hidden = case

@@ -6,10 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 from brute_force import joint, observed_distribution
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from strategies import cases, hidden_worlds
+from strategies import cases, examples, hidden_worlds
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment
 from dowise.environments import front_door_world
@@ -28,7 +28,7 @@ def true_means(problem, seen):
 
 
 @given(hidden_worlds())
-@settings(deadline=None, max_examples=120)
+@examples(120)
 def test_means_regret_and_map_by_brute_force(world_of):
     problem, dag, cpts = world_of
     world = Environment(problem, cpts, dag)
@@ -50,7 +50,7 @@ def test_means_regret_and_map_by_brute_force(world_of):
 
 
 @given(hidden_worlds())
-@settings(deadline=None, max_examples=120)
+@examples(120)
 def test_the_turned_world_has_the_same_distribution(world_of):
     """P(everything | do(a), c), hidden variables included: what `play` draws from, exactly."""
     problem, dag, cpts = world_of
@@ -76,7 +76,7 @@ def test_the_turned_world_has_the_same_distribution(world_of):
 
 
 @given(hidden_worlds(max_size=5), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_what_is_played_could_have_happened(world_of, seed):
     problem, dag, cpts = world_of
     world, rng = Environment(problem, cpts, dag), np.random.default_rng(seed)
@@ -127,7 +127,7 @@ def test_plays_and_contexts_are_distributed_as_they_should_be(context):
 
 
 @given(cases(max_size=5), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_each_bidirected_edge_gets_a_hidden_cause(case, seed):
     graph, reward, context, fixed = case
     problem = Problem(graph, reward, context, fixed)

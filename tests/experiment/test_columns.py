@@ -6,9 +6,9 @@ from zlib import compress, decompress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases
+from strategies import cases, examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem
 from dowise.experiment.columns import MOST_ROWS, digest, pack, unpack
@@ -55,7 +55,7 @@ def assert_same(one, other):
 
 
 @given(cases(), st.integers(0, 2**32), st.integers(0, 40), st.integers(2, 400))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_what_is_packed_comes_back(case, seed, size, values):
     graph, reward, context, non_manipulable = case
     domains = {graph.variables[0]: [f"label {i}" for i in range(values)]}
@@ -233,7 +233,7 @@ def test_damage_is_found(page, message):
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_any_damage_is_an_error_or_other_records(data):
     """Never anything but a DowiseError, whatever one character of the page becomes."""
     text = json.dumps(pack(WARD.records(TABLE)))

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from live_tools import new
 from scipy import stats
-from strategies import cases
+from strategies import cases, examples
 
 from dowise import Belief, CausalGraph, Problem, load_problem
 from dowise.errors import DowiseError
@@ -218,7 +218,7 @@ def test_many_versions_are_not_all_shown():
     assert all(version.tables for version in view.versions)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(cases(min_size=2, max_size=4, marked=True), st.integers(0, 9))
 def test_averaged_over_versions_the_means_are_those_of_the_belief(case, seed):
     graph, reward, context, fixed = case

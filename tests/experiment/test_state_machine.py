@@ -371,7 +371,7 @@ class Courses(RuleBasedStateMachine):
 
 TestCourses = Courses.TestCase
 TestCourses.settings = settings(
-    max_examples=COURSES or 50,
+    max_examples=COURSES or settings.default.max_examples // 2,
     stateful_step_count=60 if COURSES else 30,
     derandomize=not COURSES,
     deadline=None,

@@ -6,10 +6,10 @@ import random
 import pytest
 from causalrl import CausalGraph as PeerGraph
 from causalrl import pomis as peer_pomis
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_twins import edges, pomis_by_definition, territory_and_border
-from strategies import cases, graphs
+from strategies import cases, examples, graphs
 
 from dowise import CausalGraph, DowiseError
 
@@ -32,14 +32,14 @@ def check_by_definition(case):
 
 
 @given(cases(max_size=8))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_every_pomis_by_definition_with_roles(case):
     check_by_definition(case)
 
 
 @pytest.mark.slow
 @given(cases(min_size=7, max_size=10))
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 def test_every_pomis_by_definition_on_larger_graphs(case):
     check_by_definition(case)
 

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_twins import edges, projection, subsets, with_explicit_latents
 from strategies import cases, graphs
@@ -75,14 +75,12 @@ def separations(graph, given_always=frozenset()):
 
 
 @given(cases(max_size=5))
-@settings(deadline=None)
 def test_conditioning_keeps_exactly_the_separations_given_the_context(case):
     graph, _reward, context, _hidden = case
     assert separations(graph.condition(context)) == separations(graph, frozenset(context))
 
 
 @given(cases(max_size=5))
-@settings(deadline=None)
 def test_projection_keeps_exactly_the_separations_of_what_is_left(case):
     graph, _reward, _context, hidden = case
     within = {s for s in separations(graph) if not ({s[0], s[1]} | s[2]) & hidden}

@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 from confounded import Confounded
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases
+from strategies import cases, examples
 
 from dowise import CausalGraph, Problem, load_problem
 from dowise.identification import estimators, identify
@@ -140,7 +140,7 @@ def test_a_quotient_is_the_interventional_mean(seed):
 
 @pytest.mark.slow
 @given(cases(max_size=5, bidirected=True), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=250)
+@examples(250)
 def test_every_estimator_is_the_interventional_mean(case, seed):
     graph, reward, context, hidden = case
     check_every_estimator(Problem(graph, reward, context, hidden), seed)

@@ -4,9 +4,10 @@ from math import exp, log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
+from strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise.information import estimate_of
@@ -93,7 +94,7 @@ def slow_upper(values, top, beta, evidence):
     return top if lacking(top) < 0 else brentq(lacking, least, top, xtol=1e-14)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**32), st.integers(1, 5), st.integers(2, 4), st.floats(0.1, 30))
 def test_the_kernel_is_the_definition(seed, arms, values, lam):
     rng = np.random.default_rng(seed)
@@ -122,7 +123,7 @@ def test_the_kernel_is_the_definition(seed, arms, values, lam):
     assert low - 1e-9 <= bound <= high + 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**32), st.integers(2, 4), st.integers(2, 3))
 def test_the_mean_of_h_is_no_less_than_what_it_bounds(seed, arms, values):
     """Where the posterior is 200 equally likely worlds, Δ and g are exact, whoever chose r."""

@@ -3,7 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dowise import DowiseError
@@ -78,7 +78,6 @@ def test_agrees_with_clarabel_over_thousands_of_boxes():
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(deadline=None)
 def test_it_is_never_above_the_divergence_of_any_pair_inside(seed):
     rng = np.random.default_rng(seed)
     pl, pu, ql, qu = random_boxes(rng)
@@ -134,7 +133,6 @@ def test_where_p_must_be_nothing_q_may_be_anything():
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(deadline=None)
 def test_projection_is_inside_and_closest(seed):
     rng = np.random.default_rng(seed)
     low, high, *_ = random_boxes(rng)

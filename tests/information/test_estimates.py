@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dowise import DowiseError
@@ -32,7 +32,6 @@ def by_the_book(distributions, worth):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 4), st.integers(1, 12))
-@settings(deadline=None)
 def test_against_the_formulas_written_out(seed, arms, values, samples):
     rng = np.random.default_rng(seed)
     drawn = rng.dirichlet(np.ones(values), size=(arms, samples)).transpose(0, 2, 1)
@@ -45,7 +44,6 @@ def test_against_the_formulas_written_out(seed, arms, values, samples):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(1, 12))
-@settings(deadline=None)
 def test_two_values_are_the_same_in_both_forms(seed, arms, samples):
     rewards = np.random.default_rng(seed).random((arms, samples))
     short = estimate(rewards)
@@ -109,7 +107,6 @@ def book_of_joints(drawn, winners):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(2, 3), st.integers(1, 12))
-@settings(deadline=None)
 def test_the_joint_is_that_of_winning_arms(seed, arms, values, samples):
     rng = np.random.default_rng(seed)
     drawn = rng.dirichlet(np.ones(values), size=(arms, samples)).transpose(0, 2, 1)

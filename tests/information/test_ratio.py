@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference_numpy import smallest_ratio
 from scipy.optimize import minimize
@@ -23,7 +23,6 @@ def ratio_of(action, delta, gain):
 
 
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6), st.integers(0, 2**32 - 1))
-@settings(deadline=None)
 def test_no_distribution_beats_the_pair(arms, seed):
     delta, gain = np.array(arms).T
     action = minimise_ratio(delta, gain)
@@ -36,7 +35,6 @@ def test_no_distribution_beats_the_pair(arms, seed):
 
 
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6))
-@settings(deadline=None)
 def test_agrees_with_its_slow_twin(arms):
     delta, gain = np.array(arms).T
     seen = np.where(gain <= 1e-12, 0, gain)
@@ -158,7 +156,6 @@ def test_the_hull_is_as_good_as_all_pairs(monkeypatch):
 
 
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6))
-@settings(deadline=None)
 def test_the_hull_of_few_arms(arms):
     delta, gain = np.array(arms).T
     seen = np.where(gain <= 1e-12, 0, gain)

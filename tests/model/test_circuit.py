@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from dowise.model.circuit import ONE, QUOTIENT, ZERO, Builder, TooLargeError
 from dowise.model.kernels import run_circuit, unrolled
@@ -98,7 +99,7 @@ def test_the_tape_is_the_circuit():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 6))
-@settings(deadline=None, max_examples=80)
+@examples(80)
 def test_elimination_on_symbols_is_elimination_on_numbers(seed, factors, variables):
     """Random factors, summed out in a random order, beside NumPy's einsum."""
     rng = np.random.default_rng(seed)

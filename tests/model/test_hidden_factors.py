@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from brute_force import observed_distribution
 from hidden_twin import Graph, order_of, true_factor
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem, make_environment
 from dowise.model import Factors, model_of
@@ -58,7 +59,7 @@ def true_entries(world, factors):
     return flat
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25)
 @given(problems(), st.integers(0, 99))
 def test_rewards_from_true_factors_are_those_of_the_world(problem, seed):
     world = make_environment(problem, seed)
@@ -71,14 +72,14 @@ def test_rewards_from_true_factors_are_those_of_the_world(problem, seed):
     )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(15)
 @given(problems(most_causes=3), st.integers(0, 99))
 def test_every_factor_has_the_same_table_under_every_intervention(problem, seed):
     """P_x(v | what comes before v) is the factor of the key (v, T(v, X)), whatever X is."""
     check_factors_under(problem, seed, problem.arms)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(15)
 @given(problems(max_size=6, most_causes=3), st.integers(0, 99))
 def test_so_it_does_where_something_was_set_that_can_t_be_set(problem, seed):
     """Context and non-manipulable variables too, as in a record of an earlier version."""

@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from brute_force import mean_reward, random_cpts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases
+from strategies import cases, examples
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem, simulate
 from dowise.belief import Belief
@@ -40,7 +40,7 @@ def circuit_of(problem):
 
 
 @given(cases(max_size=6, bidirected=False), st.data())
-@settings(deadline=None, max_examples=80)
+@examples(80)
 def test_rewards_equal_brute_force(case, data):
     graph, reward, context, hidden = case
     sizes = {name: data.draw(st.integers(2, 3)) for name in graph}

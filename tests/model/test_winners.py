@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dowise.model.winners import find_winners, find_winners_by_odds
@@ -42,7 +42,6 @@ def exact_odds(arm, scaled):
     st.integers(1, 9),
     st.sampled_from([np.float32, np.float64]),
 )
-@settings(deadline=None)
 def test_the_first_of_the_best(seed, arms, values, samples, precision):
     rng = np.random.default_rng(seed)
     drawn = rng.dirichlet(np.ones(values), size=(arms, samples)).transpose(0, 2, 1)[:, 1:]
@@ -56,7 +55,6 @@ def test_the_first_of_the_best(seed, arms, values, samples, precision):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 4), st.integers(1, 9))
-@settings(deadline=None)
 def test_by_odds_against_exact_arithmetic(seed, arms, values, samples):
     """Powers of two down to 2^-900: nearly all rewards are 0 or 1 to the last digit."""
     rng = np.random.default_rng(seed)
@@ -74,7 +72,6 @@ def test_by_odds_against_exact_arithmetic(seed, arms, values, samples):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 9))
-@settings(deadline=None)
 def test_net_rewards_by_odds_against_exact_arithmetic(seed, arms, samples):
     """Both ends of the scale, to 2^-900, and costs from 0 over such a number to more than all.
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases
+from strategies import cases, examples
 
 import dowise
 from dowise import CausalGraph, Problem, load_problem
@@ -95,7 +95,7 @@ names_strategy = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(names_strategy)
 def test_any_name_gives_a_well_formed_text(names):
     drawn = picture(hostile_problem(names))
@@ -105,7 +105,7 @@ def test_any_name_gives_a_well_formed_text(names):
     inline_svg(drawn, lambda name: {"href": f"?{name}"}).encode()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(cases(marked=True))
 def test_every_variable_and_every_edge_is_drawn_once(case):
     graph, reward, context, hidden = case

@@ -4,10 +4,11 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from joblib import Parallel, delayed
 from scipy.optimize import minimize
+from strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem, make_environment, make_policy
 from dowise.environments import front_door_world
@@ -28,7 +29,7 @@ def random_covariance(rng, size):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_no_weights_vary_less(seed, size):
     rng = np.random.default_rng(seed)
     covariance = random_covariance(rng, size)
@@ -305,6 +306,7 @@ def test_every_arm_has_its_direct_estimator(name):
         needed |= {*operations.lefts[pairs].tolist(), *operations.rights[pairs].tolist()}
 
 
+@pytest.mark.slow
 def test_hundreds_of_arms_are_filled_in_turn_until_there_is_no_room(caplog):
     """Six confounded causes make 729 arms and 32,071 estimators: the first arms get no more than
     one more than the last, and the log says how many there was no room for."""

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem
 from dowise.problem import checked as checked_module
@@ -74,7 +75,7 @@ def tables(draw):
 
 
 @given(tables())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_the_same_rows_are_bad_for_the_same_reasons_as_one_by_one(frame):
     assert_as_plain(frame, frame)
     text = {

@@ -5,7 +5,7 @@ import re
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import cases
 
@@ -129,7 +129,6 @@ def test_with_arms_of_ones_own_only_what_they_set_can_be_tied():
 
 
 @given(cases(max_size=6, marked=True), st.sampled_from(["pomis", "all"]))
-@settings(deadline=None)
 def test_soft_problems(case, arms):
     graph, reward, context, fixed = case
     problem = Problem(graph, reward, context, fixed, arms=arms, soft=0.1)

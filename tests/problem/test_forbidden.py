@@ -9,11 +9,11 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_problems import random_problem
 from slow_twins import edges, subsets
-from strategies import cases
+from strategies import cases, examples
 
 from dowise import (
     Belief,
@@ -70,7 +70,6 @@ def test_the_issues_example():
 
 
 @given(cases(max_size=6))
-@settings(deadline=None)
 def test_minimal_sets_are_those_of_the_definition(case):
     graph, reward, context, immovable = case
     problem = Problem(graph, reward, context, immovable, arms="minimal")
@@ -270,7 +269,7 @@ def test_reasons_in_words():
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_any_problem_with_forbidden_assignments_round_trips(seed):
     graph, roles, forbidden = random_problem(np.random.default_rng(seed))
     problem = Problem(graph, **roles, forbidden=forbidden)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from brute_force import mean_reward, random_cpts
 from confounded import Confounded
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases
+from strategies import cases, examples
 
 from dowise import CausalGraph, Problem, load_problem
 from dowise.problem.formulas import formulas
@@ -140,7 +140,7 @@ def evaluate(formula, problem, probability, context):
 
 
 @given(cases(max_size=5, bidirected=False), st.integers(0, 2**32 - 1), st.integers(2, 3))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_formulas_equal_brute_force(case, seed, values):
     graph, reward, context, hidden = case
     domains = {reward: [str(i) for i in range(values)]}
@@ -172,7 +172,7 @@ def confounded_problem(rng):
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_with_hidden_causes_formulas_equal_brute_force(seed):
     """Each factor is what it says: a conditional of the world in which its do() is done."""
     rng = np.random.default_rng(seed)

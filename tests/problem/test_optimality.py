@@ -5,9 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 from brute_force import mean_reward, random_cpts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases
+from strategies import cases, examples
 
 from dowise import Problem
 
@@ -27,13 +27,13 @@ def check_optimality(case, seed):
 
 
 @given(cases(max_size=5, bidirected=False), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_nothing_beats_the_best_pomis_arm(case, seed):
     check_optimality(case, seed)
 
 
 @pytest.mark.slow
 @given(cases(min_size=5, max_size=7, bidirected=False), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_nothing_beats_the_best_pomis_arm_on_larger_graphs(case, seed):
     check_optimality(case, seed)

@@ -7,8 +7,9 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem
 from dowise.problem import csv_table
@@ -58,7 +59,7 @@ PIECES = ["0", "1", "NA", "1.0", "0.", "-1.0", "x", '"', '""', ",", ",", "\n", "
     st.lists(st.sampled_from(PIECES), max_size=25).map("".join),
     st.integers(1, 4),
 )
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @example("X,Y", "\n", '"0\n1",1\r"\r\n",0\n', 1)
 @example("X,Y", "\n", '0,1\n"0,1', 1)
 def test_a_file_is_read_as_cell_by_cell(header, end, body, chunk):

@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from choices import one_in
 from click.testing import CliRunner
 
 from dowise import Belief, CausalGraph, DowiseError, Environment, Problem, make_policy, simulate
@@ -53,7 +54,8 @@ def slow_twin(problem, world, arms, seed, trial, observational):
     ("given", "kind", "is_fine"),
     [
         ("task2", Dirichlet, True), ("chordal-10-0.1", Dirichlet, True), (THREE, Dirichlet, True),
-        (DOUBTFUL, Mixture, True), (CAREFUL, Dirichlet, False),
+        (CAREFUL, Dirichlet, False),
+        pytest.param(DOUBTFUL, Mixture, True, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_it_is_that_of_a_belief_that_is_shown_everything(
@@ -72,7 +74,7 @@ def test_it_is_that_of_a_belief_that_is_shown_everything(
     assert without.expected is None
 
 
-@pytest.mark.parametrize("problem", ["task3", DOUBTFUL], ids=["dirichlet", "mixture"])
+@pytest.mark.parametrize("problem", one_in(2, ["task3", DOUBTFUL]), ids=["dirichlet", "mixture"])
 def test_the_compiled_loops_do_what_stepping_does(problem, monkeypatch):
     world = make_world(worlds_of(problem, Manner(edges="prior")), 0, 2)
     quick = run_trial(world, lambda p: make_policy("ts", p), 200, 0, 2, 3, True)
@@ -88,12 +90,15 @@ def test_the_compiled_loops_do_what_stepping_does(problem, monkeypatch):
 
 @pytest.mark.parametrize(
     ("given", "policies", "options"),
-    [
-        ("task1", ("ts", "ucb"), {}),
-        (THREE, ("ts", "ucb"), {"observational": 10}),
-        (DOUBTFUL, ("ts", "random"), {"edges": "prior"}),
-        (CAREFUL, ("random",), {}),
-    ],
+    one_in(
+        4,
+        [
+            ("task1", ("ts", "ucb"), {}),
+            (THREE, ("ts", "ucb"), {"observational": 10}),
+            (DOUBTFUL, ("ts", "random"), {"edges": "prior"}),
+            (CAREFUL, ("random",), {}),
+        ],
+    ),
     ids=["task1", "three values", "doubtful edges", "small prior"],
 )
 def test_it_has_the_mean_of_the_regret_and_less_spread(given, policies, options):
@@ -106,7 +111,7 @@ def test_it_has_the_mean_of_the_regret_and_less_spread(given, policies, options)
         assert expected[policy].std() < 0.85 * regret[policy].std()
 
 
-@pytest.mark.parametrize("problem", ["task1", "task3", "healthcare"])
+@pytest.mark.parametrize("problem", one_in(3, ["task1", "task3", "healthcare"]))
 def test_so_many_draws_add_little(problem, monkeypatch):
     """What 32 draws say varies around what 512 do by less than a hundredth of what worlds do."""
     few = simulate([problem], ["ts"], 300, 40, every=300, expected=True).final("expected")["ts"]

@@ -222,11 +222,11 @@ def test_races_that_begin_at_once_in_one_folder_are_all_in_its_manifest(
         race(out, ["bernoulli-ts"])
 
     def write_late(*given):
-        """Between reading and writing another call is made, which has two seconds' time."""
+        """Between reading and writing another call is made, which has half a second's time."""
         if not others:
             others.append(threading.Thread(target=race, args=(out, ["kl-ucb"]), kwargs=more))
             others[0].start()
-            others[0].join(2)
+            others[0].join(0.5)
         write(*given)
 
     more = {"trials": 27}

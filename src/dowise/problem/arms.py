@@ -12,7 +12,7 @@ from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.graph.minimal import is_minimal
 from dowise.graph.pomis import set_order
-from dowise.problem.forbidden import permitted_arms, refuse_forbidden
+from dowise.problem.forbidden import completions, permitted_arms, refuse_forbidden
 from dowise.problem.intervention import Intervention
 
 __all__ = ["arms_asked_for", "canonical_order", "found_arms"]
@@ -79,7 +79,8 @@ def found_arms(
         sets = _all_sets(frozenset(graphs[-1].variables) - {reward}, domains, max_arms)
     if not forbidden:
         return sets, tuple(_arms_of(sets, domains))
-    found = (permitted_arms(names, domains, forbidden) for names in sets)
+    completing = completions(forbidden)
+    found = (permitted_arms(names, domains, completing) for names in sets)
     return _in_order(list(chain.from_iterable(found)), domains)
 
 
@@ -96,10 +97,11 @@ def _grown_arms(
     does any wider one: so no more sets are looked at than are found, but for one step.
     """
     found: list[Intervention] = []
+    completing = completions(forbidden)
     waiting: list[tuple[tuple[str, ...], list[str]]] = [((), sorted(names))]
     while waiting:
         chosen, others = waiting.pop()
-        arms = permitted_arms(chosen, domains, forbidden)
+        arms = permitted_arms(chosen, domains, completing)
         more = list(islice(arms, max_arms + 1 - len(found)))
         found += more
         if len(found) > max_arms:
@@ -121,13 +123,13 @@ def _possibly_optimal_sets(
 ) -> tuple[frozenset[str], ...]:
     """The POMISs of the projected graphs; an error once they make more than `max_arms` arms."""
     sets: set[frozenset[str]] = set()
-    count = 0
+    completing, count = completions(forbidden), 0
     for names in chain.from_iterable(graph.iter_pomis(reward) for graph in graphs):
         if names in sets:
             continue
         sets.add(names)
         if forbidden:
-            permitted = permitted_arms(names, domains, forbidden)
+            permitted = permitted_arms(names, domains, completing)
             count += sum(1 for _ in islice(permitted, max_arms + 1))
         else:
             count += prod(len(domains[name]) for name in names)

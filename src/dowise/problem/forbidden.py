@@ -1,6 +1,6 @@
 """Assignments that no arm may contain, such as two drugs that must not be given together.
 
->>> never = (Intervention({"X": 1, "Z": 0}),)
+>>> never = completions([Intervention({"X": 1, "Z": 0})])
 >>> print(*permitted_arms(["X", "Z"], {"X": ("0", "1"), "Z": ("0", "1")}, never), sep="; ")
 do(X=0, Z=0); do(X=0, Z=1); do(X=1, Z=1)
 """
@@ -13,7 +13,16 @@ from typing import Any
 from dowise.errors import DowiseError
 from dowise.problem.intervention import Intervention
 
-__all__ = ["checked_forbidden", "forbidden_in", "permitted_arms", "refuse_forbidden"]
+__all__ = [
+    "Completions",
+    "checked_forbidden",
+    "completions",
+    "forbidden_in",
+    "permitted_arms",
+    "refuse_forbidden",
+]
+
+Completions = Mapping[tuple[str, str], Sequence[Mapping[str, str]]]
 
 _MOST_NAMED = 5  # in an error
 
@@ -48,21 +57,24 @@ def forbidden_in(arm: Mapping[str, str], forbidden: Iterable[Intervention]) -> I
     return next((never for never in forbidden if never.items() <= arm.items()), None)
 
 
+def completions(forbidden: Iterable[Intervention]) -> Completions:
+    """For each value of each variable what it would complete to a forbidden assignment."""
+    found: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for never in forbidden:
+        for name, label in never.items():
+            rest = {other: value for other, value in never.items() if other != name}
+            found.setdefault((name, label), []).append(rest)
+    return found
+
+
 def permitted_arms(
-    names: Iterable[str],
-    domains: Mapping[str, tuple[str, ...]],
-    forbidden: Iterable[Intervention],
+    names: Iterable[str], domains: Mapping[str, tuple[str, ...]], completing: Completions
 ) -> Iterator[Intervention]:
     """Every assignment to these variables that contains no forbidden one, as it is found.
 
     Variables with forbidden values are dealt with first: so no time is spent on the others where
     there is nothing to be found.
     """
-    completing: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for never in forbidden:
-        for name, label in never.items():
-            rest = {other: value for other, value in never.items() if other != name}
-            completing.setdefault((name, label), []).append(rest)
     concerned = {name for name, _ in completing}
     ordered = sorted(names, key=lambda name: (name not in concerned, name))
     waiting: list[dict[str, str]] = [{}]
