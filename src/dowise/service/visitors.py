@@ -40,6 +40,8 @@ class Visitor:
     id: int
     role: str
     name: str
+    source: int
+    """The token or link that they came by: all sessions of one token are one to share with."""
     csrf: str | None = None
     """What forms of their pages must bring along; None where a token came in a header."""
 
@@ -108,7 +110,7 @@ async def _looked_up(request: Request) -> Visitor:
         token = await _find(request, secret.strip()) if kind.lower() == "bearer" else None
         if token is None or token.kind != "token":
             raise _wrong_token(request)
-        return Visitor(token.id, token.role, token.name)
+        return Visitor(token.id, token.role, token.name, token.id)
     cookie = request.cookies.get(request.app.state.settings.cookie)
     if cookie is None:
         raise RefusedError(
@@ -117,7 +119,8 @@ async def _looked_up(request: Request) -> Visitor:
     token = await _find(request, cookie)
     if token is None or token.kind != "session":
         raise RefusedError(401, "this session has ended: sign in again", _WANTED)
-    return Visitor(token.id, token.role, token.name, seal(cookie))
+    source = token.id if token.parent is None else token.parent
+    return Visitor(token.id, token.role, token.name, source, seal(cookie))
 
 
 def _wrong_token(request: Request) -> RefusedError:
