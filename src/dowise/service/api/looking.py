@@ -11,6 +11,7 @@ from fastapi.responses import Response
 
 import dowise
 from dowise.errors import DowiseError
+from dowise.experiment.case import Status as CaseStatus
 from dowise.experiment.documents import (
     asked_document,
     belief_document,
@@ -82,16 +83,12 @@ def status(
 @router.get("/decisions")
 def decisions(
     experiment: Here,
-    status: Annotated[str | None, Query(pattern="^(pending|done|withdrawn|erased)$")] = None,
+    status: CaseStatus | None = None,
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """The decisions with what was told of them, oldest first; `next` goes on."""
-    problem = experiment.problem
-    found = [
-        case for case in experiment.records()
-        if case.id > after and (status is None or case.status == status)
-    ]  # fmt: skip
+    problem, found = experiment.problem, experiment.decisions(after, limit + 1, status)
     page, more = found[:limit], len(found) > limit
     rest = page[-1].id if more else None
     return answer({"decisions": [case.as_dict(problem) for case in page], "next": rest})
