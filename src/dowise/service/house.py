@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
@@ -20,6 +21,8 @@ from dowise.service.turns import Turns
 __all__ = ["House"]
 
 Found = TypeVar("Found")
+
+_LOG = logging.getLogger("dowise.service")
 
 _WORDS = (
     "amend", "ask", "ask-many", "audit", "belief", "counted", "decisions", "erase", "evaluate",
@@ -107,7 +110,18 @@ class House:
         return self._turns.take(visitor)
 
     def discreet(self, text: str) -> str:
-        """A text without the place of the store on this machine."""
+        """A text without the place of the store on this machine, or of its server.
+
+        What a store could not do is in the log besides, for the operator. What a server of
+        databases said of that stays there: it names hosts, ports and users.
+        """
+        if f"{self.storage}: can't " in text:
+            _LOG.error("%s", text)
+            if "://" in str(self.storage):
+                return (
+                    "the store can't be read or written just now: try again in a while; the "
+                    "server's log says why"
+                )
         for secret in self._secrets:
             text = text.replace(secret, "the store")
         return text
