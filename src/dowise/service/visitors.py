@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dowise.errors import DowiseError
@@ -23,7 +24,7 @@ from dowise.service.failures import RefusedError, answer_to
 
 __all__ = [
     "CSRF_HEADER", "OPEN", "Admin", "Asker", "Door", "Reader", "Teller", "Visitor", "check_csrf",
-    "is_still_known", "needs", "seal",
+    "form_of", "is_still_known", "needs", "seal",
 ]  # fmt: skip
 
 CSRF_HEADER = "X-CSRF-Token"
@@ -31,6 +32,7 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 _WANTED = {"WWW-Authenticate": "Bearer"}
 OPEN = ("/health", "/login", "/enter", "/api/openapi.json")
 _OPEN_BELOW = "/static/"
+_MOST_FIELDS = 5000  # of a form
 
 
 @dataclass(frozen=True)
@@ -149,11 +151,16 @@ def seal(session: str) -> str:
     return hmac.new(session.encode(errors="replace"), b"dowise csrf", hashlib.sha256).hexdigest()
 
 
+async def form_of(request: Request) -> FormData:
+    """What a form sends, read once: whoever reads it first sets the limits."""
+    return await request.form(max_files=0, max_fields=_MOST_FIELDS)
+
+
 async def check_csrf(request: Request, visitor: Visitor) -> None:
     """Raise unless the request is from a page that we gave this session."""
     given: Any = request.headers.get(CSRF_HEADER)
     if given is None and "form" in request.headers.get("content-type", ""):
-        given = (await request.form()).get("csrf")
+        given = (await form_of(request)).get("csrf")
     wanted = visitor.csrf or ""
     if not isinstance(given, str) or not hmac.compare_digest(given.encode(), wanted.encode()):
         raise RefusedError(403, "this form is from another session: load the page again")
