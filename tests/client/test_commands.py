@@ -7,6 +7,9 @@ import pytest
 from all_kinds import KINDS
 from desk import Desk, one_line
 
+from dowise import Client, load_problem
+from dowise.errors import DowiseWarning
+
 pytestmark = pytest.mark.slow  # each starts a server and many commands
 
 
@@ -45,6 +48,18 @@ def test_looks(desk, served, kind):
     for command, *rest in LOOKS:
         mine, theirs = both(desk, served, command, "--name", kind, *rest)
         assert mine == theirs, command
+
+
+def test_what_a_server_says_of_a_problem_is_said_once(desk, empty, monkeypatch):
+    monkeypatch.setenv("DOWISE_TOKEN", empty.tokens["admin"])
+    noted = desk.folder / "noted.toml"
+    noted.write_text('graph = "X -> Y"\nreward = "Y"\nforbidden = ["do(X=1)"]\narms = "pomis"\n')
+    result = desk.run("new", empty.url, "noted.toml", "--policy", "random")
+    assert result.exit_code == 0 and result.stderr.count("Note: with forbidden") == 1
+    with pytest.warns(DowiseWarning, match="with forbidden"):
+        made = load_problem(noted)
+    with pytest.warns(DowiseWarning, match="with forbidden"):  # by the server
+        Client.create(empty.url, "again", made, "random", token=empty.tokens["admin"])
 
 
 def test_files(desk, served):
