@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import dowise
-from dowise.cli.group import _say
+from dowise.cli.group import _sayer
 from dowise.cli.main import main
 from dowise.errors import DowiseWarning
 
@@ -467,8 +467,10 @@ def test_warnings_of_ours_are_one_line_and_others_are_not_swallowed(
     assert line.startswith("Note: there are ") and "mixture.py" not in found.stderr
     others = []
     monkeypatch.setattr("dowise.cli.group._usual", lambda *given: others.append(given))
-    _say("odd", RuntimeWarning, "h.py", 7)
-    _say("known", DowiseWarning, "h.py", 8)
+    say = _sayer()
+    say("odd", RuntimeWarning, "h.py", 7)
+    say("known", DowiseWarning, "h.py", 8)
+    say("known", DowiseWarning, "elsewhere.py", 9)  # once is enough
     assert others == [("odd", RuntimeWarning, "h.py", 7)]
     assert capsys.readouterr().err == "Note: known\n"
 

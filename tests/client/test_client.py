@@ -16,7 +16,9 @@ from dowise.experiment.importing import BadRowsError
 
 pytestmark = pytest.mark.slow  # it plays every kind of experiment twice
 
-HERE = {"acting_as", "counts", "judged", "learn_restricted", "open", "outline", "warm_up"}
+HERE = {
+    "acting_as", "counts", "decisions", "judged", "learn_restricted", "open", "outline", "warm_up",
+}  # fmt: skip
 """What only those need who have the store: a server, say."""
 
 

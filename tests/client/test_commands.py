@@ -6,6 +6,10 @@ import re
 import pytest
 from all_kinds import KINDS
 from desk import Desk, one_line
+from served import running
+
+from dowise import Client, load_problem
+from dowise.errors import DowiseWarning
 
 pytestmark = pytest.mark.slow  # each starts a server and many commands
 
@@ -45,6 +49,19 @@ def test_looks(desk, served, kind):
     for command, *rest in LOOKS:
         mine, theirs = both(desk, served, command, "--name", kind, *rest)
         assert mine == theirs, command
+
+
+def test_what_a_server_says_of_a_problem_is_said_once(desk, monkeypatch):
+    noted = desk.folder / "noted.toml"
+    noted.write_text('graph = "X -> Y"\nreward = "Y"\nforbidden = ["do(X=1)"]\narms = "pomis"\n')
+    with running(desk.folder / "own.db") as server:
+        monkeypatch.setenv("DOWISE_TOKEN", server.token("admin"))
+        result = desk.run("new", server.address, "noted.toml", "--policy", "random")
+        assert result.exit_code == 0 and result.stderr.count("Note: with forbidden") == 1
+        with pytest.warns(DowiseWarning, match="with forbidden"):
+            made = load_problem(noted)
+        with pytest.warns(DowiseWarning, match="with forbidden"):  # by the server
+            Client.create(server.address, "again", made, "random")
 
 
 def test_files(desk, served):

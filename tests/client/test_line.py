@@ -196,6 +196,27 @@ def test_a_question_is_repeated_with_the_same_key(stub):
     assert json.loads(server.requests[1][2])["request_id"] == "schlüssel\n"
 
 
+@pytest.mark.parametrize("after", ["Retry-After: 7", "X-Other: 7", "Retry-After: ²",
+                                   "Retry-After: Wed, 18 Nov 2026 08:00:00 GMT"])  # fmt: skip
+def test_who_came_too_often_comes_again_later(stub, monkeypatch, after):
+    paused = []
+    monkeypatch.setattr(line_module.time, "sleep", paused.append)
+    monkeypatch.setattr(line_module, "_PAUSES", (0.3, 1.5))
+    monkeypatch.setattr(line_module, "_LONGEST_PAUSE", 5.0)
+    often = problem("429 Too Many", "slow down", after)
+    server = stub(often, answer(OUTLINE), often, answer(DECISION), answer(OUTLINE), often)
+    client = Client(server.url, TOKEN, "ward")
+    assert client.ask().id == 1 and len({*asked(server)}) == 1 and len(asked(server)) == 2
+    assert paused == [5.0 if after.endswith("7") and "Retry" in after else 0.3] * 2
+    before = len(server.requests)
+    with pytest.raises(UnavailableError, match="slow down"):
+        client.erase(1, "x")  # which might be done twice
+    assert len(server.requests) == before + 1
+    with pytest.raises(UnavailableError, match="slow down"):
+        client.tell(1, {"Y": 1})
+    assert len(server.requests) == before + 4
+
+
 def test_it_gives_up_after_two_more(stub):
     server = stub(answer(OUTLINE), b"")
     client = Client(server.url, TOKEN, "ward")

@@ -1,10 +1,14 @@
 """Changing an experiment over HTTP: begin, revise, with policies of the operator's own too."""
 
+from contextlib import contextmanager
+
 import pytest
 from live_tools import InOrder
 
 from dowise import register_policy
+from dowise.experiment import plan
 from dowise.policies import registry
+from dowise.problem.files import parse_problem
 
 
 @pytest.fixture
@@ -39,6 +43,68 @@ def test_what_editors_put_around_a_text_is_no_matter(ward):
     assert answer.status_code == 201, answer.text
     at, said = "/api/experiments/from an editor", {"problem": text + "minimise = true\r\n"}
     assert client.post(f"{at}/revise", json=said | {"reason": "a cost"}).status_code == 200
+
+
+NOTED = GRAPH + 'forbidden = ["do(X=1)"]\narms = "pomis"\n'
+
+
+@pytest.mark.slow
+def test_what_there_is_to_say_of_a_problem_is_said_with_the_answer(ward):
+    """The process that tried it is the only one that reads it as a new one."""
+    client, said = ward.client(), "with forbidden assignments the best arm need not be"
+    body = {"name": "noted", "problem": NOTED, "policy": "random"}
+    made = client.post("/api/experiments", json=body).json()
+    (note,) = made["notes"]
+    assert note.startswith(said)
+    at = "/api/experiments/noted/revise"
+    page = client.post(at, json={"policy": "ucb", "reason": "better"}).json()
+    assert page["notes"] == []  # the problem was there before
+    changed = {"problem": NOTED + "minimise = true\n", "reason": "a cost"}
+    (note,) = client.post(at, json=changed).json()["notes"]
+    assert note.startswith(said)
+
+
+@pytest.mark.slow
+def test_a_large_problem_can_get_another_policy(ward):
+    """One that came in by a command may be larger than a request's."""
+    text = f'description = "{"x" * 300_000}"\n{GRAPH}'
+    ward.house.create("large", parse_problem(text), policy="ts", seed=1)
+    at = "/api/experiments/large/revise"
+    for change in ({"policy": "ucb"}, {"policy": "ids", "options": {"samples": 20}},
+                   {"options": {"samples": 30}}, {"learn_restricted": False}):  # fmt: skip
+        answer = ward.client().post(at, json=change | {"reason": "it is time"})
+        assert answer.status_code == 200 and answer.json()["changed"], answer.text
+    greedy = {"options": {"samples": 10**12}, "reason": "surely"}
+    assert ward.client().post(at, json=greedy).status_code == 422  # it is still tried
+
+
+@pytest.fixture
+def order(monkeypatch, ward):
+    """When problems are read, and when the store is held."""
+    seen, parse, writing = [], plan.parse_problem, ward.storage.writing
+
+    @contextmanager
+    def held(*given):
+        with writing(*given) as one:
+            seen.append("held")
+            yield one
+            seen.append("free")
+
+    monkeypatch.setattr(plan, "parse_problem", lambda text: seen.append("read") or parse(text))
+    monkeypatch.setattr(ward.storage, "writing", held)
+    return seen
+
+
+@pytest.mark.slow
+def test_no_problem_is_read_while_the_store_is_held(ward, order):
+    client = ward.client()
+    body = {"name": "quick", "problem": GRAPH + 'name = "quick"\n', "policy": "ids"}
+    assert client.post("/api/experiments", json=body).status_code == 201
+    assert order == ["read", "held", "free"]
+    order.clear()
+    said = {"problem": body["problem"] + "minimise = true\n", "reason": "a cost"}
+    assert client.post("/api/experiments/quick/revise", json=said).status_code == 200
+    assert order == ["read", "held", "free"]
 
 
 @pytest.mark.parametrize("policy", ["os:getcwd", "antigravity:Policy", "nothing"])

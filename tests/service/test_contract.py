@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from dowise import Experiment
+from dowise.experiment.case import Case
 from dowise.problem.files import parse_problem
 from dowise.service.api.journal import safe_csv
 
@@ -125,6 +126,24 @@ def test_a_list_can_be_narrowed(admin):
     assert number in ids
     found = admin.get(f"{AT}/events", params={"kind": "withdrawn", "search": "ύδρα"}).json()
     assert [one["body"]["decision"] for one in found["events"]] == [number]
+
+
+@pytest.mark.parametrize("kind", [None, "pending", "done", "withdrawn", "erased"])
+def test_a_list_of_decisions_costs_what_it_gives(ward, admin, kind, monkeypatch):
+    for number in [ask(admin).json()["id"] for _ in range(4)][:2]:
+        admin.post(f"{AT}/withdraw/{number}", json={"reason": "left"})
+    whole = [case for case in ward.house.experiment("ward 7").records()
+             if kind in (None, case.status)]  # fmt: skip
+    copies, copy = [], Case.copy
+    monkeypatch.setattr(Case, "copy", lambda case: copies.append(case.id) or copy(case))
+    query = {"limit": 1, **({} if kind is None else {"status": kind})}
+    page = admin.get(f"{AT}/decisions", params=query).json()
+    assert [one["id"] for one in page["decisions"]] == [case.id for case in whole[:1]]
+    assert page["next"] == (whole[0].id if len(whole) > 1 else None)
+    assert len(copies) <= 2
+    if len(whole) > 1:
+        page = admin.get(f"{AT}/decisions", params={**query, "after": page["next"]}).json()
+        assert [one["id"] for one in page["decisions"]] == [whole[1].id]
 
 
 @pytest.mark.parametrize(

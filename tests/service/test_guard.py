@@ -14,6 +14,7 @@ from served import running
 
 from dowise.service import connections, guard
 from dowise.service.settings import Settings
+from dowise.service.visitors import seal
 
 AT = "/api/experiments/ward%207"
 
@@ -151,6 +152,29 @@ def test_more_rows_with_other_names_each_are_refused_before_they_fill_the_memory
     rows = [{f"a{i}": 1} for i in range(5_000)]
     answer = admin.post(f"{AT}/import", json={"records": rows})
     assert answer.status_code == 422 and "too many at once" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/login", "/logout", "/new", f"{AT}/ask", f"{AT}/import"])
+def test_files_are_refused_before_anything_of_them_is_read(ward, path, monkeypatch):
+    from starlette.formparsers import MultiPartParser
+
+    monkeypatch.setattr(MultiPartParser, "parse", lambda _: 1 / 0)
+    files = [("csrf", (f"{n}.txt", b"x")) for n in range(50)]
+    browser = ward.browser()
+    for kind in ({}, {"Content-Type": "Multipart/Form-Data; boundary=x"}):
+        answer = browser.post(path, files=files, headers=kind)
+        assert answer.status_code == 415 and "files are not taken" in answer.text
+
+
+def test_the_limits_of_a_form_hold_where_it_is_first_read(ward):
+    """Which is where it proves itself by its value."""
+    browser, kind = ward.browser(), {"Content-Type": "application/x-www-form-urlencoded"}
+    csrf = seal(next(iter(browser.cookies.values())))
+
+    def send(fields):
+        return browser.post("/new/preview", content=f"csrf={csrf}{'&a=1' * fields}", headers=kind)
+
+    assert [send(fields).status_code for fields in (4000, 6000)] == [200, 400]
 
 
 # -- those who keep us waiting --------------------------------------------------------------------

@@ -55,6 +55,19 @@ def test_over_tls_the_cookie_demands_it(tmp_path):
         assert httpx2.post(f"{local}/enter", data=data, headers=plain).status_code == 403
 
 
+@pytest.mark.slow
+def test_two_servers_of_a_machine_leave_each_others_sessions_alone(ward, tmp_path):
+    """Browsers send cookies of 127.0.0.1 to all of its ports."""
+    with running(tmp_path / "other.db") as other, httpx2.Client() as browser:
+        for one in (ward, other):
+            sent = {"Sec-Fetch-Site": "same-origin", "Origin": one.address}
+            secret = {"secret": link(one)}
+            assert browser.post(f"{one.address}/enter", data=secret, headers=sent).is_redirect
+        assert [browser.get(f"{one.address}/api/me").status_code for one in (ward, other)] == [
+            200, 200,
+        ]  # fmt: skip
+
+
 def test_a_link_works_once(ward):
     secret = link(ward)
     assert enter(ward, secret).status_code == 303

@@ -62,7 +62,7 @@ class _PlainSpeaking(click.Group):
             sys.stdout.reconfigure(errors="replace")
         try:
             with warnings.catch_warnings(), _own_code_in_one_line():
-                warnings.showwarning = _say  # type: ignore[assignment] # takes the rest too
+                warnings.showwarning = _sayer()
                 result = super().invoke(context)
             sys.stdout.flush()
             return result
@@ -115,12 +115,21 @@ def _has_no_reader(file: int) -> bool:
 _usual = warnings.showwarning
 
 
-def _say(message: Warning | str, kind: type[Warning], *where: Any) -> None:
-    """A warning of ours as one line on stderr, without the place in the code."""
-    if issubclass(kind, DowiseWarning):
-        click.echo(f"Note: {message}", err=True)
-    else:
-        _usual(message, kind, *where)
+def _sayer() -> Callable[..., None]:
+    """What says a warning of ours as one line on stderr, without the place in the code.
+
+    Once: a server may say what was said here when the problem was read.
+    """
+    said: set[str] = set()
+
+    def say(message: Warning | str, kind: type[Warning], *where: Any) -> None:
+        if not issubclass(kind, DowiseWarning):
+            _usual(message, kind, *where)
+        elif str(message) not in said:
+            said.add(str(message))
+            click.echo(f"Note: {message}", err=True)
+
+    return say
 
 
 def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:

@@ -8,13 +8,17 @@ from typing import Any
 
 from dowise.errors import ConflictError, DowiseError, NotFoundError, UnavailableError
 
-__all__ = ["checked_document", "error_of", "unreadable"]
+__all__ = ["LATER", "checked_document", "error_of", "seconds_to_wait", "unreadable"]
+
+LATER = (429, 503)
+"""Refusals for now alone."""
 
 _KINDS: Mapping[int, type[DowiseError]] = {
     404: NotFoundError, 409: ConflictError, 429: UnavailableError, 500: UnavailableError,
     502: UnavailableError, 503: UnavailableError, 504: UnavailableError,
 }  # fmt: skip
 _LONGEST = 2000  # characters of an error
+_DIGITS = 9  # of a time to wait
 
 
 def checked_document(base: str, content: bytes) -> dict[str, Any]:
@@ -57,10 +61,17 @@ def error_of(
     if not isinstance(detail, str) or not detail.strip():
         return kind(f"{base} answered {status} without saying why: is it a dowise server?")
     said = " ".join(detail[:_LONGEST].split())
-    wait = headers.get("retry-after", "")
-    if status in (429, 503) and wait.isdigit():
+    wait = seconds_to_wait(headers)
+    if status in LATER and wait is not None:
         said = f"{said} (in {wait} s)"
     return kind(said)
+
+
+def seconds_to_wait(headers: Mapping[str, str]) -> int | None:
+    """For how long a server wants to be left alone, where it says so in seconds."""
+    wait = headers.get("retry-after", "")
+    is_number = wait.isascii() and wait.isdigit() and len(wait) <= _DIGITS
+    return int(wait) if is_number else None
 
 
 def _page(content: bytes) -> dict[str, Any] | None:

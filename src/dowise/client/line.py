@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from dowise.client.address import check_secrecy
-from dowise.client.answers import checked_document, error_of
+from dowise.client.answers import LATER, checked_document, error_of, seconds_to_wait
 from dowise.errors import DowiseError, UnavailableError, import_extra
 
 if TYPE_CHECKING:
@@ -86,10 +86,10 @@ class Line:
                 continue
             if answer.is_success:
                 return checked_document(self.base, answer.content)
-            if answer.status_code != 503 or pause is None or not is_repeatable:
+            if answer.status_code not in LATER or pause is None or not is_repeatable:
                 break
-            wait = answer.headers.get("retry-after", "")
-            time.sleep(min(float(wait), _LONGEST_PAUSE) if wait.isdigit() else pause)
+            wait = seconds_to_wait(answer.headers)
+            time.sleep(pause if wait is None else min(wait, _LONGEST_PAUSE))
         raise error_of(self.base, answer.status_code, answer.headers, answer.content,
                        self._token is not None)  # fmt: skip
 

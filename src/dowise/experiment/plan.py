@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from dowise.belief.prior import parse_prior
 from dowise.checks import true_or_false
@@ -25,7 +26,7 @@ from dowise.problem import Problem, load_problem
 from dowise.problem.files import parse_problem, problem_text
 from dowise.problem.prior import plain_prior
 
-__all__ = ["DEFAULT_POLICY", "Plan", "as_json", "is_bayesian"]
+__all__ = ["DEFAULT_POLICY", "Plan", "as_json", "is_bayesian", "problem_of"]
 
 DEFAULT_POLICY = "best"
 PROPENSITY_SAMPLES = 1000  # draws of which one decides: their shares are the probabilities
@@ -35,6 +36,8 @@ _NO_OPTIONS = {
     "widen": "what a widened graph knows depends on the order of records: status tells of alarms, "
     "and revise takes a problem with more doubtful edges",
 }
+
+_PROBLEMS: WeakValueDictionary[str, Problem] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -121,10 +124,22 @@ class Plan:
         try:
             text, policy = str(page["problem"]), str(page["policy"])
             options, restricted = dict(page["options"]), bool(page["learn_restricted"])
-            problem = parse_problem(text)
+            problem = problem_of(text)
         except (KeyError, TypeError, ValueError, DowiseError) as error:
             raise DamagedEventError(f"the problem in the journal can't be read: {error}") from error
         return cls(problem, policy, options, restricted)
+
+
+def problem_of(text: str) -> Problem:
+    """The problem of a text that we wrote; the same for the same text while somebody has it.
+
+    To read one may take seconds, and an event is read once more while the store is held: whoever
+    has the problem already makes nobody wait for that.
+    """
+    found = _PROBLEMS.get(text)
+    if found is None:
+        found = _PROBLEMS[text] = parse_problem(text)
+    return found
 
 
 def is_bayesian(policy: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from dowise.belief import Belief
@@ -14,6 +15,7 @@ from dowise.experiment.arms import Came
 from dowise.experiment.asking import Asked
 from dowise.experiment.audit import Audit, audit, head_of
 from dowise.experiment.case import Case
+from dowise.experiment.case import Status as CaseStatus
 from dowise.experiment.counted import Counted
 from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, evaluate
 from dowise.experiment.evaluation.targets import TargetLike
@@ -133,6 +135,21 @@ class Views(Shown):
         with self._journal.looking() as facts:
             cases = [*facts.cases.values()]
         return _copies(cases)
+
+    def decisions(
+        self, after: int = 0, limit: int | None = None, status: CaseStatus | None = None
+    ) -> tuple[Case, ...]:
+        """The first of them behind a number, of one kind where that is asked for: no more than
+        these are copied, however many there are."""
+        with self._journal.looking() as facts:
+            cases = facts.cases
+            numbers = facts.pending if status == "pending" else range(after + 1, len(cases) + 1)
+            found = (
+                cases[number] for number in numbers
+                if number > after and status in (None, cases[number].status)
+            )  # fmt: skip
+            some = [*islice(found, limit)]
+        return _copies(some)
 
     def case(self, id: int) -> Case:  # noqa: A002 (what decisions call it)
         """One decision, with what was told of it."""

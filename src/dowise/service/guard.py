@@ -5,7 +5,8 @@
 - A page elsewhere may not send us requests: its Origin is another. Ours send `Origin: null` from
   plain forms, because no page of ours tells where it was (no-referrer); there the browser's
   Sec-Fetch-Site says whose form it is.
-- A body that is too large is refused before it is read whole, one that is too slow when it is.
+- A body that is too large is refused before it is read whole, one that is too slow when it is. One
+  of several parts, which may be files, is not read at all: none of our forms sends them.
 - Answers may load nothing from elsewhere, run nothing inline, and be shown in no frame.
 """
 
@@ -46,7 +47,7 @@ _SAFE = ("GET", "HEAD")
 _MOST = 1000  # requests at once
 _PATIENCE = 30.0  # seconds for a body, and more where much of it came
 _SLOWEST = 10_000.0  # bytes a second
-_UPLOADS = ("/import", "/api/experiments", "/new")  # what brings records in
+_UPLOADS = ("/import", "/api/experiments")  # what brings records in
 
 
 class Guard:
@@ -111,6 +112,8 @@ class Guard:
                 return 403, "pages of other sites may not send requests here"
             if origin is None and site is None and "cookie" in headers:
                 return 403, "only pages of this server may use its session"
+        if headers.get("content-type", "").lower().startswith("multipart/"):
+            return 415, "files are not taken: send JSON, or a form as browsers send it without them"
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
             return 400, "Content-Length must be a number"

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import BoundedSemaphore, Lock
+from threading import Lock
 from typing import Any, TypeVar
 
-from dowise.errors import DowiseError, NotFoundError, UnavailableError, suggestion
+from dowise.errors import DowiseError, NotFoundError, suggestion
 from dowise.experiment.event import Head
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage.contract import Storage
 from dowise.problem import Problem
+from dowise.service.looks import Looks
+from dowise.service.turns import Turns
 
 __all__ = ["House"]
 
 Found = TypeVar("Found")
+
+_LOG = logging.getLogger("dowise.service")
 
 _WORDS = (
     "amend", "ask", "ask-many", "audit", "belief", "counted", "decisions", "erase", "evaluate",
@@ -27,20 +30,7 @@ _WORDS = (
     "revise", "status", "stream", "tell", "variable", "withdraw",
 )  # fmt: skip
 """What stands behind an experiment's name in an address."""
-_KEPT = 256  # looks that are remembered
 _FRESH = 0.4  # seconds for which the last event's number is taken for the last
-_AT_ONCE = 2  # long looks, each of which keeps a core busy
-_IN_LINE = 10  # of those that work and those that wait, so that threads are left for others
-_PATIENCE = 30.0  # seconds that a long look waits for its turn
-
-
-@dataclass
-class _Look:
-    """What a look found, and the head of the journal that it was at."""
-
-    head: Head | None = None
-    found: Any = None
-    lock: Lock = field(default_factory=Lock)
 
 
 class House:
@@ -49,10 +39,9 @@ class House:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._experiments: dict[str, Experiment] = {}
-        self._looks: OrderedDict[Hashable, _Look] = OrderedDict()
+        self._looks, self._turns = Looks(), Turns()
         self._last: dict[str, tuple[float, int]] = {}
         self._lock = Lock()
-        self._turns, self._line = BoundedSemaphore(_AT_ONCE), BoundedSemaphore(_IN_LINE)
         self._secrets = _places_of(str(storage))
 
     def names(self) -> tuple[str, ...]:
@@ -101,44 +90,38 @@ class House:
         return number if time.monotonic() - at <= _FRESH else None
 
     def look(
-        self, experiment: Experiment, key: Hashable, compute: Callable[[], Found]
+        self,
+        experiment: Experiment,
+        key: Hashable,
+        compute: Callable[[], Found],
+        visitor: int | None = None,
     ) -> tuple[Head, Found]:
         """What somebody found who looked at the same before, unless the journal went on since.
 
-        For what follows from the journal as it was folded; an audit doubts just that.
-        Of several who ask at once one computes. The head is what it was before computing, so that
-        what is remembered is never older than it says.
+        For what follows from the journal as it was folded; an audit doubts just that. One that may
+        take seconds has the `visitor` for whom it takes a turn. Raises `UnderwayError`, for the
+        `PatientRoute`, where somebody else is at work on it.
         """
-        whole = (experiment.name, key)
-        with self._lock:
-            look = self._looks.setdefault(whole, _Look())
-            self._looks.move_to_end(whole)
-            while len(self._looks) > _KEPT:
-                self._looks.popitem(last=False)
-        with look.lock:
-            head = experiment.head
-            if look.head != head:
-                look.found, look.head = compute(), head
-            return head, look.found
+        turn = None if visitor is None else self.long_look(visitor)
+        return self._looks.look(experiment, key, compute, turn)
 
-    @contextmanager
-    def long_look(self) -> Iterator[None]:
+    def long_look(self, visitor: int) -> AbstractContextManager[None]:
         """A turn for what takes seconds: few at once, so that the others stay quick."""
-        busy = UnavailableError("the server is busy with other long looks: try again in a while")
-        if not self._line.acquire(blocking=False):
-            raise busy
-        try:
-            if not self._turns.acquire(timeout=_PATIENCE):
-                raise busy
-            try:
-                yield
-            finally:
-                self._turns.release()
-        finally:
-            self._line.release()
+        return self._turns.take(visitor)
 
     def discreet(self, text: str) -> str:
-        """A text without the place of the store on this machine."""
+        """A text without the place of the store on this machine, or of its server.
+
+        What a store could not do is in the log besides, for the operator. What a server of
+        databases said of that stays there: it names hosts, ports and users.
+        """
+        if f"{self.storage}: can't " in text:
+            _LOG.error("%s", text)
+            if "://" in str(self.storage):
+                return (
+                    "the store can't be read or written just now: try again in a while; the "
+                    "server's log says why"
+                )
         for secret in self._secrets:
             text = text.replace(secret, "the store")
         return text

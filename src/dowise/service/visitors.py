@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dowise.errors import DowiseError
@@ -23,7 +24,7 @@ from dowise.service.failures import RefusedError, answer_to
 
 __all__ = [
     "CSRF_HEADER", "OPEN", "Admin", "Asker", "Door", "Reader", "Teller", "Visitor", "check_csrf",
-    "is_still_known", "needs", "seal",
+    "form_of", "is_still_known", "needs", "seal",
 ]  # fmt: skip
 
 CSRF_HEADER = "X-CSRF-Token"
@@ -31,6 +32,7 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 _WANTED = {"WWW-Authenticate": "Bearer"}
 OPEN = ("/health", "/login", "/enter", "/api/openapi.json")
 _OPEN_BELOW = "/static/"
+_MOST_FIELDS = 5000  # of a form
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Visitor:
     id: int
     role: str
     name: str
+    source: int
+    """The token or link that they came by: all sessions of one token are one to share with."""
     csrf: str | None = None
     """What forms of their pages must bring along; None where a token came in a header."""
 
@@ -108,7 +112,7 @@ async def _looked_up(request: Request) -> Visitor:
         token = await _find(request, secret.strip()) if kind.lower() == "bearer" else None
         if token is None or token.kind != "token":
             raise _wrong_token(request)
-        return Visitor(token.id, token.role, token.name)
+        return Visitor(token.id, token.role, token.name, token.id)
     cookie = request.cookies.get(request.app.state.settings.cookie)
     if cookie is None:
         raise RefusedError(
@@ -117,7 +121,8 @@ async def _looked_up(request: Request) -> Visitor:
     token = await _find(request, cookie)
     if token is None or token.kind != "session":
         raise RefusedError(401, "this session has ended: sign in again", _WANTED)
-    return Visitor(token.id, token.role, token.name, seal(cookie))
+    source = token.id if token.parent is None else token.parent
+    return Visitor(token.id, token.role, token.name, source, seal(cookie))
 
 
 def _wrong_token(request: Request) -> RefusedError:
@@ -146,11 +151,16 @@ def seal(session: str) -> str:
     return hmac.new(session.encode(errors="replace"), b"dowise csrf", hashlib.sha256).hexdigest()
 
 
+async def form_of(request: Request) -> FormData:
+    """What a form sends, read once: whoever reads it first sets the limits."""
+    return await request.form(max_files=0, max_fields=_MOST_FIELDS)
+
+
 async def check_csrf(request: Request, visitor: Visitor) -> None:
     """Raise unless the request is from a page that we gave this session."""
     given: Any = request.headers.get(CSRF_HEADER)
     if given is None and "form" in request.headers.get("content-type", ""):
-        given = (await request.form()).get("csrf")
+        given = (await form_of(request)).get("csrf")
     wanted = visitor.csrf or ""
     if not isinstance(given, str) or not hmac.compare_digest(given.encode(), wanted.encode()):
         raise RefusedError(403, "this form is from another session: load the page again")

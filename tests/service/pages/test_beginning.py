@@ -9,6 +9,7 @@ from programs import until
 from served import running
 
 from dowise.problem.files import builtin_names, builtin_path
+from dowise.service.pages import beginnings
 
 pytestmark = pytest.mark.slow  # each problem is tried in a process
 
@@ -86,6 +87,12 @@ def test_every_example_can_be_begun_as_it_stands(page, name):
 def test_an_example_is_no_path(page):
     answer = page.browser.get("/new", params={"example": "../../files"})
     assert answer.status_code == 200 and shown(answer.text) == ""
+
+
+def test_names_that_are_no_examples_are_not_remembered(page):
+    for name in ("nothing", "../../files", *(f"none {n}" for n in range(20))):
+        assert shown(page.browser.get("/new", params={"example": name}).text) == ""
+    assert beginnings._text_of.cache_info().currsize <= len(builtin_names())
 
 
 # -- what it means ----------------------------------------------------------------------------

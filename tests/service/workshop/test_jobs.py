@@ -7,6 +7,7 @@ import pytest
 from dowise import load_problem
 from dowise.experiment.rehearsing import rehearse as play
 from dowise.problem.files import builtin_names, builtin_path, parse_problem, problem_text
+from dowise.service.workshop import texts
 from dowise.service.workshop.failures import BadInputError
 from dowise.service.workshop.jobs import begin, preview, rehearse
 
@@ -242,3 +243,19 @@ def test_a_rehearsal_takes_no_file_for_a_prior():
     with pytest.raises(BadInputError, match="no file is read here"):
         rehearsed(prior="prior.toml")
     assert rehearsed(prior=3.0)["prior"] == 3
+
+
+def test_a_text_may_not_ask_a_server_for_more_arms_than_it_takes(monkeypatch):
+    monkeypatch.setattr(texts, "MAX_ARMS", 2)
+    for job in (seen, begun):
+        with pytest.raises(BadInputError, match="3 arms, and a server takes 2 at most"):
+            job(WARD.replace('"Age -> Drug -> Cure; Age -> Cure; Diet ?-> Cure"',
+                             '"Age -> Drug -> Cure; Age -> Cure"'))  # fmt: skip
+
+
+def test_a_problem_that_holds_already_is_read_as_it_is():
+    """Of any size, and nothing is said of it anew."""
+    text = problem_text(parse_problem(WARD))
+    job = {"text": text, "policy": "ucb", "options": None, "learn_restricted": True}
+    assert begin({**job, "is_held": True}, no_progress) == {"policy": "ucb"}
+    assert begin({**job, "is_held": False}, no_progress)["problem"] == text

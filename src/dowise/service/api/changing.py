@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
@@ -10,9 +10,11 @@ from fastapi.responses import Response
 from dowise.checks import whole_number
 from dowise.errors import DowiseError
 from dowise.experiment.documents import experiment_document
+from dowise.experiment.plan import problem_of
 from dowise.experiment.sent import records_from
 from dowise.policies.registry import is_built_in
-from dowise.problem.files import parse_problem, problem_text
+from dowise.problem import Problem
+from dowise.problem.files import problem_text
 from dowise.service.api.bodies import Erase, Import, New, Revise, keyword_options
 from dowise.service.api.common import (
     PREFIX,
@@ -44,7 +46,7 @@ def create(request: Request, visitor: Visitor, body: New) -> dict[str, Any]:
     options = keyword_options(body.options)
     seed = None if body.seed is None else whole_number("seed", _number(body.seed), 0, 2**128 - 1)
     tried = _try(request, body.problem, body.policy, options, body.learn_restricted)
-    problem = parse_problem(tried)
+    problem = problem_of(tried.problem)
     records = None
     if body.records is not None:
         records = records_from(_table(body.records), problem, body.skipped, body.asked_at)
@@ -55,7 +57,8 @@ def create(request: Request, visitor: Visitor, body: New) -> dict[str, Any]:
             skip_bad=body.skip_bad, actor=visitor.name,
         )  # fmt: skip
     page = experiment_document(experiment)
-    return page | {"imported": 0 if records is None else len(records.batch), "notes": notes}
+    count = 0 if records is None else len(records.batch)
+    return page | {"imported": count, "notes": [*tried.notes, *notes]}
 
 
 @router.post(f"{PREFIX}/revise")
@@ -68,14 +71,20 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
     held = experiment.outline().plan
     policy = held.policy if body.policy is None else body.policy
     kept = held.options if policy == held.policy and body.problem is None else {}
-    text = problem_text(held.problem) if body.problem is None else body.problem
-    tried = _try(request, text, policy, {**kept, **(options or {})}, held.learn_restricted)
-    problem = None if body.problem is None else parse_problem(tried)
+    tried = _try(
+        request, body.problem, policy, {**kept, **(options or {})}, held.learn_restricted,
+        held.problem,
+    )  # fmt: skip
+    problem = None if body.problem is None else problem_of(tried.problem)
+    changes: dict[str, Any] = {
+        "problem": problem, "policy": body.policy, "options": options,
+        "learn_restricted": body.learn_restricted,
+    }  # fmt: skip
+    held.changed(**changes)  # what takes long is built now, while nobody waits for it
     with listening() as notes:
-        experiment.revise(
-            problem, body.policy, options, body.reason, learn_restricted=body.learn_restricted
-        )
-    page = {**experiment_document(experiment), "changed": experiment.head != before, "notes": notes}
+        experiment.revise(**changes, reason=body.reason)
+    page = {**experiment_document(experiment), "changed": experiment.head != before}
+    page["notes"] = [*tried.notes, *notes]
     return answer(page | {"past_records": experiment.counted().as_dict()})
 
 
@@ -102,19 +111,34 @@ def erase(experiment: Keeping, id: Id, body: Erase) -> Response:  # noqa: A002 (
     return answer(page | {"head": str(experiment.head)})
 
 
-def _try(request: Request, problem: str, policy: str, options: Any, learn_restricted: bool) -> str:
-    """Let a process with limits build it all first, so that it can't hurt this one; the problem's
-    text as that process understood it, whatever editors and browsers put around it.
+class _Tried(NamedTuple):
+    problem: str
+    """The text as the process understood it, whatever editors and browsers put around it."""
+    notes: list[str]
 
-    A policy that was loaded when the server started is the operator's own code, which the process
-    does not have: with such a one the problem alone is tried.
+
+def _try(
+    request: Request, text: str | None, policy: str, options: Any, learn_restricted: bool,
+    held: Problem | None = None,
+) -> _Tried:  # fmt: skip
+    """Let a process with limits build it all first, so that it can't hurt this one.
+
+    Without a text it is the problem that holds already, which may be of any size: it came in where
+    there are no limits. A policy that was loaded when the server started is the operator's own
+    code, which the process does not have: with such a one the problem alone is tried.
     """
     workshop = request.app.state.workshop
-    if workshop is None:
-        return problem
     if not is_built_in(policy):
         policy, options = "best", None
-    return str(workshop.begin(problem, policy, options, learn_restricted)["problem"])
+    if text is None:
+        assert held is not None
+        if workshop is not None:
+            workshop.begin(problem_text(held), policy, options, learn_restricted, is_held=True)
+        return _Tried("", [])
+    if workshop is None:
+        return _Tried(text, [])
+    found = workshop.begin(text, policy, options, learn_restricted)
+    return _Tried(found["problem"], found["notes"])
 
 
 def _table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

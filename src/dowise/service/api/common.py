@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable, Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Query, Request, Response
@@ -18,7 +19,7 @@ from dowise.service.visitors import Visitor, needs
 
 __all__ = [
     "PROBLEMS", "Asking", "ContextQuery", "Here", "Key", "Telling", "answer",
-    "check_policy_name", "context_in", "house_of", "not_modified",
+    "check_policy_name", "context_in", "house_of", "key_of", "meant", "not_modified", "whose",
 ]  # fmt: skip
 
 PREFIX = "/api/experiments/{name:path}"
@@ -56,6 +57,12 @@ def house_of(request: Request) -> House:
     """The house that is served."""
     house: House = request.app.state.house
     return house
+
+
+def whose(request: Request) -> int:
+    """For whom a long look takes its turn: one who has passed the door."""
+    visitor: Visitor = request.state.visitor
+    return visitor.source
 
 
 def _here(role: str) -> Any:
@@ -99,6 +106,19 @@ def context_in(text: str | None) -> dict[str, Any] | None:
     if not isinstance(context, dict):
         raise DowiseError(f'context={text!r:.80} must be a JSON object, such as {{"Age": "1"}}')
     return context
+
+
+def meant(experiment: Experiment, context: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """A context as the problem has it, so that equal ones are one look however they are written."""
+    if context is None:
+        return None
+    problem = experiment.problem
+    return problem.context_labels(problem.context_codes(context)) or None
+
+
+def key_of(context: Mapping[str, str] | None) -> Hashable:
+    """The same for the key of a look."""
+    return None if context is None else tuple(context.items())
 
 
 def check_policy_name(policy: str | None) -> None:

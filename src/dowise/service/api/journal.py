@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from dowise.experiment.event import KINDS, Event, as_text
 from dowise.experiment.experiment import Experiment
-from dowise.service.api.common import PREFIX, PROBLEMS, Here, answer, house_of
+from dowise.service.api.common import PREFIX, PROBLEMS, Here, answer, house_of, whose
 from dowise.service.api.documents import EVENTS
 from dowise.service.visitors import Reader, Visitor, is_still_known, needs
 
@@ -112,7 +112,8 @@ def audit(
     request: Request, experiment: Here, head: Annotated[str | None, Query(max_length=200)] = None
 ) -> Response:
     """Whether the journal is whole, and every decision follows from what was known then."""
-    with house_of(request).long_look():  # anew each time: whoever rewrites it leaves the head alone
+    # Anew each time: whoever rewrites it leaves the head alone.
+    with house_of(request).long_look(whose(request)):
         return answer(experiment.audit(head).as_dict())
 
 

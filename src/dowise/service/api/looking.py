@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -12,6 +11,7 @@ from fastapi.responses import Response
 
 import dowise
 from dowise.errors import DowiseError
+from dowise.experiment.case import Status as CaseStatus
 from dowise.experiment.documents import (
     asked_document,
     belief_document,
@@ -34,13 +34,17 @@ from dowise.service.api.common import (
     check_policy_name,
     context_in,
     house_of,
+    key_of,
+    meant,
     not_modified,
+    whose,
 )
 from dowise.service.api.documents import CASE, STATUS
+from dowise.service.looks import PatientRoute
 
 __all__ = ["MOST_ROUNDS", "router", "tag_of"]
 
-router = APIRouter(prefix=PREFIX, tags=["looking"], responses=PROBLEMS)
+router = APIRouter(prefix=PREFIX, tags=["looking"], responses=PROBLEMS, route_class=PatientRoute)
 _MOST = 10_000  # that an option of a policy may ask for, such as draws at each decision
 Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
 MOST_ROUNDS = 10_000  # which take seconds
@@ -65,10 +69,13 @@ def status(
     tag = tag_of(experiment.head, request)
     if (known := not_modified(request, tag)) is not None:
         return known
-    seen, house = context_in(context), house_of(request)
-    key = ("status", context, rounds, evidence)
-    with house.long_look() if rounds or evidence else nullcontext():
-        head, found = house.look(experiment, key, lambda: experiment.status(seen, evidence, rounds))
+    seen = meant(experiment, context_in(context))
+    head, found = house_of(request).look(
+        experiment,
+        ("status", key_of(seen), rounds, evidence),
+        lambda: experiment.status(seen, evidence, rounds),
+        whose(request) if rounds or evidence else None,
+    )
     headers = {"ETag": tag_of(head, request), "Cache-Control": "private, no-cache"}
     return answer(status_document(found, tolerance), headers=headers)
 
@@ -76,16 +83,12 @@ def status(
 @router.get("/decisions")
 def decisions(
     experiment: Here,
-    status: Annotated[str | None, Query(pattern="^(pending|done|withdrawn|erased)$")] = None,
+    status: CaseStatus | None = None,
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """The decisions with what was told of them, oldest first; `next` goes on."""
-    problem = experiment.problem
-    found = [
-        case for case in experiment.records()
-        if case.id > after and (status is None or case.status == status)
-    ]  # fmt: skip
+    problem, found = experiment.problem, experiment.decisions(after, limit + 1, status)
     page, more = found[:limit], len(found) > limit
     rest = page[-1].id if more else None
     return answer({"decisions": [case.as_dict(problem) for case in page], "next": rest})
@@ -102,23 +105,23 @@ def decision(experiment: Here, id: Id) -> Response:  # noqa: A002 (its name)
 @router.get("/explain/{id}")
 def explain(request: Request, experiment: Here, id: Id) -> Response:  # noqa: A002
     """Why a decision came out as it did."""
-    house = house_of(request)
-    with house.long_look():
-        _, found = house.look(experiment, ("explain", id), lambda: experiment.explain(id))
+    _, found = house_of(request).look(
+        experiment, ("explain", id), lambda: experiment.explain(id), whose(request)
+    )
     return answer(explanation_document(found))
 
 
 @router.get("/counted")
 def counted(request: Request, experiment: Here) -> Response:
     """How many past records the policy learns from, and why not from the others."""
-    with house_of(request).long_look():
+    with house_of(request).long_look(whose(request)):
         return answer(experiment.counted().as_dict())
 
 
 @router.get("/belief")
 def belief(request: Request, experiment: Here) -> Response:
     """What is known of every variable: counts by what they depend on."""
-    with house_of(request).long_look():
+    with house_of(request).long_look(whose(request)):
         return answer(belief_document(experiment.belief))
 
 
@@ -148,10 +151,11 @@ def history(
     points: Annotated[int, Query(ge=2, le=200)] = POINTS,
 ) -> Response:
     """How sure the experiment was along its journal."""
-    seen, house = context_in(context), house_of(request)
-    with house.long_look():
-        key = ("history", context, points)
-        _, found = house.look(experiment, key, lambda: experiment.history(seen, points))
+    seen = meant(experiment, context_in(context))
+    key = ("history", key_of(seen), points)
+    _, found = house_of(request).look(
+        experiment, key, lambda: experiment.history(seen, points), whose(request)
+    )
     return answer(found.as_dict())
 
 
@@ -164,7 +168,7 @@ def evaluate(request: Request, experiment: Here, body: Evaluate) -> Response:
     elif body.options:
         raise DowiseError("an arm has no options: leave them out")
     _check_modest(body.options or {})
-    with house_of(request).long_look():
+    with house_of(request).long_look(whose(request)):
         found = experiment.evaluate(policy, keyword_options(body.options), body.level)
     return answer(evaluation_document(found))
 

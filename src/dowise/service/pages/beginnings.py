@@ -27,15 +27,17 @@ def examples() -> tuple[tuple[str, str], ...]:
     return tuple((name, load_problem(name).description or "") for name in builtin_names())
 
 
-@cache
 def example_text(name: str) -> str:
     """The text of a built-in problem, in one piece; of any other name nothing.
 
     >>> example_text("asia").splitlines()[0], example_text("../secret")
     ('name = "asia"', '')
     """
-    if name not in builtin_names():
-        return ""
+    return _text_of(name) if name in builtin_names() else ""
+
+
+@cache  # of built-in problems alone: others could be any number
+def _text_of(name: str) -> str:
     text = builtin_path(name).read_text("utf-8")
     return problem_text(load_problem(name)) if "graph_file" in text else text
 

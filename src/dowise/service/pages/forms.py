@@ -10,22 +10,16 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends
 from starlette.datastructures import FormData
 
 from dowise.errors import DowiseError
+from dowise.service.visitors import form_of
 
 __all__ = ["MISSING", "Filled", "as_sent", "in_page_words", "text_in", "texts_in", "values_in"]
 
 MISSING = "-"
-_MOST_FIELDS = 5000
-
-
-async def _filled(request: Request) -> FormData:
-    return await request.form(max_files=0, max_fields=_MOST_FIELDS)
-
-
-Filled = Annotated[FormData, Depends(_filled)]
+Filled = Annotated[FormData, Depends(form_of)]
 
 
 def as_sent(label: str | None) -> str:

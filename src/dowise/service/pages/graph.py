@@ -27,15 +27,16 @@ from dowise.picture.drawing import Picture, picture
 from dowise.picture.looks import LABELS
 from dowise.picture.svg import inline_svg, legend
 from dowise.problem import Problem
-from dowise.service.api.common import Here, house_of
+from dowise.service.api.common import Here, house_of, whose
 from dowise.service.failures import says
+from dowise.service.looks import PatientRoute
 from dowise.service.pages.forms import in_page_words
 from dowise.service.pages.rendering import address_of, render
 from dowise.service.visitors import Reader
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/experiments/{name:path}/graph")
+router = APIRouter(prefix="/experiments/{name:path}/graph", route_class=PatientRoute)
 Chosen = Annotated[str, Query(max_length=10_000)]
 
 MOST_ARMS = 60  # that are listed; the text of any other can be typed
@@ -136,8 +137,7 @@ def _drawn(request: Request, experiment: Experiment, is_wanted: bool) -> Drawn:
         except DowiseError as error:
             return _made(experiment.belief, None, in_page_words(says(request, error)))
 
-    with house.long_look():
-        return house.look(experiment, "graph with evidence", compute)[1]
+    return house.look(experiment, "graph with evidence", compute, whose(request))[1]
 
 
 def _made(belief: Belief, evidence: Evidence | None, why_none: str) -> Drawn:

@@ -13,14 +13,15 @@ from dowise.errors import DowiseError
 from dowise.experiment.event import KINDS, Event
 from dowise.experiment.event_words import decision_of, event_in_words
 from dowise.experiment.experiment import Experiment
-from dowise.service.api.common import Here, house_of
+from dowise.service.api.common import Here, house_of, whose
 from dowise.service.failures import says
+from dowise.service.looks import PatientRoute
 from dowise.service.pages.rendering import is_from_htmx, render
 from dowise.service.visitors import Reader
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/experiments/{name:path}/history")
+router = APIRouter(prefix="/experiments/{name:path}/history", route_class=PatientRoute)
 
 _AT_ONCE = 50  # events that are shown together
 _READ = 500  # that are read together
@@ -82,10 +83,10 @@ def explain(
 ) -> Response:
     """Why a decision came out as it did, as `dowise explain` tells it."""
     found, error = None, None
-    house = house_of(request)
     try:
-        with house.long_look():
-            _, found = house.look(experiment, ("explain", id), lambda: experiment.explain(id))
+        _, found = house_of(request).look(
+            experiment, ("explain", id), lambda: experiment.explain(id), whose(request)
+        )
     except DowiseError as failure:
         error = says(request, failure)
     rows: list[dict[str, Any]] = [] if found is None else found.rows()
@@ -100,7 +101,7 @@ def explain(
 @router.get("/audit")
 def audit(request: Request, experiment: Here, visitor: Reader) -> Response:
     """Whether the journal is whole, and every decision follows from what was known then."""
-    with house_of(request).long_look():
+    with house_of(request).long_look(whose(request)):
         found = experiment.audit()
     return render(
         request, "audit.html", visitor, experiment=experiment, found=found, here="history",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
@@ -25,9 +24,10 @@ from dowise.experiment.status_words import (
     stopping_in_words,
     tied,
 )
-from dowise.service.api.common import Here, house_of
+from dowise.service.api.common import Here, house_of, key_of, meant, whose
 from dowise.service.api.looking import MOST_ROUNDS
 from dowise.service.failures import says
+from dowise.service.looks import PatientRoute
 from dowise.service.pages.forms import as_sent, in_page_words, values_in
 from dowise.service.pages.past import charts
 from dowise.service.pages.rendering import address_of, render
@@ -36,7 +36,7 @@ from dowise.service.visitors import Reader
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/experiments/{name:path}/known")
+router = APIRouter(prefix="/experiments/{name:path}/known", route_class=PatientRoute)
 Typed = Annotated[str, Query(max_length=40)]
 
 MOST_CONTEXTS = 12  # that are listed before the rest is folded away
@@ -129,9 +129,9 @@ def known_past(request: Request, experiment: Here, visitor: Reader) -> Response:
 
 def _status(request: Request, experiment: Experiment, context: Any) -> Status:
     """The status, shared with all who ask for the same; the graph has a page of its own."""
-    key = ("status", None if context is None else json.dumps(context), None, False)
-    look = house_of(request).look
-    return look(experiment, key, lambda: experiment.status(context, evidence=False))[1]
+    seen, look = meant(experiment, context), house_of(request).look
+    key = ("status", key_of(seen), None, False)
+    return look(experiment, key, lambda: experiment.status(seen, evidence=False))[1]
 
 
 def _chosen(request: Request, experiment: Experiment, status: Status, asked: _Asked) -> ArmsStatus:
@@ -146,11 +146,13 @@ def _chosen(request: Request, experiment: Experiment, status: Status, asked: _As
 
 def _worth(request: Request, experiment: Experiment, status: Status, rounds: int) -> str:
     """What so many rounds more are worth, or why that is not known."""
-    house = house_of(request)
     try:
-        with house.long_look():
-            key = ("continuing", rounds)
-            _, found = house.look(experiment, key, lambda: experiment.value_of_continuing(rounds))
+        _, found = house_of(request).look(
+            experiment,
+            ("continuing", rounds),
+            lambda: experiment.value_of_continuing(rounds),
+            whose(request),
+        )
     except DowiseError as error:
         return in_page_words(says(request, error))
     return " ".join(continuing_in_words(replace(status, continuing=found)))
@@ -184,10 +186,13 @@ def _in_a_line(
 
 
 def _past(request: Request, experiment: Experiment, status: Status, one: ArmsStatus) -> Any:
-    house, context = house_of(request), one.context or None
-    key = ("history", None if context is None else json.dumps(context), POINTS)
-    with house.long_look():
-        _, found = house.look(experiment, key, lambda: experiment.history(context))
+    context = one.context or None
+    _, found = house_of(request).look(
+        experiment,
+        ("history", key_of(context), POINTS),
+        lambda: experiment.history(context),
+        whose(request),
+    )
     return charts(status.problem, found, one.leader)
 
 

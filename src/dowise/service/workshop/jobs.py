@@ -13,7 +13,7 @@ from typing import Any
 from dowise.checks import real_number, whole_number
 from dowise.errors import DowiseError, suggestion
 from dowise.policies.registry import policy_names
-from dowise.problem.files import problem_text
+from dowise.problem.files import parse_problem, problem_text
 from dowise.service.workshop.describing import describe, describe_graph
 from dowise.service.workshop.failures import BadInputError
 from dowise.service.workshop.limits import peak_megabytes
@@ -46,7 +46,10 @@ def begin(job: _Job, _progress: Progress) -> dict[str, Any]:
     from dowise.experiment.plan import Plan
 
     start = perf_counter()
-    problem, notes = read_problem(tidy(job["text"]))
+    is_held = job.get("is_held", False)
+    problem, notes = (
+        (parse_problem(job["text"]), []) if is_held else read_problem(tidy(job["text"]))
+    )
     policy, options = _policy(job), _options(job)
     try:
         plan = Plan.of(problem, policy, options, job["learn_restricted"])
@@ -54,6 +57,8 @@ def begin(job: _Job, _progress: Progress) -> dict[str, Any]:
         plan.make().decide(first, 0)
     except DowiseError as error:
         raise BadInputError(str(error), "policy") from None
+    if is_held:
+        return {"policy": plan.policy}
     soft = soft_advice(problem, plan.policy)
     return {
         "name": problem.name,

@@ -24,6 +24,7 @@ from dowise.graph.formats import Structure, format_of, parse_structure
 from dowise.plain import counted
 from dowise.problem import Problem
 from dowise.problem.files import parse_problem, toml
+from dowise.problem.problem import MAX_ARMS
 from dowise.service.workshop.failures import BadInputError
 from dowise.service.workshop.places import placed
 
@@ -58,6 +59,11 @@ def read_problem(text: str) -> tuple[Problem, list[str]]:
             raise placed(text, error) from None
         except RecursionError:
             raise BadInputError("brackets are nested too deeply") from None
+    if len(problem.arms) > MAX_ARMS:  # which the text itself may allow
+        raise BadInputError(
+            f"there are {len(problem.arms):,} arms, and a server takes {MAX_ARMS:,} at most: "
+            "make the graph or the domains smaller, or begin it with `dowise new`"
+        )
     notes = [str(one.message) for one in said if issubclass(one.category, DowiseWarning)]
     return problem, notes
 

@@ -64,12 +64,19 @@ class Workshop:
         policy: str = "best",
         options: Mapping[str, Any] | None = None,
         learn_restricted: bool = True,
+        *,
+        is_held: bool = False,
     ) -> dict[str, Any]:
         """Try an experiment: read the problem, make the policy, decide once, and forget it all.
 
         `problem`, `policy` and `options` of the answer are what `Experiment.create` may be given.
+        A problem that `is_held` is that of an experiment which gets another policy: it may be of
+        any size, and all there is to know is whether that can be.
         """
-        job = {"policy": policy, "options": options, "learn_restricted": learn_restricted}
+        job = {
+            "policy": policy, "options": options, "learn_restricted": learn_restricted,
+            "is_held": is_held,
+        }  # fmt: skip
         return self._do("begin", text, job)
 
     def rehearse(
@@ -117,8 +124,12 @@ class Workshop:
         progress: Callable[[int, int], None] | None = None,
         begun: Callable[[Callable[[], None]], None] | None = None,
     ) -> dict[str, Any]:
-        self._check_text(text)
-        line = _as_line({"kind": kind, "seconds": self.limits.seconds(kind), "text": text}, job)
+        is_held = job.get("is_held", False)
+        if not is_held:
+            self._check_text(text)
+        said = _as_json(job, None if is_held else _MOST_OPTIONS)
+        given = {"kind": kind, "seconds": self.limits.seconds(kind), "text": text}
+        line = json.dumps({**given, **json.loads(said)}).encode()
         with self._turn(kind):
             child = self._taken()
             try:
@@ -187,16 +198,16 @@ class Workshop:
                     self._spare = Child(self.limits)
 
 
-def _as_line(given: dict[str, Any], job: dict[str, Any]) -> bytes:
+def _as_json(job: dict[str, Any], most: int | None) -> str:
     try:
         said = json.dumps(job, allow_nan=False, default=_plain)
     except (TypeError, ValueError, RecursionError):
         raise BadInputError(
             "options must be plain JSON: numbers, texts, lists", "options"
         ) from None
-    if len(said) > _MOST_OPTIONS:
-        raise BadInputError(f"the options have more than {_MOST_OPTIONS:,} letters", "options")
-    return json.dumps({**given, **json.loads(said)}).encode()
+    if most is not None and len(said) > most:
+        raise BadInputError(f"the options have more than {most:,} letters", "options")
+    return said
 
 
 def _plain(value: object) -> Any:

@@ -1,0 +1,78 @@
+"""Turns for what takes seconds: few at once, few in line, and nobody has all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Condition
+
+from dowise.errors import UnavailableError
+from dowise.service.failures import RefusedError
+
+__all__ = ["Turns"]
+
+_AT_ONCE, _AT_ONCE_OF_ONE = 2, 1  # each keeps a core busy
+_IN_LINE, _IN_LINE_OF_ONE = 10, 4  # of those that work and those that wait, each with a thread
+_PATIENCE = 30.0  # seconds that one waits for a turn
+_LATER = {"Retry-After": "5"}
+
+
+@dataclass(eq=False)  # two of one visitor are two
+class _Place:
+    visitor: int
+
+
+class Turns:
+    """Who is at work and who waits for it, the first that may go first."""
+
+    def __init__(self) -> None:
+        self._at_work: list[_Place] = []
+        self._waiting: list[_Place] = []
+        self._changed = Condition()
+
+    @contextmanager
+    def take(self, visitor: int) -> Iterator[None]:
+        """A turn of this visitor's, who is refused where there is no place in line."""
+        place = _Place(visitor)
+        with self._changed:
+            self._check(visitor)
+            self._waiting.append(place)
+            try:
+                if not self._changed.wait_for(lambda: self._next() is place, _PATIENCE):
+                    raise _busy()
+                self._at_work.append(place)
+            finally:
+                self._waiting.remove(place)
+                self._changed.notify_all()  # of those behind it one may be next now
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._at_work.remove(place)
+                self._changed.notify_all()
+
+    def _check(self, visitor: int) -> None:
+        line = self._at_work + self._waiting
+        if _of(visitor, line) >= _IN_LINE_OF_ONE:
+            said = f"{_IN_LINE_OF_ONE} long looks of yours are under way: wait until one is done"
+            raise RefusedError(429, said, _LATER)
+        if len(line) >= _IN_LINE:
+            raise _busy()
+
+    def _next(self) -> _Place | None:
+        """The first who waits and may go: one turn is always left for who has none."""
+        if len(self._at_work) >= _AT_ONCE:
+            return None
+        free = (
+            one for one in self._waiting if _of(one.visitor, self._at_work) < _AT_ONCE_OF_ONE
+        )  # fmt: skip
+        return next(free, None)
+
+
+def _of(visitor: int, places: list[_Place]) -> int:
+    return sum(place.visitor == visitor for place in places)
+
+
+def _busy() -> UnavailableError:
+    return UnavailableError("the server is busy with other long looks: try again in a while")
