@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from dowise.errors import DowiseError, NotFoundError, suggestion
 from dowise.experiment.event import Head
 from dowise.experiment.experiment import Experiment
+from dowise.experiment.opening import checked_name
 from dowise.experiment.storage.contract import Storage
 from dowise.problem import Problem
 from dowise.service.looks import Looks
@@ -65,15 +66,19 @@ class House:
 
     def create(self, name: str, problem: Problem, **rest: Any) -> Experiment:
         """A new one, under a name that an address can hold."""
-        first, *others = name.strip().split("/")
+        self.check_name(name)
+        made = Experiment.create(self.storage, name, problem, **rest)
+        with self._lock:
+            return self._experiments.setdefault(made.name, made)
+
+    def check_name(self, name: str) -> None:
+        """Raise where no experiment can be called that here; a look at the problem takes longer."""
+        first, *others = checked_name(name).split("/")
         if {first, *others} & {"", ".", ".."} or (others and others[-1] in _WORDS):
             raise DowiseError(
                 f"{name!r:.200} can't stand in an address: leave out dots and slashes that mean "
                 "folders there, and the word of a page or a verb at its end"
             )
-        made = Experiment.create(self.storage, name, problem, **rest)
-        with self._lock:
-            return self._experiments.setdefault(made.name, made)
 
     def last_number(self, name: str) -> int:
         """The number of the journal's last event, at most a moment old."""

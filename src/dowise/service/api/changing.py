@@ -42,6 +42,7 @@ def new(request: Request, visitor: Admin, body: New) -> Response:
 
 def create(request: Request, visitor: Visitor, body: New) -> dict[str, Any]:
     """Begin an experiment as a request says; what there is to know of it."""
+    house_of(request).check_name(body.name)
     check_policy_name(body.policy)
     options = keyword_options(body.options)
     seed = None if body.seed is None else whole_number("seed", _number(body.seed), 0, 2**128 - 1)
