@@ -65,7 +65,6 @@ def test_what_there_is_to_say_of_a_problem_is_said_with_the_answer(ward):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_large_problem_can_get_another_policy(ward):
     """One that came in by a command may be larger than a request's."""
     text = f'description = "{"x" * 300_000}"\n{GRAPH}'
