@@ -65,6 +65,10 @@ def test_names_keep_their_spelling_and_stay_apart_from_values():
         r"P(Y=1 \mid \mathrm{X1}=x_{1}, \mathrm{X\_1}=x_{2}) "
         r"P(\mathrm{X1}=x_{1} \mid \mathrm{X\_1}=x_{2}) P(\mathrm{X\_1}=x_{2})"
     )
+    problem = Problem(CausalGraph.parse("z_1 -> Y"), "Y", arms=["do()"])
+    assert formulas(problem)[0].latex() == (  # not z_{1}=z_{1}
+        r"P(Y=1 \mid \mathrm{do}()) = \sum_{z_{2}} P(Y=1 \mid z_{1}=z_{2}) P(z_{1}=z_{2})"
+    )
 
 
 def test_an_open_value_is_never_taken_for_a_label():

@@ -93,7 +93,8 @@ class Notation:
         """For each variable the letter for any value of it."""
         stems = {name: _stem(name) for name in self.variables}
         shared = Counter(stems.values())
-        taken = {*self.variables, *self.labels}
+        # LaTeX has z_1 and the value z1 alike, as an index.
+        taken = {*self.variables, *self.labels, *map(_without_line, self.variables)}
         free = {name for name, stem in stems.items() if shared[stem] == 1 and stem not in taken}
         taken |= {stems[name] for name in free}
         found = {}
@@ -130,6 +131,12 @@ def notation_of(problem: Problem) -> Notation:
     """One notation for all formulas of the problem."""
     labels = frozenset().union(*problem.domains.values())
     return Notation(problem.graph.variables, labels)
+
+
+def _without_line(name: str) -> str:
+    """z1 for z_1, the same for all that is no letter with an index."""
+    match = SYMBOL.fullmatch(name)
+    return match[1] + match[2] if match else name
 
 
 def _stem(name: str) -> str:
