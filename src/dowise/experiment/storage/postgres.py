@@ -77,7 +77,7 @@ class PostgresDatabase:
                 schema.migrate(connection, found)
             connection.exec_driver_sql("COMMIT")
 
-    def connect(self) -> Connection:
+    def connect(self, identity: Hashable) -> Connection:  # noqa: ARG002
         """A connection to tables that are there."""
         connection = self._engine.connect()
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -49,7 +49,7 @@ class SqlStorage:
         self._database = database
         self._location = database.location
         self._patience = patience
-        self._lines = Lines(database.connect, database.identity, database.most_idle)
+        self._lines = Lines(database.connect, database.most_idle)
         weakref.finalize(self, _close, self._lines, database)
 
     def experiments(self) -> tuple[str, ...]:
@@ -152,7 +152,23 @@ class SqlStorage:
             ) from None
 
     def _ask_once(self, work: Callable[[Connection], Result]) -> Result:
-        loan = self._lines.take()
+        """Read; again where the place turns out to be another one by now (`SqliteFiles`)."""
+        deadline = time.monotonic() + self._patience
+        while True:
+            identity = self._database.identity()
+            try:
+                found = self._ask_at(identity, work)
+            except Exception:
+                if self._database.identity() == identity:
+                    raise
+            else:
+                if self._database.identity() == identity:
+                    return found
+            if time.monotonic() > deadline:
+                raise TimeoutError
+
+    def _ask_at(self, identity: Hashable, work: Callable[[Connection], Result]) -> Result:
+        loan = self._lines.take(identity)
         well = False
         try:
             found = self._database.patiently(lambda: work(loan.connection))
@@ -225,7 +241,7 @@ class SqlStorage:
     ) -> None:
         """See that nobody else can write; on a new connection where an idle one was dead."""
         begin = self._database.begin
-        line.loan = self._lines.take()
+        line.loan = self._lines.take(self._database.identity())
         try:
             begin(line.loan.connection, experiment, deadline, meanwhile)
         except DBAPIError as error:
@@ -234,7 +250,7 @@ class SqlStorage:
             self._lines.give_back(line.loan, well=False)
             line.loan = None
             self._lines.close()
-            line.loan = self._lines.take()
+            line.loan = self._lines.take(self._database.identity())
             begin(line.loan.connection, experiment, deadline, meanwhile)
 
     def _clean(self, connection: Connection, experiment: str) -> None:
