@@ -330,12 +330,11 @@ class Experiment(Views):
             step.write("imported", page)
         return int(page["records"])
 
-    def erase(self, id: int, reason: str = "") -> None:  # noqa: A002
+    def erase(self, id: int, reason: str = "") -> bool:  # noqa: A002
         """Blank all that was said of a decision, for good: a person's right.
 
         An event says that this was done, and the chain of hashes still holds. What rested on it can
-        no longer be derived. Backups and exports are yours to look after.
+        no longer be derived. Backups and exports are yours to look after. Gives whether there was
+        something to erase, which there is once.
         """
-        why = telling.checked_reason(reason, "erase")
-        with self._journal.writing(self._actor) as step:
-            step.erase(step.facts.case(id), why)
+        return self._journal.erase(id, self._actor, telling.checked_reason(reason, "erase"))

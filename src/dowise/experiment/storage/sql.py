@@ -118,6 +118,8 @@ class SqlStorage:
         """Hold the experiment; commit at the end of the block."""
         with self._hold(experiment, self._patience, meanwhile) as block:
             yield block
+        if block.erases:
+            self._clean(experiment)
 
     @property
     def tokens(self) -> SqlTokens:
@@ -201,8 +203,6 @@ class SqlStorage:
                 raise
             finally:
                 block.ended = True
-            if block.erases:
-                self._clean(loan.connection, experiment)
             line.well = True
 
     @contextmanager
@@ -253,11 +253,14 @@ class SqlStorage:
             line.loan = self._lines.take(self._database.identity())
             begin(line.loan.connection, experiment, deadline, meanwhile)
 
-    def _clean(self, connection: Connection, experiment: str) -> None:
-        """What was erased is committed; now its old copies."""
+    def _clean(self, experiment: str) -> None:
+        """What was erased is committed; now its old copies, while others may write again."""
+        deadline = time.monotonic() + self._patience
         try:
-            with plainly(self._location, "clean the store"):
-                self._database.clean(connection, time.monotonic() + self._patience)
+            with plainly(self._location, "clean the store"), self._line() as line:
+                line.loan = self._lines.take(self._database.identity())
+                self._database.clean(line.loan.connection, deadline)
+                line.well = True
             return
         except TimeoutError:
             reason = "somebody reads or writes it all the time"
