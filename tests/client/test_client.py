@@ -112,12 +112,15 @@ def test_a_whole_experiment(empty, tmp_path):
             batch = one.ask_many([{"C": 0}, {"C": 1}], forbid=["do()"])
             one.tell(1, {"Z": np.int64(1), "X": None} if "X" not in first.arm else {"Z": 1})
             one.tell(1, {"W": 0, "Y": 1} if "W" not in first.arm else {"Y": 1})
-            one.amend(1, {"Y": 0}, "typo")
+            assert one.tell(1, {"Y": 1}).earlier is None
+            amended = one.amend(1, {"Y": 0}, "typo")
+            assert (amended.earlier.values["Y"], amended.values["Y"]) == ("1", "0")
             one.tell(2, {"Y": 1}, played={"X": 1}, unrelated=True)
             one.withdraw(batch[1].id, "left")
             assert one.import_records({"C": [1], "Y": [1]}, "do(X=0)", source="later") == 1
-            one.erase(2, "asked to be forgotten")
-            one.revise(options={"samples": 20}, reason="faster")
+            assert one.erase(2, "asked to be forgotten") and not one.erase(2, "once more")
+            assert one.revise(options={"samples": 20}, reason="faster")
+            assert not one.revise(options={"samples": 20}, reason="the same")
     mine, theirs = client.records(), local.records()
     assert [str(case) for case in mine] == [str(case) for case in theirs]
     says = [[event.says for event in one.events()] for one in (client, local)]

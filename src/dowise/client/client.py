@@ -203,11 +203,11 @@ class Client(Looks):
         reason: str = "",
         *,
         learn_restricted: bool | None = None,
-    ) -> None:
-        """A new graph, roles, prior or policy from here on; it takes an admin's token.
+    ) -> bool:
+        """A new graph, roles, prior or policy from here on; whether that changes anything.
 
-        Past records count again under it, read by label. Options are kept unless given, all of them
-        new with a new policy.
+        It takes an admin's token. Past records count again under it, read by label. Options are
+        kept unless given, all of them new with a new policy.
         """
         about = load_problem(problem) if isinstance(problem, str | Path) else problem
         body = {
@@ -217,7 +217,9 @@ class Client(Looks):
             "reason": reason,
             "learn_restricted": learn_restricted,
         }
-        _warn_of(self._line.post(self._path("revise"), body))
+        page = self._line.post(self._path("revise"), body)
+        _warn_of(page)
+        return self._part(page, "changed", bool)
 
     def import_records(
         self,
@@ -241,13 +243,14 @@ class Client(Looks):
         _warn_of(page)
         return self._part(page, "imported", int)
 
-    def erase(self, id: int, reason: str = "") -> None:  # noqa: A002
+    def erase(self, id: int, reason: str = "") -> bool:  # noqa: A002
         """Blank all that was said of a decision, for good: a person's right.
 
         It takes an admin's token. An event says that this was done, and the chain of hashes still
-        holds.
+        holds. Gives whether there was something to erase.
         """
-        self._line.post(self._path(f"erase/{self._number(id)}"), {"reason": reason})
+        page = self._line.post(self._path(f"erase/{self._number(id)}"), {"reason": reason})
+        return self._part(page, "changed", bool)
 
 
 def _found_name(line: Line, address: Address, name: str | None) -> str:

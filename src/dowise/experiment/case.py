@@ -47,6 +47,8 @@ class Case:
     status: Status = "pending"
     last_event: int = 0
     """The number of the last event that changed it."""
+    earlier: Case | None = field(default=None, compare=False, repr=False)
+    """What it was before, in the answer to a call that changed it."""
 
     @property
     def arm(self) -> Intervention:
@@ -249,7 +251,7 @@ class Case:
             page["restricted"], page["request_id"], dict(page["values"]),
             {name: [*old] for name, old in page["before"].items()},
             None if played is None else Intervention.parse(played), page["unrelated"],
-            page["status"], last,
+            page["status"], last, cls.from_dict(page["earlier"]) if page.get("earlier") else None,
         )  # fmt: skip
 
     def __str__(self) -> str:
