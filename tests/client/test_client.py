@@ -218,12 +218,12 @@ def test_a_role_that_is_lacking_is_named(served):
 
 def test_which_experiment(served, monkeypatch):
     token = served.tokens["read"]
-    with pytest.raises(DowiseError, match=r"holds doubtful, eventful, .*: say which \(--name\)"):
+    with pytest.raises(DowiseError, match=r"holds doubtful, eventful, .*: say which, by its name"):
         Client(served.url, token)
     assert Client(f"{served.url}/experiments/odd", token).name == "odd"
     assert Client(f"{served.url}/experiments/odd/history", token).name == "odd"
     assert Client(f"{served.url}/api/experiments/odd", token, "odd").name == "odd"
-    with pytest.raises(DowiseError, match="the URL names the experiment 'odd', and --name says"):
+    with pytest.raises(DowiseError, match="names the experiment 'odd', and the name besides"):
         Client(f"{served.url}/experiments/odd", token, "large")
     with pytest.raises(DowiseError, match=r"no experiment 'od' here \(did you mean 'odd'\?\)"):
         Client(served.url, token, "od")
@@ -236,7 +236,7 @@ def test_which_experiment(served, monkeypatch):
 
 
 def test_a_server_without_experiments_says_how_to_make_one(tmp_path):
-    said = "holds no experiment: make one with `dowise new"
+    said = "holds no experiment: make one .dowise new"
     with running(tmp_path / "none.db") as server, pytest.raises(DowiseError, match=said):
         Client(server.address, server.token("read"))
 

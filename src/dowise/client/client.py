@@ -269,10 +269,11 @@ def _found_name(line: Line, address: Address, name: str | None) -> str:
         return next((one for one in given if one in names), given[0])
     if not names:
         raise NotFoundError(
-            f"{line.base} holds no experiment: make one with `dowise new {line.base} PROBLEM`"
+            f"{line.base} holds no experiment: make one (dowise new {line.base} PROBLEM, or "
+            "Client.create in Python)"
         )
     if len(names) > 1:
-        raise DowiseError(f"{line.base} holds {', '.join(names)}: say which (--name)")
+        raise DowiseError(f"{line.base} holds {', '.join(names)}: say which, by its name")
     return names[0]
 
 
@@ -282,7 +283,7 @@ def _one_name(address: Address, name: str | None) -> str:
         raise DowiseError("say what the experiment is called: by its name, or in the URL")
     if name is not None and address.name is not None and name not in address.names:
         raise DowiseError(
-            f"the URL names the experiment {address.name!r}, and --name says {name!r}"
+            f"the URL names the experiment {address.name!r}, and the name besides it is {name!r}"
             f"{suggestion(name, address.names)}: leave one of them out"
         )
     return address.name or "" if name is None else name

@@ -112,7 +112,7 @@ class Audit:
         if not self.known_upto:
             notes.append(
                 "whether events were cut off at the end can't be told without a head that was kept "
-                "elsewhere (audit --head N:HASH)"
+                "elsewhere (`head`)"
             )
         elif self.known_upto < self.events:
             notes.append(

@@ -206,7 +206,7 @@ class Experiment(Views):
             return events
         raise ConflictError(
             f"the request {request!r} was made before, as decision {', '.join(map(str, ids))}, "
-            f"{other}: another question needs another request's id (--request-id)"
+            f"{other}: another question needs another `request_id`"
         )
 
     def warm_up(self) -> None:

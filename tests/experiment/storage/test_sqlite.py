@@ -90,7 +90,7 @@ def test_every_connection_syncs_in_full_and_overwrites_what_it_deletes(filled):
 
 
 def test_nothing_is_made_unless_it_is_asked_for(path):
-    with pytest.raises(DowiseError, match=r"there is no store .*ward.db: make it with dowise new"):
+    with pytest.raises(DowiseError, match=r"there is no store .*ward.db: make it .dowise new"):
         open_storage(path)
     with pytest.raises(DowiseError, match=r"can't be made: there is no folder .*none"):
         open_storage(path.parent / "none" / "ward.db", create=True)
@@ -114,7 +114,7 @@ def test_a_copy_in_another_mode_is_brought_into_wal_mode(filled):
 
 def test_an_empty_file_is_a_place_for_a_store_but_none(path):
     path.touch()
-    with pytest.raises(DowiseError, match="ward.db is empty: make a store of it with dowise new"):
+    with pytest.raises(DowiseError, match="ward.db is empty: make a store of it .dowise new"):
         open_storage(path)
     assert contents(path.parent) == {"ward.db": b""}
     with opened(path, create=True) as storage:

@@ -27,7 +27,7 @@ from dowise.experiment.storage import schema
 from dowise.experiment.storage.database import Row, Values
 from dowise.experiment.storage.failures import is_busy
 from dowise.experiment.storage.location import Location
-from dowise.experiment.storage.rules import WITHOUT_WAL
+from dowise.experiment.storage.rules import HOW_TO_MAKE, WITHOUT_WAL
 from dowise.experiment.storage.sqlite_files import READING_ALONE, WRITING, Place, SqliteFiles
 from dowise.queue_lock import QueueLock
 
@@ -67,8 +67,7 @@ class SqliteDatabase:
         version = self._look(create)
         if version is None and not create:
             raise DowiseError(
-                f"{shown} is empty: make a store of it with dowise new {shown} PROBLEM; or "
-                f"{WITHOUT_WAL}"
+                f"{shown} is empty: make a store of it ({HOW_TO_MAKE}); or {WITHOUT_WAL}"
             )
         if version is None:
             self._make()
@@ -81,9 +80,7 @@ class SqliteDatabase:
             raise DowiseError(f"{shown} is a folder: give the name of a file in it")
         if not self._path.exists():
             if not create:
-                raise DowiseError(
-                    f"there is no store {shown}: make it with dowise new {shown} PROBLEM"
-                )
+                raise DowiseError(f"there is no store {shown}: make it ({HOW_TO_MAKE})")
             if not self._path.parent.is_dir():
                 raise DowiseError(f"{shown} can't be made: there is no folder {self._path.parent}")
             return None
@@ -142,9 +139,7 @@ class SqliteDatabase:
         """A connection to a store that is there, in the way in which this user may open it."""
         shown = self.location.shown
         if not isinstance(identity, Place):
-            raise UnavailableError(
-                f"there is no store {shown}: make it with dowise new {shown} PROBLEM"
-            )
+            raise UnavailableError(f"there is no store {shown}: make it ({HOW_TO_MAKE})")
         connection = self._engine(identity.mode).connect()
         try:
             version = self._version(connection)
