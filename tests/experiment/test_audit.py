@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -355,4 +356,19 @@ def test_columns_of_another_type_are_a_finding(tmp_path, column):
         base.execute(f"update events set {column}={value} where number=3")
     base.close()
     with Experiment.open(path) as experiment:
-        assert not experiment.audit().ok
+        found = experiment.audit().finding
+        assert found.event == (0 if column == "number" else 3)  # which sorts behind all numbers
+
+
+def test_an_erasure_that_can_not_be_read_is_a_finding(tmp_path):
+    path = tmp_path / "ward.db"
+    with new(storage=str(path)) as experiment:
+        for _ in range(3):
+            experiment.ask({"C": 0})
+        experiment.erase(1, "right")
+        experiment.ask({"C": 0})
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("update events set body=x'00' where kind='erased'")
+        base.commit()
+    with Experiment.open(path) as experiment:
+        assert experiment.audit().finding.event == 5

@@ -284,19 +284,21 @@ def _why(error: Exception) -> str:
 
 
 def _events(storage: Storage, name: str, upto: int) -> Iterator[Event]:
-    after = 0
-    while after < upto:
-        chunk = storage.read(name, after=after, upto=after + _CHUNK)
-        yield from chunk
-        after += _CHUNK
+    for after in range(0, upto, _CHUNK):
+        try:
+            yield from storage.read(name, after=after, upto=after + _CHUNK)
+        except DamagedEventError:  # of which of them is not known
+            for number in range(after, after + _CHUNK):
+                yield from storage.read(name, after=number, upto=number + 1)
 
 
 def _erasures(storage: Storage, name: str) -> dict[int, int]:
     """Which event says of another one that it was erased; what can't be read is found later."""
     found: dict[int, int] = {}
-    for event in storage.read(name, kinds=("erased",)):
-        with suppress(DamagedEventError, TypeError):
-            found |= dict.fromkeys(event.says.get("events", ()), event.number)
+    with suppress(DamagedEventError):
+        for event in storage.read(name, kinds=("erased",)):
+            with suppress(DamagedEventError, TypeError):
+                found |= dict.fromkeys(event.says.get("events", ()), event.number)
     return found
 
 

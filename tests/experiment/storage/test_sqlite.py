@@ -160,6 +160,8 @@ def versionless(path):
         (newer, r"by a newer dowise \(schema 99; this one knows 2\): pip install --upgrade dowise"),
         (versionless, "does not say of which version it is"),
         (lambda path: (path.unlink(), path.mkdir()), "is a folder: give the name of a file in it"),
+        (lambda path: (path.unlink(), os.mkfifo(path)), "is no file, but a pipe"),
+        (lambda path: (path.unlink(), path.symlink_to(path)), "a link to itself"),
     ],
 )
 def test_what_is_no_store_of_ours_is_left_unharmed(filled, spoil, message, create):
@@ -169,6 +171,13 @@ def test_what_is_no_store_of_ours_is_left_unharmed(filled, spoil, message, creat
         open_storage(filled, create)
     assert "\n" not in str(error.value)
     assert contents(filled.parent) == before
+
+
+def test_a_store_without_one_of_its_tables_says_so(filled):
+    with closing(sqlite3.connect(filled)) as raw:
+        raw.execute("DROP TABLE events")
+    with pytest.raises(DowiseError, match="lacks a part of its own tables: restore it from a copy"):
+        open_storage(filled).read("ward")
 
 
 def test_a_page_that_is_damaged_later_on_is_told(filled):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -29,6 +31,7 @@ _SQLITE = {
     "SQLITE_IOERR": "the system could not read or write it: see that the disk is well and has room",
     "SQLITE_TOOBIG": "what it should hold is too large for SQLite",
 }
+_LACKS = "it lacks a part of its own tables: restore it from a copy"
 _RIGHTS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")
 _POSTGRES = {
     "28P01": "the server refuses this user and password: correct them in the URL",
@@ -39,6 +42,8 @@ _POSTGRES = {
     "53100": "the server's disk is full: make room, then do it again",
     "53300": "the server has no connection left: try again later, or raise max_connections",
     "54000": "what it should hold is too large for PostgreSQL",
+    "42P01": _LACKS,
+    "42703": _LACKS,
 }
 
 
@@ -110,7 +115,9 @@ def _root(error: BaseException) -> BaseException:
 def _in_sqlite(root: BaseException, location: Location) -> str | None:
     name = str(getattr(root, "sqlite_errorname", ""))
     if name.startswith(_RIGHTS) and location.path is not None:
-        files = SqliteFiles(location.path.resolve())
+        files = SqliteFiles(Path(os.path.realpath(location.path)))
         if why := files.hindrance_to_reading() or files.hindrance():
             return why
+    if name == "SQLITE_ERROR" and str(root).startswith("no such "):
+        return _LACKS
     return next((words for key, words in _SQLITE.items() if name.startswith(key)), None)

@@ -10,11 +10,13 @@ means than SQLite's: closing it would drop SQLite's locks.
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import time
 from collections.abc import Callable, Hashable
 from math import inf
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -53,7 +55,7 @@ class SqliteDatabase:
     def __init__(self, location: Location) -> None:
         assert location.path is not None
         self.location = location
-        self._path = location.path.resolve()
+        self._path = Path(os.path.realpath(location.path))
         self._files = SqliteFiles(self._path)
         self._queue = QueueLock(self._path)
         self._burst_began = -inf
@@ -78,6 +80,8 @@ class SqliteDatabase:
         shown = self.location.shown
         if self._path.is_dir():
             raise DowiseError(f"{shown} is a folder: give the name of a file in it")
+        if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
+            raise DowiseError(f"{shown} is no file, but a pipe, a device or a link to itself")
         if not self._path.exists():
             if not create:
                 raise DowiseError(f"there is no store {shown}: make it ({HOW_TO_MAKE})")

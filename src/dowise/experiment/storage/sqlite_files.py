@@ -47,7 +47,7 @@ class SqliteFiles:
         """What is there now, or None where there is no file."""
         try:
             found = self._path.stat()
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         file = found.st_dev, found.st_ino
         if self._may_write():
