@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,23 @@ def _compiled_in(module, function):
             continue
         if isinstance(found, Dispatcher):
             yield found
+
+
+def test_what_experiments_say_is_right_for_commands_methods_and_requests_alike():
+    """They name verbs and arguments, which are the same everywhere, not commands and options."""
+    both = ("dowise new STORE", "--policy-module", "(evidence=True, --evidence)", "pip install ")
+    for path in SOURCES:
+        if "experiment" not in path.parts:
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        told = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if hasattr(node, "body") and isinstance(node.body, list) and node.body
+            and isinstance(node.body[0], ast.Expr)
+        }  # fmt: skip
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                is_said = id(node) not in told and not any(part in node.value for part in both)
+                odd = re.search(r"`dowise |dowise new|\s\(?--[a-z]", f" {node.value}")
+                assert not (is_said and odd), (path.name, node.value)

@@ -104,7 +104,9 @@ def test_what_is_good_is_listed_first(ward):
 
 def test_nothing_is_made_where_there_is_no_store(desk):
     for more in ((), ("--role", "read"), ("--revoke", "1")):
-        assert "there is no store away.db: make it with" in desk.fails("token", "away.db", *more)
+        assert "there is no store away.db: make it (dowise new" in desk.fails(
+            "token", "away.db", *more
+        )
     assert sorted(path.name for path in desk.folder.iterdir()) == ["ward.toml"]
 
 

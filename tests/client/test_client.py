@@ -114,12 +114,15 @@ def test_a_whole_experiment(empty, tmp_path):
             batch = one.ask_many([{"C": 0}, {"C": 1}], forbid=["do()"])
             one.tell(1, {"Z": np.int64(1), "X": None} if "X" not in first.arm else {"Z": 1})
             one.tell(1, {"W": 0, "Y": 1} if "W" not in first.arm else {"Y": 1})
-            one.amend(1, {"Y": 0}, "typo")
+            assert one.tell(1, {"Y": 1}).earlier is None
+            amended = one.amend(1, {"Y": 0}, "typo")
+            assert (amended.earlier.values["Y"], amended.values["Y"]) == ("1", "0")
             one.tell(2, {"Y": 1}, played={"X": 1}, unrelated=True)
             one.withdraw(batch[1].id, "left")
             assert one.import_records({"C": [1], "Y": [1]}, "do(X=0)", source="later") == 1
-            one.erase(2, "asked to be forgotten")
-            one.revise(options={"samples": 20}, reason="faster")
+            assert one.erase(2, "asked to be forgotten") and not one.erase(2, "once more")
+            assert one.revise(options={"samples": 20}, reason="faster")
+            assert not one.revise(options={"samples": 20}, reason="the same")
     mine, theirs = client.records(), local.records()
     assert [str(case) for case in mine] == [str(case) for case in theirs]
     says = [[event.says for event in one.events()] for one in (client, local)]
@@ -217,12 +220,12 @@ def test_a_role_that_is_lacking_is_named(served):
 
 def test_which_experiment(served, monkeypatch):
     token = served.tokens["read"]
-    with pytest.raises(DowiseError, match=r"holds doubtful, eventful, .*: say which \(--name\)"):
+    with pytest.raises(DowiseError, match=r"holds doubtful, eventful, .*: say which, by its name"):
         Client(served.url, token)
     assert Client(f"{served.url}/experiments/odd", token).name == "odd"
     assert Client(f"{served.url}/experiments/odd/history", token).name == "odd"
     assert Client(f"{served.url}/api/experiments/odd", token, "odd").name == "odd"
-    with pytest.raises(DowiseError, match="the URL names the experiment 'odd', and --name says"):
+    with pytest.raises(DowiseError, match="names the experiment 'odd', and the name besides"):
         Client(f"{served.url}/experiments/odd", token, "large")
     with pytest.raises(DowiseError, match=r"no experiment 'od' here \(did you mean 'odd'\?\)"):
         Client(served.url, token, "od")
@@ -235,7 +238,7 @@ def test_which_experiment(served, monkeypatch):
 
 
 def test_a_server_without_experiments_says_how_to_make_one(tmp_path):
-    said = "holds no experiment: make one with `dowise new"
+    said = "holds no experiment: make one .dowise new"
     with running(tmp_path / "none.db") as server, pytest.raises(DowiseError, match=said):
         Client(server.address, server.token("read"))
 

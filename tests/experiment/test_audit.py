@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from live_tools import WARD, head_text, journal, new, played, rehash, saying
 
 from dowise import DowiseError
 from dowise.experiment import audit as auditing
+from dowise.experiment.audit import Audit
 from dowise.experiment.event import Event, Head
 from dowise.experiment.experiment import Experiment
 
@@ -320,7 +322,24 @@ def test_an_old_head_does_not_vouch_for_what_came_later(whole):
     assert not any("cut off" in note for note in last.notes())
 
 
-@pytest.mark.parametrize("head", ["0:" + 64 * "a", "-5:x", "3:abc", (1.5, 64 * "a")])
+@pytest.mark.parametrize("digits", [12, 40, 64])
+def test_the_first_digits_of_a_head_will_do_and_what_they_prove_is_said(whole, digits):
+    number, digest = whole.head
+    found = whole.audit(f"{number}:{digest[:digits].upper()}")
+    assert found.ok and (found.known_upto, found.known_digits) == (number, digits)
+    assert any("digits" in note for note in found.notes()) == (digits < 64)
+    assert Audit.from_dict(found.as_dict()) == found
+    other = digest[: digits - 1] + ("1" if digest[digits - 1] == "0" else "0")
+    assert "rewritten" in finding(whole, (number, other)).why
+    assert "is missing" in finding(whole, (number + 1, digest[:digits])).why
+
+
+def test_too_few_digits_of_a_head_are_refused(whole):
+    with pytest.raises(DowiseError, match="has 11 digits of the hash: give at least 12, or better"):
+        whole.audit(f"3:{'a' * 11}")
+
+
+@pytest.mark.parametrize("head", ["0:" + 64 * "a", "-5:x", "3:xyz", (1.5, 64 * "a")])
 def test_a_head_that_can_not_be_one_is_refused(whole, head):
     with pytest.raises(DowiseError, match="NUMBER:HASH"):
         whole.audit(head=head)
@@ -337,4 +356,19 @@ def test_columns_of_another_type_are_a_finding(tmp_path, column):
         base.execute(f"update events set {column}={value} where number=3")
     base.close()
     with Experiment.open(path) as experiment:
-        assert not experiment.audit().ok
+        found = experiment.audit().finding
+        assert found.event == (0 if column == "number" else 3)  # which sorts behind all numbers
+
+
+def test_an_erasure_that_can_not_be_read_is_a_finding(tmp_path):
+    path = tmp_path / "ward.db"
+    with new(storage=str(path)) as experiment:
+        for _ in range(3):
+            experiment.ask({"C": 0})
+        experiment.erase(1, "right")
+        experiment.ask({"C": 0})
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("update events set body=x'00' where kind='erased'")
+        base.commit()
+    with Experiment.open(path) as experiment:
+        assert experiment.audit().finding.event == 5

@@ -1,6 +1,10 @@
 """Erasing what was said of a decision: gone for good, and the chain still holds."""
 
 import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -115,3 +119,34 @@ def test_nothing_of_it_is_left_in_the_files(tmp_path):
     connection.close()
     with Experiment.open(path) as again:
         assert again.audit().ok and again.records()[6].status == "erased"
+
+
+def test_nobody_waits_while_old_copies_of_what_was_erased_are_cleaned_away(tmp_path):
+    """Who reads the file holds that up; looks, decisions and tells go on meanwhile."""
+    experiment = played(rounds=3, storage=tmp_path / "ward.db")
+    other = experiment.acting_as("another")
+    with closing(sqlite3.connect(tmp_path / "ward.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM events").fetchall()
+        erasing = threading.Thread(target=experiment.erase, args=(1, "right"))
+        erasing.start()
+        until = time.monotonic() + 20
+        while experiment.events()[-1].kind != "erased" and time.monotonic() < until:
+            time.sleep(0.01)
+
+        def go_on():
+            assert other.case(1).status == "erased"
+            asked = other.ask({"C": 0})
+            return other.tell(asked.id, {"Y": 1}).last_event
+
+        with ThreadPoolExecutor(1) as pool:
+            written = pool.submit(go_on)
+            try:
+                assert written.result(20) == experiment.head.number
+                assert erasing.is_alive()
+            finally:
+                reader.execute("COMMIT")
+    erasing.join(20)
+    assert experiment.audit().ok
+    assert (tmp_path / "ward.db-wal").stat().st_size == 0
+    experiment.close()

@@ -271,7 +271,7 @@ def test_a_graph_that_is_wrong_is_said_and_what_to_do():
     status = experiment.status()
     assert status.alarms == ("Z -> Y",) and status.imported == 100
     words = str(status)
-    assert "Alarm at level 0.05" in words and "`dowise revise`" in words
+    assert "Alarm at level 0.05" in words and "`revise` takes" in words
     assert {"Z -> Y", "Y <-> Z"} == {*status.as_dict()["suspected"]}
     assert "100 imported records (in the means; plays are decisions alone);" in words
 

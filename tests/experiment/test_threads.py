@@ -361,3 +361,15 @@ def test_nobody_sees_what_is_not_durable(fails, monkeypatch):
         experiment.tell(1, {"Z": 0})
     watcher.join(PATIENCE)
     assert heads == [2 if fails else 3]
+
+
+def test_of_many_who_say_the_same_one_learns_that_it_was_news_and_what_was_before():
+    experiment = new()
+    number = experiment.ask({"C": 1}).id
+    experiment.tell(number, {"Z": 0})
+    news = [case.earlier for case in together(lambda _: experiment.tell(number, {"Y": 1}))]
+    (before,) = [case for case in news if case is not None]
+    assert (before.values, before.status) == ({"Z": "0"}, "pending")
+    assert experiment.case(number).earlier is None
+    assert sum(together(lambda _: experiment.revise(policy="ts", reason="faster"))) == 1
+    assert sum(together(lambda _: experiment.erase(number, "asked for"))) == 1

@@ -3,7 +3,10 @@
 import csv
 import io
 import json
+import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from urllib.parse import quote
 
 import pytest
@@ -75,6 +78,27 @@ def test_telling_the_same_again_changes_nothing_and_otherwise_is_a_conflict(admi
     assert first["changed"] and not again["changed"] and first["head"] == again["head"]
     other = admin.post(f"{AT}/tell/{number}", json={"values": {"Y": 0}})
     assert other.status_code == 409
+
+
+@pytest.mark.parametrize("verb", ["tell", "amend", "withdraw", "erase"])
+def test_of_many_who_say_the_same_at_once_one_is_told_that_it_changed_something(ward, admin, verb):
+    number, said = ask(admin).json()["id"], {"reason": "typo"}
+    if verb == "tell":
+        said = {"values": {"Y": 1}}
+    if verb == "amend":
+        admin.post(f"{AT}/tell/{number}", json={"values": {"Y": 0}})
+        said["values"] = {"Y": 1}
+    clients = [ward.client("admin") for _ in range(4)]
+
+    def say(client):
+        return client.post(f"{AT}/{verb}/{number}", json=said).json()["changed"]
+
+    with ThreadPoolExecutor(4) as threads:
+        with closing(sqlite3.connect(str(ward.storage), isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # so that all of them are there before one can write
+            answers = [threads.submit(say, client) for client in clients]
+            time.sleep(0.3)
+        assert sorted(answer.result(20) for answer in answers) == [False, False, False, True]
 
 
 # -- tags -----------------------------------------------------------------------------------------

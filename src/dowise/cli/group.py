@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import re
 import select
 import sys
 import traceback
@@ -55,6 +56,14 @@ class _PlainSpeaking(click.Group):
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
+    def _spelled(self, context: click.Context, said: str) -> str:
+        """Verbs and arguments as they are typed: `amend` is dowise amend, `skip_bad` --skip-bad."""
+        given = self.commands.get(context.invoked_subcommand or "")
+        options = () if given is None else [p for p in given.params if isinstance(p, click.Option)]
+        names = {f"`{name}`": f"`dowise {name}`" for name in self.commands}
+        names |= {f"`{option.name}`": option.opts[-1] for option in options}
+        return re.sub(r"`\w+`", lambda name: names.get(name[0], name[0]), said)
+
     def invoke(self, context: click.Context) -> Any:
         say_kept("")
         if isinstance(sys.stdout, io.TextIOWrapper):
@@ -67,7 +76,7 @@ class _PlainSpeaking(click.Group):
             sys.stdout.flush()
             return result
         except DowiseError as error:
-            message = str(error)
+            message = self._spelled(context, str(error))
             if os.environ.get(_TRACEBACK):
                 traceback.print_exception(error)
             elif isinstance(error, OwnCodeError):

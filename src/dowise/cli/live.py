@@ -218,13 +218,11 @@ def _say(where: Where, number: str, as_json: bool, say: Any, told: Any = None) -
 
     decision = decision_number(number)
     with where.open() as experiment:
-        before = experiment.case(decision)
         case = say(experiment, decision)
-        is_news = case.last_event != before.last_event
         if as_json:
-            print_json(case_page(experiment, case, is_news))
+            print_json(case_page(experiment, case))
         else:
-            show_case(experiment, where, case, before if is_news else None, told)
+            show_case(experiment, where, case, told)
 
 
 @command(
@@ -264,11 +262,9 @@ def revise(
         )
     loaded = None if problem is None else load(problem)
     with where.open() as experiment:
-        before = experiment.head
-        experiment.revise(
+        is_news = experiment.revise(
             loaded, policy, options or None, reason, learn_restricted=learn_restricted
         )
-        is_news = experiment.head != before
         if as_json:
             print_json(revised_page(experiment, is_news))
         else:
@@ -296,8 +292,7 @@ def erase(where: Where, number: str, reason: str, yes: bool, as_json: bool) -> N
         case = experiment.case(decision)
         if case.status != "erased" and not yes:
             confirm(f"Erase {case}? This can't be undone")
-        experiment.erase(decision, why)
-        is_news = case.status != "erased"
+        is_news = experiment.erase(decision, why)
         if as_json:
             print_json(erased_page(experiment, decision, is_news))
         else:

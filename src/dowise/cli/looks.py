@@ -198,11 +198,13 @@ def evaluate(
 @command("""\
   dowise audit ward.db
   dowise audit ward.db --head 412:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+  dowise audit ward.db --head 412:9f86d081884c
   dowise audit ward.db --json""")
 @on_store(acts=False, policies=True)
 @click.option(
     "--head", metavar="N:HASH",
-    help="Number and hash of a last event, kept elsewhere: finds a cut or rewritten tail too.",
+    help="Number and hash of a last event, kept elsewhere: finds a cut or rewritten tail too. "
+    "At least the first 12 digits of the hash, as pages show it.",
 )  # fmt: skip
 @click.pass_context
 def audit(process: click.Context, where: Where, as_json: bool, head: str | None) -> None:

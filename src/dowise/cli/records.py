@@ -43,7 +43,7 @@ def import_records(where: Where, file: Path, skip_bad: bool, again: bool, as_jso
     from dowise.cli.show_live import show_imported, use_of
 
     with where.open() as experiment:
-        before, found = experiment.head, read(file, experiment.problem)
+        found = read(file, experiment.problem)
         with listing_bad_rows(file, as_json):
             count = experiment.import_records(
                 found, source=file.name, skip_bad=skip_bad, again=again
@@ -51,7 +51,7 @@ def import_records(where: Where, file: Path, skip_bad: bool, again: bool, as_jso
         if as_json:
             page = {"imported": count, **bad_rows(found), "head": str(experiment.head)}
             notes = use_of(experiment) if count else []
-            print_json(page | {"notes": notes, "changed": experiment.head != before})
+            print_json(page | {"notes": notes, "changed": bool(count)})
         else:
             show_imported(experiment, file, count, found)
 

@@ -97,28 +97,25 @@ def show_asked(experiment: Live, where: Where, asked: Sequence[Asked]) -> None:
     click.echo(f"  {_tell(experiment, where, first.id, told, first.problem)}")
 
 
-def case_page(experiment: Live, case: Case, is_news: bool) -> dict[str, Any]:
+def case_page(experiment: Live, case: Case) -> dict[str, Any]:
     """A decision after something was said of it, for JSON."""
     page = case.as_dict(experiment.problem)
     notes = [f"{line}." for line in experiment.idle(case.id)]
-    return {**page, "notes": notes, "changed": is_news, "head": str(experiment.head)}
+    changed = case.earlier is not None
+    return {**page, "notes": notes, "changed": changed, "head": str(experiment.head)}
 
 
 def show_case(
     experiment: Live,
     where: Where,
     case: Case,
-    before: Case | None,
     told: Mapping[str, str | None] | None = None,
 ) -> None:
-    """Where a decision stands, what changed since `before`, and what is lacking of it.
-
-    `before` is None where nothing changed; `told` is what was told then.
-    """
+    """Where a decision stands after something was `told`, what changed, and what is lacking."""
     words, console = str(case), plain_console()
-    if before is not None:
+    if case.earlier is not None:
         print_wrapped(console, words[0].upper() + words[1:], "bold")
-        for change in case.changes_from(before):
+        for change in case.changes_from(case.earlier):
             print_indented(console, change)
     else:
         print_wrapped(console, f"Nothing new: {words}")

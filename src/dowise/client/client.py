@@ -203,11 +203,11 @@ class Client(Looks):
         reason: str = "",
         *,
         learn_restricted: bool | None = None,
-    ) -> None:
-        """A new graph, roles, prior or policy from here on; it takes an admin's token.
+    ) -> bool:
+        """A new graph, roles, prior or policy from here on; whether that changes anything.
 
-        Past records count again under it, read by label. Options are kept unless given, all of them
-        new with a new policy.
+        It takes an admin's token. Past records count again under it, read by label. Options are
+        kept unless given, all of them new with a new policy.
         """
         about = load_problem(problem) if isinstance(problem, str | Path) else problem
         body = {
@@ -217,7 +217,9 @@ class Client(Looks):
             "reason": reason,
             "learn_restricted": learn_restricted,
         }
-        _warn_of(self._line.post(self._path("revise"), body))
+        page = self._line.post(self._path("revise"), body)
+        _warn_of(page)
+        return self._part(page, "changed", bool)
 
     def import_records(
         self,
@@ -241,13 +243,14 @@ class Client(Looks):
         _warn_of(page)
         return self._part(page, "imported", int)
 
-    def erase(self, id: int, reason: str = "") -> None:  # noqa: A002
+    def erase(self, id: int, reason: str = "") -> bool:  # noqa: A002
         """Blank all that was said of a decision, for good: a person's right.
 
         It takes an admin's token. An event says that this was done, and the chain of hashes still
-        holds.
+        holds. Gives whether there was something to erase.
         """
-        self._line.post(self._path(f"erase/{self._number(id)}"), {"reason": reason})
+        page = self._line.post(self._path(f"erase/{self._number(id)}"), {"reason": reason})
+        return self._part(page, "changed", bool)
 
 
 def _found_name(line: Line, address: Address, name: str | None) -> str:
@@ -266,10 +269,11 @@ def _found_name(line: Line, address: Address, name: str | None) -> str:
         return next((one for one in given if one in names), given[0])
     if not names:
         raise NotFoundError(
-            f"{line.base} holds no experiment: make one with `dowise new {line.base} PROBLEM`"
+            f"{line.base} holds no experiment: make one (dowise new {line.base} PROBLEM, or "
+            "Client.create in Python)"
         )
     if len(names) > 1:
-        raise DowiseError(f"{line.base} holds {', '.join(names)}: say which (--name)")
+        raise DowiseError(f"{line.base} holds {', '.join(names)}: say which, by its name")
     return names[0]
 
 
@@ -279,7 +283,7 @@ def _one_name(address: Address, name: str | None) -> str:
         raise DowiseError("say what the experiment is called: by its name, or in the URL")
     if name is not None and address.name is not None and name not in address.names:
         raise DowiseError(
-            f"the URL names the experiment {address.name!r}, and --name says {name!r}"
+            f"the URL names the experiment {address.name!r}, and the name besides it is {name!r}"
             f"{suggestion(name, address.names)}: leave one of them out"
         )
     return address.name or "" if name is None else name

@@ -229,7 +229,8 @@ class Looks(Shown):
     def audit(self, head: object = None, track: Track | None = None) -> Audit:  # noqa: ARG002
         """Whether the journal is whole, and every decision follows from what was known then.
 
-        `head` is one that was kept elsewhere, `experiment.head` or its text.
+        `head` is one that was kept elsewhere, `experiment.head` or its text, of whose hash the
+        first 12 digits will do (see the audit's notes for what these prove).
         """
         kept = head_of(head)
         page = self._get("audit", LONG, head=None if kept is None else str(kept))

@@ -100,8 +100,8 @@ def floor_advice(policy: str, options: Mapping[str, Any]) -> str | None:
     if not is_sure or options.get("floor"):
         return None
     return (
-        "It leaves nothing to chance. With --option floor=0.1 every arm that may be the best has "
-        "one, which `dowise evaluate` needs."
+        "It leaves nothing to chance. With the option floor=0.1 every arm that may be the best "
+        "has one, which `evaluate` needs."
     )
 
 

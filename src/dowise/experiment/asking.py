@@ -41,7 +41,7 @@ class Question:
         if not left:
             raise DowiseError(
                 f"nothing is left to choose from: {', '.join(map(str, self.forbid))} rules out "
-                f"every arm{'' if allowed is None else ' that is allowed'}; `dowise arms` lists all"
+                f"every arm{'' if allowed is None else ' that is allowed'}"
             )
         self.allowed = None if len(left) == len(problem.arms) else left
 

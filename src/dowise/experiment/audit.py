@@ -28,6 +28,7 @@ from dowise.experiment.tracking import Track, tracked
 __all__ = ["Audit", "Finding", "audit", "head_of"]
 
 _CHUNK = 1000  # events read at a time
+_DIGITS, _FEWEST = 64, 12  # of a hash; so many are shown on pages
 _ERASABLE = ("asked", "told", "amended", "withdrawn")
 _CHOSEN = ("arm", "probabilities", "reason", "figures")  # what the policy has to say in a decision
 
@@ -58,6 +59,8 @@ class Audit:
     """Decisions that rested on something that was erased since."""
     known_upto: int = 0
     """The number of the head that was given: up to there a cut would have been found."""
+    known_digits: int = _DIGITS
+    """How many digits of its hash were given."""
 
     @property
     def ok(self) -> bool:
@@ -76,6 +79,7 @@ class Audit:
             "not_derivable": list(self.not_derivable),
             "notes": self.notes(),
             "known_upto": self.known_upto,
+            "known_digits": self.known_digits,
         }
 
     @classmethod
@@ -89,6 +93,7 @@ class Audit:
             tuple(page["made_elsewhere"]),
             tuple(page["not_derivable"]),
             page["known_upto"],
+            page.get("known_digits", _DIGITS),
         )
 
     def notes(self) -> list[str]:
@@ -107,12 +112,18 @@ class Audit:
         if not self.known_upto:
             notes.append(
                 "whether events were cut off at the end can't be told without a head that was kept "
-                "elsewhere (audit --head N:HASH)"
+                "elsewhere (`head`)"
             )
         elif self.known_upto < self.events:
             notes.append(
                 f"up to event {self.known_upto} nothing was cut off or rewritten; whether later "
                 "events were cut off only a later head can tell"
+            )
+        if self.known_upto and self.known_digits < _DIGITS:
+            notes.append(
+                f"of the head's {_DIGITS} digits {self.known_digits} were given: they tell what "
+                "happened by mistake; who means to rewrite a journal can search for another event "
+                "with the same few, which all of them rule out"
             )
         return notes
 
@@ -126,7 +137,7 @@ class _Found(Exception):  # noqa: N818 (it is no error)
 
 
 def head_of(given: object) -> Head | None:
-    """A head as a user gives it: "412:9f…", or a pair."""
+    """A head as a user gives it: "412:9f…", or a pair; the first digits of the hash will do."""
     if given is None:
         return None
     parts: Any = given.split(":") if isinstance(given, str) else given
@@ -135,8 +146,13 @@ def head_of(given: object) -> Head | None:
         head = Head(int(str(number)), str(digest).lower())
     except (TypeError, ValueError):
         head = Head(0, "")
-    if head.number < 1 or not re.fullmatch(r"[0-9a-f]{64}", head.hash):
+    if head.number < 1 or not re.fullmatch(f"[0-9a-f]{{1,{_DIGITS}}}", head.hash):
         raise DowiseError(f"head={given!r:.80} must read NUMBER:HASH, as audit prints it")
+    if len(head.hash) < _FEWEST:
+        raise DowiseError(
+            f"head={given!r:.80} has {len(head.hash)} digits of the hash: give at least {_FEWEST}, "
+            f"or better all {_DIGITS}"
+        )
     return head
 
 
@@ -244,7 +260,8 @@ def audit(
         finding = Finding(seen + 1, f"it is missing: the journal once had {head.number} events")
     return Audit(
         count, None if last is None else last.head, finding, tuple(auditor.made_elsewhere),
-        tuple(auditor.not_derivable), 0 if head is None else head.number,
+        tuple(auditor.not_derivable),
+        *((0, _DIGITS) if head is None else (head.number, len(head.hash))),
     )  # fmt: skip
 
 
@@ -252,7 +269,9 @@ def _first_finding(auditor: _Auditor, events: Iterable[Event], head: Head | None
     try:
         for event in events:
             auditor.check(event)
-            if head is not None and event.number == head.number and event.hash != head.hash:
+            if head is None or event.number != head.number:
+                continue
+            if not event.hash.startswith(head.hash):
                 why = "its hash is not that of the head that was kept: it was rewritten"
                 return Finding(event.number, why)
     except (_Found, DamagedEventError, KeyError, TypeError, IndexError, ValueError) as error:
@@ -265,19 +284,21 @@ def _why(error: Exception) -> str:
 
 
 def _events(storage: Storage, name: str, upto: int) -> Iterator[Event]:
-    after = 0
-    while after < upto:
-        chunk = storage.read(name, after=after, upto=after + _CHUNK)
-        yield from chunk
-        after += _CHUNK
+    for after in range(0, upto, _CHUNK):
+        try:
+            yield from storage.read(name, after=after, upto=after + _CHUNK)
+        except DamagedEventError:  # of which of them is not known
+            for number in range(after, after + _CHUNK):
+                yield from storage.read(name, after=number, upto=number + 1)
 
 
 def _erasures(storage: Storage, name: str) -> dict[int, int]:
     """Which event says of another one that it was erased; what can't be read is found later."""
     found: dict[int, int] = {}
-    for event in storage.read(name, kinds=("erased",)):
-        with suppress(DamagedEventError, TypeError):
-            found |= dict.fromkeys(event.says.get("events", ()), event.number)
+    with suppress(DamagedEventError):
+        for event in storage.read(name, kinds=("erased",)):
+            with suppress(DamagedEventError, TypeError):
+                found |= dict.fromkeys(event.says.get("events", ()), event.number)
     return found
 
 

@@ -47,6 +47,8 @@ class Case:
     status: Status = "pending"
     last_event: int = 0
     """The number of the last event that changed it."""
+    earlier: Case | None = field(default=None, compare=False, repr=False)
+    """What it was before, in the answer to a call that changed it."""
 
     @property
     def arm(self) -> Intervention:
@@ -81,8 +83,8 @@ class Case:
             )
         if self.status == "withdrawn":
             raise ConflictError(
-                f"decision {self.id} was withdrawn: nothing of it can be {verb} any more. Bring "
-                "what was seen in as a record of its own (`dowise import`)"
+                f"decision {self.id} was withdrawn: nothing of it can be {verb} any more. "
+                "`import` brings what was seen in as a record of its own"
             )
 
     def repeats(self, values: Mapping[str, object], problem: Problem) -> bool:
@@ -148,8 +150,8 @@ class Case:
                 raise DowiseError(f"{name} is context, which is always seen: give its value")
             if name not in (*self.context, *self.values, *self.arm, *arm):
                 raise DowiseError(
-                    f"{name} of decision {self.id} has not been told: `dowise tell` tells it, "
-                    "`dowise amend` corrects what was told"
+                    f"{name} of decision {self.id} has not been told: `tell` tells it, `amend` "
+                    "corrects what was told"
                 )
         known = {**self.context, **self.values, **arm}
         return {
@@ -168,7 +170,7 @@ class Case:
             raise ConflictError(
                 f"decision {self.id}: it was told that {self.played} was played"
                 f"{' for an unrelated reason' if self.is_unrelated else ''}, and now {played}"
-                f"{' for an unrelated reason' if is_unrelated else ''}: `dowise amend` corrects it"
+                f"{' for an unrelated reason' if is_unrelated else ''}: `amend` corrects it"
             )
         self._check_set(self.values, played)
         return True
@@ -178,14 +180,13 @@ class Case:
             if name in arm and label not in (None, arm[name]):
                 raise DowiseError(
                     f"decision {self.id}: {arm} set {name}={arm[name]}, but {name}={label} was "
-                    "told; if something else was done, say what: --played 'do(…)' (in Python, "
-                    "played=)"
+                    "told; if something else was done, say what (`played`)"
                 )
 
     def _conflict(self, name: str, known: str | None, label: str | None, how: str) -> str:
         return (
             f"decision {self.id}: {name} was {how} {_shown(known)}, and now {_shown(label)}: "
-            "`dowise amend` corrects it"
+            "`amend` corrects it"
         )
 
     # -- keeping it ---------------------------------------------------------------------------
@@ -249,7 +250,7 @@ class Case:
             page["restricted"], page["request_id"], dict(page["values"]),
             {name: [*old] for name, old in page["before"].items()},
             None if played is None else Intervention.parse(played), page["unrelated"],
-            page["status"], last,
+            page["status"], last, cls.from_dict(page["earlier"]) if page.get("earlier") else None,
         )  # fmt: skip
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ They are what the commands print with `--json`, and besides:
     problem_id    which problem an answer is to be read under: it may have been revised since. The
                   document of the experiment has the texts of all that there were
     notes         of a decision: what was told and does not count, or not yet, in sentences
+    earlier       of a decision that was changed: what it was before
 
 Other answers (history, audit, counted, lists of decisions) are what `as_dict` gives. All are JSON
 as `dowise.plain.plain` has it: NaN is null, infinity "inf". The way back is `from_dict` of the
@@ -30,7 +31,8 @@ from dowise.problem.files import problem_text
 
 __all__ = [
     "API", "asked_document", "belief_document", "case_document", "evaluation_document",
-    "experiment_document", "explanation_document", "problem_id", "status_document",
+    "experiment_document", "explanation_document", "problem_id", "said_document",
+    "status_document",
 ]  # fmt: skip
 
 API = 1
@@ -74,12 +76,18 @@ def asked_document(asked: Asked) -> Document:
     return asked.document() | {"problem_id": problem_id(asked.problem)}
 
 
-def case_document(experiment: Views, case: Case, before: int | None = None) -> Document:
-    """A decision with what was told of it; `before` is its last event before that was told."""
+def case_document(experiment: Views, case: Case) -> Document:
+    """A decision with what was told of it."""
     page = case.as_dict(experiment.problem)
     notes = [f"{line}." for line in experiment.idle(case.id)]
-    changed = {} if before is None else {"changed": case.last_event != before}
-    return {**page, "notes": notes, **changed, "head": str(experiment.head)}
+    return {**page, "notes": notes, "head": str(experiment.head)}
+
+
+def said_document(experiment: Views, case: Case) -> Document:
+    """A decision after something was said of it, and whether that changed it."""
+    earlier = None if case.earlier is None else case.earlier.as_dict(experiment.problem)
+    page = case_document(experiment, case)
+    return page | {"changed": earlier is not None, "earlier": earlier}
 
 
 def status_document(status: Status, tolerance: float | None = None) -> Document:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -205,7 +206,7 @@ class Experiment(Views):
             return events
         raise ConflictError(
             f"the request {request!r} was made before, as decision {', '.join(map(str, ids))}, "
-            f"{other}: another question needs another request's id (--request-id)"
+            f"{other}: another question needs another `request_id`"
         )
 
     def warm_up(self) -> None:
@@ -267,10 +268,12 @@ class Experiment(Views):
     ) -> Case:
         with self._journal.writing(self._actor) as step:
             facts = step.facts
-            page = body(facts.case(number), facts.plan.problem)
-            if page is not None:
-                step.write(kind, page)
-            return facts.case(number).copy()
+            before = facts.case(number)
+            page = body(before, facts.plan.problem)
+            if page is None:
+                return before.copy()
+            step.write(kind, page)
+            return replace(facts.case(number).copy(), earlier=before.copy())
 
     # -- changing the experiment itself -------------------------------------------------------
 
@@ -282,8 +285,8 @@ class Experiment(Views):
         reason: str = "",
         *,
         learn_restricted: bool | None = None,
-    ) -> None:
-        """A new graph, roles, prior or policy from here on.
+    ) -> bool:
+        """A new graph, roles, prior or policy from here on; whether that changes anything.
 
         Past records count again under it, read by label: new variables are missing in them, dropped
         ones ignored. A label that is lost is an error that names the records. Options are kept
@@ -296,11 +299,12 @@ class Experiment(Views):
                 problem=problem, policy=policy, options=options, learn_restricted=learn_restricted
             )
             if plan.page() == facts.plan.page():
-                return
+                return False
             check_readable(facts, plan.problem, self._journal.columns)
             step.write("revised", {**plan.page(), "reason": why})
             pending = [*facts.pending.values()]
         warn_of_forbidden(pending, plan.problem)
+        return True
 
     def import_records(
         self,
@@ -330,12 +334,11 @@ class Experiment(Views):
             step.write("imported", page)
         return int(page["records"])
 
-    def erase(self, id: int, reason: str = "") -> None:  # noqa: A002
+    def erase(self, id: int, reason: str = "") -> bool:  # noqa: A002
         """Blank all that was said of a decision, for good: a person's right.
 
         An event says that this was done, and the chain of hashes still holds. What rested on it can
-        no longer be derived. Backups and exports are yours to look after.
+        no longer be derived. Backups and exports are yours to look after. Gives whether there was
+        something to erase, which there is once.
         """
-        why = telling.checked_reason(reason, "erase")
-        with self._journal.writing(self._actor) as step:
-            step.erase(step.facts.case(id), why)
+        return self._journal.erase(id, self._actor, telling.checked_reason(reason, "erase"))

@@ -129,7 +129,7 @@ class Facts:
             if not event.follows(self.head):
                 raise DamagedEventError(
                     f"event {event.number} of {self.name} does not follow from what is before it: "
-                    "the journal was changed; `dowise audit` says where"
+                    "the journal was changed; `audit` says where"
                 )
             self.apply(event)
 

@@ -27,8 +27,7 @@ class BadRowsError(DowiseError):
         shown = "; ".join(str(bad) for bad in found.bad[:_SHOWN])
         more = f"; and {found.bad_count - _SHOWN:,} more" if found.bad_count > _SHOWN else ""
         super().__init__(
-            f"{self.summary}: {shown}{more}. Mend them, or leave them out with skip_bad "
-            "(--skip-bad)"
+            f"{self.summary}: {shown}{more}. Mend them, or leave them out (`skip_bad`)"
         )
 
     @property
@@ -79,11 +78,11 @@ def refuse_twice(facts: Facts, page: dict[str, Any], found: CheckedRecords, agai
     if own & found.asked_at:
         raise ConflictError(
             "this is an export of this very experiment, which knows these records: to count them "
-            "once more, say --again (in Python, again=True)"
+            "once more, say so (`again`)"
         )
     before = facts.import_digests.get(page["digest"])
     if before is not None:
         raise ConflictError(
             f"these records were imported before, by event {before}: to count them once more, say "
-            "--again (in Python, again=True)"
+            "so (`again`)"
         )

@@ -10,7 +10,6 @@ from threading import RLock
 from typing import Any
 
 from dowise.errors import ConflictError, DowiseError, UnavailableError
-from dowise.experiment.case import Case
 from dowise.experiment.event import Event
 from dowise.experiment.facts import Facts
 from dowise.experiment.learner import Learner
@@ -54,18 +53,6 @@ class Step:
         """The policy, once it has learned all that was folded so far."""
         with self._journal.lock:
             return self._journal.learner()
-
-    def erase(self, case: Case, reason: str) -> None:
-        """Blank all events of a decision, and say so; once more, only clean up what is left."""
-        numbers = [] if case.status == "erased" else [
-            event.number
-            for event in self._writing.read(case.event - 1)
-            if str(case.id) in event.body  # few are worth parsing
-            and not event.is_erased and event.says.get("decision") == case.id
-        ]  # fmt: skip
-        self._writing.erase(numbers)
-        if numbers:
-            self.write("erased", {"decision": case.id, "reason": reason, "events": numbers})
 
 
 class Journal:
@@ -164,6 +151,29 @@ class Journal:
                     with self.lock:
                         self._forget()
                 raise
+
+    def erase(self, number: int, actor: str, reason: str) -> bool:
+        """Blank all events of a decision, and say so; once more, only clean up what is left.
+
+        Whether there was something to blank. To let go of old copies may take the store a minute,
+        so nobody waits for this: it has no turn, and folds nothing. Who looks next reads what it
+        wrote.
+        """
+        with self.storage.writing(self.name, self._go_on) as writing:
+            facts = self.facts()
+            case = facts.case(number)
+            blank = [] if case.status == "erased" else [
+                event.number
+                for event in writing.read(case.event - 1)
+                if str(case.id) in event.body  # few are worth parsing
+                and not event.is_erased and event.says.get("decision") == case.id
+            ]  # fmt: skip
+            writing.erase(blank)
+            if blank:
+                page = {"decision": case.id, "reason": reason, "events": blank}
+                at = time_after(facts.at, self.accept_clock)
+                writing.append([Event.after(facts.head, self.name, "erased", at, actor, page)])
+        return bool(blank)
 
     def _beginning(self) -> Facts:
         self._facts = Facts(self.name)

@@ -33,7 +33,7 @@ _MOST_ALIKE = 4096  # outcomes that are remembered, so that the same one need no
 RESTRICTED = "some arms were not allowed, and learn_restricted is False"
 INSTEAD = (
     "another arm was played, and it was not said that this had nothing to do with the unit "
-    "(--unrelated)"
+    "(`unrelated`)"
 )
 
 

@@ -71,7 +71,7 @@ def time_after(last: str, accept_clock: bool = False) -> str:
     if behind > _SKEW and not accept_clock:
         raise DowiseError(
             f"this machine's clock says {text}, but the last event was at {last}: one of the two "
-            "clocks was wrong. Set the clock right, or go on with accept_clock "
-            "(--accept-clock), which gives events the last one's time until the clock has passed it"
+            "clocks was wrong. Set the clock right, or go on with `accept_clock`, "
+            "which gives events the last one's time until the clock has passed it"
         )
     return last

@@ -9,7 +9,7 @@ from pathlib import Path
 from dowise.errors import DowiseError, NotFoundError, suggestion
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.contract import Storage
-from dowise.experiment.storage.rules import WITHOUT_WAL
+from dowise.experiment.storage.rules import HOW_TO_MAKE, WITHOUT_WAL
 
 __all__ = ["Store", "checked_name", "name_in", "opened"]
 
@@ -34,11 +34,11 @@ def name_in(storage: Storage, name: str | None) -> str:
     if not names:
         is_file = not str(storage).startswith("postgresql")
         raise DowiseError(
-            f"{storage} holds no experiment: make one with `dowise new STORE PROBLEM`"
+            f"{storage} holds no experiment: make one ({HOW_TO_MAKE})"
             f"{f'; or {WITHOUT_WAL}' if is_file else ''}"
         )
     if name is None and len(names) > 1:
-        raise DowiseError(f"{storage} holds {', '.join(names)}: say which (--name)")
+        raise DowiseError(f"{storage} holds {', '.join(names)}: say which, by its name")
     if name is not None and name not in names:
         raise NotFoundError(
             f"{storage} has no experiment {name!r}{suggestion(str(name), names)}: it holds "

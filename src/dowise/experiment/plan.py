@@ -103,7 +103,7 @@ class Plan:
             raise DowiseError(
                 f"the policy {self.policy!r} is not known here: where it is one of your own, "
                 f"import the module that {'has' if colon else 'registers'} it first "
-                f"(--policy-module {module if colon else 'MODULE'})"
+                f"(in a command, --policy-module {module if colon else 'MODULE'})"
             )
         if isinstance(self.options.get("prior"), str):  # nothing that a journal names is opened
             raise DowiseError("what the journal says of the prior is damaged")

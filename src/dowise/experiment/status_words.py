@@ -199,7 +199,7 @@ def graph_in_words(status: Status) -> Iterator[str]:
     if status.evidence is not None:
         yield from str(status.evidence).splitlines()
         if status.evidence.alarms:
-            yield "`dowise revise` takes a problem with these edges; docs/evidence.md tells more."
+            yield "`revise` takes a problem with these edges; docs/evidence.md tells more."
 
 
 def duration(seconds: float) -> str:

@@ -87,8 +87,8 @@ def withdrawn(case: Case, reason: str) -> Body | None:
     case.check_is_open("withdrawn")
     if case.status == "done":
         raise DowiseError(
-            f"decision {case.id} has its outcome, so it can't be withdrawn: `dowise amend` "
-            "corrects it, `dowise erase` takes it out for good"
+            f"decision {case.id} has its outcome, so it can't be withdrawn: `amend` corrects "
+            "it, `erase` takes it out for good"
         )
     return {"decision": case.id, "reason": checked_reason(reason, "withdraw")}
 
@@ -96,13 +96,11 @@ def withdrawn(case: Case, reason: str) -> Body | None:
 def checked_reason(reason: object, verb: str) -> str:
     """A reason in words."""
     if not isinstance(reason, str) or not reason.strip():
-        raise DowiseError(f"say why: {verb} needs a reason (--reason '…')")
+        raise DowiseError(f"say why: {verb} needs a `reason`")
     return reason.strip()
 
 
 def _done_instead(problem: Problem, played: ArmLike | None, unrelated: bool) -> Intervention | None:
     if unrelated and played is None:
-        raise DowiseError(
-            "--unrelated goes with --played: say what was done instead (in Python, played=)"
-        )
+        raise DowiseError("`unrelated` goes with `played`: say what was done instead")
     return None if played is None else problem.intervention(played)

@@ -295,7 +295,8 @@ class Views(Shown):
     def audit(self, head: object = None, track: Track | None = None) -> Audit:
         """Whether the journal is whole, and every decision follows from what was known then.
 
-        `head` is one that was kept elsewhere, `experiment.head` or its text.
+        `head` is one that was kept elsewhere, `experiment.head` or its text, of whose hash the
+        first 12 digits will do (see the audit's notes for what these prove).
         """
         return audit(self._journal.storage, self.name, head_of(head), track)
 

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import pwd
 import resource
 import shutil
 import signal
@@ -19,6 +18,7 @@ from random import Random
 
 import pytest
 from journals import append, is_chain
+from users import as_nobody, in_child
 
 from dowise import DowiseError
 from dowise.experiment.event import Event
@@ -67,31 +67,6 @@ def contents(folder):
     return {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()}
 
 
-def in_child(call):
-    """What a forked child returns, or the text of the DowiseError it raises."""
-    queue = FORK.SimpleQueue()
-
-    def run():
-        try:
-            queue.put(call())
-        except DowiseError as error:
-            queue.put(str(error))
-
-    child = FORK.Process(target=run)
-    child.start()
-    child.join(30)
-    assert child.exitcode == 0
-    return queue.get()
-
-
-def as_nobody():
-    if os.geteuid() == 0:
-        nobody = pwd.getpwnam("nobody")
-        os.setgroups([])
-        os.setgid(nobody.pw_gid)
-        os.setuid(nobody.pw_uid)
-
-
 def test_the_file_is_in_wal_mode_and_has_the_columns_that_others_read(filled):
     with closing(sqlite3.connect(filled)) as raw:
         assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -108,13 +83,14 @@ def test_the_file_is_in_wal_mode_and_has_the_columns_that_others_read(filled):
 
 
 def test_every_connection_syncs_in_full_and_overwrites_what_it_deletes(filled):
-    with SqliteDatabase(locate(filled)).connect() as connection:
+    database = SqliteDatabase(locate(filled))
+    with database.connect(database.identity()) as connection:
         for setting, value in (("synchronous", 2), ("secure_delete", 1), ("journal_mode", "wal")):
             assert connection.exec_driver_sql(f"PRAGMA {setting}").scalar() == value
 
 
 def test_nothing_is_made_unless_it_is_asked_for(path):
-    with pytest.raises(DowiseError, match=r"there is no store .*ward.db: make it with dowise new"):
+    with pytest.raises(DowiseError, match=r"there is no store .*ward.db: make it .dowise new"):
         open_storage(path)
     with pytest.raises(DowiseError, match=r"can't be made: there is no folder .*none"):
         open_storage(path.parent / "none" / "ward.db", create=True)
@@ -126,9 +102,19 @@ def test_nothing_is_made_unless_it_is_asked_for(path):
     assert [entry.name for entry in path.parent.iterdir()] == ["ward.db"]
 
 
+def test_a_copy_in_another_mode_is_brought_into_wal_mode(filled):
+    copy = filled.with_name("copy.db")
+    with closing(sqlite3.connect(filled)) as raw:
+        raw.execute("VACUUM INTO ?", [str(copy)])
+    with opened(copy) as storage:
+        append(storage)
+    with closing(sqlite3.connect(copy)) as raw:
+        assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
 def test_an_empty_file_is_a_place_for_a_store_but_none(path):
     path.touch()
-    with pytest.raises(DowiseError, match="ward.db is empty: make a store of it with dowise new"):
+    with pytest.raises(DowiseError, match="ward.db is empty: make a store of it .dowise new"):
         open_storage(path)
     assert contents(path.parent) == {"ward.db": b""}
     with opened(path, create=True) as storage:
@@ -174,6 +160,8 @@ def versionless(path):
         (newer, r"by a newer dowise \(schema 99; this one knows 2\): pip install --upgrade dowise"),
         (versionless, "does not say of which version it is"),
         (lambda path: (path.unlink(), path.mkdir()), "is a folder: give the name of a file in it"),
+        (lambda path: (path.unlink(), os.mkfifo(path)), "is no file, but a pipe"),
+        (lambda path: (path.unlink(), path.symlink_to(path)), "a link to itself"),
     ],
 )
 def test_what_is_no_store_of_ours_is_left_unharmed(filled, spoil, message, create):
@@ -183,6 +171,13 @@ def test_what_is_no_store_of_ours_is_left_unharmed(filled, spoil, message, creat
         open_storage(filled, create)
     assert "\n" not in str(error.value)
     assert contents(filled.parent) == before
+
+
+def test_a_store_without_one_of_its_tables_says_so(filled):
+    with closing(sqlite3.connect(filled)) as raw:
+        raw.execute("DROP TABLE events")
+    with pytest.raises(DowiseError, match="lacks a part of its own tables: restore it from a copy"):
+        open_storage(filled).read("ward")
 
 
 def test_a_page_that_is_damaged_later_on_is_told(filled):
@@ -209,19 +204,17 @@ def test_read_only_files_and_folders(open_folder):
             storage.keep_snapshot(Snapshot("ward", 50, storage.last("ward").hash, b""))
             append(storage)
 
-    assert "can't write to 'ward': the file or its folder is read-only" in in_child(read_then_write)
-    for left in ("-wal", "-shm"):
-        filled.with_name(f"ward.db{left}").unlink(missing_ok=True)
+    assert "can't write to 'ward': the file belongs to" in in_child(read_then_write)
     filled.parent.chmod(0o555)
     filled.chmod(0o666)
-    assert "can't read the store: the file or its folder is read-only" in in_child(read_then_write)
+    assert "can't write to 'ward': its folder belongs to" in in_child(read_then_write)
     assert filled.read_bytes() == before
 
     def make():
         as_nobody()
         open_storage(filled.parent / "new.db", create=True)
 
-    assert "can't be opened" in in_child(make)
+    assert "can't open the store: its folder belongs to" in in_child(make)
     filled.parent.chmod(0o700)
     with opened(filled) as storage:
         append(storage)
@@ -465,12 +458,12 @@ def test_a_block_that_dies_leaves_nothing_and_no_lock(filled):
 
 def test_threads_that_read_at_once_keep_their_connections(filled, monkeypatch):
     made, connect = [], SqliteDatabase.connect
-    monkeypatch.setattr(SqliteDatabase, "connect", lambda it: (made.append(1), connect(it))[1])
+    monkeypatch.setattr(SqliteDatabase, "connect", lambda *it: (made.append(1), connect(*it))[1])
     with closing(open_storage(filled)) as storage, ThreadPoolExecutor(20) as pool:
         together = threading.Barrier(20)
 
         def read(_):
-            loan = storage._lines.take()
+            loan = storage._lines.take(storage._database.identity())
             together.wait(60)
             storage._lines.give_back(loan, well=True)
             return len(storage.read("ward"))

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import pwd
 import re
 import shutil
 import signal
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from journals import append
+from users import as_nobody, in_child
 
 from dowise import DowiseError, Experiment
 from dowise.experiment.storage import (
@@ -45,23 +45,6 @@ def opened(place):
         yield storage
     finally:
         storage.close()
-
-
-def in_child(call):
-    """What a forked child returns, or the text of the DowiseError it raises."""
-    queue = FORK.SimpleQueue()
-
-    def run():
-        try:
-            queue.put(call())
-        except DowiseError as error:
-            queue.put(str(error))
-
-    child = FORK.Process(target=run)
-    child.start()
-    child.join(60)
-    assert child.exitcode == 0
-    return queue.get()
 
 
 # -- the contract -----------------------------------------------------------------------------
@@ -331,11 +314,7 @@ def test_who_may_only_read_an_older_store_reads_it():
         path.chmod(0o444)
 
         def look():
-            if os.geteuid() == 0:
-                nobody = pwd.getpwnam("nobody")
-                os.setgroups([])
-                os.setgid(nobody.pw_gid)
-                os.setuid(nobody.pw_uid)
+            as_nobody()
             with Experiment.open(path, "ward 7") as experiment:
                 assert experiment.head.number > 10 and len(experiment.records()) == 7
             with opened(path) as storage:
@@ -344,7 +323,7 @@ def test_who_may_only_read_an_older_store_reads_it():
                 storage.tokens.add(new("one"))
 
         said = in_child(look)
-        assert "can't bring the store up to date, for tokens: the file or its folder is" in said
+        assert "can't bring the store up to date, for tokens: the file belongs to" in said
         assert version(path) == 1
 
 

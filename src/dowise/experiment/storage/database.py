@@ -31,11 +31,11 @@ class Database(Protocol):
     def catch_up(self, deadline: float) -> None:
         """Bring older tables up to date; TimeoutError if late."""
 
-    def connect(self) -> Connection:
-        """A connection to tables that are there."""
+    def connect(self, identity: Hashable) -> Connection:
+        """A connection to tables that are there, as `identity` found them."""
 
     def identity(self) -> Hashable:
-        """What tells this place from another one of the same name."""
+        """What tells this place from another one of the same name, or from what it was before."""
 
     def patiently(self, call: Callable[[], Result]) -> Result:
         """Call, again and again where the database is busy with something short."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.storage.location import Location
 from dowise.experiment.storage.rules import named
+from dowise.experiment.storage.sqlite_files import SqliteFiles
 
 __all__ = ["changing", "is_busy", "plainly", "too_long"]
 
@@ -20,14 +23,16 @@ _SQLITE = {
     "command the store comes first",
     "SQLITE_CORRUPT": f"it is damaged or cut short: {_REPLACED}",
     "SQLITE_FULL": "the disk is full: make room, then do it again",
-    "SQLITE_READONLY": "the file or its folder is read-only, and even reading needs both: let this "
-    "user write to them, or copy the store to a folder of yours",
+    "SQLITE_READONLY": "the file or its folder is read-only: let this user write to them, or copy "
+    "the store to a folder of your own",
     "SQLITE_CANTOPEN": "it can't be opened: both the file and its folder must let this user read "
     "and write",
     "SQLITE_PERM": "this user may not open it",
     "SQLITE_IOERR": "the system could not read or write it: see that the disk is well and has room",
     "SQLITE_TOOBIG": "what it should hold is too large for SQLite",
 }
+_LACKS = "it lacks a part of its own tables: restore it from a copy"
+_RIGHTS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")
 _POSTGRES = {
     "28P01": "the server refuses this user and password: correct them in the URL",
     "28000": "the server refuses this user: correct the URL, or let the server accept it",
@@ -37,6 +42,8 @@ _POSTGRES = {
     "53100": "the server's disk is full: make room, then do it again",
     "53300": "the server has no connection left: try again later, or raise max_connections",
     "54000": "what it should hold is too large for PostgreSQL",
+    "42P01": _LACKS,
+    "42703": _LACKS,
 }
 
 
@@ -77,7 +84,7 @@ def changing(location: Location, doing: str) -> Iterator[None]:
 
 def _why(error: Exception, location: Location) -> str:
     root = _root(error)
-    known = _in_sqlite(root) or _POSTGRES.get(str(getattr(root, "sqlstate", "")))
+    known = _in_sqlite(root, location) or _POSTGRES.get(str(getattr(root, "sqlstate", "")))
     if known is None and getattr(error, "connection_invalidated", False):
         known = (
             "the connection was lost: look whether the server runs, then do it again; what was "
@@ -105,6 +112,12 @@ def _root(error: BaseException) -> BaseException:
     return root if isinstance(root, BaseException) else error
 
 
-def _in_sqlite(root: BaseException) -> str | None:
+def _in_sqlite(root: BaseException, location: Location) -> str | None:
     name = str(getattr(root, "sqlite_errorname", ""))
+    if name.startswith(_RIGHTS) and location.path is not None:
+        files = SqliteFiles(Path(os.path.realpath(location.path)))
+        if why := files.hindrance_to_reading() or files.hindrance():
+            return why
+    if name == "SQLITE_ERROR" and str(root).startswith("no such "):
+        return _LACKS
     return next((words for key, words in _SQLITE.items() if name.startswith(key)), None)

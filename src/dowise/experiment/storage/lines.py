@@ -33,18 +33,12 @@ class Loan(NamedTuple):
 class Lines:
     """Idle connections to one place, and whose turn it is to write in this process.
 
-    `identity` tells the place from another one of the same name, such as a file that was put in
+    An `identity` tells the place from another one of the same name, such as a file that was put in
     its stead: connections to what it was are closed. Of idle ones at most so many are kept.
     """
 
-    def __init__(
-        self,
-        connect: Callable[[], Connection],
-        identity: Callable[[], Hashable],
-        most_idle: int,
-    ) -> None:
+    def __init__(self, connect: Callable[[Hashable], Connection], most_idle: int) -> None:
         self._connect = connect
-        self._identity = identity
         self._most_idle = most_idle
         self._start()
         _ALL.add(self)
@@ -62,12 +56,12 @@ class Lines:
         _ABANDONED.append(self._idle)
         self._start()
 
-    def take(self, new: bool = False) -> Loan:
-        """A connection, an idle one unless `new` is said."""
-        process, generation, identity = self.process, self._generation, self._identity()
-        connection = None if new else self._take(identity)
+    def take(self, identity: Hashable) -> Loan:
+        """A connection to the place as it is now, an idle one if there is one."""
+        process, generation = self.process, self._generation
+        connection = self._take(identity)
         if connection is None:
-            connection = self._connect()
+            connection = self._connect(identity)
         return Loan(connection, identity, generation, process)
 
     def give_back(self, loan: Loan, well: bool) -> None:

@@ -60,6 +60,6 @@ def _catch_up(database: Database, version: int) -> None:
     serves = version >= schema.SERVES
     try:
         database.catch_up(time.monotonic() + (PATIENCE_TO_CATCH_UP if serves else PATIENCE))
-    except (SQLAlchemyError, sqlite3.Error, TimeoutError):
+    except (SQLAlchemyError, sqlite3.Error, PermissionError, TimeoutError):
         if not serves:
             raise

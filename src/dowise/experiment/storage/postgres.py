@@ -21,6 +21,7 @@ from dowise.errors import DowiseError, import_extra
 from dowise.experiment.storage import schema
 from dowise.experiment.storage.database import Row, Values
 from dowise.experiment.storage.location import Location
+from dowise.experiment.storage.rules import HOW_TO_MAKE
 
 __all__ = ["PostgresDatabase"]
 
@@ -55,9 +56,7 @@ class PostgresDatabase:
         with self._engine.connect() as connection:
             found = schema.find_version(connection, shown)
             if found is None and not create:
-                raise DowiseError(
-                    f"there is no store in {shown}: make it with dowise new {shown} PROBLEM"
-                )
+                raise DowiseError(f"there is no store in {shown}: make it ({HOW_TO_MAKE})")
             if found is None:
                 self.begin(connection, "", time.monotonic() + 60)
                 found = schema.find_version(connection, shown)
@@ -77,7 +76,7 @@ class PostgresDatabase:
                 schema.migrate(connection, found)
             connection.exec_driver_sql("COMMIT")
 
-    def connect(self) -> Connection:
+    def connect(self, identity: Hashable) -> Connection:  # noqa: ARG002
         """A connection to tables that are there."""
         connection = self._engine.connect()
         try:

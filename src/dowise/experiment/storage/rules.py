@@ -9,11 +9,12 @@ from dowise.experiment.event import Event
 from dowise.experiment.storage.contract import Snapshot
 
 __all__ = [
-    "PATIENCE", "TOKENS", "WITHOUT_WAL", "check_alone", "check_next", "check_there",
+    "HOW_TO_MAKE", "PATIENCE", "TOKENS", "WITHOUT_WAL", "check_alone", "check_next", "check_there",
     "is_worth_keeping", "known_already", "named",
 ]  # fmt: skip
 
 PATIENCE = 60.0  # seconds: the minute of the contract
+HOW_TO_MAKE = "dowise new STORE PROBLEM, or Experiment.create in Python"
 WITHOUT_WAL = "was it copied without its -wal file, which has the newest events?"
 """What a store that lacks its last events may be: SQLite keeps them beside it."""
 

@@ -101,7 +101,7 @@ def find_version(connection: Connection, shown: str) -> int | None:
     if foreign:
         raise DowiseError(
             f"{shown} is no store of dowise: it holds tables of something else "
-            f"({', '.join(sorted(foreign)[:3])}); name another place, and make it with dowise new"
+            f"({', '.join(sorted(foreign)[:3])}); name another place"
         )
     return None
 

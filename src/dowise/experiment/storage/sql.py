@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -49,7 +49,7 @@ class SqlStorage:
         self._database = database
         self._location = database.location
         self._patience = patience
-        self._lines = Lines(database.connect, database.identity, database.most_idle)
+        self._lines = Lines(database.connect, database.most_idle)
         weakref.finalize(self, _close, self._lines, database)
 
     def experiments(self) -> tuple[str, ...]:
@@ -118,6 +118,8 @@ class SqlStorage:
         """Hold the experiment; commit at the end of the block."""
         with self._hold(experiment, self._patience, meanwhile) as block:
             yield block
+        if block.erases:
+            self._clean(experiment)
 
     @property
     def tokens(self) -> SqlTokens:
@@ -152,7 +154,23 @@ class SqlStorage:
             ) from None
 
     def _ask_once(self, work: Callable[[Connection], Result]) -> Result:
-        loan = self._lines.take()
+        """Read; again where the place turns out to be another one by now (`SqliteFiles`)."""
+        deadline = time.monotonic() + self._patience
+        while True:
+            identity = self._database.identity()
+            try:
+                found = self._ask_at(identity, work)
+            except Exception:
+                if self._database.identity() == identity:
+                    raise
+            else:
+                if self._database.identity() == identity:
+                    return found
+            if time.monotonic() > deadline:
+                raise TimeoutError
+
+    def _ask_at(self, identity: Hashable, work: Callable[[Connection], Result]) -> Result:
+        loan = self._lines.take(identity)
         well = False
         try:
             found = self._database.patiently(lambda: work(loan.connection))
@@ -185,8 +203,6 @@ class SqlStorage:
                 raise
             finally:
                 block.ended = True
-            if block.erases:
-                self._clean(loan.connection, experiment)
             line.well = True
 
     @contextmanager
@@ -225,7 +241,7 @@ class SqlStorage:
     ) -> None:
         """See that nobody else can write; on a new connection where an idle one was dead."""
         begin = self._database.begin
-        line.loan = self._lines.take()
+        line.loan = self._lines.take(self._database.identity())
         try:
             begin(line.loan.connection, experiment, deadline, meanwhile)
         except DBAPIError as error:
@@ -234,14 +250,17 @@ class SqlStorage:
             self._lines.give_back(line.loan, well=False)
             line.loan = None
             self._lines.close()
-            line.loan = self._lines.take()
+            line.loan = self._lines.take(self._database.identity())
             begin(line.loan.connection, experiment, deadline, meanwhile)
 
-    def _clean(self, connection: Connection, experiment: str) -> None:
-        """What was erased is committed; now its old copies."""
+    def _clean(self, experiment: str) -> None:
+        """What was erased is committed; now its old copies, while others may write again."""
+        deadline = time.monotonic() + self._patience
         try:
-            with plainly(self._location, "clean the store"):
-                self._database.clean(connection, time.monotonic() + self._patience)
+            with plainly(self._location, "clean the store"), self._line() as line:
+                line.loan = self._lines.take(self._database.identity())
+                self._database.clean(line.loan.connection, deadline)
+                line.well = True
             return
         except TimeoutError:
             reason = "somebody reads or writes it all the time"

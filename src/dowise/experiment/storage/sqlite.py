@@ -10,11 +10,13 @@ means than SQLite's: closing it would drop SQLite's locks.
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import time
 from collections.abc import Callable, Hashable
 from math import inf
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -27,7 +29,8 @@ from dowise.experiment.storage import schema
 from dowise.experiment.storage.database import Row, Values
 from dowise.experiment.storage.failures import is_busy
 from dowise.experiment.storage.location import Location
-from dowise.experiment.storage.rules import WITHOUT_WAL
+from dowise.experiment.storage.rules import HOW_TO_MAKE, WITHOUT_WAL
+from dowise.experiment.storage.sqlite_files import READING_ALONE, WRITING, Place, SqliteFiles
 from dowise.queue_lock import QueueLock
 
 __all__ = ["SqliteDatabase"]
@@ -52,7 +55,8 @@ class SqliteDatabase:
     def __init__(self, location: Location) -> None:
         assert location.path is not None
         self.location = location
-        self._path = location.path.resolve()
+        self._path = Path(os.path.realpath(location.path))
+        self._files = SqliteFiles(self._path)
         self._queue = QueueLock(self._path)
         self._burst_began = -inf
 
@@ -65,8 +69,7 @@ class SqliteDatabase:
         version = self._look(create)
         if version is None and not create:
             raise DowiseError(
-                f"{shown} is empty: make a store of it with dowise new {shown} PROBLEM; or "
-                f"{WITHOUT_WAL}"
+                f"{shown} is empty: make a store of it ({HOW_TO_MAKE}); or {WITHOUT_WAL}"
             )
         if version is None:
             self._make()
@@ -77,33 +80,39 @@ class SqliteDatabase:
         shown = self.location.shown
         if self._path.is_dir():
             raise DowiseError(f"{shown} is a folder: give the name of a file in it")
+        if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
+            raise DowiseError(f"{shown} is no file, but a pipe, a device or a link to itself")
         if not self._path.exists():
             if not create:
-                raise DowiseError(
-                    f"there is no store {shown}: make it with dowise new {shown} PROBLEM"
-                )
+                raise DowiseError(f"there is no store {shown}: make it ({HOW_TO_MAKE})")
             if not self._path.parent.is_dir():
                 raise DowiseError(f"{shown} can't be made: there is no folder {self._path.parent}")
             return None
-        if self._has_wal():
-            return self._find_version("ro")
+        found = self._files.place(), self._files.has_wal()
         try:
-            return self._find_version("ro&immutable=1")  # leaves nothing beside a foreign file
+            return self._find_version(*found)
         except (SQLAlchemyError, DowiseError):
-            if not self._has_wal():
+            if found == (self._files.place(), self._files.has_wal()):
                 raise
-        return self._find_version("ro")  # somebody began to write meanwhile
+        return self._look(create)  # somebody wrote to it meanwhile
 
-    def _has_wal(self) -> bool:
-        return self._path.with_name(f"{self._path.name}-wal").exists()
-
-    def _find_version(self, mode: str) -> int | None:
-        shown = self.location.shown
+    def _find_version(self, place: Place | None, has_wal: bool) -> int | None:
+        mode = WRITING if place is None else place.mode
+        if mode == WRITING:
+            mode = "ro" if has_wal else READING_ALONE  # which leaves nothing beside a foreign file
         with self._engine(mode).connect() as connection:
-            version = _patiently(lambda: schema.find_version(connection, shown))
+            version = self._version(connection)
         if version is not None:
-            schema.check_version(version, shown)
+            schema.check_version(version, self.location.shown)
         return version
+
+    def _version(self, connection: Connection) -> int | None:
+        """That of its tables; this is where SQLite opens the files."""
+        try:
+            return _patiently(lambda: schema.find_version(connection, self.location.shown))
+        except SQLAlchemyError:
+            self._files.drop_own_wal()
+            raise
 
     def _make(self) -> None:
         def make(connection: Connection) -> None:
@@ -123,39 +132,34 @@ class SqliteDatabase:
         self._change(catch_up, "rw", deadline)
 
     def _change(self, change: Callable[[Connection], None], mode: str, deadline: float) -> None:
+        self._check_may_write()
         with self._engine(mode).connect() as connection:
-            _patiently(lambda: connection.exec_driver_sql("PRAGMA journal_mode=WAL"), deadline)
-            _set_up(connection)
+            _patiently(lambda: _set_up(connection), deadline)
             self.begin(connection, "", deadline)
             change(connection)
             connection.exec_driver_sql("COMMIT")
 
-    def connect(self) -> Connection:
-        """A connection to a store that is there."""
-        if not self._path.exists():
-            shown = self.location.shown
-            raise UnavailableError(
-                f"there is no store {shown}: make it with dowise new {shown} PROBLEM"
-            )
-        connection = self._engine("rw").connect()
+    def connect(self, identity: Hashable) -> Connection:
+        """A connection to a store that is there, in the way in which this user may open it."""
+        shown = self.location.shown
+        if not isinstance(identity, Place):
+            raise UnavailableError(f"there is no store {shown}: make it ({HOW_TO_MAKE})")
+        connection = self._engine(identity.mode).connect()
         try:
-            version = _patiently(lambda: schema.find_version(connection, self.location.shown))
+            version = self._version(connection)
             if version is None:
-                raise UnavailableError(f"{self.location.shown} was emptied: restore it from a copy")
-            schema.check_version(version, self.location.shown)
-            _patiently(lambda: _set_up(connection))
+                raise UnavailableError(f"{shown} was emptied: restore it from a copy")
+            schema.check_version(version, shown)
+            if identity.mode == WRITING:
+                _patiently(lambda: _set_up(connection))
         except BaseException:
             connection.close()
             raise
         return connection
 
     def identity(self) -> Hashable:
-        """Which file has the name now: another one may have been put in its place."""
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+        """Which file has the name now, and how this user may open it."""
+        return self._files.place()
 
     def patiently(self, call: Callable[[], Result]) -> Result:
         """Call, again where a reader met another one's recovery of the file after a crash."""
@@ -188,6 +192,7 @@ class SqliteDatabase:
             except sqlite3.OperationalError as error:
                 if not is_busy(error):
                     raise
+        self._check_may_write()
         place = None
         try:
             place = self._queue.join(min(PATIENCE_IN_QUEUE, max(deadline - time.monotonic(), 0.0)))
@@ -196,6 +201,11 @@ class SqliteDatabase:
             self._burst_began = time.monotonic()
         finally:
             self._queue.leave(place)
+
+    def _check_may_write(self) -> None:
+        """Refuse before any file is made beside one that this user may only read."""
+        if self._path.exists() and (why := self._files.hindrance()):
+            raise PermissionError(why)
 
     def clean(self, connection: Connection, deadline: float) -> None:
         """Bring the pages without what was erased into the file, and empty the WAL.
@@ -233,7 +243,7 @@ class _BusyError(Exception):
 
 
 def _set_up(connection: Connection) -> None:
-    for setting in ("synchronous=FULL", "secure_delete=ON"):
+    for setting in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
         connection.exec_driver_sql(f"PRAGMA {setting}")
 
 

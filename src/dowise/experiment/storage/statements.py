@@ -62,5 +62,5 @@ def as_events(rows: Sequence[Row]) -> list[Event]:
     """The rows of a query for whole events."""
     for row in rows:  # SQLite would hold anything in any column
         if type(row[1]) is not int or {*map(type, row)} != {int, str}:
-            raise DamagedEventError(f"an event of {row[0]} can't be read: run an audit")
+            raise DamagedEventError(f"event {row[1]} of {row[0]} can't be read: run an audit")
     return [Event(*row) for row in rows]

@@ -66,7 +66,7 @@ def create(request: Request, visitor: Visitor, body: New) -> dict[str, Any]:
 def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
     """Another problem, policy or prior from here on. Role: admin."""
     check_policy_name(body.policy)
-    options, before = keyword_options(body.options), experiment.head
+    options = keyword_options(body.options)
     if all(part is None for part in (body.problem, body.policy, options, body.learn_restricted)):
         raise DowiseError("say what changes: problem, policy, options or learn_restricted")
     held = experiment.outline().plan
@@ -83,8 +83,8 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
     }  # fmt: skip
     held.changed(**changes)  # what takes long is built now, while nobody waits for it
     with listening() as notes:
-        experiment.revise(**changes, reason=body.reason)
-    page = {**experiment_document(experiment), "changed": experiment.head != before}
+        is_news = experiment.revise(**changes, reason=body.reason)
+    page = {**experiment_document(experiment), "changed": is_news}
     page["notes"] = [*tried.notes, *notes]
     return answer(page | {"past_records": experiment.counted().as_dict()})
 
@@ -106,8 +106,7 @@ def import_records(experiment: Keeping, body: Import) -> Response:
 @router.post(f"{PREFIX}/erase/{{id}}")
 def erase(experiment: Keeping, id: Id, body: Erase) -> Response:  # noqa: A002 (its name)
     """Blank all that was said of a decision, for good: a person's right. Role: admin."""
-    is_news = experiment.case(id).status != "erased"
-    experiment.erase(id, body.reason)
+    is_news = experiment.erase(id, body.reason)
     page = {"id": id, "status": "erased", "changed": is_news}
     return answer(page | {"head": str(experiment.head)})
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
-from dowise.experiment.documents import asked_document, case_document
+from dowise.experiment.documents import asked_document, said_document
 from dowise.service.api.bodies import Amend, Ask, AskMany, Tell, Withdraw
 from dowise.service.api.common import (
     PREFIX,
@@ -44,24 +44,21 @@ def ask_many(experiment: Asking, body: AskMany, key: Key = None) -> Response:
 @router.post("/tell/{id}", responses=CASE)
 def tell(experiment: Telling, id: Id, body: Tell) -> Response:  # noqa: A002 (its name)
     """What was seen after a decision: in pieces, at any time, in any order. Role: tell."""
-    before = experiment.case(id).last_event
     case = experiment.tell(id, body.values, played=body.played, unrelated=body.unrelated)
-    return answer(case_document(experiment, case, before))
+    return answer(said_document(experiment, case))
 
 
 @router.post("/amend/{id}", responses=CASE)
 def amend(experiment: Telling, id: Id, body: Amend) -> Response:  # noqa: A002
     """Correct what was told; the journal keeps what was before. Role: tell."""
-    before = experiment.case(id).last_event
     case = experiment.amend(
         id, body.values, body.reason, played=body.played, unrelated=body.unrelated
     )
-    return answer(case_document(experiment, case, before))
+    return answer(said_document(experiment, case))
 
 
 @router.post("/withdraw/{id}", responses=CASE)
 def withdraw(experiment: Telling, id: Id, body: Withdraw) -> Response:  # noqa: A002
     """End a decision of which nothing more will be told. Role: tell."""
-    before = experiment.case(id).last_event
     case = experiment.withdraw(id, body.reason)
-    return answer(case_document(experiment, case, before))
+    return answer(said_document(experiment, case))

@@ -62,37 +62,35 @@ def texts_in(form: FormData, field: str) -> list[str] | None:
 
 # Errors name commands and options, which a page does not have: it has forms with other names.
 _HERE = (
-    (re.compile(r" \(--reason '…'\)"), ""),
-    (re.compile(r"say why: (amend|withdraw) needs a reason"), "say why, in the field Reason"),
+    (re.compile(r"say why: (amend|withdraw) needs a `reason`"), "say why, in the field Reason"),
     (re.compile(r"nothing was told; say what was seen, Y=1"), "choose a value of what was seen"),
     (re.compile(r"say what is corrected, such as Y=0"), "change what is to be corrected"),
     (
-        re.compile(r"`dowise amend` corrects it, `dowise erase` takes it out for good"),
+        re.compile(r"`amend` corrects it, `erase` takes it out for good"),
         "“Correct something” corrects it",
     ),
-    (re.compile(r"`dowise amend` corrects it"), "“Correct something” changes it"),
+    (re.compile(r"`amend` corrects it"), "“Correct something” changes it"),
     (
-        re.compile(r"`dowise tell` tells it, `dowise amend` corrects what was told"),
+        re.compile(r"`tell` tells it, `amend` corrects what was told"),
         "tell it under “What was seen”",
     ),
     (
-        re.compile(r"say what: --played 'do\(…\)' \(in Python, played=\)"),
+        re.compile(r"say what \(`played`\)"),
         "say what, under “Something else was done”",
     ),
     (
-        re.compile(r"--unrelated goes with --played: (say what was done instead) \(.*\)"),
+        re.compile(r"`unrelated` goes with `played`: (say what was done instead)"),
         r"\1, too",
     ),
-    (re.compile(r"; `dowise arms` lists all"), ""),
-    (re.compile(r" \(`dowise import`\)"), ""),
-    (re.compile(r": another question needs another request's id \(--request-id\)"), ""),
+    (re.compile(r"\. `import` brings what was seen in as a record of its own"), ""),
+    (re.compile(r": another question needs another `request_id`"), ""),
 )  # fmt: skip
 
 
 def in_page_words(said: str) -> str:
     """An error as it reads where there are forms instead of commands.
 
-    >>> in_page_words("say why: amend needs a reason (--reason '…')")
+    >>> in_page_words("say why: amend needs a `reason`")
     'Say why, in the field Reason.'
     """
     for pattern, words in _HERE:

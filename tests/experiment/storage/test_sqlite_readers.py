@@ -1,0 +1,240 @@
+"""Who may only read a SQLite store: sees all that is there, and leaves nothing beside it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from journals import append
+from users import FORK, OWNER, READER, become, in_child, only_root
+
+from dowise import DowiseError
+from dowise.experiment.storage import open_storage
+from dowise.experiment.storage.location import locate
+from dowise.experiment.storage.sqlite import SqliteDatabase
+from dowise.experiment.storage.sqlite_files import READING_ALONE, READING_ALONG, Place, SqliteFiles
+
+pytestmark = only_root
+
+
+@pytest.fixture(params=[0o777, 0o755], ids=["a folder for all", "a folder of the owner's"])
+def store(request):
+    """A store of OWNER's with five events, which READER may read."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.chown(folder, OWNER, OWNER)
+        folder.chmod(request.param)
+        store = folder / "ward.db"
+
+        def make():
+            with opened(store, create=True) as storage:
+                append(storage, words="abcde")
+            store.chmod(0o644)
+
+        in_child(make, OWNER)
+        yield store
+
+
+@contextmanager
+def opened(store, create=False):
+    storage = open_storage(store, create)
+    try:
+        yield storage
+    finally:
+        storage.close()
+
+
+def count(store):
+    """How many events there are for whoever opens it now."""
+    with opened(store) as storage:
+        return len(storage.read("ward"))
+
+
+def write(store):
+    with opened(store) as storage:
+        return append(storage).number
+
+
+def owners(store):
+    """Who owns each file that is there."""
+    return {file.name: file.stat().st_uid for file in store.parent.iterdir()}
+
+
+@contextmanager
+def writing(store):
+    """A process of the owner's that has the store open, and writes one more event when told to."""
+    here, there = FORK.Pipe()
+
+    def work():
+        become(OWNER, OWNER)
+        with opened(store) as storage:
+            while there.recv():
+                there.send(append(storage).number)
+
+    def one_more():
+        here.send(True)
+        return here.recv()
+
+    child = FORK.Process(target=work)
+    child.start()
+    try:
+        yield one_more, child
+        if child.is_alive():
+            here.send(False)
+    finally:
+        child.join(20)
+        child.kill()
+
+
+def test_a_reader_leaves_nothing_and_the_owner_goes_on(store):
+    before = store.read_bytes()
+    assert in_child(lambda: count(store), READER) == 5
+    assert owners(store) == {"ward.db": OWNER} and store.read_bytes() == before
+    assert in_child(lambda: write(store), OWNER) == 6
+    assert in_child(lambda: count(store), READER) == 6
+    said = in_child(lambda: write(store), READER)
+    assert "can't write to 'ward': the file belongs to " in said and "\n" not in said
+    assert owners(store) == {"ward.db": OWNER}
+
+
+def test_a_reader_follows_a_writer_who_comes_and_goes(store):
+    line, there = FORK.Pipe()
+
+    def read_on():
+        become(READER, READER)
+        with opened(store) as storage:
+            while there.recv():
+                there.send(len(storage.read("ward")))
+
+    def seen():
+        line.send(True)
+        return line.recv()
+
+    reader = FORK.Process(target=read_on)
+    reader.start()
+    try:
+        assert seen() == 5  # from the file alone, by a connection that is kept
+        with writing(store) as (one_more, _):
+            for _ in range(3):
+                assert one_more() == seen()
+        assert seen() == 8
+        assert in_child(lambda: write(store), OWNER) == 9
+        assert seen() == 9
+        line.send(False)
+    finally:
+        reader.join(20)
+        reader.kill()
+    assert {*owners(store).values()} == {OWNER}
+
+
+def test_nothing_is_read_from_the_file_alone_while_events_stand_beside_it(store):
+    with writing(store) as (one_more, child):
+        one_more()
+        os.kill(child.pid, signal.SIGKILL)
+        child.join(20)
+    wal, shm = (store.with_name(f"ward.db-{part}") for part in ("wal", "shm"))
+    assert wal.stat().st_size > 0
+    assert in_child(lambda: count(store), READER) == 6
+    shm.unlink()
+    said = in_child(lambda: count(store), READER)
+    assert "its newest events are in ward.db-wal, which only who may write" in said
+    assert {*owners(store).values()} == {OWNER} and not shm.exists()
+    assert in_child(lambda: write(store), OWNER) == 7
+
+
+def test_what_was_read_while_the_file_was_written_is_read_again(store):
+    begun, found = FORK.Event(), []
+
+    def write_then():
+        become(OWNER, OWNER)
+        begun.wait(20)
+        write(store)
+
+    def look():
+        place = SqliteFiles(store).place()
+        assert place.mode == READING_ALONE
+
+        def work(connection):
+            begun.set()
+            while not found and SqliteFiles(store).place().still in (None, place.still):
+                time.sleep(0.001)
+            found.append(connection.exec_driver_sql("SELECT count(*) FROM events").scalar())
+            return found[-1]
+
+        with opened(store) as storage:
+            return storage._ask(work), len(found)
+
+    writer = FORK.Process(target=write_then)
+    writer.start()
+    assert in_child(look, READER) == (6, 2)
+    writer.join(20)
+
+
+def test_who_wants_to_read_along_with_one_who_just_left_leaves_nothing(store):
+    def look():
+        database = SqliteDatabase(locate(store))
+        found = store.stat()
+        with pytest.raises(Exception, match="unable to open|readonly"):
+            database.connect(Place(found.st_dev, found.st_ino, READING_ALONG))
+
+    in_child(look, READER)
+    assert owners(store) == {"ward.db": OWNER}
+
+
+@pytest.mark.parametrize("left", ["wal", "shm"])
+def test_a_file_of_another_user_beside_the_store_is_named(store, left):
+    file = store.with_name(f"ward.db-{left}")
+    file.touch(0o644)
+    os.chown(file, READER, READER)
+    file.chmod(0o644)
+    said = in_child(lambda: write(store), OWNER)
+    assert f"can't write to 'ward': ward.db-{left} beside it belongs to nobody, and you (" in said
+    assert f"ward.db-{left})" in said and "chown" in said and "\n" not in said
+    os.chown(file, OWNER, OWNER)
+    assert in_child(lambda: write(store), OWNER) == 6
+
+
+def test_a_file_that_may_not_be_read(store):
+    store.chmod(0o600)
+    said = in_child(lambda: count(store), READER)
+    assert "ward.db belongs to " in said and "may not read it" in said and "\n" not in said
+
+
+@pytest.mark.parametrize("state", ["closed", "in use", "crashed"])
+def test_a_store_on_a_read_only_file_system(tmp_path, state):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if not _mounts("-t", "tmpfs", "none", disk):
+        pytest.skip("this machine mounts nothing")
+    try:
+        with opened(disk / "made.db", create=True) as storage:
+            append(storage, words="abcde")
+            for ending in ("", "-wal", "-shm") if state != "closed" else ():
+                if state == "in use" or ending != "-shm":
+                    shutil.copy(disk / f"made.db{ending}", disk / f"ward.db{ending}")
+        if state == "closed":
+            shutil.copy(disk / "made.db", disk / "ward.db")
+        assert _mounts("-o", "remount,ro", disk)
+        before = sorted(disk.iterdir())
+        if state == "crashed":
+            with pytest.raises(DowiseError, match="its newest events are in ward.db-wal"):
+                count(disk / "ward.db")
+        else:
+            assert count(disk / "ward.db") == 5
+            with pytest.raises(DowiseError, match="its file system is mounted read-only: copy"):
+                write(disk / "ward.db")
+        assert sorted(disk.iterdir()) == before
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def _mounts(*words):
+    return (
+        shutil.which("mount")
+        and not subprocess.run(["mount", *words], capture_output=True, check=False).returncode
+    )
