@@ -36,6 +36,7 @@ def test_prior_of_many_kinds(tmp_path):
         ({"X": "2"}, "the prior of X must be numbers"),
         ({"X": {"a": 1}}, "the prior of X must be numbers"),
         ({"X": [[1, 2], [3]]}, "the prior of X must be numbers"),
+        ({"X": [3]}, "the prior of X does not fit its CPT: give a number, 2 numbers, or"),
         (-1.0, "must be above 0"),
         (float("nan"), "must be above 0"),
         ({"XX": 1}, "the prior names 'XX', which is no variable (did you mean 'X'?)"),

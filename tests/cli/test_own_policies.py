@@ -215,7 +215,9 @@ def test_a_live_experiment(desk, monkeypatch):
     del sys.modules["greedy_mine"], registry._POLICIES["any-of-mine"]
     refused = desk.fails("ask", "ward.db", "-c", "Age=1")
     assert "'greedy_mine:Greedy' is not known here" in refused
-    assert "import the module that has it first (--policy-module greedy_mine)" in refused
+    assert (
+        "import the module that has it first (in a command, --policy-module greedy_mine)" in refused
+    )
     assert "greedy_mine" not in sys.modules  # what a journal names is not imported
     module = ("--policy-module", "greedy_mine")
     assert desk.json("ask", "ward.db", "-c", "Age=1", *module)["id"] == 2

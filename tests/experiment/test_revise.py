@@ -118,7 +118,7 @@ def test_changing_nothing_says_nothing_and_every_change_needs_a_reason(run):
     run.revise(reason="none at all")
     assert run.head == head
     for reason in ("", "  ", None):
-        with pytest.raises(DowiseError, match="say why: revise needs a reason"):
+        with pytest.raises(DowiseError, match="say why: revise needs a `reason`"):
             run.revise(policy="ts", reason=reason)
     with pytest.raises(DowiseError, match="did you mean"):
         run.revise(policy="idz", reason="typo")

@@ -188,6 +188,22 @@ def test_a_damaged_manifest_is_refused(run, change, complaint):
     assert manifest.read_text("utf-8") == text and len(files_of(run)) == 4
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"spec": {}, "races": []}, {"spec": [], "races": [{}]}, {"spec": {}, "races": [{}]},
+        {"spec": {"problems": {}, "policies": []}, "races": 7},
+    ],
+)  # fmt: skip
+def test_a_whole_manifest_of_another_layout_is_refused(run, said):
+    store.write_manifest(run / "manifest.json", said, True)
+    for ask in (lambda: race(run), lambda: Result.open(run)):
+        with pytest.raises(
+            DowiseError, match=r"its manifest\.json is not laid out as this version"
+        ):
+            ask()
+
+
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "run").write_text("mine")
     with pytest.raises(DowiseError, match="run is a file, or lies in one: name a new folder"):

@@ -13,7 +13,7 @@ from dowise.errors import DowiseError, suggestion
 from dowise.files import read_file
 from dowise.model import Factors
 from dowise.model.layout import Layout
-from dowise.problem.prior import Prior, checked_counts, misfit, parse_prior
+from dowise.problem.prior import Prior, checked_counts, fits, misfit, parse_prior
 
 __all__ = ["Prior", "parse_prior", "prior_counts"]
 
@@ -46,10 +46,9 @@ def prior_counts(tables: Layout, factors: Factors, prior: Prior) -> NDArray[np.f
     for name in sorted(prior, key=lambda name: name not in factors.positions):
         counts = checked_counts(prior[name], f"the prior of {name}")
         for t in _meant(tables, factors, name):
-            try:
-                tables.table(flat, t)[...] = counts
-            except ValueError:
-                raise DowiseError(_misfit(tables, factors, name, t)) from None
+            if not fits(counts.shape, tables.shapes[t]):
+                raise DowiseError(_misfit(tables, factors, name, t))
+            tables.table(flat, t)[...] = counts
     return flat
 
 

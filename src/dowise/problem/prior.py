@@ -30,6 +30,7 @@ __all__ = [
     "KnownPrior",
     "Prior",
     "checked_counts",
+    "fits",
     "known_prior",
     "misfit",
     "parse_prior",
@@ -84,7 +85,7 @@ def _known_counts(problem: Problem, name: object, given: Any) -> Any:
     axes = (*problem.possible.parents(str(variable)), str(variable))
     shape = tuple(len(problem.domains[axis]) for axis in axes)
     is_one_table = name == variable and not _has_several(problem, name)
-    if not _fits(counts.shape, shape if is_one_table else (*counts.shape[:-1], shape[-1])):
+    if not fits(counts.shape, shape if is_one_table else (*counts.shape[:-1], shape[-1])):
         raise DowiseError(misfit(name, shape, axes))
     return _as_tuples(counts.tolist())
 
@@ -96,8 +97,13 @@ def _has_several(problem: Problem, name: str) -> bool:
     return into or bool(problem.possible.siblings(name))
 
 
-def _fits(counts: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether counts of one shape fill a table of another, repeated over the parents."""
+def fits(counts: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether counts of one shape fill a table of another, repeated over the parents.
+
+    They are not repeated over the values: one number in a list is a number forgotten.
+    """
+    if counts[-1:] not in ((), shape[-1:]):
+        return False
     try:
         return np.broadcast_shapes(counts, shape) == shape
     except (ValueError, RuntimeError):  # the latter: more axes than NumPy knows of here

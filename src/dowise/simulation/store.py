@@ -74,6 +74,15 @@ class Store:
         if manifest is None or not {"spec", "races"} <= {*manifest}:
             raise DowiseError(f"{self.path} is no run: it has no {MANIFEST} of one")
         self._spec, self._races = manifest["spec"], manifest["races"]
+        try:
+            is_known = bool(self.races) and all(isinstance(self._spec[x], dict) for x in NAMED)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            is_known = False
+        if not is_known:
+            raise DowiseError(
+                f"{self.path}: its {MANIFEST} is not laid out as this version of dowise does it: "
+                "read it with the version that wrote it, or name another folder as out"
+            )
 
     def open(
         self, spec: Mapping[str, Any], extent: Extent, heeds_horizon: Callable[[str], bool]
