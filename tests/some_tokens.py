@@ -1,12 +1,9 @@
-"""Tokens for tests, made and looked at from other processes too."""
+"""Tokens for tests, and stores that are closed after use."""
 
-import multiprocessing
 from contextlib import contextmanager
 
-from dowise import DowiseError
 from dowise.experiment.storage import Token, open_storage
 
-FORK = multiprocessing.get_context("fork")
 AT = "2026-01-01T00:00:00.000000Z"
 
 
@@ -21,20 +18,3 @@ def opened(place):
         yield storage
     finally:
         storage.close()
-
-
-def in_child(call):
-    """What a forked child returns, or the text of the DowiseError it raises."""
-    queue = FORK.SimpleQueue()
-
-    def run():
-        try:
-            queue.put(call())
-        except DowiseError as error:
-            queue.put(str(error))
-
-    child = FORK.Process(target=run)
-    child.start()
-    child.join(60)
-    assert child.exitcode == 0
-    return queue.get()

@@ -1,6 +1,5 @@
 """Journals in a SQLite file: what it survives, and what it leaves alone."""
 
-import multiprocessing
 import os
 import pwd
 import resource
@@ -18,6 +17,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from forked import FORK, in_child
 from journals import append, is_chain
 
 from dowise import DowiseError
@@ -26,8 +26,6 @@ from dowise.experiment.storage import Snapshot, open_storage, schema
 from dowise.experiment.storage.location import locate
 from dowise.experiment.storage.sql import SqlStorage
 from dowise.experiment.storage.sqlite import SqliteDatabase
-
-FORK = multiprocessing.get_context("fork")
 
 
 @pytest.fixture
@@ -65,23 +63,6 @@ def opened(path, create=False, patience=60.0):
 
 def contents(folder):
     return {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()}
-
-
-def in_child(call):
-    """What a forked child returns, or the text of the DowiseError it raises."""
-    queue = FORK.SimpleQueue()
-
-    def run():
-        try:
-            queue.put(call())
-        except DowiseError as error:
-            queue.put(str(error))
-
-    child = FORK.Process(target=run)
-    child.start()
-    child.join(30)
-    assert child.exitcode == 0
-    return queue.get()
 
 
 def as_nobody():

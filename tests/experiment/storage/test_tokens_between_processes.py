@@ -6,8 +6,9 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from forked import FORK, in_child
 from journals import append
-from some_tokens import AT, FORK, in_child, new, opened
+from some_tokens import AT, new, opened
 
 from dowise import DowiseError, Experiment
 from dowise.experiment.storage import (

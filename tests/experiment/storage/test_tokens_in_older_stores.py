@@ -9,8 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from forked import in_child
 from journals import append
-from some_tokens import AT, in_child, new, opened
+from some_tokens import AT, new, opened
 
 from dowise import DowiseError, Experiment
 from dowise.experiment.storage import (
