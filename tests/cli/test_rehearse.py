@@ -30,6 +30,16 @@ reward = "Y"
 0 = 100
 1 = 9000
 """
+
+
+def test_the_usual_tolerance_is_a_hundredth_of_the_rewards_range(tmp_path):
+    (tmp_path / "costs.toml").write_text(MONEY)
+    words = [str(tmp_path / "costs.toml"), *FEW[1:], "--json"]
+    assert json.loads(run(*words).stdout)["tolerance"] == 89
+    assert json.loads(run(*words, "--tolerance", "5").stdout)["tolerance"] == 5
+    assert json.loads(run(*FEW, "--json").stdout)["tolerance"] == 0.01
+
+
 HEADER = ["round", "regret", "at random", "stopping", "truly", "sure", "right", "advised"]
 
 

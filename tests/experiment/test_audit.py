@@ -252,6 +252,15 @@ def test_other_bits_by_another_version_or_processor_are_told_apart_from_changes(
     assert forged(experiment, place, known=known | {"counts": "00"}).event == place + 1
 
 
+def test_reasons_that_were_worded_otherwise_are_told_apart_from_changes():
+    experiment = played(5)
+    place = place_of(experiment, "asked", 3)
+    here = auditing.maker()
+    before = {part: here[part] for part in here if part != "wording"}  # as journals have had it
+    assert forged(experiment, place, reason="as it was put then", maker=before) is None
+    assert experiment.audit().made_elsewhere == (4,)
+
+
 def test_what_made_a_decision_is_said_again_when_it_changes(monkeypatch):
     from dowise.experiment import asking
 

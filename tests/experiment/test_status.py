@@ -115,16 +115,37 @@ def test_what_more_rounds_are_worth_beside_stopping():
     (at,) = (i for i, line in enumerate(said) if line.startswith("Expected regret of stopping"))
     assert said[at + 1].startswith("300 more rounds are expected to gain ")
     assert f" ± {found.error:.3g} in all, " in said[at + 1]
-    assert f"more than {found.limit:.3g}, {found.limit / 300:.3g} a round." in said[at + 1]
-    assert said[at + 2] == status.advice(0.01)  # as it was, and after what more rounds are worth
+    assert said[at].endswith(" No further experiment can gain more than that.")
+    assert said[at + 2] == (
+        f"That is reckoned as if ts chose the arms from now on, since it is quick to play out; the "
+        f"experiment itself goes on with {status.policy}."
+    )
+    assert said[at + 3] == status.advice(0.01)  # as it was, and after what more rounds are worth
+    by_ts = begun("task1", policy="ts").status(rounds=5)
+    assert "reckoned as if" not in str(by_ts)
+
+
+@pytest.mark.parametrize(
+    ("context", "weighed"),
+    [(None, "over all contexts alike"), ({"C": 1}, "in this context alone")],
+)
+def test_one_limit_is_told_and_over_which_contexts(context, weighed):
+    experiment = begun("task2")
+    status = experiment.status(context, rounds=100)
+    limit = status.continuing.limit
+    assert (
+        f"At most {limit:.3g} could be gained, {limit / 100:.3g} a round. That is over the "
+        "contexts as they are to be expected, and the cost of "
+        f"stopping {weighed}: so the two may differ."
+    ) in str(status)
+    assert "No further experiment" not in str(status)
+    assert "No further experiment can gain more" in str(experiment.status(context))
 
 
 def test_where_no_exploring_pays_it_is_said():
     status = tossed({"0": [0] * 40, "1": [1] * 40}).status(rounds=5)
     assert (status.continuing.value, status.continuing.explore) == (0, 0)
-    assert "Over the next 5 rounds no exploring by ts is expected to gain anything" in str(status)
-    context = begun("task2").status({"C": 1}, rounds=100)
-    assert "in contexts as they are to be expected: " in str(context)
+    assert "Experimenting on in the next 5 rounds is not expected to gain anything" in str(status)
     for rounds in (0, -3, 2.5, True, 10**9):
         with pytest.raises(DowiseError, match="rounds="):
             begun("task2").status(rounds=rounds)

@@ -268,8 +268,8 @@ def test_doubtful_edges_are_dotted_and_say_so(tmp_path):
     assert drawn.doubtful == {"Y <-> Z", "Z -> X"}
     assert [edge for edge in drawn.pens if drawn.pens[edge].label == "?"] == ["Z -> X", "Y <-> Z"]
     written = texts(svg(in_doubt(), tmp_path))
-    assert written.count("?") == 3  # two edges and the legend's sample
-    assert "doubtful" in written[-2:]
+    assert written.count("?") == 4  # two edges and the legend's samples
+    assert {"doubtful", "doubtful hidden cause", "hidden common cause"} <= {*written}
     assert "doubtful" not in texts(svg(confounded(), tmp_path))
 
 
@@ -299,6 +299,19 @@ def test_suspected_edges_are_drawn_in_their_own_colour(tmp_path):
     text = (tmp_path / "suspected.svg").read_text("utf-8")
     assert len(re.findall("fill: #d6006e", text)) == 5  # four heads and the legend's
     assert texts(text)[-1] == "suspected"
+
+
+def test_soft_edges_are_drawn_as_doubtful_unless_they_are_suspected():
+    problem = Problem(CausalGraph.parse("Z -> X -> Y"), "Y", soft=0.1)
+    chances = {"Z -> Y": 0.4, "X <-> Y": 0.05, "X <-> Z": 0.02}
+    drawn = picture(problem, chances, ["Z -> Y"], soft=chances)
+    assert drawn.doubtful == {"X <-> Y", "X <-> Z"} and drawn.suspected == {"Z -> Y"}
+    assert drawn.kinds == ("doubtful_hidden", "suspected")
+    assert {*drawn.layout.extra} == {*chances}
+    pen, other = drawn.pens["X <-> Y"], drawn.pens["Z -> Y"]
+    assert pen.dashes and pen.label == "5 %" and pen.two_heads
+    assert not other.dashes and other.label == "40 %"
+    assert picture(problem, chances).pens.keys() == {"Z -> X", "X -> Y"}
 
 
 @pytest.mark.parametrize(

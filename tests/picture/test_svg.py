@@ -239,6 +239,7 @@ def test_the_legend_has_what_occurs_with_a_sample_of_each():
         ("reward", "reward"),
         ("hidden", "hidden common cause"),
         ("doubtful", "doubtful"),
+        ("doubtful_hidden", "doubtful hidden cause"),
         ("suspected", "suspected"),
     ]
     for entry in entries:

@@ -49,7 +49,7 @@ def test_probabilities_are_the_policy_s_own_and_p_star(name):
             np.testing.assert_array_equal(
                 pi, 0.6 * own.probabilities + 0.4 * decision.figures["floor"]
             )
-            by_floor = decision.reason.startswith("by the floor of 40 %: picked at random")
+            by_floor = decision.reason.startswith("by the floor of 40 %, which keeps every arm")
             assert by_floor or (decision.arm, decision.reason) == (own.arm, own.reason)
             assert set(own.figures) < set(decision.figures)
         assert (pi > 0.4 * 0.05).all()

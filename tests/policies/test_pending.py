@@ -115,10 +115,15 @@ def test_the_indices_by_hand():
     index = kl.decide(rng=0).figures["index"]
     np.testing.assert_allclose(index, kl_ucb_index(plays, plays * means, 11, 3.0), rtol=1e-12)
     ucb.expect("do(X=c)", times=-2)
-    assert str(ucb.decide(rng=0)) == "do(X=c): not played before"
+    assert str(ucb.decide(rng=0)) == (
+        "do(X=c): not played before: each arm is played once before they are compared"
+    )
     ucb.expect("do(X=c)")
     only = ucb.decide(rng=0, allowed=["do(X=c)"])
-    assert only.reason.startswith("no play is finished, and 1 under way: its mean reward may be")
+    assert only.reason == (
+        "none of its plays has an outcome yet (1 play under way), and allowing for chance no "
+        "other arm may turn out better"
+    )
 
 
 @pytest.mark.parametrize("name", ["ids", "ts", "bernoulli-ts", "random", "z2-ts"])

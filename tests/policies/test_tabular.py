@@ -107,7 +107,7 @@ def test_each_arm_once_then_the_largest_index(name):
     decision = policy.decide(rng=0)
     assert str(decision.arm) == "do(X=0)"
     np.testing.assert_array_equal(decision.probabilities, [0, 1, 0])
-    assert "its mean reward, 1 in 1 play, may be as good as" in str(decision)
+    assert "its mean reward was 1 in 1 play, and allowing for chance" in str(decision)
     only = policy.decide(rng=0, allowed=["do(X=1)", "do()"])
     np.testing.assert_array_equal(only.probabilities, [1, 0, 0])  # a tie: the first one
     before = decision.figures["counts"].copy()
@@ -166,7 +166,7 @@ def test_an_arm_is_played_as_often_as_its_beta_is_largest():
     decision = policy.decide(None, 3)
     np.testing.assert_allclose(decision.probabilities, [best, 1 - best], atol=0.008)
     np.testing.assert_allclose(decision.figures["means"], [2 / 5, 5 / 8])
-    assert "among the winners of 100,000 draws" in str(decision)
+    assert "chance to be the best by its own plays: this one has" in str(decision)
     policy.propensity_samples, rng = 0, np.random.default_rng(0)
     assert policy.decide(None, rng).probabilities is None
     played = sum(str(policy.decide(None, rng).arm) == "do(X=0)" for _ in range(4000))
@@ -197,7 +197,7 @@ def test_rewards_of_three_values():
         policy = make_policy(name, THREE_VALUES, **{"exploration" if name == "ucb" else "c": 0})
         feed(policy, "do(X=0)", ["fair"])
         feed(policy, "do(X=1)", ["bad"])
-        assert "its mean reward, 0 in 1 play" in str(policy.decide(rng=0))
+        assert "its mean reward was 0 in 1 play" in str(policy.decide(rng=0))
     counts = []
     for seed in (0, 0, 1):
         policy = make_policy("bernoulli-ts", THREE_VALUES, seed=seed)

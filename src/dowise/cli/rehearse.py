@@ -54,7 +54,7 @@ _STARTS = (3, 5)  # the columns where a new table may begin
     help="What worlds are drawn from and the policy starts from: a count, or a .toml file of them.",
 )  # fmt: skip
 @click.option(
-    "--tolerance", type=Number(0), default=0.01, show_default=True, metavar="LOSS",
+    "--tolerance", type=Number(0), show_default="a hundredth of their range", metavar="LOSS",
     help="What a round may cost without mattering, in the units of the reward.",
 )  # fmt: skip
 @click.option(

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from dowise.errors import DowiseError
+from dowise.policies.reasons import WORDING
 from dowise.randomness import DRAWS
 
 __all__ = ["actor_of", "maker", "time_after"]
@@ -19,7 +20,7 @@ _SKEW = timedelta(minutes=5)  # so far clocks of machines that share a store may
 
 @cache
 def maker() -> dict[str, str]:
-    """What the bits of a decision depend on, besides what was known."""
+    """What the bits and words of a decision depend on, besides what was known."""
     import llvmlite
     import llvmlite.binding
     import numba
@@ -30,6 +31,7 @@ def maker() -> dict[str, str]:
     return {
         "dowise": dowise.__version__,
         "draws": DRAWS,
+        "wording": WORDING,
         "numpy": np.__version__,
         "numba": numba.__version__,
         "llvmlite": llvmlite.__version__,

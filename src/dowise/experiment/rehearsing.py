@@ -22,7 +22,7 @@ from dowise.experiment.experiment import Experiment
 from dowise.experiment.looking import prior_of
 from dowise.experiment.plan import DEFAULT_POLICY, Plan, is_bayesian
 from dowise.experiment.rehearsal import Rehearsal
-from dowise.experiment.status import Status
+from dowise.experiment.status import Status, usual_tolerance
 from dowise.experiment.storage import MemoryStorage
 from dowise.policies.own import asked_for, import_policies
 from dowise.policies.registry import policy_factory
@@ -44,7 +44,7 @@ def rehearse(
     options: Mapping[str, Any] | None = None,
     *,
     prior: Any = None,
-    tolerance: float = 0.01,
+    tolerance: float | None = None,
     delay: int = 0,
     looks: int = 20,
     seed: int = 0,
@@ -56,6 +56,7 @@ def rehearse(
     `prior` is what `Belief` takes. Worlds are drawn from it, doubtful edges with theirs, and a
     policy that has a belief starts from it. Outcomes are told `delay` rounds late. At the start and
     at `looks` times along the rounds, evenly spread, it is noted where the experiment stands. The
+    `tolerance` is a hundredth of the range of rewards unless you say. The
     same seed gives the same numbers with any number of workers; a policy of your own is played in
     this process, unless `import_policies` has its module.
     """
@@ -69,7 +70,9 @@ def rehearse(
         whole_number("seed", seed, 0),
         _modules(policy),
     )
-    count, limit = whole_number("worlds", worlds, 1), real_number("tolerance", tolerance, 0)
+    count, limit = whole_number("worlds", worlds, 1), usual_tolerance(plan.problem)
+    if tolerance is not None:
+        limit = real_number("tolerance", tolerance, 0)
     crew = min(whole_number("workers", workers, 1), count) if play.modules is not None else 1
     found: dict[int, _Notes] = {}
     with closing(run_everywhere(partial(_done, play), range(count), crew, None)) as played:

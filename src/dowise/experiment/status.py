@@ -227,6 +227,15 @@ def looked_at(
     return found, notes
 
 
+def usual_tolerance(problem: Problem) -> float:
+    """A loss a round that matters little, unless somebody says otherwise.
+
+    It is a hundredth of what lies between the best and the worst reward: 0.01 from 0 to 1, and 30
+    from 0 to 3,000.
+    """
+    return problem.payoff.span / 100
+
+
 def waiting(case: Case) -> float:
     """For how many seconds a decision has been pending."""
     return max((now() - datetime.fromisoformat(case.asked_at)).total_seconds(), 0.0)

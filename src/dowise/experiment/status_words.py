@@ -34,7 +34,8 @@ def status_in_words(status: Status, tolerance: float | None = None) -> str:
     for one in status.contexts:
         where = "" if not one.context else f"{context_text(one)}: "
         lines.append(f"{where}{leader_in_words(status, one)}")
-    lines += [stopping_in_words(status), *continuing_in_words(status)]
+    has_more = status.continuing is not None
+    lines += [stopping_in_words(status, has_more), *continuing_in_words(status)]
     if tolerance is not None:
         lines.append(status.advice(tolerance))
     lines += pending_in_words(status)
@@ -102,15 +103,13 @@ def _arms_in_words(one: ArmsStatus, places: list[int]) -> str:
     return f"{', '.join(first)} and {last}"
 
 
-def stopping_in_words(status: Status) -> str:
-    """What stopping now is expected to cost."""
-    came = status.has_contexts
-    over = ", over the contexts as they came" if came else ", over all contexts alike"
-    over = "" if len(status.contexts) == 1 else over
-    return (
-        f"Expected regret of stopping now: {amount(status.stopping)} a round{over}. No further "
-        "experiment can gain more than that."
-    )
+def stopping_in_words(status: Status, has_more: bool = False) -> str:
+    """What stopping now is expected to cost; `has_more` where it is said what more rounds gain."""
+    over = f", {_weighed(status)}" if len(status.contexts) > 1 else ""
+    cost = f"Expected regret of stopping now: {amount(status.stopping)} a round{over}."
+    if has_more and status.problem.context:
+        return cost  # what could be gained at most follows, over other contexts
+    return f"{cost} No further experiment can gain more than that."
 
 
 def continuing_in_words(status: Status) -> Iterator[str]:
@@ -118,24 +117,39 @@ def continuing_in_words(status: Status) -> Iterator[str]:
     found = status.continuing
     if found is None:
         return
-    over = ", in contexts as they are to be expected" if status.problem.context else ""
-    most = f"{amount(found.limit)}, {amount(found.limit / found.rounds)} a round"
     if not found.explore:
         yield (
-            f"Over the next {counted(found.rounds, 'round')} no exploring by {found.policy} is "
-            f"expected to gain anything over staying with what looks best now{over}. No play of "
-            f"them gains more than {most}."
+            f"Experimenting on in the next {counted(found.rounds, 'round')} is not expected to "
+            "gain anything over staying with what looks best now."
         )
-        return
-    how = f"all of them by {found.policy}"
-    if found.explore < found.rounds:
-        how = f"{found.explore:,} of them by {found.policy}, the rest with what looks best by then"
-    each = amount(found.value / found.rounds)
-    yield (
-        f"{counted(found.rounds, 'more round')} are expected to gain {amount(found.value)} ± "
-        f"{amount(found.error)} in all, {each} a round, over staying with what looks best now"
-        f"{over}: {how}. No play of them gains more than {most}."
-    )
+    else:
+        how = "experiment in all of them"
+        if found.explore < found.rounds:
+            how = f"experiment in {found.explore:,} of them, then stay with what looks best"
+        each = amount(found.value / found.rounds)
+        yield (
+            f"{counted(found.rounds, 'more round')} are expected to gain {amount(found.value)} ± "
+            f"{amount(found.error)} in all, {each} a round, over staying with what looks best now: "
+            f"{how}."
+        )
+    if found.policy != status.policy:
+        yield (
+            f"That is reckoned as if {found.policy} chose the arms from now on, since it is quick "
+            f"to play out; the experiment itself goes on with {status.policy}."
+        )
+    if status.problem.context:
+        yield (
+            f"At most {amount(found.limit)} could be gained, {amount(found.limit / found.rounds)} "
+            "a round. That is over the contexts as they are to be expected, and the cost of "
+            f"stopping {_weighed(status)}: so the two may differ."
+        )
+
+
+def _weighed(status: Status) -> str:
+    """Of which contexts the cost of stopping is that, and how much each counts."""
+    if status.is_one_context:
+        return "in this context alone"
+    return "over the contexts as they came" if status.has_contexts else "over all contexts alike"
 
 
 def pending_in_words(status: Status) -> Iterator[str]:

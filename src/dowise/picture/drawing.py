@@ -55,6 +55,11 @@ class Picture:
     """The edges that are drawn as doubtful."""
 
     @property
+    def suspected(self) -> frozenset[str]:
+        """The edges that the graph lacks and that are not drawn as doubtful."""
+        return frozenset(self.layout.extra) - self.doubtful
+
+    @property
     def legend(self) -> tuple[str, ...]:
         """The roles that occur, in the order of the legend."""
         return tuple(role for role in LOOKS if role in self.roles.values())
@@ -62,8 +67,13 @@ class Picture:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of edges that a legend must explain, in its order."""
-        layout = self.layout
-        found = {"hidden": layout.bidirected, "doubtful": self.doubtful, "suspected": layout.extra}
+        ties = {edge for edge in self.pens if EdgeName.parse(edge).is_bidirected}
+        found = {
+            "hidden": ties - self.doubtful - self.suspected,
+            "doubtful": self.doubtful - ties,
+            "doubtful_hidden": self.doubtful & ties,
+            "suspected": self.suspected,
+        }
         return tuple(kind for kind, edges in found.items() if edges)
 
     @property
@@ -77,21 +87,29 @@ class Picture:
 
 
 def picture(
-    problem: Problem, edges: Mapping[str, float] | None = None, suspected: Iterable[str] = ()
+    problem: Problem,
+    edges: Mapping[str, float] | None = None,
+    suspected: Iterable[str] = (),
+    soft: Iterable[str] = (),
 ) -> Picture:
     """The picture of a problem: causes on the left, the reward on the right.
 
     `edges` says how likely edges are to be there, by their texts; those are drawn the thicker the
     likelier, and of what the graph lacks nothing is drawn. `suspected` are edges that the graph
-    lacks and that are drawn all the same, in a colour of their own.
+    lacks and that are drawn all the same, in a colour of their own; `soft` are such as well, drawn
+    as doubtful where they are not suspected.
     """
     graph = problem.graph
     probable = {str(EdgeName.parse(text)): share for text, share in (edges or {}).items()}
-    extra = [_suspect(problem, text) for text in dict.fromkeys(suspected)]
+    suspects = [_lacked(problem, text) for text in dict.fromkeys(suspected)]
+    possible = [_lacked(problem, text) for text in dict.fromkeys(soft)]
+    possible = [edge for edge in possible if edge not in suspects]
     doubtful = frozenset(edge for edge in graph.edge_texts if _is_doubtful(problem, edge))
+    doubtful |= {*map(str, possible)}
+    extra = [*suspects, *possible]
     pens = {
         str(edge): pen_for(
-            edge, str(edge) in doubtful, edge in extra, probability=probable.get(str(edge))
+            edge, str(edge) in doubtful, edge in suspects, probability=probable.get(str(edge))
         )
         for edge in (*graph.edges, *extra)
     }
@@ -104,11 +122,11 @@ def picture(
     )
 
 
-def _suspect(problem: Problem, text: str) -> EdgeName:
+def _lacked(problem: Problem, text: str) -> EdgeName:
     edge = EdgeName.parse(text)
     problem.graph.mask((edge.one, edge.other))
     if str(edge) in problem.graph.edge_texts:
-        raise DowiseError(f"suspected: the graph has {edge} already, so leave it out")
+        raise DowiseError(f"the graph has {edge} already, so leave it out of what it lacks")
     return edge
 
 

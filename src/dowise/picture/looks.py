@@ -51,6 +51,7 @@ LABELS: Mapping[str, str] = {
     "reward": "reward",
     "hidden": "hidden common cause",
     "doubtful": "doubtful",
+    "doubtful_hidden": "doubtful hidden cause",
     "suspected": "suspected",
 }
 """What roles and kinds of edges are called in a legend."""
@@ -58,6 +59,7 @@ _ARROW, _TIE = EdgeName("A", "->", "B"), EdgeName("A", "<->", "B")
 SAMPLES = {
     "hidden": pen_for(_TIE),
     "doubtful": pen_for(_ARROW, doubtful=True),
+    "doubtful_hidden": pen_for(_TIE, doubtful=True),
     "suspected": pen_for(_ARROW, suspected=True),
 }
 """The pens of the samples of edges in a legend."""

@@ -49,6 +49,7 @@ _SMALL_EM = 10.0
 _SWATCH = Box(1.3, 0.8, 2.2, 1.3)
 _ATTRIBUTE = re.compile(r"[A-Za-z_][\w.:-]*", re.ASCII)
 _OWN = ("class", "style")
+_SAMPLE_CLASSES = {"hidden": "edge-hidden", "doubtful_hidden": "edge-hidden edge-doubtful"}
 # Not allowed in XML, not even as references.
 _NO_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -58,7 +59,7 @@ class LegendEntry:
     """A line of the legend: what is explained, the words, and a sample of it as SVG."""
 
     key: str
-    """A role, or "hidden", "doubtful" or "suspected"."""
+    """A role, or a kind of edges as in `Picture.kinds`."""
     label: str
     sample: str
 
@@ -177,7 +178,7 @@ def _classes(picture: Picture, text: str) -> list[str]:
     is_tie = EdgeName.parse(text).is_bidirected
     classes = ["edge", "edge-hidden" if is_tie else "edge-arrow"]
     classes += ["edge-doubtful"] * (text in picture.doubtful)
-    return classes + ["edge-suspected"] * (text in picture.layout.extra)
+    return classes + ["edge-suspected"] * (text in picture.suspected)
 
 
 def _drawn(stroke: Stroke, pen: Pen) -> str:
@@ -199,7 +200,7 @@ def _drawn(stroke: Stroke, pen: Pen) -> str:
 
 def _label(picture: Picture, text: str, stroke: Stroke) -> str:
     """The word on an edge, if it has one, on a piece of paper of its own."""
-    word = picture.pens[text].label or "!" * (text in picture.layout.extra)
+    word = picture.pens[text].label or "!" * (text in picture.suspected)
     if not word:
         return ""
     x, y = halfway(stroke)
@@ -222,7 +223,7 @@ def _sample(key: str) -> str:
     if key in SAMPLES:
         start, end = (box.left, box.y), (box.right, box.y)
         drawn = _drawn((start, *line(start, end)), SAMPLES[key])
-        kind = "edge-hidden" if key == "hidden" else f"edge-arrow edge-{key}"
+        kind = _SAMPLE_CLASSES.get(key, f"edge-arrow edge-{key}")
         content = [_element("g", {"class": f"edge {kind}"}, [drawn])]
     else:
         content = [_element("g", {"class": f"variable role-{key}"}, _box(box, key))]

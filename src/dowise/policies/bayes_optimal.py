@@ -14,6 +14,7 @@ from dowise.belief.prior import Prior
 from dowise.checks import whole_number
 from dowise.errors import DowiseError
 from dowise.model import model_of
+from dowise.plain import counted
 from dowise.policies.batches import contexts_of_batch
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.planning import Plan
@@ -128,8 +129,8 @@ class BayesOptimal(BayesianPolicy):
         chosen = int(arms[tied.argmax()])
         left, worth = self.horizon - rounds, problem.payoff.turned(values)
         reason = (
-            f"expected to bring {worth[chosen]:.4g} in the {left:,} "
-            f"{'round' if left == 1 else 'rounds'} left, with the best play of them all"
+            f"no arm is a better start into the {counted(left, 'round')} left: played as well as "
+            f"can be, they are expected to bring {worth[chosen]:.4g} in all"
         )
         figures = Figures({"values": worth, "rounds_left": left})
         sure, known = certainly(problem, chosen), problem.context_labels(codes)

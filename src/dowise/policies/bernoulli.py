@@ -19,6 +19,7 @@ from dowise.model.circuit import Builder
 from dowise.model.draws import Draws
 from dowise.model.kernels import play_round, unrolled
 from dowise.model.sampling import Script
+from dowise.plain import amount, counted
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.policy import (
     Loop,
@@ -26,6 +27,7 @@ from dowise.policies.policy import (
     checked_propensity_samples,
     pick_winner,
 )
+from dowise.policies.reasons import drawn_by_lot
 from dowise.policies.tabular import TabularPolicy, count_reward, first_largest
 from dowise.policies.usable import Numbers, Usable
 from dowise.problem import Payoff, Problem, Record
@@ -97,24 +99,21 @@ class BernoulliThompsonSampling(TabularPolicy):
         draws = self._draw(tally.seen, self.propensity_samples or 1, source)
         winners, _ = draws.among(arms).winners(self._success)
         draw, chosen, probabilities = 0, int(arms[winners[0]]), None
-        how = "the best arm under one draw from the posterior of each arm's mean reward"
+        how = drawn_by_lot("its own plays")
         figures: dict[str, object] = {}
         if self.propensity_samples:
             picked = pick_winner(problem, arms, winners, source)
             draw, chosen, probabilities = picked
             figures = {"best": probabilities, "samples": self.propensity_samples}
-            how = (
-                f"picked at random among the winners of {self.propensity_samples:,} draws from the "
-                f"posteriors of the arms' mean rewards, {picked.in_words}"
-            )
+            how = picked.in_words("its own plays")
         plays = tally.plays.copy()
         won = self.prior[0] + tally.totals
         means = self._success.net(won / (won + self.prior[1] + plays - tally.totals))
         index = self._success.net(draws.others[:, 0, draw].copy())
         figures = {"counts": plays, "means": means, "index": index} | figures
         reason = (
-            f"{how}; its own is {problem.payoff.in_units(means[chosen]):.3g} on average after "
-            f"{plays[chosen]:,} plays"
+            f"{how}; after {counted(int(plays[chosen]), 'play')} its mean reward is reckoned as "
+            f"{amount(problem.payoff.in_units(means[chosen]))}"
         )
         known = problem.context_labels(codes)
         return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), known)

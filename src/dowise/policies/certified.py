@@ -24,6 +24,7 @@ from dowise.information.certificate import (
 from dowise.information.estimates import check_room
 from dowise.information.ratio import FEW
 from dowise.model.sampling import Script
+from dowise.plain import amount
 from dowise.policies.certified_loop import Played, can_play, play_trial
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.policy import (
@@ -34,6 +35,7 @@ from dowise.policies.policy import (
     checked_propensity_samples,
     pick_winner,
 )
+from dowise.policies.reasons import drawn_by_lot
 from dowise.policies.stepping import play_out
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
@@ -222,17 +224,17 @@ class _Workings:
 
     def reason(self) -> str:
         found, span = self.found, self.problem.payoff.span
-        less = f"less λ = {self.lam:.3g} times what it teaches"
-        limit = f"{found.limit * span:.3g}, which Thompson Sampling never exceeds"
+        bound, limit = amount(found.bound * span), amount(found.limit * span)
+        within = f"the limit of {limit} that drawing by lot always keeps"
         if not found.holds:
             return (
-                f"the best arm under one draw from the posterior, since what costs least by the "
-                f"others is not certified: its cost, {less}, may be {found.bound * span:.3g}, more "
-                f"than {limit}"
+                f"{drawn_by_lot()}; the choice that seemed to balance cost and learning better is "
+                f"not certified: less what it teaches it may cost {bound}, above {within}"
             )
         return (
-            f"certified: what is played costs, {less}, at most {found.bound * span:.3g} against "
-            f"the best arm, but with probability {self.failure:.1g}; that is within {limit}"
+            f"a balance of cost and learning that is certified: less what it teaches it costs at "
+            f"most {bound} against the best arm (wrong with a chance of 1 in "
+            f"{1 / self.failure:,.0f}), within {within}"
         )
 
     def _spread(self, values: NDArray[np.float64], absent: float) -> NDArray[np.float64]:

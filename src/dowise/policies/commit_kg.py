@@ -23,6 +23,7 @@ from dowise.errors import DowiseError
 from dowise.model import Codes
 from dowise.model.backward import trace_of
 from dowise.model.sampling import Script
+from dowise.plain import amount
 from dowise.policies.commit_kernels import Plan, choose, choose_in
 from dowise.policies.commit_lanes import MOST_CONTEXTS, mixed_lanes, most_lanes
 from dowise.policies.commit_look import Contexts, Known, Worth
@@ -154,16 +155,21 @@ class CommitKG(BayesianPolicy):
 
     def _reason(self, plan: Plan) -> str:
         if not plan.plays:
-            return "none is better by what is known, or would teach enough to be worth its cost"
+            return (
+                "no arm looks better by what is known, and trying another would not teach enough "
+                "to pay for itself"
+            )
         span, often = self.problem.payoff.span, int(plan.plays)
-        plays = "one play" if often == 1 else f"{often} plays"
+        times = {1: "once", 2: "twice"}.get(often, f"{often:,} times")
         best = self.problem.arms[plan.best]
-        taught = f"what {plays} would teach is worth {plan.gain * span:.3g} more"
-        ahead = f"over the next {self._to_come:.0f} rounds"
+        taught = (
+            f"playing this one {times} should teach enough to gain {amount(plan.gain * span)} in "
+            f"all over the next {self._to_come:,.0f} rounds"
+        )
         if plan.cost <= 0:
-            return f"no worse than {best} by what is known, and {taught} {ahead}"
-        cost = f"{plan.cost * span:.3g} a play against {best}"
-        return f"expected to cost {cost}, but {taught} than that {ahead}"
+            return f"it looks as good as {best}, and {taught}"
+        cost = amount(plan.cost * span)
+        return f"{best} looks better by {cost} a round, but {taught}, that cost taken off"
 
     @property
     def _to_come(self) -> float:

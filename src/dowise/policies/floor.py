@@ -31,6 +31,7 @@ from dowise.policies.policy import (
     allowed_arms,
     pick_winner,
 )
+from dowise.policies.reasons import drawn_by_lot
 from dowise.policies.usable import Numbers, Usable
 from dowise.problem import Problem, Record
 from dowise.problem.frame import RecordBatch
@@ -221,6 +222,6 @@ class _Workings:
         if not self._by_floor:
             return self._own.reason
         return (
-            f"by the floor of {100 * self._floor:.3g} %: picked at random among the winners of "
-            f"{SAMPLES:,} draws, of which it won {100 * self._share:.3g} %"
+            f"by the floor of {100 * self._floor:.3g} %, which keeps every arm in play: "
+            f"{drawn_by_lot(share=self._share)}"
         )

@@ -30,6 +30,7 @@ from dowise.information.estimates import check_room
 from dowise.information.gains import About, Gains, Seen
 from dowise.information.ratio import FEW
 from dowise.model.sampling import Script
+from dowise.plain import amount
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.ids_loop import play_trial
 from dowise.policies.policy import BayesianPolicy, Edges, Loop, allowed_arms
@@ -268,16 +269,24 @@ class _Workings:
 
     def reason(self) -> str:
         found, pick, likely = self.found, self.pick, int(self.found.best.argmax())
-        cost = found.delta[pick] * self.problem.payoff.span
-        of_map = self.gains is not None and self.gains.about == "map"
-        what = "which is the best in each context" if of_map else "which that is"
-        best = "the best here is" if of_map else "it is"
+        cost = amount(found.delta[pick] * self.problem.payoff.span)
+        chance = f"by the floor of {100 * self.floor:.3g} %, which keeps every arm in play"
         return (
-            f"{f'by the floor of {100 * self.floor:.3g} %, ' if self.by_floor else ''}"
-            f"expected to cost {cost:.3g} against the best arm and to "
-            f"teach {found.gain[pick] / log(2):.2g} bits about {what}; most likely {best} "
+            f"{chance if self.by_floor else 'a balance of cost and learning'}: expected to cost "
+            f"{cost} against the best arm, and to teach {self._taught()}; most likely the best is "
             f"{self._arm(likely)} ({100 * found.best[likely]:.0f} %)"
         )
+
+    def _taught(self) -> str:
+        """The gain, as a share of what is unknown where that is known."""
+        gain = float(self.found.gain[self.pick])
+        if self.gains is not None and self.gains.about == "map":
+            return f"{gain / log(2):.2g} bits about which arm is the best in each context"
+        likely = self.found.best[self.found.best > 0]
+        unknown = -float(likely @ np.log(likely))
+        share = min(gain / unknown, 1.0) if unknown > 0 else 0.0
+        percent = f"{100 * share:.0f} %" if share >= 0.01 else "less than 1 %"
+        return f"{percent} of what is unknown about which arm that is"
 
     def _arm(self, place: int) -> Intervention:
         return self.problem.arms[int(self.arms[place])]

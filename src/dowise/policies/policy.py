@@ -16,6 +16,7 @@ from dowise.checks import whole_number
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.policies.batches import contexts_of_batch, decide_imagining, has_stand_in
 from dowise.policies.decision import Decision
+from dowise.policies.reasons import drawn_by_lot
 from dowise.policies.record_policy import Loop, RecordPolicy, digest_of, listed
 from dowise.policies.usable import NEEDS_CONTEXT, Numbers, Usable, check_batch
 from dowise.policies.widening import Widening, as_record_of
@@ -272,11 +273,9 @@ class Picked(NamedTuple):
     probabilities: NDArray[np.float64]
     """Of every arm: its share of the winners, which given the draws is exact."""
 
-    @property
-    def in_words(self) -> str:
-        """How likely this arm was, as a part of a sentence."""
-        share = 100 * self.probabilities[self.arm]
-        return f"of which it won {share:.3g} %"
+    def in_words(self, known: str = "what is known") -> str:
+        """Why it was this one."""
+        return drawn_by_lot(known, float(self.probabilities[self.arm]))
 
 
 def pick_winner(

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from dowise.compiling import kernel
 from dowise.errors import DowiseError
 from dowise.model.sampling import Script
+from dowise.plain import amount, counted
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.pending import UNKNOWN_MEAN, Pending
 from dowise.policies.policy import allowed_arms, certainly
+from dowise.policies.reasons import BEST_BY_CHANCE, not_played_before, under_way
 from dowise.policies.record_policy import RecordPolicy, digest_of
 from dowise.policies.usable import Numbers, Usable, check_batch
 from dowise.problem import Problem, Record
@@ -280,18 +282,16 @@ class IndexPolicy(TabularPolicy):
         chosen = int(arms[index[arms].argmax()])
         plays, more = int(counts[chosen]), int(pending[chosen])
         means = np.where(counts > 0, payoff.net_scaled(means_of(counts, totals)), np.nan)
-        where = " in this context" if context else ""
-        under_way = f" with {more:,} more under way" if more else ""
-        bound = f"may be as good as {payoff.in_units(index[chosen]):.3g}, the best of these bounds"
         if plays:
+            mean = amount(payoff.in_units(means[chosen]))
             reason = (
-                f"its mean reward, {payoff.in_units(means[chosen]):.3g} in {plays:,} "
-                f"{'play' if plays == 1 else 'plays'}{under_way}, {bound}"
+                f"its mean reward was {mean} in {counted(plays, 'play')}{under_way(more)}, "
+                f"{BEST_BY_CHANCE}"
             )
         elif more:
-            reason = f"no play{where} is finished, and {more:,} under way: its mean reward {bound}"
+            reason = f"none of its plays has an outcome yet{under_way(more)}, {BEST_BY_CHANCE}"
         else:
-            reason = f"not played before{where}"
+            reason = not_played_before(bool(context))
         figures = Figures({"counts": counts, "pending": pending, "means": means, "index": index})
         sure, seen = certainly(problem, chosen), problem.context_labels(codes)
         return Decision(problem.arms[chosen], sure, reason, figures, seen)

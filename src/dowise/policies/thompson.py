@@ -27,6 +27,7 @@ from dowise.policies.policy import (
     checked_propensity_samples,
     pick_winner,
 )
+from dowise.policies.reasons import drawn_by_lot
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import Random, generator, key_of, keys_of
@@ -77,13 +78,10 @@ class ThompsonSampling(BayesianPolicy):
             picked = pick_winner(problem, arms, winners, source)
             chosen, probabilities = picked.arm, picked.probabilities
             figures = {"best": probabilities, "samples": self.propensity_samples}
-            reason = (
-                f"picked at random among the winners of {self.propensity_samples:,} draws from the "
-                f"posterior, {picked.in_words}"
-            )
+            reason = picked.in_words()
         else:
             chosen, probabilities, figures = self._winner(codes, arms, source), None, {}
-            reason = "the best arm under one draw from the posterior"
+            reason = drawn_by_lot()
         edges, seen = self._edges(), problem.context_labels(codes)
         known = Figures(figures, None if edges is None else EdgesThen(edges))
         return Decision(problem.arms[chosen], probabilities, reason, known, seen)

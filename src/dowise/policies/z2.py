@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.checks import real_number
+from dowise.plain import amount, counted
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.kl_ucb import bernoulli_upper_bound, exploration_level
 from dowise.policies.pending import UNKNOWN_MEAN, Pending
@@ -29,11 +30,14 @@ from dowise.policies.policy import (
     pick_winner,
 )
 from dowise.policies.pooled import ContextData, Floats, Pooled, PooledPolicy
+from dowise.policies.reasons import BEST_BY_CHANCE, drawn_by_lot, not_played_before, under_way
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
 from dowise.randomness import Random, generator
 
 __all__ = ["Z2KLUCB", "Z2ThompsonSampling"]
+
+_KNOWN = "what the plays of all arms say of it"
 
 
 class Z2ThompsonSampling(PooledPolicy):
@@ -81,15 +85,12 @@ class Z2ThompsonSampling(PooledPolicy):
             chosen, probabilities = picked.arm, picked.probabilities
             figures |= {"index": many[picked.draw].copy()}
             figures |= {"best": probabilities, "samples": self.propensity_samples}
-            reason = (
-                f"picked at random among the winners of {self.propensity_samples:,} draws from "
-                f"what all arms' data say of each, {picked.in_words}"
-            )
+            reason = picked.in_words(_KNOWN)
         else:
             drawn = net(source.beta(alpha, beta))
             chosen, probabilities = int(arms[drawn[arms].argmax()]), None
             figures |= {"index": drawn}
-            reason = "the best arm by one draw from what all arms' data say of each"
+            reason = drawn_by_lot(_KNOWN)
         seen = problem.context_labels(codes)
         return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), seen)
 
@@ -146,19 +147,19 @@ class Z2KLUCB(PooledPolicy):
         new = arms[(data.plays() + pending)[arms] == 0]
         if len(new):
             chosen, figures = int(new[0]), Figures({"pending": pending})
-            reason = "not played in this context yet"
+            reason = not_played_before(bool(problem.context))
         else:
             means, counts = self._effective(self._pooled(codes), data)
             net = problem.payoff.net_scaled
             index, means = net(self._index(means, counts, pending)), net(means)
             chosen = int(arms[index[arms].argmax()])
-            more = f" and {pending[chosen]:,} under way" if pending[chosen] else ""
             figures = Figures(
                 {"means": means, "counts": counts, "pending": pending, "index": index}
             )
             reason = (
-                f"by {counts[chosen]:.0f} effective plays{more} its mean reward may be as good as "
-                f"{problem.payoff.in_units(index[chosen]):.3g}, the best of these bounds"
+                f"its mean reward is reckoned as {amount(problem.payoff.in_units(means[chosen]))} "
+                f"from {_KNOWN}, which is worth about {counted(round(counts[chosen]), 'play')}"
+                f"{under_way(int(pending[chosen]))}, {BEST_BY_CHANCE}"
             )
         sure, seen = certainly(problem, chosen), problem.context_labels(codes)
         return Decision(problem.arms[chosen], sure, reason, figures, seen)

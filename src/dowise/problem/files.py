@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from dowise.errors import DowiseError, InputSyntaxError, suggestion
+from dowise.errors import DowiseError, suggestion
 from dowise.files import ending_of, read_file, stem_of, write_text
 from dowise.graph import CausalGraph
 from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
 from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem, remade
 from dowise.problem.roles import names_of
+from dowise.problem.toml_text import read_toml
 
 __all__ = ["builtin_names", "builtin_path", "load_problem", "parse_problem", "save_problem", "toml"]
 
@@ -81,10 +81,7 @@ def parse_problem(
     Without a folder other files are refused. Unless it `is_new`, the text is then one that we
     wrote, and nothing is said that was said when it was written.
     """
-    try:
-        page = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also numbers of 5,000 digits
-        raise InputSyntaxError(f"not valid TOML: {error}") from None
+    page = read_toml(text)
     return _build(page if name is None else {"name": name, **page}, folder, is_new)
 
 

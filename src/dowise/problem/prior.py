@@ -9,7 +9,6 @@ A problem carries its prior as plain numbers, whole: what they count in is the b
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -18,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.errors import DowiseError, InputSyntaxError, suggestion
+from dowise.errors import DowiseError, suggestion
 from dowise.files import read_file
 from dowise.graph.edges import EdgeName
 from dowise.problem.roles import refuse_hidden
+from dowise.problem.toml_text import read_toml
 
 if TYPE_CHECKING:
     from dowise.problem.problem import Problem
@@ -120,10 +120,7 @@ def misfit(name: str, shape: tuple[int, ...], axes: Iterable[str]) -> str:
 
 def parse_prior(text: str) -> Mapping[str, Any]:
     """The mapping of a TOML file."""
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputSyntaxError(f"not valid TOML: {error}") from None
+    return read_toml(text)
 
 
 def checked_counts(given: Any, what: str) -> NDArray[np.float64]:

@@ -23,6 +23,7 @@ from dowise.errors import (
 )
 from dowise.experiment.event import DamagedEventError
 from dowise.experiment.importing import BadRowsError
+from dowise.service.unread import in_words
 
 __all__ = ["RefusedError", "answer_to", "problem_response", "says", "status_of", "take_over"]
 
@@ -110,14 +111,14 @@ def answer_to(request: Request, error: DowiseError) -> Response:
 
 async def _unreadable(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
+    wrong = error.errors()
     found = [
-        {"where": [_sendable(part) for part in one["loc"][:_WRONG]], "why": one["msg"]}
-        for one in error.errors()[:_WRONG]
+        {"where": [*map(_sendable, one["loc"][:_WRONG])], "why": _sendable(in_words([one]))}
+        for one in wrong[:_WRONG]
     ]
-    first = found[0] if found else {"where": [], "why": "it can't be read"}
-    where = ".".join(str(part) for part in first["where"])
-    detail = f"{where}: {first['why']}"
-    if where == "body" and "json" not in request.headers.get("content-type", ""):
+    detail = in_words(wrong)
+    is_json = "json" in request.headers.get("content-type", "")
+    if wrong and wrong[0]["loc"] == ("body",) and not is_json:
         detail = "send a JSON object, with the header Content-Type: application/json"
     return _answer(request, 422, detail, errors=found)
 

@@ -1,6 +1,5 @@
 """Journals in a SQLite file: what it survives, and what it leaves alone."""
 
-import multiprocessing
 import os
 import resource
 import shutil
@@ -18,7 +17,7 @@ from random import Random
 
 import pytest
 from journals import append, is_chain
-from users import as_nobody, in_child
+from users import FORK, as_nobody, in_child
 
 from dowise import DowiseError
 from dowise.experiment.event import Event
@@ -26,8 +25,6 @@ from dowise.experiment.storage import Snapshot, open_storage, schema
 from dowise.experiment.storage.location import locate
 from dowise.experiment.storage.sql import SqlStorage
 from dowise.experiment.storage.sqlite import SqliteDatabase
-
-FORK = multiprocessing.get_context("fork")
 
 
 @pytest.fixture

@@ -136,6 +136,21 @@ def test_alarms_are_said_and_drawn(reader):
     assert any(title.startswith("Staff -> Sales, doubtful, there with") for title in titles)
 
 
+def test_soft_edges_are_in_the_picture_as_in_the_table(shop):
+    soft = Problem(CausalGraph.parse("Z -> X -> Y"), "Y", soft=0.1)
+    shop.house.create("soft", soft, policy="ts", options={}, seed=7)
+    text = shop.browser("read").get("/experiments/soft/graph").text
+    drawn = ElementTree.fromstring(re.search(r"<svg .*?</svg>", text, re.DOTALL)[0])
+    titles = [title.text for title in drawn.iter(f"{SVG}title")]
+    listed = re.findall(r'<th scope="row"><code>([^<]*)</code>', text)
+    for edge in ("X <-> Y", "X <-> Z", "Y <-> Z", "Z -> Y"):
+        assert edge.replace(">", "&gt;").replace("<", "&lt;") in listed
+        (said,) = [title for title in titles if title.startswith(edge)]
+        assert ", doubtful, there with probability" in said
+    assert "Doubtful too are 4 edges that nobody drew" in text
+    assert "<span>doubtful hidden cause</span>" in text
+
+
 def test_doubtful_edges_are_listed_with_what_was_thought_before(reader):
     edges = page(reader).partition('id="edges"')[2].partition("</section>")[0]
     assert "<code>Staff -&gt; Sales</code>" in edges and '<td class="number">50 %</td>' in edges

@@ -69,10 +69,15 @@ def test_the_advice_at_a_tolerance_stays_in_the_address(visit, learned):
     assert "You can stop" not in visit.see("known").text and "Go on" not in visit.see("known").text
 
 
+def test_the_tolerance_that_is_proposed_is_in_the_units_of_the_reward(visit, learned):
+    usual = f"{learned.problem.payoff.span / 100:g}"
+    assert f'placeholder="{usual}"' in visit.see("known").html
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({"tolerance": "much"}, "'much' is not a number such as 0.01"),
+        ({"tolerance": "much"}, "'much' is not a number such as 0.2"),
         ({"tolerance": "-1"}, "Tolerance"),
         ({"tolerance": "nan"}, "Tolerance"),
         ({"rounds": "1.5"}, "'1.5' is not a number such as 100"),
@@ -89,7 +94,10 @@ def test_what_is_no_number_is_told_and_the_rest_is_shown(visit, query, said):
 def test_more_rounds_have_a_value(visit, learned):
     page = visit.see("known", rounds="20")
     found = learned.value_of_continuing(20)
-    assert f"No play of them gains more than {amount(found.limit)}" in page.text
+    assert f"At most {amount(found.limit)} could be gained" in page.text
+    assert "No further experiment" not in page.text
+    assert "reckoned as if" not in page.text  # ts is the policy
+    assert "No further experiment can gain more than that" in visit.see("known").text
 
 
 def test_how_it_came_about_has_charts_and_the_same_as_tables(visit, learned):

@@ -227,7 +227,7 @@ def test_a_rehearsal_is_that_of_the_library():
 
 BOUNDS = {
     "horizon": (0, 100_001, "6", 2.0, True, None), "worlds": (0, 1_001), "delay": (-1, 100_001),
-    "looks": (0, 201), "seed": (-1, 2**128), "tolerance": (-1, "much", None),
+    "looks": (0, 201), "seed": (-1, 2**128), "tolerance": (-1, "much", True),
 }  # fmt: skip
 
 
@@ -237,6 +237,10 @@ def test_numbers_of_a_rehearsal_have_bounds(name):
         with pytest.raises(BadInputError, match=f"^{name}={value!r} must be") as caught:
             rehearsed(**{name: value})
         assert caught.value.field == name
+
+
+def test_the_usual_tolerance_is_in_the_units_of_the_reward():
+    assert rehearsed(tolerance=None)["tolerance"] == parse_problem(WARD).payoff.span / 100
 
 
 def test_a_rehearsal_takes_no_file_for_a_prior():

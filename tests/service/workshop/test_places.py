@@ -40,7 +40,8 @@ def test_an_error_in_the_graph_is_placed_in_the_page(text):
 
 PLACES = {
     "TOML": ('graph = "X -> Y"\nreward = Y\n', 2, 10),
-    "TOML that ends": ('graph = "X -> Y"\nreward = ["Y"\n', 2, 14),
+    "TOML that ends": ('graph = "X -> Y"\nreward = ["Y"\n', 2, 10),
+    "a list that is not closed": ('context = ["X"\ngraph = "X -> Y"\nreward = "Y"', 1, 11),
     "an unknown key": ('graph = "X -> Y"\nreward = "Y"\ncontxt = ["X"]', 3, 1),
     "a misspelt reward": ('# Recover\ngraph = "X -> Recovery"\nreward = "Recover"', 3, 11),
     "a misspelt context": ('graph = "Age -> Y"\nreward = "Y"\ncontext = ["age"]', 3, 13),

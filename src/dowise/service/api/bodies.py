@@ -154,7 +154,9 @@ class Rehearse(_Body):
     worlds: Annotated[int, Field(ge=1)] = 20
     policy: Name = "best"
     options: Options | None = None
-    tolerance: Annotated[float, Field(ge=0)] = 0.01
+    tolerance: Annotated[
+        float | None, Field(ge=0, description="A hundredth of the rewards' range unless you say.")
+    ] = None
     delay: Annotated[int, Field(ge=0)] = 0
     looks: Annotated[int, Field(ge=1)] = 20
     seed: Annotated[int, Field(ge=0)] = 0

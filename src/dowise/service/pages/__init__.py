@@ -7,7 +7,7 @@ from importlib.resources import files
 from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 
-from dowise.service.pages import beginning, doors, graph, history, known, now
+from dowise.service.pages import beginning, doors, graph, history, known, now, people
 from dowise.service.pages.rendering import error_page
 
 __all__ = ["add_to"]
@@ -18,5 +18,5 @@ def add_to(app: FastAPI) -> None:
     app.state.error_page = error_page
     static = str(files("dowise.service").joinpath("static"))
     app.mount("/static", StaticFiles(directory=static), "static")
-    for part in (doors, beginning, now, known, graph, history):
+    for part in (doors, beginning, people, now, known, graph, history):
         app.include_router(part.router, include_in_schema=False)

@@ -34,7 +34,7 @@ router = APIRouter(prefix="/new")
 
 _EMPTY = {
     "problem": "", "name": "", "suggested": "", "policy": "best", "floor": "", "prior": "",
-    "seed": "", "ignore_restricted": "", "horizon": "200", "worlds": "20", "tolerance": "0.01",
+    "seed": "", "ignore_restricted": "", "horizon": "200", "worlds": "20", "tolerance": "",
     "delay": "0",
 }  # fmt: skip
 

@@ -54,6 +54,8 @@ class Drawn:
     why_none: str
     edges: tuple[tuple[str, float, float, bool], ...]
     """Text, how likely before and now, and whether any record can tell; the likeliest first."""
+    soft: int
+    """How many of these edges nobody drew; the likeliest are in the picture all the same."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,10 @@ def _made(belief: Belief, evidence: Evidence | None, why_none: str) -> Drawn:
         ((x, problem.edge_priors[x], now, x not in untold) for x, now in chances.items()),
         key=lambda edge: -edge[2],
     )
-    drawn, why = picture(problem, chances, suspected), why_none.removesuffix(_HOW_ELSEWHERE)
-    return Drawn(problem, drawn, evidence, why, tuple(edges))
+    soft = [text for text, *_ in edges if text not in problem.graph.edge_texts]
+    drawn = picture(problem, chances, suspected, soft[:MOST_EDGES])
+    why = why_none.removesuffix(_HOW_ELSEWHERE)
+    return Drawn(problem, drawn, evidence, why, tuple(edges), len(soft))
 
 
 def _markup(drawn: Drawn, place: str, chosen: str) -> Markup:

@@ -15,7 +15,7 @@ from dowise.errors import DowiseError
 from dowise.experiment.arms import ArmsStatus
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.history import POINTS
-from dowise.experiment.status import Status
+from dowise.experiment.status import Status, usual_tolerance
 from dowise.experiment.status_words import (
     context_text,
     continuing_in_words,
@@ -24,6 +24,7 @@ from dowise.experiment.status_words import (
     stopping_in_words,
     tied,
 )
+from dowise.problem import Problem
 from dowise.service.api.common import Here, house_of, key_of, meant, whose
 from dowise.service.api.looking import MOST_ROUNDS
 from dowise.service.failures import says
@@ -45,11 +46,14 @@ MOST_CONTEXTS = 12  # that are listed before the rest is folded away
 class _Asked:
     """What the address asks for; what is wrong in it is told, and left aside."""
 
-    def __init__(self, request: Request, tolerance: str, rounds: str) -> None:
+    def __init__(
+        self, request: Request, problem: Problem, tolerance: str = "", rounds: str = ""
+    ) -> None:
         self.context = values_in(request.query_params, "context.")
+        self.usual = f"{usual_tolerance(problem):g}"
         self.tolerance, self.rounds, self.wrong = tolerance.strip(), rounds.strip(), ""
         self.limit: float | None = self._read(
-            self.tolerance, "0.01", lambda text: real_number("tolerance", float(text), 0)
+            self.tolerance, self.usual, lambda text: real_number("tolerance", float(text), 0)
         )
         self.more: int | None = self._read(
             self.rounds, "100", lambda text: whole_number("rounds", int(text), 1, MOST_ROUNDS)
@@ -84,8 +88,8 @@ def known(
     past: Annotated[str, Query(max_length=10)] = "",
 ) -> Response:
     """The page; `arms=all` shows every arm, `past=1` the charts for those without a script."""
-    asked = _Asked(request, tolerance, rounds)
     status = _status(request, experiment, None)
+    asked = _Asked(request, status.problem, tolerance, rounds)
     one = _chosen(request, experiment, status, asked)
     worth = ""
     if asked.more is not None:
@@ -104,7 +108,7 @@ def known(
         decisions=decisions_in_words(status),
         verdict=None if asked.limit is None else status.advice(asked.limit),
         stops=asked.limit is not None and status.should_stop(asked.limit),
-        stopping=stopping_in_words(status),
+        stopping=stopping_in_words(status, bool(worth)),
         worth=worth,
         unit=unit(status.problem),
         to_know=[*lacking_in_words(status), *status.notes],
@@ -120,8 +124,8 @@ def known(
 @router.get("/past")
 def known_past(request: Request, experiment: Here, visitor: Reader) -> Response:
     """The charts alone, which take longer."""
-    asked = _Asked(request, "", "")
     status = _status(request, experiment, None)
+    asked = _Asked(request, status.problem)
     one = _chosen(request, experiment, status, asked)
     drawn = _past(request, experiment, status, one)
     return render(request, "known_past.html", visitor, drawn=drawn)

@@ -87,40 +87,23 @@ def ask(request: Request, experiment: Asking, visitor: Reader, form: Filled) -> 
 @router.post("/tell")
 def tell(request: Request, experiment: Telling, visitor: Reader, form: Filled) -> Response:
     """Tell what was seen, or what was done instead."""
-    number = _number(form)
 
-    def act() -> tuple[int, str]:
-        before = experiment.case(number).last_event
-        case = experiment.tell(
-            number,
-            values_in(form, "seen."),
-            played=_played(form),
-            unrelated=bool(text_in(form, "unrelated")),
-        )
-        return number, "told" if case.last_event != before else "same"
+    def say(number: int, **done: Any) -> Case:
+        return experiment.tell(number, values_in(form, "seen."), **done)
 
-    return _done(request, experiment, visitor, form, "tell", number, act)
+    return _said(request, experiment, visitor, form, "tell", "told", say)
 
 
 @router.post("/amend")
 def amend(request: Request, experiment: Telling, visitor: Reader, form: Filled) -> Response:
     """Correct what was told: what differs from what the form showed."""
-    number = _number(form)
 
-    def act() -> tuple[int, str]:
-        before, shown = experiment.case(number).last_event, values_in(form, "was.")
-        given = values_in(form, "now.")
+    def say(number: int, **done: Any) -> Case:
+        given, shown = values_in(form, "now."), values_in(form, "was.")
         changed = {name: label for name, label in given.items() if shown.get(name, "") != label}
-        case = experiment.amend(
-            number,
-            changed,
-            text_in(form, "reason"),
-            played=_played(form),
-            unrelated=bool(text_in(form, "unrelated")),
-        )
-        return number, "amended" if case.last_event != before else "same"
+        return experiment.amend(number, changed, text_in(form, "reason"), **done)
 
-    return _done(request, experiment, visitor, form, "amend", number, act)
+    return _said(request, experiment, visitor, form, "amend", "amended", say)
 
 
 @router.post("/withdraw")
@@ -133,6 +116,20 @@ def withdraw(request: Request, experiment: Telling, visitor: Reader, form: Fille
         return number, "withdrawn"
 
     return _done(request, experiment, visitor, form, "withdraw", number, act)
+
+
+def _said(
+    request: Request, experiment: Experiment, visitor: Visitor, form: FormData, which: str,
+    news: str, say: Callable[..., Case],
+) -> Response:  # fmt: skip
+    """Say something of a decision, with what was done instead; `news` is what came of it, if."""
+    number = _number(form)
+
+    def act() -> tuple[int, str]:
+        case = say(number, played=_played(form), unrelated=bool(text_in(form, "unrelated")))
+        return number, "same" if case.earlier is None else news
+
+    return _done(request, experiment, visitor, form, which, number, act)
 
 
 def _done(

@@ -82,8 +82,9 @@ def rehearse(job: _Job, progress: Progress) -> dict[str, Any]:
     from dowise.experiment.rehearsing import rehearse as play
 
     numbers = {name: _whole(job, name) for name in _MOST}
+    tolerance = job["tolerance"]
     try:
-        tolerance = real_number("tolerance", job["tolerance"], 0)
+        tolerance = tolerance if tolerance is None else real_number("tolerance", tolerance, 0)
     except DowiseError as error:
         raise BadInputError(str(error), "tolerance") from None
     problem, _ = read_problem(tidy(job["text"]))

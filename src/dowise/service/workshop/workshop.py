@@ -88,7 +88,7 @@ class Workshop:
         options: Mapping[str, Any] | None = None,
         *,
         prior: Any = None,
-        tolerance: float = 0.01,
+        tolerance: float | None = None,
         delay: int = 0,
         looks: int = 20,
         seed: int = 0,

@@ -1,0 +1,141 @@
+"""Stores from before there were tokens."""
+
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from journals import append
+from some_tokens import AT, new, opened
+from users import as_nobody, in_child
+
+from dowise import DowiseError, Experiment
+from dowise.experiment.storage import (
+    open_storage,
+    opening,
+    schema,
+    sql_tokens,
+)
+
+SCHEMA_1 = Path(__file__).parents[1] / "golden" / "schema-1.db"
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A store of schema 1."""
+    return Path(shutil.copy(SCHEMA_1, tmp_path / "old.db"))
+
+
+def version(path):
+    with closing(sqlite3.connect(path)) as raw:
+        return raw.execute("SELECT version FROM dowise_schema").fetchone()[0]
+
+
+def test_an_older_store_is_brought_up_to_date_when_it_is_opened(old):
+    with opened(old) as storage:
+        assert version(old) == schema.VERSION
+        assert storage.tokens.read() == []
+        assert storage.tokens.add(new("one")).id == 1
+
+
+def test_who_may_only_read_an_older_store_reads_it():
+    with tempfile.TemporaryDirectory() as name:  # which other users can reach
+        Path(name).chmod(0o777)
+        path = Path(shutil.copy(SCHEMA_1, Path(name) / "old.db"))
+        path.chmod(0o444)
+
+        def look():
+            as_nobody()
+            with Experiment.open(path, "ward 7") as experiment:
+                assert experiment.head.number > 10 and len(experiment.records()) == 7
+            with opened(path) as storage:
+                assert storage.tokens.read() == [] and storage.tokens.find("one") is None
+                assert not storage.tokens.end(1, AT)
+                storage.tokens.add(new("one"))
+
+        said = in_child(look)
+        assert "can't bring the store up to date, for tokens: the file belongs to" in said
+        assert version(path) == 1
+
+
+def test_who_meets_a_long_writer_reads_an_older_store_all_the_same(old, monkeypatch):
+    monkeypatch.setattr(opening, "PATIENCE_TO_CATCH_UP", 0.1)
+    with closing(sqlite3.connect(old, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        with opened(old) as storage:
+            assert storage.experiments() == ("ward 7", "ward 8")
+            monkeypatch.setattr(sql_tokens, "PATIENCE", 0.1)
+            with pytest.raises(DowiseError, match="up to date, for tokens: another program has"):
+                storage.tokens.add(new("one"))
+            writer.execute("ROLLBACK")
+            assert version(old) == 1
+            assert append(storage, "ward 9").number == 1  # as it is
+            assert storage.tokens.add(new("one")).id == 1
+    assert version(old) == schema.VERSION
+
+
+def test_tables_that_do_not_serve_any_more_must_be_brought_up_to_date(old, monkeypatch):
+    monkeypatch.setattr("dowise.experiment.storage.rules.PATIENCE", 0.1)
+    monkeypatch.setattr(schema, "SERVES", 2)
+    with closing(sqlite3.connect(old, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DowiseError, match="can't open the store: another program has held"):
+            open_storage(old)
+
+
+@pytest.fixture
+def old_database(postgres, database):
+    """A store of schema 1 on a server, with one event; the URL, and a connection of the owner's."""
+    with closing(open_storage(database, create=True)) as storage:
+        append(storage)
+    with postgres.connect(database.rpartition("/")[2]) as connection:
+        connection.execute("DROP TABLE tokens")
+        connection.execute("UPDATE dowise_schema SET version = 1")
+        yield database, connection
+
+
+def test_an_older_database_is_brought_up_to_date(postgres, old_database):
+    described = (
+        "SELECT column_name, data_type, is_nullable FROM information_schema.columns "
+        "WHERE table_name = 'tokens' ORDER BY ordinal_position"
+    )
+    url, connection = old_database
+    with opened(url) as storage:
+        assert storage.tokens.add(new("one")).id == 1
+        with pytest.raises(DowiseError, match="is there already"):
+            storage.tokens.add(new("one"))
+    today = postgres.new_database()
+    open_storage(postgres.url(today), create=True).close()
+    with postgres.connect(today) as fresh:
+        found = connection.execute(described).fetchall()
+        assert found == fresh.execute(described).fetchall() and len(found) == 9
+
+
+def test_a_user_of_the_server_who_may_only_read_reads_an_older_database(postgres, old_database):
+    url, connection = old_database
+    connection.execute("DROP ROLE IF EXISTS guest")
+    connection.execute("CREATE ROLE guest LOGIN PASSWORD 'guest'")
+    connection.execute("GRANT SELECT ON events, snapshots, dowise_schema TO guest")
+    try:
+        database = url.rpartition("/")[2]
+        with opened(f"postgresql://guest:guest@127.0.0.1:{postgres.port}/{database}") as storage:
+            assert len(storage.read("ward")) == 1 and storage.tokens.read() == []
+            with pytest.raises(DowiseError, match="for tokens: this user lacks a right there"):
+                storage.tokens.add(new("one"))
+    finally:
+        connection.execute("DROP OWNED BY guest")
+        connection.execute("DROP ROLE guest")
+
+
+def test_a_table_of_the_same_name_in_an_older_database_is_left_alone(old_database):
+    url, connection = old_database
+    connection.execute("CREATE TABLE tokens(hash text, words text)")
+    connection.execute("INSERT INTO tokens VALUES ('one', 'mine')")
+    with opened(url) as storage:
+        assert append(storage).number == 2
+        assert storage.tokens.find("one") is None
+        with pytest.raises(DowiseError, match='relation "tokens" already exists'):
+            storage.tokens.add(new("one"))
+    assert connection.execute("SELECT * FROM tokens").fetchall() == [("one", "mine")]
