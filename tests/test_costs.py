@@ -304,7 +304,7 @@ def test_figures_and_reasons_are_net(name):
         assert index[1] - index[2] == pytest.approx(0.25)
         assert means[1:].tolist() == [0.75, 0.5]
         said = policy.decide(None, 0, allowed=["do(X=1)"]).reason
-        assert "its mean reward, 20 in 4 plays" in said
+        assert "its mean reward was 20 in 4 plays" in said
 
 
 def test_regrets_of_a_race_are_net_and_never_negative():

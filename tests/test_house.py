@@ -45,6 +45,7 @@ def test_kernels_have_few_parameters_and_let_other_threads_run():
         assert kernel.targetoptions.get("nogil") or isinstance(kernel._cache, NullCache), where
 
 
+@pytest.mark.slow
 def test_whatever_is_called_of_compiled_code_lets_other_threads_run():
     called = 0
     for name in MODULES:

@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from click.testing import CliRunner
 
 from dowise.cli.main import main
@@ -29,6 +30,7 @@ def test_formulas():
     assert document["symbols"] == {"X": "x", "Y": "y", "Z": "z"}
 
 
+@pytest.mark.slow
 def test_long_lists_of_formulas_stop_where_arms_do():
     """Insurance has 81 arms, and more ways than that to estimate them from others' data."""
     shown = told("insurance")

@@ -86,6 +86,7 @@ def test_status_for_programs(ward):
     assert [arm["plays"] for arm in arms] == status.contexts[1].plays.tolist()
 
 
+@pytest.mark.slow
 def test_what_more_rounds_are_worth(ward):
     shown = one_line(ward.well("status", "ward.db", "--rounds", "100"))
     assert "100 more rounds are expected to gain " in shown

@@ -98,6 +98,7 @@ def test_compiled_code_that_does_not_hear_is_ended_all_the_same():
     assert errors == "\nStopped; all is kept.\n"
 
 
+@pytest.mark.slow
 def test_a_signal_that_the_program_was_told_to_ignore_is_ignored():
     """As after `nohup`; a stop that comes twice is one."""
     process = start("-c", DEAF, ignored=[signal.SIGHUP])

@@ -17,6 +17,7 @@ def ward(empty):
         yield made
 
 
+@pytest.mark.slow
 def test_a_long_list_takes_few_requests_and_is_whole_in_any_number_of_them(ward, monkeypatch):
     asked, send = [], Line.get
 

@@ -56,6 +56,7 @@ def test_roles(size, density, seed):
     assert len(context) == 2 or set(open_to_it) == {*context}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "density", "share"), [(10, 0.1, 0.22), (15, 0.1, 0.12), (15, 0.2, 0.05)]
 )

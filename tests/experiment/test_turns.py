@@ -14,6 +14,7 @@ from dowise.experiment.storage.sql import SqlStorage
 SECONDS = 0.5
 
 
+@pytest.mark.slow
 def test_those_behind_a_store_that_is_held_do_not_wait_in_a_row(tmp_path, monkeypatch):
     experiment = new(storage=tmp_path / "ward.db")
     experiment.ask({"C": 0})  # all that is to be compiled

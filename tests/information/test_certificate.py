@@ -23,6 +23,8 @@ from dowise.information.ratio import IDSAction
 from dowise.model.draws import Draws
 from dowise.problem import Payoff
 
+pytestmark = pytest.mark.slow  # what only these need takes long to compile
+
 PSEUDO = 2  # as the kernel has it
 
 

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 ROUND = """
 import sys
 from dowise import make_policy, load_problem
@@ -14,5 +16,6 @@ assert pairs.best_pair.signatures and not pairs.best_pair_on_hull.signatures
 """
 
 
+@pytest.mark.slow
 def test_a_plain_round_leaves_lemma_4_and_double_precision_alone():
     subprocess.run([sys.executable, "-c", ROUND], check=True)

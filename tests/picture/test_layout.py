@@ -242,6 +242,7 @@ def test_arcs_at_one_box_have_places_of_their_own():
     assert len(set(ends)) == len(ends)
 
 
+@pytest.mark.slow
 def test_the_same_graph_gives_the_same_layout():
     edges = [("A", "C"), ("B", "C"), ("C", "D"), ("A", "D"), ("B", "E"), ("D", "E")]
     hidden = [("A", "E"), ("B", "D")]

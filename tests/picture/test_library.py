@@ -38,6 +38,7 @@ def test_an_account_without_a_home_gets_a_folder_and_no_warning(drawn, tmp_path)
     assert [*place.iterdir()]
 
 
+@pytest.mark.slow
 def test_who_has_a_folder_keeps_it(drawn, tmp_path):
     assert drawn(HOME=str(tmp_path))[0] == "its own"
     given = str(tmp_path / "given")

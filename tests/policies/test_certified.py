@@ -12,6 +12,8 @@ from dowise.information.certificate import certificate_of, worth_of
 from dowise.policies.certified import CertifiedSampling
 from dowise.simulation.trial import make_world, run_trial
 
+pytestmark = pytest.mark.slow  # what only these need takes long to compile
+
 DOUBTFUL = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; X <-> Y; Z ?-> Y"), "Y", context="C")
 THREE = Problem(
     CausalGraph.parse("X -> Z -> Y; X -> Y"), "Y", domains={"Y": ("low", "middle", "high")}
@@ -195,7 +197,6 @@ def both(problem, rounds, options, loop=Told):
     return policies, arms
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "options"),
     [
@@ -221,14 +222,12 @@ def test_a_trial_is_what_stepping_makes_of_it(problem, options):
     assert ours.next_number == stepped.next_number == 80
 
 
-@pytest.mark.slow
 def test_a_trial_that_falls_back_now_and_then():
     """So that what follows a round of either kind has been compared above."""
     (ours, _), _ = both(COSTLY, 80, NOW_AND_THEN)
     assert 20 < ours.played.held.sum() < 60
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "options"),
     [
@@ -340,7 +339,6 @@ def test_costs_among_the_allowed():
     )
 
 
-@pytest.mark.slow
 def test_small_priors_take_double_precision():
     problem = Problem(CausalGraph.parse("X -> Y; Z -> Y"), "Y", prior=0.05)
     policy = CertifiedSampling(problem, samples=200)

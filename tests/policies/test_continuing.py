@@ -61,6 +61,7 @@ def by_hand(belief, rounds, explore, worlds, seed):
     return np.mean(gains), np.std(gains) / np.sqrt(worlds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", one_in(2, [IN_CONTEXT, TWO_ARMS]), ids=["context", "two arms"])
 def test_a_loop_in_plain_python_finds_the_same(problem, monkeypatch):
     """For some and for all rounds, within 4 standard errors of the difference: 1 in 16,000."""
@@ -78,6 +79,7 @@ def test_a_loop_in_plain_python_finds_the_same(problem, monkeypatch):
         assert (gains[:, 1] == 0).all() and (gains[:, :1] >= gains[:, 1:]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", one_in(2, [IN_CONTEXT, TWO_ARMS]), ids=["context", "two arms"])
 def test_the_best_possible_play_gains_more_and_at_most_the_limit(problem):
     """The plan's value is exact; 4 standard errors, 1 in 32,000 for each of three."""
@@ -139,6 +141,7 @@ def test_the_belief_stays_and_the_same_seed_gives_the_same():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_worlds_that_are_drawn_some_at_a_time_are_as_good(monkeypatch):
     """Other random numbers, the same mean: 4 standard errors, 1 in 16,000. Either all rounds are
     played or none, and all pay by more than ten standard errors: luck has no part in the choice."""

@@ -76,6 +76,7 @@ def played(policy, world, rounds, seed=0):
     return policy
 
 
+@pytest.mark.slow
 def test_estimates_close_in_on_the_truth_and_vary_less_than_the_arms_own():
     """30,000 rounds on the front door: θ̂ within five s of the means; s² that of the arm's own data,
     θ(1−θ)/n, for do(), and clearly less for do(X=x), which has the front door besides. A variance

@@ -21,6 +21,7 @@ def own(monkeypatch):
 GRAPH = 'graph = "X -> Y; Z -> Y"\nreward = "Y"\n'
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own")
 def test_a_policy_of_the_operators_own_can_begin_and_revise(ward):
     client = ward.client()
@@ -34,6 +35,7 @@ def test_a_policy_of_the_operators_own_can_begin_and_revise(ward):
     assert client.post(f"{at}/revise", json=back).json()["policy"] == "in-order"
 
 
+@pytest.mark.slow
 def test_what_editors_put_around_a_text_is_no_matter(ward):
     """What the preview takes can begin: a mark before the text, the line ends of Windows."""
     client, text = ward.client(), "\ufeff" + GRAPH.replace("\n", "\r\n")
@@ -118,6 +120,7 @@ def test_a_policy_that_would_have_to_be_imported_is_refused(ward, policy):
     assert "antigravity" not in set(sys.modules) - before
 
 
+@pytest.mark.slow
 def test_what_a_revision_would_take_is_tried_first(ward):
     """Options that ask for more memory than there is end in a refusal, not in the server's end."""
     client = ward.client()

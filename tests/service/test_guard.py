@@ -193,6 +193,7 @@ def test_silent_connections_keep_nobody_from_being_answered(ward, admin):
             line.close()
 
 
+@pytest.mark.slow
 def test_who_sends_no_request_is_shown_out(ward, admin, monkeypatch):
     monkeypatch.setattr(connections, "_PATIENCE", 0.3)
     assert raw(ward) == b""

@@ -124,6 +124,7 @@ def test_an_unknown_experiment_has_no_stream(ward):
     assert ward.client("read").get("/api/experiments/none/stream").status_code == 404
 
 
+@pytest.mark.slow
 def test_streams_end_when_the_server_stops(tmp_path):
     store = tmp_path / "ward.db"
     with Experiment.create(store, "ward 7", load_problem("task2"), "ids", {"samples": 50}, 7):

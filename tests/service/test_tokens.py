@@ -252,6 +252,7 @@ print(*[i for i, secret in enumerate(secrets) if begin_session(storage, secret)]
 """
 
 
+@pytest.mark.slow
 def test_two_programs_race_for_links(tmp_path):
     storage = open_storage(tmp_path / "ward.db", create=True)
     links = [make_link(storage, "ask").secret for _ in range(30)]

@@ -58,7 +58,7 @@ def test_a_body_that_is_no_json(admin):
         ("status?tolerance=-1", "tolerance must be at least 0"),
         ("status?tolerance=nan", "tolerance must be a finite number"),
         ("variable", "variable is lacking: give it"),
-        ("decisions?status=over", "status must be one of pending, done, withdrawn, erased"),
+        ("decisions?status=over", "status must be 'pending', 'done', 'withdrawn' or 'erased'"),
     ],
 )
 def test_what_an_address_asks_for_is_told_likewise(admin, query, said):

@@ -218,6 +218,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_at_once():
     """Five million draws take minutes for each of twelve contexts, and a block of them a tenth of a
     second."""

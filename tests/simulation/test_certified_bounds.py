@@ -19,6 +19,8 @@ from dowise.simulation import bounds
 from dowise.simulation.certify import _upper_quantile
 from dowise.simulation.trial import make_world, run_trial
 
+pytestmark = pytest.mark.slow  # what only these need takes long to compile
+
 EVIDENCE = Path(__file__).parents[2] / "evidence"
 
 
@@ -104,7 +106,6 @@ def test_with_hidden_causes_and_three_values():
     assert np.isfinite(found.certified.bound)
 
 
-@pytest.mark.slow
 def test_certificates_hold():
     """2,400 rounds: 5 % are allowed, and 3 standard errors of a share of 5 % (1 in 740)."""
     module = evidence()
@@ -113,7 +114,6 @@ def test_certificates_hold():
         assert failed.mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / (len(failed) * 100))
 
 
-@pytest.mark.slow
 def test_the_bound_holds_and_says_something():
     """In 60 worlds of task1 and healthcare: above the regret by 3 standard errors, below
     Corollary 2; evidence/certificate.py has 400 worlds of each task."""

@@ -244,6 +244,7 @@ def test_the_empty_intervention_is_where_records_come_from():
     assert not np.allclose(cold.final("expected"), warm.final("expected"))
 
 
+@pytest.mark.slow
 def test_graphs_with_marks_make_no_difference_to_what_is_certain():
     """A certain edge with a mark is no doubtful one: nothing is refused."""
     problem = Problem(CausalGraph.parse("X -> Y"), "Y", edge_prior={"X -> Y": 1.0}, name="sure")

@@ -181,6 +181,7 @@ def test_what_can_not_be_reproduced_is_explained(tmp_path):
 SMALL = {"trials": 3, "horizon": 20, "samples": 20}
 
 
+@pytest.mark.slow
 def test_further_panels_are_added_to_the_report(tmp_path):
     """One after another they make the report that all at once make."""
     reproduce(tmp_path / "out", ["task3"], **SMALL)
@@ -215,6 +216,7 @@ def settings_of(trials, horizon, samples):
     return Run(("task3",), trials, horizon, samples, 0, False, "se", trials).settings
 
 
+@pytest.mark.slow
 def test_a_stop_leaves_the_report_that_was_there(tmp_path):
     def progress(panel, done, _total):
         if panel == "task3" and done:

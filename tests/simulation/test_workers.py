@@ -118,6 +118,7 @@ def begun_with(workers):
     return crew.do_in_processes(lambda _: until(lambda: workers), task, [1, 2], 1)
 
 
+@pytest.mark.slow
 def test_a_worker_that_still_starts_when_a_race_ends_is_lent_only_once_it_has(held_up):
     workers, go = held_up
     assert len(dict(begun_with(workers))) == 2
@@ -150,6 +151,7 @@ def test_an_idle_worker_that_died_is_replaced():
     assert done(abs) == {0: 0, 1: 1, 2: 2, 3: 3}
 
 
+@pytest.mark.slow
 def test_idle_workers_leave_after_a_while(monkeypatch):
     dismiss_all()
     monkeypatch.setattr(crew, "_REST", 0.05)

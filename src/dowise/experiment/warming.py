@@ -30,6 +30,7 @@ def play_a_round(experiment: Experiment) -> None:
     experiment.import_records({name: [label] for name, label in first.items()})
     experiment.ask_many([asked.context] * 2)
     with suppress(DowiseError):  # of a graph that is too large for some look, the others serve
-        experiment.status(rounds=2)
+        experiment.status()
         experiment.history(points=2)
         experiment.explain(asked.id)
+        experiment.value_of_continuing(2, worlds=4)

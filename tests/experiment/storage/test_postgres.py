@@ -121,6 +121,7 @@ def test_a_driver_that_repeats_the_secret_is_not_repeated():
     assert SECRET not in told(error)
 
 
+@pytest.mark.slow
 def test_a_lost_connection_is_one_clear_error_and_the_next_call_connects_anew(postgres, store):
     append(store)
     postgres.stop()

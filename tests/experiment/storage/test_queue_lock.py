@@ -18,6 +18,7 @@ def path(tmp_path):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lack", ["module", "locks", "right"])
 def test_a_store_does_without_it(path, monkeypatch, lack):
     def refuse(*_):

@@ -93,6 +93,7 @@ def test_time_grows_with_the_domain_and_not_with_its_square():
     assert check(16_000) < 180 * check(500)
 
 
+@pytest.mark.slow
 def test_a_problem_with_many_labels_finds_each_at_once():
     def learn(size):
         labels = [f"v{i}" for i in range(size)]
