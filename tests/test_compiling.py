@@ -40,6 +40,7 @@ def run(folder):
     )
 
 
+@pytest.mark.slow
 def test_the_first_compilation_says_so_also_without_a_terminal_and_the_next_start_does_not(
     tmp_path,
 ):

@@ -311,6 +311,7 @@ def test_weights_of_some_subsets_keep_every_margin():
     assert fitted(every, chances) == pytest.approx([p for _, p in every])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:there are .* sets of doubtful edges")
 def test_means_of_too_many_sets_come_from_draws():
     """Ten doubtful edges that join eight variables; the mean is within what 4096 draws allow: 5

@@ -145,6 +145,7 @@ def test_arms_that_are_alike_are_best_alike(prior, values):
     assert abs(best[0] - 0.5) < radius(0.5)
 
 
+@pytest.mark.slow
 def test_arms_that_are_not_alike_are_best_as_often_as_they_should():
     """Beside four million draws of NumPy's on the logit scale, where neither arm saturates."""
     belief = Belief(X_TO_Y, {"Y": [[0.02, 0.02], [0.03, 0.01]]})

@@ -342,6 +342,7 @@ def run_python(code):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_telling_loads_neither_numba_nor_tables(ward):
     ward.well(*ASK)
     for words in (

@@ -36,7 +36,7 @@ def stopped(process, number, everybody=False):
 @pytest.mark.parametrize(
     ("number", "everybody", "workers"),
     one_in(
-        2,
+        4,
         [
             (signal.SIGTERM, False, 1),
             (signal.SIGTERM, True, 2),  # systemd

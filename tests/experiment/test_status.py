@@ -100,6 +100,7 @@ def test_advice():
         status.advice(-1)
 
 
+@pytest.mark.slow
 def test_what_more_rounds_are_worth_beside_stopping():
     experiment = tossed(HEADS)
     plain, status = experiment.status(), experiment.status(rounds=300)

@@ -163,6 +163,7 @@ HIDDEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HIDDEN)
 def test_stepped_rounds_gain_what_compiled_ones_do(name, monkeypatch):
     """Limit and gain within 4 standard errors: 1 in 16,000 each."""

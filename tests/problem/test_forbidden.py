@@ -154,6 +154,7 @@ def test_what_contains_a_forbidden_assignment_is_out_whoever_chooses_the_arms():
                            "do(A=1, B=1, C=1)"]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_one_thing_at_a_time_among_thirty():
     """2^30 sets, of which 31 have a permitted arm: only those are ever looked at."""
     names = [f"X{i:02}" for i in range(30)]

@@ -292,6 +292,7 @@ def test_the_seed_can_not_be_guessed_by_searching(ward, admin):
     assert [one["kind"] for one in found] == ["created"]
 
 
+@pytest.mark.slow
 def test_no_answer_but_the_events_has_the_seed(ward):
     name, seed = "seeded", "170141183460469231731687303715884105727"
     admin, at = ward.client(), "/api/experiments/seeded"
@@ -330,6 +331,7 @@ def test_no_cell_begins_another_row(end):
     assert safe_csv({"X": [f"low{end}=1+1"]}).decode() == f'X\r\n"low{end}=1+1"\r\n'
 
 
+@pytest.mark.slow
 def test_labels_that_look_like_formulas_are_quoted_in_the_export(admin):
     problem = 'graph = "X -> Y"\nreward = "Y"\n[domains]\nX = ["=1+1", "@x"]\n'
     body = {"name": "sheet", "problem": problem, "policy": "ucb"}

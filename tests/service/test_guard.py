@@ -202,6 +202,7 @@ def test_who_sends_no_request_is_shown_out(ward, admin, monkeypatch):
     assert raw(ward, keeping, b"GET /a").count(b"HTTP/1.1") == 1  # then a letter at a time
 
 
+@pytest.mark.slow
 def test_a_body_that_comes_too_slowly_is_given_up(ward, admin, monkeypatch):
     monkeypatch.setattr(guard, "_PATIENCE", 0.3)
     monkeypatch.setattr(connections, "_PATIENCE", 0.5)
@@ -209,6 +210,7 @@ def test_a_body_that_comes_too_slowly_is_given_up(ward, admin, monkeypatch):
     assert status(came) == 408 and b"too slowly" in came
 
 
+@pytest.mark.slow
 def test_long_looks_leave_room_for_others(ward, admin, monkeypatch):
     """Those that wait for their turn each hold a thread, of which there are some 40."""
     go = threading.Event()

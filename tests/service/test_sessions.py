@@ -42,6 +42,7 @@ def test_the_cookie_is_for_the_browser_alone(ward):
     assert "secure" not in parts and not any(part.startswith("domain") for part in parts)
 
 
+@pytest.mark.slow
 def test_over_tls_the_cookie_demands_it(tmp_path):
     with running(tmp_path / "ward.db", url="https://ward.example.org") as ward:
         local, host = f"http://127.0.0.1:{ward.server.settings.port}", "ward.example.org"

@@ -57,6 +57,7 @@ def test_every_thins_the_rounds_and_keeps_the_last():
     np.testing.assert_array_equal(kept["regret"], thin["regret"])
 
 
+@pytest.mark.slow
 def test_jobs_of_quick_policies_are_larger_with_the_same_results(tmp_path, monkeypatch):
     class Mine(UCB):
         pass
@@ -241,6 +242,7 @@ simulate(["task3"], ["ids"], horizon=400, trials=60, seed=1, workers=2, out=sys.
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_resumed(tmp_path):
     """Killed hard with some jobs done and some under way; then run again to the end."""
     out = tmp_path / "run"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from choices import one_in
 
 from dowise import DowiseError, simulate
 from dowise.errors import DowiseWarning
@@ -228,7 +229,7 @@ def test_the_manifest_says_what_is_there(run):
     assert {"machine", "started"} <= {*only}
 
 
-@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("is_new", one_in(2, [True, False]))
 def test_races_that_begin_at_once_in_one_folder_are_all_in_its_manifest(
     tmp_path, monkeypatch, is_new
 ):

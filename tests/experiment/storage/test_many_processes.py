@@ -31,6 +31,7 @@ def test_16_processes_append_to_one_experiment(place, store):
     assert {event.actor for event in store.read("ward")} == {f"writer {i}" for i in range(16)}
 
 
+@pytest.mark.slow
 def test_3_processes_append_to_one_experiment(tmp_path):
     place = str(tmp_path / "ward.db")
     store = open_storage(place, create=True)

@@ -309,6 +309,7 @@ def test_a_file_that_was_put_in_its_place_is_the_one_that_is_written(filled):
             storage.read("ward")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_writer_gives_up_after_its_patience_and_not_before(filled, elsewhere):
     with opened(filled, patience=0.3) as storage, opened(filled) as another:

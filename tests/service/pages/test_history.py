@@ -75,6 +75,7 @@ def test_an_audit_says_that_the_journal_is_whole(told):
     assert "The journal is whole" in page and str(told.house.experiment("ward").head) in page
 
 
+@pytest.mark.slow
 def test_older_events_come_on_demand(tmp_path):
     store = tmp_path / "long.db"
     with Experiment.create(store, "long", load_problem("task1"), "ucb", seed=1) as experiment:

@@ -91,6 +91,7 @@ def test_what_is_no_number_is_told_and_the_rest_is_shown(visit, query, said):
     assert rows(page) and page.form("known")[next(iter(query))] == next(iter(query.values()))
 
 
+@pytest.mark.slow
 def test_more_rounds_have_a_value(visit, learned):
     page = visit.see("known", rounds="20")
     found = learned.value_of_continuing(20)

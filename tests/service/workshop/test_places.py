@@ -76,6 +76,7 @@ def test_an_error_of_a_graph_alone_is_placed_in_it():
     assert (caught.value.line, caught.value.column) == (2, 6)
 
 
+@pytest.mark.slow
 def test_messages_that_quote_everything_are_cut():
     error = placed("", DowiseError("'" + "Y" * 100_000 + "' is unknown"))
     assert len(str(error)) < 2_100
