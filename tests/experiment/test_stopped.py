@@ -15,6 +15,8 @@ from dowise.experiment import facts
 from dowise.experiment.storage import sql
 from dowise.queue_lock import QueueLock
 
+pytestmark = pytest.mark.slow  # real processes, and real waits
+
 
 @pytest.fixture
 def experiment(place):

@@ -184,6 +184,7 @@ def test_stepped_rounds_gain_what_compiled_ones_do(name, monkeypatch):
     assert fast[:, 0].mean() > 0
 
 
+@pytest.mark.slow
 def test_small_priors_have_worlds_too():
     found = value_of_continuing(Belief(TWO_ARMS, prior=0.1), 20, worlds=100)
     assert 0 < found.value < found.limit and found.explore > 0

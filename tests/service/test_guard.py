@@ -16,6 +16,8 @@ from dowise.service import connections, guard
 from dowise.service.settings import Settings
 from dowise.service.visitors import seal
 
+pytestmark = pytest.mark.slow  # real processes, and real waits
+
 AT = "/api/experiments/ward%207"
 
 
@@ -193,7 +195,6 @@ def test_silent_connections_keep_nobody_from_being_answered(ward, admin):
             line.close()
 
 
-@pytest.mark.slow
 def test_who_sends_no_request_is_shown_out(ward, admin, monkeypatch):
     monkeypatch.setattr(connections, "_PATIENCE", 0.3)
     assert raw(ward) == b""
@@ -202,7 +203,6 @@ def test_who_sends_no_request_is_shown_out(ward, admin, monkeypatch):
     assert raw(ward, keeping, b"GET /a").count(b"HTTP/1.1") == 1  # then a letter at a time
 
 
-@pytest.mark.slow
 def test_a_body_that_comes_too_slowly_is_given_up(ward, admin, monkeypatch):
     monkeypatch.setattr(guard, "_PATIENCE", 0.3)
     monkeypatch.setattr(connections, "_PATIENCE", 0.5)
@@ -210,7 +210,6 @@ def test_a_body_that_comes_too_slowly_is_given_up(ward, admin, monkeypatch):
     assert status(came) == 408 and b"too slowly" in came
 
 
-@pytest.mark.slow
 def test_long_looks_leave_room_for_others(ward, admin, monkeypatch):
     """Those that wait for their turn each hold a thread, of which there are some 40."""
     go = threading.Event()

@@ -10,6 +10,8 @@ from dowise import Experiment, load_problem
 from dowise.service import looks
 from dowise.service.looks import Looks, UnderwayError
 
+pytestmark = pytest.mark.slow  # real processes, and real waits
+
 AT = "/api/experiments/ward%207"
 PAGES = "/experiments/ward%207"
 

@@ -14,6 +14,8 @@ from served import running
 from dowise import Experiment, load_problem
 from dowise.service import tokens, watching
 
+pytestmark = pytest.mark.slow  # real processes, and real waits
+
 AT = "/api/experiments/ward%207"
 
 
@@ -124,7 +126,6 @@ def test_an_unknown_experiment_has_no_stream(ward):
     assert ward.client("read").get("/api/experiments/none/stream").status_code == 404
 
 
-@pytest.mark.slow
 def test_streams_end_when_the_server_stops(tmp_path):
     store = tmp_path / "ward.db"
     with Experiment.create(store, "ward 7", load_problem("task2"), "ids", {"samples": 50}, 7):

@@ -24,7 +24,6 @@ simulate(["task3"], ["ucb", "ids"], horizon=1000, trials=200, workers=2, out=sys
 """
 
 
-@pytest.mark.slow
 def test_workers_end_by_themselves_when_their_starter_is_killed(tmp_path):
     process = start("-c", RACE, tmp_path / "race")
     try:
@@ -39,12 +38,13 @@ def test_workers_end_by_themselves_when_their_starter_is_killed(tmp_path):
 MANY = """
 import time
 from dowise.simulation.workers import run_everywhere
+
+pytestmark = pytest.mark.slow  # real processes, and real waits
 for _ in run_everywhere(time.sleep, [0.01] * 10**5, 2, None):
     pass
 """
 
 
-@pytest.mark.slow
 def test_workers_that_have_hardly_started_end_too():
     process = start("-c", MANY)
     try:
@@ -75,7 +75,6 @@ def test_workers_are_used_again_and_do_the_new_task():
     assert done(lambda x: x * x) == {0: 0, 1: 1, 2: 4, 3: 9}
 
 
-@pytest.mark.slow
 def test_what_is_done_in_a_moment_is_done_here_and_the_rest_by_workers_who_join_in(monkeypatch):
     dismiss_all()
     here = os.getpid()
@@ -118,7 +117,6 @@ def begun_with(workers):
     return crew.do_in_processes(lambda _: until(lambda: workers), task, [1, 2], 1)
 
 
-@pytest.mark.slow
 def test_a_worker_that_still_starts_when_a_race_ends_is_lent_only_once_it_has(held_up):
     workers, go = held_up
     assert len(dict(begun_with(workers))) == 2
@@ -141,7 +139,6 @@ def test_a_worker_that_still_starts_when_a_race_is_stopped_is_ended(held_up):
     assert workers[0] not in crew._idle and workers[0] not in crew._living
 
 
-@pytest.mark.slow
 def test_an_idle_worker_that_died_is_replaced():
     done(abs)
     for worker in crew._idle:
@@ -151,7 +148,6 @@ def test_an_idle_worker_that_died_is_replaced():
     assert done(abs) == {0: 0, 1: 1, 2: 2, 3: 3}
 
 
-@pytest.mark.slow
 def test_idle_workers_leave_after_a_while(monkeypatch):
     dismiss_all()
     monkeypatch.setattr(crew, "_REST", 0.05)

@@ -12,6 +12,8 @@ from dowise.experiment.storage import MemoryStorage, check_storage, open_storage
 from dowise.experiment.storage.memory import MemoryWriting
 from dowise.experiment.storage.rules import check_alone
 
+pytestmark = pytest.mark.slow  # real processes, and real waits
+
 
 def test_a_store_in_memory_passes():
     storage = MemoryStorage()

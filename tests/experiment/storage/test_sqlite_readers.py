@@ -19,7 +19,7 @@ from dowise.experiment.storage.location import locate
 from dowise.experiment.storage.sqlite import SqliteDatabase
 from dowise.experiment.storage.sqlite_files import READING_ALONE, READING_ALONG, Place, SqliteFiles
 
-pytestmark = only_root
+pytestmark = [only_root, pytest.mark.slow]  # real processes
 
 
 @pytest.fixture(params=[0o777, 0o755], ids=["a folder for all", "a folder of the owner's"])

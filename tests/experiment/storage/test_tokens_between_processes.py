@@ -16,6 +16,8 @@ from dowise.experiment.storage import (
     sql_tokens,
 )
 
+pytestmark = pytest.mark.slow  # real processes, and real waits
+
 
 def test_of_two_processes_that_use_one_link_exactly_one_wins(place):
     links = 20
