@@ -21,7 +21,7 @@ LACKING = (
 PATIENCE = 60_000  # milliseconds that a page gets, on machines that do much else
 WIDE, PHONE, NARROWEST = 1280, 390, 360
 
-_QUIET = [
+QUIET = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync",
     "--disable-component-update", "--no-first-run",
 ]  # fmt: skip
@@ -53,7 +53,7 @@ def chromium(request):
         request.config.get_terminal_writer().line(f"\n{LACKING}", red=True, bold=True)
         pytest.skip(LACKING)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=_QUIET)
+        browser = playwright.chromium.launch(executable_path=program, args=QUIET)
         yield browser
         browser.close()
 
