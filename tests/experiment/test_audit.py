@@ -334,7 +334,7 @@ def test_an_old_head_does_not_vouch_for_what_came_later(whole):
 @pytest.mark.parametrize("digits", [12, 40, 64])
 def test_the_first_digits_of_a_head_will_do_and_what_they_prove_is_said(whole, digits):
     number, digest = whole.head
-    found = whole.audit(f"{number}:{digest[:digits].upper()}")
+    found = whole.audit(f"{number}: {digest[:digits].upper()}")
     assert found.ok and (found.known_upto, found.known_digits) == (number, digits)
     assert any("digits" in note for note in found.notes()) == (digits < 64)
     assert Audit.from_dict(found.as_dict()) == found

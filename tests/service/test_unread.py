@@ -47,7 +47,8 @@ def test_a_body_that_is_no_json(admin):
     headers = {"Content-Type": "application/json"}
     answer = admin.post(f"{AT}/ask", content=b'{"context":', headers=headers)
     assert answer.json()["detail"] == "the body is no JSON, by character 11: expecting value"
-    answer = admin.post(f"{AT}/ask", content=b"context=1")
+    headers = {"Content-Type": "text/plain"}
+    answer = admin.post(f"{AT}/ask", content=b"context=1", headers=headers)
     assert answer.json()["detail"].startswith("send a JSON object, with the header Content-Type")
 
 

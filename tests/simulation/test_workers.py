@@ -17,6 +17,8 @@ from dowise import DowiseError
 from dowise.simulation import crew
 from dowise.simulation.workers import run_everywhere
 
+pytestmark = pytest.mark.slow  # real processes, and real waits
+
 RACE = """
 import sys
 from dowise import simulate
@@ -38,8 +40,6 @@ def test_workers_end_by_themselves_when_their_starter_is_killed(tmp_path):
 MANY = """
 import time
 from dowise.simulation.workers import run_everywhere
-
-pytestmark = pytest.mark.slow  # real processes, and real waits
 for _ in run_everywhere(time.sleep, [0.01] * 10**5, 2, None):
     pass
 """

@@ -112,7 +112,7 @@ class Audit:
         if not self.known_upto:
             notes.append(
                 "whether events were cut off at the end can't be told without a head that was kept "
-                "elsewhere (`head`)"
+                "elsewhere"
             )
         elif self.known_upto < self.events:
             notes.append(
@@ -121,9 +121,9 @@ class Audit:
             )
         if self.known_upto and self.known_digits < _DIGITS:
             notes.append(
-                f"of the head's {_DIGITS} digits {self.known_digits} were given: they tell what "
-                "happened by mistake; who means to rewrite a journal can search for another event "
-                "with the same few, which all of them rule out"
+                f"{self.known_digits} of the head's {_DIGITS} digits were given, enough to find an "
+                "accident: whoever rewrites a journal on purpose could make an event with the same "
+                f"{self.known_digits}, but not one with the same {_DIGITS}"
             )
         return notes
 
@@ -140,7 +140,7 @@ def head_of(given: object) -> Head | None:
     """A head as a user gives it: "412:9f…", or a pair; the first digits of the hash will do."""
     if given is None:
         return None
-    parts: Any = given.split(":") if isinstance(given, str) else given
+    parts: Any = given.replace(" ", "").split(":") if isinstance(given, str) else given
     try:
         number, digest = parts
         head = Head(int(str(number)), str(digest).lower())

@@ -120,7 +120,8 @@ class Explanation:
         if decision.imagined:
             lines.append(
                 f"It is one of a batch: of {_count(decision.imagined, 'decision')} before it in "
-                "the batch the policy imagined outcomes, and decided as if they were known."
+                "the batch the policy imagined outcomes, and decided as if they were known. Its "
+                "reason and figures of its own count those; means, intervals and P(best) do not."
             )
         chance = decision.probability
         with_chance = "" if chance is None else f" with probability {chance:.3g}"

@@ -69,6 +69,14 @@ def test_the_advice_at_a_tolerance_stays_in_the_address(visit, learned):
     assert "You can stop" not in visit.see("known").text and "Go on" not in visit.see("known").text
 
 
+def test_who_asks_whether_to_stop_and_says_nothing_more_gets_the_usual_tolerance(visit, learned):
+    page = visit.see("known", tolerance="", rounds="")
+    assert page.form("known")["tolerance"] == "0.2"
+    assert learned.status().advice(0.2) in page.text
+    assert page.form("known").get("rounds", "") == ""
+    assert visit.see("known").form("known")["tolerance"] == ""
+
+
 def test_the_tolerance_that_is_proposed_is_in_the_units_of_the_reward(visit, learned):
     usual = f"{learned.problem.payoff.span / 100:g}"
     assert f'placeholder="{usual}"' in visit.see("known").html

@@ -16,7 +16,16 @@ from starlette.datastructures import FormData
 from dowise.errors import DowiseError
 from dowise.service.visitors import form_of
 
-__all__ = ["MISSING", "Filled", "as_sent", "in_page_words", "text_in", "texts_in", "values_in"]
+__all__ = [
+    "MISSING",
+    "Filled",
+    "as_sent",
+    "in_page_words",
+    "sentence",
+    "text_in",
+    "texts_in",
+    "values_in",
+]
 
 MISSING = "-"
 Filled = Annotated[FormData, Depends(form_of)]
@@ -95,4 +104,14 @@ def in_page_words(said: str) -> str:
     """
     for pattern, words in _HERE:
         said = pattern.sub(words, said)
-    return f"{said[:1].upper()}{said[1:]}{'' if said.endswith(('.', '?', '!')) else '.'}"
+    return sentence(said)
+
+
+def sentence(said: str) -> str:
+    """With a capital, unless it begins with an arm's name, and a full stop.
+
+    >>> sentence("do(X=1) looks better"), sentence("nothing was told")
+    ('do(X=1) looks better.', 'Nothing was told.')
+    """
+    first = said[:1] if said.startswith("do(") else said[:1].upper()
+    return f"{first}{said[1:]}{'' if said.endswith(('.', '?', '!')) else '.'}"

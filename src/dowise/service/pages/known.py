@@ -52,6 +52,8 @@ class _Asked:
         self.context = values_in(request.query_params, "context.")
         self.usual = f"{usual_tolerance(problem):g}"
         self.tolerance, self.rounds, self.wrong = tolerance.strip(), rounds.strip(), ""
+        if "tolerance" in request.query_params and not (self.tolerance or self.rounds):
+            self.tolerance = self.usual  # what the empty field shows
         self.limit: float | None = self._read(
             self.tolerance, self.usual, lambda text: real_number("tolerance", float(text), 0)
         )

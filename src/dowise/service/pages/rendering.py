@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import dowise
 from dowise.experiment.status_words import duration
 from dowise.plain import amount, counted
+from dowise.service.pages.forms import sentence
 from dowise.service.visitors import Visitor
 
 __all__ = ["address_of", "error_page", "fragment", "is_from_htmx", "render", "static"]
@@ -31,7 +32,9 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"amount": amount, "chance": _chance, "duration": duration}
+    environment.filters |= {
+        "amount": amount, "chance": _chance, "duration": duration, "sentence": sentence,
+    }  # fmt: skip
     environment.globals |= {
         "counted": counted, "version": dowise.__version__, "address_of": address_of,
         "static": static,
