@@ -98,6 +98,6 @@ def _of_one(name: str, error: Error) -> str:
     if kind in _LIMITS:
         what, words = _LIMITS[kind]
         limit = known[what]
-        return f"{name} {words.format(limit if isinstance(limit, str) else f'{limit:,.15g}')}"
+        return f"{name} {words.format(limit if isinstance(limit, str) else f'{limit:,.16g}')}"
     words = _OTHERS.get(kind, "can't be read: /api/openapi.json says how it must be")
     return f"{name} {words}"
