@@ -257,8 +257,11 @@ def test_reasons_that_were_worded_otherwise_are_told_apart_from_changes():
     place = place_of(experiment, "asked", 3)
     here = auditing.maker()
     before = {part: here[part] for part in here if part != "wording"}  # as journals have had it
+    chances = journal(experiment)[place].says["probabilities"]
     assert forged(experiment, place, reason="as it was put then", maker=before) is None
-    assert experiment.audit().made_elsewhere == (4,)
+    assert experiment.audit().made_elsewhere == ()
+    found = forged(experiment, place, probabilities=[chances[0] + 2**-50, *chances[1:]])
+    assert found.event == place + 1 and "its probabilities is another" in found.why
 
 
 def test_what_made_a_decision_is_said_again_when_it_changes(monkeypatch):

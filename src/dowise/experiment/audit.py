@@ -226,16 +226,27 @@ class _Auditor:
         for part in ("event", "counts") if is_blank else known:
             if known[part] != then[part]:
                 raise _Found("what it says was known is not what the events before it amount to")
+        made, here = says.get("maker", facts.maker), maker()
         for name, value in derived.items():
-            if says.get(name) == value:
+            if says.get(name) == value or (name == "reason" and _has_other_words(made, here)):
                 continue
             if is_blank and name in _CHOSEN:  # a play under way that was erased may have counted
                 self.not_derivable.append(says["decision"])
                 return
-            if says.get("maker", facts.maker) != maker():
+            if _without_words(made) != _without_words(here):
                 self.made_elsewhere.append(says["decision"])
                 return
             raise _Found(f"decision {says['decision']} does not follow: its {name} is another")
+
+
+def _has_other_words(made: Mapping[str, str], here: Mapping[str, str]) -> bool:
+    """Whether reasons were worded otherwise then; journals did not always say how."""
+    return made.get("wording") != here["wording"]
+
+
+def _without_words(made: Mapping[str, str]) -> dict[str, str]:
+    """What the bits of a decision depend on."""
+    return {part: which for part, which in made.items() if part != "wording"}
 
 
 def audit(

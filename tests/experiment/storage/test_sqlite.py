@@ -25,6 +25,7 @@ from dowise.experiment.storage import Snapshot, open_storage, schema
 from dowise.experiment.storage.location import locate
 from dowise.experiment.storage.sql import SqlStorage
 from dowise.experiment.storage.sqlite import SqliteDatabase
+from dowise.experiment.storage.sqlite_files import SqliteFiles
 
 
 @pytest.fixture
@@ -469,3 +470,17 @@ def test_threads_that_read_at_once_keep_their_connections(filled, monkeypatch):
         for _ in range(2):
             assert len({*pool.map(read, range(20))}) == 1
     assert len(made) == 20
+
+
+def test_no_file_is_taken_away_that_somebody_is_about_to_write_to(tmp_path):
+    """One who reads may have made an empty -wal file, which a writer opens at the same moment."""
+    files, wal = SqliteFiles(tmp_path / "ward.db"), tmp_path / "ward.db-wal"
+    wal.touch()
+    with files.opened_to_write() as is_held:
+        assert is_held
+        files.drop_own_wal()
+        assert wal.exists()
+        with files.opened_to_write() as other:
+            assert other  # writers do not wait for each other
+    files.drop_own_wal()
+    assert not wal.exists()

@@ -15,7 +15,7 @@ from dowise.experiment.storage.location import Location
 from dowise.experiment.storage.rules import named
 from dowise.experiment.storage.sqlite_files import SqliteFiles
 
-__all__ = ["changing", "is_busy", "plainly", "too_long"]
+__all__ = ["changing", "is_busy", "is_refused", "plainly", "too_long"]
 
 _REPLACED = "restore it from a copy, or name another file"
 _SQLITE = {
@@ -51,6 +51,11 @@ def is_busy(error: BaseException) -> bool:
     """Whether SQLite would do it if one came back a moment later."""
     name = str(getattr(_root(error), "sqlite_errorname", ""))
     return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"))
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether SQLite may not open its files, or not in this way."""
+    return str(getattr(_root(error), "sqlite_errorname", "")).startswith(_RIGHTS)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.event import Event
 from dowise.experiment.storage.contract import Snapshot
 from dowise.experiment.storage.database import Database
-from dowise.experiment.storage.failures import plainly, too_long
+from dowise.experiment.storage.failures import is_refused, plainly, too_long
 from dowise.experiment.storage.lines import Lines, Loan
 from dowise.experiment.storage.rules import (
     PATIENCE,
@@ -34,6 +34,7 @@ __all__ = ["SqlStorage"]
 
 Result = TypeVar("Result")
 
+_MOMENT = 1.0  # seconds
 PATIENCE_FOR_SNAPSHOTS = 5.0  # seconds: a snapshot that is not kept costs some time later on
 
 _OF_EXPERIMENT = events.c.experiment == bindparam("name")
@@ -154,19 +155,27 @@ class SqlStorage:
             ) from None
 
     def _ask_once(self, work: Callable[[Connection], Result]) -> Result:
-        """Read; again where the place turns out to be another one by now (`SqliteFiles`)."""
-        deadline = time.monotonic() + self._patience
+        """Read; again where the place turns out to be another one by now (`SqliteFiles`).
+
+        A writer may also have left and come back meanwhile, so that it is the same: what a user may
+        not do is so for longer than a moment.
+        """
+        began = time.monotonic()
         while True:
             identity = self._database.identity()
             try:
                 found = self._ask_at(identity, work)
-            except Exception:
-                if self._database.identity() == identity:
+            except Exception as error:
+                is_another = self._database.identity() != identity
+                if not is_another and not (
+                    is_refused(error) and time.monotonic() < began + _MOMENT
+                ):
                     raise
+                time.sleep(0.001)
             else:
                 if self._database.identity() == identity:
                     return found
-            if time.monotonic() > deadline:
+            if time.monotonic() > began + self._patience:
                 raise TimeoutError
 
     def _ask_at(self, identity: Hashable, work: Callable[[Connection], Result]) -> Result:

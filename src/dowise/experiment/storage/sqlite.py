@@ -15,6 +15,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from math import inf
 from pathlib import Path
 from typing import TypeVar
@@ -134,7 +135,8 @@ class SqliteDatabase:
     def _change(self, change: Callable[[Connection], None], mode: str, deadline: float) -> None:
         self._check_may_write()
         with self._engine(mode).connect() as connection:
-            _patiently(lambda: _set_up(connection), deadline)
+            with self._files.opened_to_write():
+                _patiently(lambda: _set_up(connection), deadline)
             self.begin(connection, "", deadline)
             change(connection)
             connection.exec_driver_sql("COMMIT")
@@ -144,14 +146,16 @@ class SqliteDatabase:
         shown = self.location.shown
         if not isinstance(identity, Place):
             raise UnavailableError(f"there is no store {shown}: make it ({HOW_TO_MAKE})")
+        is_writer = identity.mode == WRITING
         connection = self._engine(identity.mode).connect()
         try:
-            version = self._version(connection)
-            if version is None:
-                raise UnavailableError(f"{shown} was emptied: restore it from a copy")
-            schema.check_version(version, shown)
-            if identity.mode == WRITING:
-                _patiently(lambda: _set_up(connection))
+            with self._files.opened_to_write() if is_writer else nullcontext():
+                version = self._version(connection)
+                if version is None:
+                    raise UnavailableError(f"{shown} was emptied: restore it from a copy")
+                schema.check_version(version, shown)
+                if is_writer:
+                    _patiently(lambda: _set_up(connection))
         except BaseException:
             connection.close()
             raise

@@ -12,7 +12,9 @@ by now is read again.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +24,7 @@ WRITING = "rw"
 READING_ALONG = "ro&readonly_shm=1"
 READING_ROLLBACK = "ro"  # a file that is not in WAL mode, while somebody writes to it
 READING_ALONE = "ro&immutable=1"
+_PATIENCE = 1.0  # seconds: who takes a file away is done in a moment
 
 
 class Place(NamedTuple):
@@ -79,13 +82,46 @@ class SqliteFiles:
     def drop_own_wal(self) -> None:
         """Take away an empty -wal file of this user's that nobody can be using.
 
-        SQLite makes one where the last of those whom one wants to read along with just left.
+        SQLite makes one where the last of those whom one wants to read along with just left. Nobody
+        is opening it to write meanwhile (`opened_to_write`).
         """
-        with suppress(OSError):
+        with self._folder_held(alone=True) as is_held, suppress(OSError):
             found = self._wal.stat()
             is_ours = hasattr(os, "geteuid") and found.st_uid == os.geteuid()
-            if is_ours and not found.st_size and not self._shm.exists():
+            if is_held and is_ours and not found.st_size and not self._shm.exists():
                 self._wal.unlink()
+
+    def opened_to_write(self) -> AbstractContextManager[bool]:
+        """While SQLite opens the files for who writes: until there is a -shm file, a -wal file that
+        is being opened looks like one that nobody uses."""
+        return self._folder_held(alone=False)
+
+    @contextmanager
+    def _folder_held(self, alone: bool) -> Iterator[bool]:
+        """A lock on the folder, which takes no right to write there; whether it was had.
+
+        Who writes goes on without it after a while: nobody can hold up the owner.
+        """
+        try:
+            import fcntl
+
+            folder = os.open(self._path.parent, os.O_RDONLY)
+        except (ImportError, OSError):  # Windows, where nobody takes a file away that is open
+            yield False
+            return
+        try:
+            is_held, deadline = False, time.monotonic() + (0.0 if alone else _PATIENCE)
+            while not is_held:
+                try:
+                    fcntl.flock(folder, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+                    is_held = True
+                except OSError:
+                    if time.monotonic() >= deadline:
+                        break
+                    time.sleep(0.005)
+            yield is_held
+        finally:
+            os.close(folder)
 
     def hindrance(self) -> str | None:
         """What keeps this user from writing: which file, whose it is, and the remedy."""
