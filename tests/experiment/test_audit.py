@@ -13,6 +13,7 @@ from dowise.experiment import audit as auditing
 from dowise.experiment.audit import Audit
 from dowise.experiment.event import Event, Head
 from dowise.experiment.experiment import Experiment
+from dowise.experiment.storage import open_storage
 
 COLUMNS = ("number", "kind", "at", "actor", "salt", "body", "hash")
 
@@ -81,6 +82,22 @@ def test_a_body_that_is_no_json_is_found_where_it_is_even_an_erasure(whole):
         events[place] = replace(event, body=event.body[:-1])
         assert finding(whole).event == place + 1, event.kind
         events[place] = event
+
+
+@pytest.mark.parametrize("place", [-1, 3])
+def test_a_row_that_somebody_spoiled_is_named_even_the_last(tmp_path, place):
+    path = tmp_path / "ward.db"
+    with Experiment.create(path, "w", "task1", policy="ucb", seed=1) as experiment:
+        for _ in range(3):
+            experiment.tell(experiment.ask().id, {"Y": 1})
+        number = experiment.head.number if place == -1 else place
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("UPDATE events SET actor = x'ff' WHERE number = ?", (number,))
+        raw.commit()
+    with closing(open_storage(path)) as storage:
+        audit = auditing.audit(storage, "w")
+    assert audit.finding.event == number and audit.events == 7
+    assert audit.finding.why == f"it can't be read: event {number} of w can't be read"
 
 
 def test_a_removed_event_and_two_that_changed_places_are_found(whole):
@@ -369,7 +386,7 @@ def test_columns_of_another_type_are_a_finding(tmp_path, column):
     base.close()
     with Experiment.open(path) as experiment:
         found = experiment.audit().finding
-        assert found.event == (0 if column == "number" else 3)  # which sorts behind all numbers
+        assert found.event == 3
 
 
 def test_an_erasure_that_can_not_be_read_is_a_finding(tmp_path):

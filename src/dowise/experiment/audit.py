@@ -256,11 +256,7 @@ def audit(
     track: Track | None = None,
 ) -> Audit:
     """Go through a journal from its start."""
-    try:
-        last = storage.last(name)
-    except DamagedEventError as error:
-        return Audit(0, None, Finding(0, str(error)))
-    count = 0 if last is None else last.number
+    last, count = _end(storage, name)
     auditor = _Auditor(name, _erasures(storage, name), lambda n: _columns(storage, name, n))
     finding = _first_finding(auditor, tracked(_events(storage, name, count), count, track), head)
     seen = auditor.next_number - 1
@@ -274,6 +270,27 @@ def audit(
         tuple(auditor.not_derivable),
         *((0, _DIGITS) if head is None else (head.number, len(head.hash))),
     )  # fmt: skip
+
+
+def _end(storage: Storage, name: str) -> tuple[Event | None, int]:
+    """The last event and its number; one that can't be read is found by those before it."""
+    try:
+        last = storage.last(name)
+    except DamagedEventError:
+        return None, _length(storage, name)
+    return last, 0 if last is None else last.number
+
+
+def _length(storage: Storage, name: str) -> int:
+    """How many events there are, as far as they stand there one after the other."""
+    number = 0
+    while True:
+        try:
+            if not storage.read(name, after=number, upto=number + 1):
+                return number
+        except DamagedEventError:
+            pass
+        number += 1
 
 
 def _first_finding(auditor: _Auditor, events: Iterable[Event], head: Head | None) -> Finding | None:
@@ -291,7 +308,10 @@ def _first_finding(auditor: _Auditor, events: Iterable[Event], head: Head | None
 
 
 def _why(error: Exception) -> str:
-    return str(error) if isinstance(error, _Found) else f"it can't be read: {error!r:.200}"
+    if isinstance(error, _Found):
+        return str(error)
+    said = str(error).removesuffix(": run an audit")
+    return f"it can't be read: {said if isinstance(error, DamagedEventError) else repr(error):.200}"
 
 
 def _events(storage: Storage, name: str, upto: int) -> Iterator[Event]:
