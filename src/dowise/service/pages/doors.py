@@ -49,14 +49,16 @@ def sign_in(
     next: Annotated[str, Form(max_length=2000)] = "/",  # noqa: A002
 ) -> Response:
     """A session for a token, in a cookie that no script can read and no other site can send."""
-    why = "This token is not known, or has ended."
+    why = "This token is not known, or has ended: ask whoever runs this for a new one."
     return _session(request, secret, "login.html", why, _ours(next))
 
 
 @router.post("/enter")
 def come_in(request: Request, secret: Secret = "") -> Response:
     """A session for a link, which then has done its work."""
-    why = "This link was used before, or is too old: ask for another (dowise token … --link)."
+    why = (
+        "This link was used before, is too old or was revoked: ask whoever runs this for a new link."
+    )
     return _session(request, secret, "enter.html", why)
 
 
