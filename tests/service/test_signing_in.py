@@ -28,6 +28,15 @@ def test_who_guesses_shuts_nobody_out(ward, visitor):
     assert sign_in(visitor, ward.server.link().partition("#")[2], "/enter") == 303
 
 
+def test_whoever_can_not_come_in_reads_whom_to_ask(ward, visitor):
+    assert "ask whoever runs this for a new link" in visitor.get("/login").text
+    link = ward.server.link().partition("#")[2]
+    assert sign_in(visitor, link, "/enter") == 303
+    for page, asked_for in (("/enter", "a new link"), ("/login", "a new one")):
+        answer = visitor.post(page, data={"secret": link}).text
+        assert f"ask whoever runs this for {asked_for}" in answer and "dowise token" not in answer
+
+
 def test_a_token_opens_some_sessions_and_not_many(ward, visitor):
     token, other = ward.token("read"), ward.token("read")
     assert [sign_in(visitor, token) for _ in range(11)] == [303] * 10 + [429]

@@ -64,8 +64,8 @@ def token(
     _check_options(role, revoke, {"--name": name, "--days": days, "--link": link or None})
     if re.match("(?i)https?:", store):
         raise DowiseError(
-            "tokens are made beside the store and not over HTTP: on the machine that serves it, "
-            "name the store itself, such as ward.db"
+            "this command makes no tokens over HTTP: admins make them in the browser, on the page "
+            "People; or name the store itself, such as ward.db, on the machine that has it"
         )
     storage = open_storage(store)
     try:

@@ -31,9 +31,14 @@ def index(request: Request, visitor: Reader) -> Response:
 
 
 @router.get("/login")
-def login(request: Request, next: Next = "/") -> HTMLResponse:  # noqa: A002 (a common name for it)
-    """Where a token can be pasted; `next` is where one wanted to go."""
-    return render(request, "login.html", error=None, next=_ours(next))
+def login(
+    request: Request,
+    next: Next = "/",  # noqa: A002 (a common name for it)
+    revoked: Annotated[str, Query(max_length=20)] = "",
+) -> HTMLResponse:
+    """Where a token can be pasted; `next` is where one wanted to go, `revoked` what one ended."""
+    ended = revoked if revoked in ("link", "token") else None  # no words of other people's links
+    return render(request, "login.html", error=None, next=_ours(next), revoked=ended)
 
 
 @router.get("/enter")
@@ -49,14 +54,14 @@ def sign_in(
     next: Annotated[str, Form(max_length=2000)] = "/",  # noqa: A002
 ) -> Response:
     """A session for a token, in a cookie that no script can read and no other site can send."""
-    why = "This token is not known, or has ended."
+    why = "This token is not known, or has ended: ask whoever runs this for a new one."
     return _session(request, secret, "login.html", why, _ours(next))
 
 
 @router.post("/enter")
 def come_in(request: Request, secret: Secret = "") -> Response:
     """A session for a link, which then has done its work."""
-    why = "This link was used before, or is too old: ask for another (dowise token … --link)."
+    why = "This link was used before, is old or was revoked: ask whoever runs this for a new link."
     return _session(request, secret, "enter.html", why)
 
 
@@ -99,7 +104,7 @@ def _session(
     if made is None:
         address = request.client.host if request.client else ""
         _take(request, address, "too many tries from here")
-        return render(request, template, None, 403, error=why, next=next)
+        return render(request, template, None, 403, error=why, next=next, revoked=None)
     answer = RedirectResponse(next, 303)
     answer.set_cookie(
         state.settings.cookie, made.secret, max_age=3600 * tokens.SESSION_HOURS, path="/",
