@@ -140,7 +140,7 @@ def test_what_a_server_knows_itself(desk, served):
 
 
 def test_errors_are_one_line(desk, served, monkeypatch):
-    assert "say which, by its name" in desk.fails("status", served.url)
+    assert "say which (--name)" in desk.fails("status", served.url)
     assert "there is no decision 99 in fresh" in desk.fails(
         "explain", served.url, "99", "--name", "fresh"
     )
