@@ -51,7 +51,7 @@ def test_a_name_is_the_problem_s_or_the_file_s_or_given(desk):
     shown = desk.well("new", "a.db", "plain.toml", "--name", "ward 7")
     assert "ward 7 is in a.db" in shown and "\n  dowise ask a.db --name 'ward 7'\n" in shown
     assert "soft" not in shown
-    assert "holds plain, task1, ward 7: say which, by its name" in desk.fails("ask", "a.db")
+    assert "holds plain, task1, ward 7: say which (--name)" in desk.fails("ask", "a.db")
     assert desk.json("ask", "a.db", "--name", "plain")["id"] == 1
     assert "did you mean 'plain'" in desk.fails("ask", "a.db", "--name", "plein")
     again = desk.fails("new", "a.db", "plain.toml")

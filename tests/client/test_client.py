@@ -220,7 +220,7 @@ def test_a_role_that_is_lacking_is_named(served):
 
 def test_which_experiment(served, monkeypatch):
     token = served.tokens["read"]
-    with pytest.raises(DowiseError, match=r"holds doubtful, eventful, .*: say which, by its name"):
+    with pytest.raises(DowiseError, match=r"holds doubtful, eventful, .*: say which \(`name`\)"):
         Client(served.url, token)
     assert Client(f"{served.url}/experiments/odd", token).name == "odd"
     assert Client(f"{served.url}/experiments/odd/history", token).name == "odd"

@@ -9,6 +9,7 @@ from desk import Desk, one_line
 from served import running
 
 from dowise import Client, load_problem
+from dowise.client.line import Line
 from dowise.errors import DowiseWarning
 
 pytestmark = pytest.mark.slow  # each starts a server and many commands
@@ -139,7 +140,7 @@ def test_what_a_server_knows_itself(desk, served):
 
 
 def test_errors_are_one_line(desk, served, monkeypatch):
-    assert "say which, by its name" in desk.fails("status", served.url)
+    assert "say which (--name)" in desk.fails("status", served.url)
     assert "there is no decision 99 in fresh" in desk.fails(
         "explain", served.url, "99", "--name", "fresh"
     )
@@ -153,6 +154,26 @@ def test_errors_are_one_line(desk, served, monkeypatch):
     assert "unencrypted" in desk.fails("status", "http://ward.invalid")
     monkeypatch.setenv("DOWISE_INSECURE", "1")
     assert "can't be reached" in desk.fails("status", "http://ward.invalid")
+
+
+def test_a_server_of_the_version_before_says_whether_it_changed_not_from_what(
+    desk, empty, monkeypatch
+):
+    monkeypatch.setenv("DOWISE_TOKEN", empty.tokens["admin"])
+    ward = f"{empty.url}/experiments/before"
+    desk.json("new", ward, "ward.toml")
+    number = desk.json("ask", ward, "-c", "Age=1")["id"]
+    post = Line.post
+
+    def without_earlier(*arguments, **more):
+        page = post(*arguments, **more)
+        return {key: value for key, value in page.items() if key != "earlier"}
+
+    monkeypatch.setattr(Line, "post", without_earlier)
+    assert desk.well("tell", ward, number, "Frailty=1").startswith(f"Decision {number}, ")
+    assert "Nothing new" in desk.well("tell", ward, number, "Frailty=1")
+    amend = ("amend", ward, number, "Frailty=0", "--reason", "typo")
+    assert [desk.json(*amend)["changed"] for _ in range(2)] == [True, False]
 
 
 def test_json_is_that_of_the_store(desk, served):

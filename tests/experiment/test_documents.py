@@ -99,6 +99,9 @@ def test_a_decision_and_what_was_told_of_it(experiment):
         page = over_the_wire(documents.case_document(experiment, case))
         assert Case.from_dict(page) == case
         assert [line[:-1] for line in page["notes"]] == experiment.idle(case.id)
+        assert not Case.from_dict(page).is_news
+        if case.status != "erased":  # as a server says it that does not tell what it was before
+            assert Case.from_dict(page | {"changed": True}).is_news
     context = dict.fromkeys(experiment.problem.context, 1)
     asked = experiment.ask(context, "once")
     page = over_the_wire(documents.asked_document(asked))

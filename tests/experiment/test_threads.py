@@ -367,9 +367,9 @@ def test_of_many_who_say_the_same_one_learns_that_it_was_news_and_what_was_befor
     experiment = new()
     number = experiment.ask({"C": 1}).id
     experiment.tell(number, {"Z": 0})
-    news = [case.earlier for case in together(lambda _: experiment.tell(number, {"Y": 1}))]
-    (before,) = [case for case in news if case is not None]
+    told = together(lambda _: experiment.tell(number, {"Y": 1}))
+    (before,) = [case.earlier for case in told if case.is_news]
     assert (before.values, before.status) == ({"Z": "0"}, "pending")
-    assert experiment.case(number).earlier is None
+    assert experiment.case(number).earlier is None and not experiment.case(number).is_news
     assert sum(together(lambda _: experiment.revise(policy="ts", reason="faster"))) == 1
     assert sum(together(lambda _: experiment.erase(number, "asked for"))) == 1

@@ -6,7 +6,6 @@ import errno
 import io
 import json
 import os
-import re
 import select
 import sys
 import traceback
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dowise.cli.spelling import spelled
 from dowise.cli.stopping import is_stopped, say_kept, say_stopped, stoppable
 from dowise.errors import FAILURES, DowiseError, DowiseWarning, OwnCodeError, own_code_error
 
@@ -56,14 +56,6 @@ class _PlainSpeaking(click.Group):
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
-    def _spelled(self, context: click.Context, said: str) -> str:
-        """Verbs and arguments as they are typed: `amend` is dowise amend, `skip_bad` --skip-bad."""
-        given = self.commands.get(context.invoked_subcommand or "")
-        options = () if given is None else [p for p in given.params if isinstance(p, click.Option)]
-        names = {f"`{name}`": f"`dowise {name}`" for name in self.commands}
-        names |= {f"`{option.name}`": option.opts[-1] for option in options}
-        return re.sub(r"`\w+`", lambda name: names.get(name[0], name[0]), said)
-
     def invoke(self, context: click.Context) -> Any:
         say_kept("")
         if isinstance(sys.stdout, io.TextIOWrapper):
@@ -76,7 +68,7 @@ class _PlainSpeaking(click.Group):
             sys.stdout.flush()
             return result
         except DowiseError as error:
-            message = self._spelled(context, str(error))
+            message = spelled(str(error))
             if os.environ.get(_TRACEBACK):
                 traceback.print_exception(error)
             elif isinstance(error, OwnCodeError):
@@ -136,7 +128,7 @@ def _sayer() -> Callable[..., None]:
             _usual(message, kind, *where)
         elif str(message) not in said:
             said.add(str(message))
-            click.echo(f"Note: {message}", err=True)
+            click.echo(f"Note: {spelled(str(message))}", err=True)
 
     return say
 

@@ -101,8 +101,7 @@ def case_page(experiment: Live, case: Case) -> dict[str, Any]:
     """A decision after something was said of it, for JSON."""
     page = case.as_dict(experiment.problem)
     notes = [f"{line}." for line in experiment.idle(case.id)]
-    changed = case.earlier is not None
-    return {**page, "notes": notes, "changed": changed, "head": str(experiment.head)}
+    return {**page, "notes": notes, "changed": case.is_news, "head": str(experiment.head)}
 
 
 def show_case(
@@ -113,9 +112,10 @@ def show_case(
 ) -> None:
     """Where a decision stands after something was `told`, what changed, and what is lacking."""
     words, console = str(case), plain_console()
-    if case.earlier is not None:
+    if case.is_news:
         print_wrapped(console, words[0].upper() + words[1:], "bold")
-        for change in case.changes_from(case.earlier):
+        # A server of the version before says that it changed, and not what it was.
+        for change in [] if case.earlier is None else case.changes_from(case.earlier):
             print_indented(console, change)
     else:
         print_wrapped(console, f"Nothing new: {words}")

@@ -10,6 +10,8 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
+from dowise.cli.spelling import spelled
+
 __all__ = [
     "MOST_ROWS", "count", "is_narrow_enough", "plain_console", "print_indented", "print_numbered",
     "print_stripped", "print_table", "print_wrapped",
@@ -79,9 +81,12 @@ def is_narrow_enough(
 def print_wrapped(
     console: Console, line: str, style: str | None = None, hanging: int = 0, first: str = ""
 ) -> None:
-    """A line that is broken between words, with `first` before it and `hanging` spaces below."""
+    """A line that is broken between words, with `first` before it and `hanging` spaces below.
+
+    What it says of verbs and arguments is spelled as it is typed.
+    """
     room = max(console.width - max(hanging, cell_len(first)), 20)
-    for i, part in enumerate(Text(line, style or "").wrap(console, room)):
+    for i, part in enumerate(Text(spelled(line), style or "").wrap(console, room)):
         part.rstrip()
         before = first if i == 0 else " " * hanging
         console.print(Text(before if part.plain else "") + part, soft_wrap=True)

@@ -273,7 +273,7 @@ def _found_name(line: Line, address: Address, name: str | None) -> str:
             "Client.create in Python)"
         )
     if len(names) > 1:
-        raise DowiseError(f"{line.base} holds {', '.join(names)}: say which, by its name")
+        raise DowiseError(f"{line.base} holds {', '.join(names)}: say which (`name`)")
     return names[0]
 
 

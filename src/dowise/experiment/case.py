@@ -49,6 +49,8 @@ class Case:
     """The number of the last event that changed it."""
     earlier: Case | None = field(default=None, compare=False, repr=False)
     """What it was before, in the answer to a call that changed it."""
+    is_news: bool = field(default=False, compare=False, repr=False)
+    """Whether the call that this answers changed it."""
 
     @property
     def arm(self) -> Intervention:
@@ -251,6 +253,7 @@ class Case:
             {name: [*old] for name, old in page["before"].items()},
             None if played is None else Intervention.parse(played), page["unrelated"],
             page["status"], last, cls.from_dict(page["earlier"]) if page.get("earlier") else None,
+            page.get("changed", False),
         )  # fmt: skip
 
     def __str__(self) -> str:

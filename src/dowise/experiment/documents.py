@@ -87,7 +87,7 @@ def said_document(experiment: Views, case: Case) -> Document:
     """A decision after something was said of it, and whether that changed it."""
     earlier = None if case.earlier is None else case.earlier.as_dict(experiment.problem)
     page = case_document(experiment, case)
-    return page | {"changed": earlier is not None, "earlier": earlier}
+    return page | {"changed": case.is_news, "earlier": earlier}
 
 
 def status_document(status: Status, tolerance: float | None = None) -> Document:

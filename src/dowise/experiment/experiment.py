@@ -273,7 +273,7 @@ class Experiment(Views):
             if page is None:
                 return before.copy()
             step.write(kind, page)
-            return replace(facts.case(number).copy(), earlier=before.copy())
+            return replace(facts.case(number).copy(), earlier=before.copy(), is_news=True)
 
     # -- changing the experiment itself -------------------------------------------------------
 

@@ -38,7 +38,7 @@ def name_in(storage: Storage, name: str | None) -> str:
             f"{f'; or {WITHOUT_WAL}' if is_file else ''}"
         )
     if name is None and len(names) > 1:
-        raise DowiseError(f"{storage} holds {', '.join(names)}: say which, by its name")
+        raise DowiseError(f"{storage} holds {', '.join(names)}: say which (`name`)")
     if name is not None and name not in names:
         raise NotFoundError(
             f"{storage} has no experiment {name!r}{suggestion(str(name), names)}: it holds "

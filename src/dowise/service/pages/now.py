@@ -127,7 +127,7 @@ def _said(
 
     def act() -> tuple[int, str]:
         case = say(number, played=_played(form), unrelated=bool(text_in(form, "unrelated")))
-        return number, "same" if case.earlier is None else news
+        return number, news if case.is_news else "same"
 
     return _done(request, experiment, visitor, form, which, number, act)
 
