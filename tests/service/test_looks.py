@@ -7,8 +7,10 @@ import pytest
 from programs import until
 
 from dowise import Experiment, load_problem
+from dowise.errors import UnavailableError
 from dowise.service import looks
 from dowise.service.looks import Looks, UnderwayError
+from dowise.service.turns import Turns
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 
@@ -159,7 +161,7 @@ def one(tmp_path):
 
 
 def test_who_asks_meanwhile_is_told_to_wait(one):
-    shared, waiting = Looks(), []
+    shared, waiting = Looks(Turns()), []
 
     def compute():
         with pytest.raises(UnderwayError) as caught:
@@ -174,15 +176,15 @@ def test_who_asks_meanwhile_is_told_to_wait(one):
 
 
 def test_what_fails_is_tried_again(one):
-    shared = Looks()
+    shared = Looks(Turns())
     with pytest.raises(ZeroDivisionError):
         shared.look(one, "x", lambda: 1 / 0)
     assert shared.look(one, "x", lambda: 1)[1] == 1
 
 
 def test_few_are_computed_at_once_and_few_are_kept(one, monkeypatch):
-    shared = Looks()
-    monkeypatch.setattr(looks, "_AT_ONCE", 1)
+    shared = Looks(Turns())
+    monkeypatch.setattr(looks, "_WITHOUT_TURN", 1)
     monkeypatch.setattr(looks, "_KEPT", 2)
 
     def compute():
@@ -196,7 +198,7 @@ def test_few_are_computed_at_once_and_few_are_kept(one, monkeypatch):
 
 
 def test_what_began_after_one_came_is_new_enough(one):
-    shared = Looks()
+    shared = Looks(Turns())
     shared.look(one, "x", lambda: 1)
     one.ask()
     token = looks._arrived.set(0.0)
@@ -205,3 +207,60 @@ def test_what_began_after_one_came_is_new_enough(one):
     finally:
         looks._arrived.reset(token)
     assert shared.look(one, "x", lambda: 2)[1] == 2
+
+
+# -- in line --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def line(one):
+    """Visitor 1 is at work on A and in line with B; looks at B, and what lets A end."""
+    turns, go, found = Turns(), threading.Event(), []
+    shared = Looks(turns)
+
+    def look_at_b(visitor):
+        return shared.look(one, "B", lambda: found.append(visitor) or visitor, visitor)[1]
+
+    with ThreadPoolExecutor(3) as threads:
+        try:
+            threads.submit(shared.look, one, "A", lambda: go.wait(20), 1)
+            assert until(lambda: turns._at_work)
+            first = threads.submit(look_at_b, 1)
+            assert until(lambda: turns._waiting)
+            yield shared, turns, look_at_b, first, go, threads, found
+        finally:
+            go.set()
+
+
+def test_who_has_a_turn_does_not_wait_for_who_has_none(line):
+    shared, _, look_at_b, first, go, _, found = line
+    assert look_at_b(2) == 2
+    assert not first.done()
+    go.set()
+    assert first.result(5) == 2 and found == [2]  # which was found while it stood in line
+    assert not shared._lines and not shared._work
+
+
+def test_as_many_stand_in_line_for_one_look_as_there_are_turns(line):
+    _, turns, look_at_b, first, go, threads, found = line
+    with pytest.raises(UnderwayError) as again:  # one visitor stands there once
+        look_at_b(1)
+    with turns.take(3):
+        second = threads.submit(look_at_b, 2)
+        assert until(lambda: len(turns._waiting) == 2)
+        with pytest.raises(UnderwayError) as third:
+            look_at_b(4)
+    assert second.result(5) == 2 and not first.done()
+    assert until(again.value.done.done) and until(third.value.done.done)
+    assert look_at_b(4) == look_at_b(1) == 2
+    go.set()
+    assert first.result(5) == 2 and found == [2]
+
+
+def test_who_gives_up_in_line_lets_those_who_wait_try(line, monkeypatch):
+    shared, turns, look_at_b, _, _, _, _ = line
+    monkeypatch.setattr("dowise.service.turns._PATIENCE", 0.01)
+    with turns.take(3), pytest.raises(UnavailableError):
+        look_at_b(2)
+    assert shared._lines["a", "B"].visitors == {1}
+    assert look_at_b(2) == 2

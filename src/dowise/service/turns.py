@@ -10,9 +10,9 @@ from threading import Condition
 from dowise.errors import UnavailableError
 from dowise.service.failures import RefusedError
 
-__all__ = ["Turns"]
+__all__ = ["AT_ONCE", "Turns"]
 
-_AT_ONCE, _AT_ONCE_OF_ONE = 2, 1  # each keeps a core busy
+AT_ONCE, _AT_ONCE_OF_ONE = 2, 1  # each keeps a core busy
 _IN_LINE, _IN_LINE_OF_ONE = 10, 4  # of those that work and those that wait, each with a thread
 _PATIENCE = 30.0  # seconds that one waits for a turn
 _LATER = {"Retry-After": "5"}
@@ -62,7 +62,7 @@ class Turns:
 
     def _next(self) -> _Place | None:
         """The first who waits and may go: one turn is always left for who has none."""
-        if len(self._at_work) >= _AT_ONCE:
+        if len(self._at_work) >= AT_ONCE:
             return None
         free = (
             one for one in self._waiting if _of(one.visitor, self._at_work) < _AT_ONCE_OF_ONE
