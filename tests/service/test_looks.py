@@ -7,7 +7,7 @@ import pytest
 from programs import until
 
 from dowise import Experiment, load_problem
-from dowise.errors import UnavailableError
+from dowise.errors import DowiseError, UnavailableError
 from dowise.service import looks
 from dowise.service.looks import Looks, UnderwayError
 from dowise.service.turns import Turns
@@ -47,11 +47,11 @@ def decided(ward):
 
 def test_viewers_of_one_slow_status_leave_threads_for_those_who_ask(ward, slow):
     calls, go = slow("status")
-    reader, admin = ward.client("read"), ward.client()
+    readers, admin = [ward.client("read") for _ in range(3)], ward.client()
     with ThreadPoolExecutor(50) as threads:
         try:
             address = f"{AT}/status?context=%7B%22C%22:0%7D"
-            answers = [threads.submit(reader.get, address) for _ in range(50)]
+            answers = [threads.submit(readers[n % 3].get, address) for n in range(50)]
             assert until(lambda: calls)
             asked = admin.post(f"{AT}/ask", json={"context": {"C": 1}}, timeout=5)
             told = admin.post(f"{AT}/tell/{asked.json()['id']}", json={"values": {"Y": 1}})
@@ -96,6 +96,63 @@ def held_audits(monkeypatch):
     monkeypatch.setattr(Experiment, "audit", audit)
     yield held, go
     go.set()
+
+
+def test_one_reader_waits_with_few_requests_and_others_still_wait(ward, slow):
+    """However many sessions come from the one token."""
+    ward.client().post(f"{AT}/ask", json={"context": {"C": 1}})  # nothing is remembered any more
+    calls, go = slow("status")
+    secret, other = ward.token("read"), ward.client("read")
+    theirs = [signed_in(ward, secret), ward._client({"Authorization": f"Bearer {secret}"})]
+    address, waiting = f"{AT}/status", ward.house.waiters._waiting
+    with ThreadPoolExecutor(30) as threads:
+        try:
+            answers = [threads.submit(theirs[n % 2].get, address) for n in range(25)]
+            assert until(lambda: calls and sum(answer.done() for answer in answers) == 4)
+            another = threads.submit(other.get, address)
+            assert until(lambda: sorted(waiting.values()) == [1, 20])
+        finally:
+            go.set()
+        found = [answer.result() for answer in answers]
+        assert another.result().status_code == 200
+    refused = [answer for answer in found if answer.status_code != 200]
+    assert [answer.status_code for answer in refused] == [429] * 4
+    assert "20 requests of yours wait" in refused[0].json()["detail"]
+    assert refused[0].headers["Retry-After"] and not waiting
+
+
+@pytest.mark.parametrize("failing", [1, 4])
+@pytest.mark.parametrize("name", ["status", "history"])  # without a turn and with one
+def test_where_a_look_fails_those_who_wait_have_answers_of_their_own(
+    ward, monkeypatch, name, failing
+):
+    ward.client().post(f"{AT}/ask", json={"context": {"C": 1}})  # nothing is remembered any more
+    go, calls, usual = threading.Event(), [], getattr(Experiment, name)
+
+    def fails(*given, **more):
+        calls.append(given)
+        number = len(calls)
+        assert go.wait(20)
+        if number <= failing:
+            raise DowiseError(f"failure {number}")
+        return usual(*given, **more)
+
+    monkeypatch.setattr(Experiment, name, fails)
+    shared, before = ward.house._looks, dict(ward.house._looks._kept)
+    clients = [ward.client("read") for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        try:
+            answers = [threads.submit(one.get, f"{AT}/{name}") for one in clients]
+            assert until(lambda: calls and len(ward.house.waiters._waiting) == 3)
+        finally:
+            go.set()
+        found = [answer.result() for answer in answers]
+    wrong = sorted(one.json()["detail"] for one in found if one.status_code == 422)
+    assert wrong == [f"failure {n}" for n in range(1, failing + 1)]
+    assert sum(one.status_code == 200 for one in found) == 4 - failing
+    if failing == 4:
+        assert shared._kept == before
+    assert not shared._work and not shared._lines
 
 
 def signed_in(ward, secret):

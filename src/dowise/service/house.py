@@ -17,7 +17,7 @@ from dowise.experiment.opening import checked_name
 from dowise.experiment.storage.contract import Storage
 from dowise.problem import Problem
 from dowise.service.looks import Looks
-from dowise.service.turns import Turns
+from dowise.service.turns import Turns, Waiters
 
 __all__ = ["House"]
 
@@ -40,7 +40,7 @@ class House:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._experiments: dict[str, Experiment] = {}
-        self._turns = Turns()
+        self.waiters, self._turns = Waiters(), Turns()
         self._looks = Looks(self._turns)
         self._last: dict[str, tuple[float, int]] = {}
         self._lock = Lock()

@@ -189,6 +189,7 @@ class PatientRoute(APIRoute):
                     return await handle(request)
                 except UnderwayError as other:
                     done = other.done
-                await asyncio.wrap_future(done)
+                with request.app.state.house.waiters.wait(request.state.visitor.source):
+                    await asyncio.wrap_future(done)
 
         return patient
