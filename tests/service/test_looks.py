@@ -7,8 +7,10 @@ import pytest
 from programs import until
 
 from dowise import Experiment, load_problem
+from dowise.errors import DowiseError, UnavailableError
 from dowise.service import looks
 from dowise.service.looks import Looks, UnderwayError
+from dowise.service.turns import Turns
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 
@@ -45,11 +47,11 @@ def decided(ward):
 
 def test_viewers_of_one_slow_status_leave_threads_for_those_who_ask(ward, slow):
     calls, go = slow("status")
-    reader, admin = ward.client("read"), ward.client()
+    readers, admin = [ward.client("read") for _ in range(3)], ward.client()
     with ThreadPoolExecutor(50) as threads:
         try:
             address = f"{AT}/status?context=%7B%22C%22:0%7D"
-            answers = [threads.submit(reader.get, address) for _ in range(50)]
+            answers = [threads.submit(readers[n % 3].get, address) for n in range(50)]
             assert until(lambda: calls)
             asked = admin.post(f"{AT}/ask", json={"context": {"C": 1}}, timeout=5)
             told = admin.post(f"{AT}/tell/{asked.json()['id']}", json={"values": {"Y": 1}})
@@ -94,6 +96,63 @@ def held_audits(monkeypatch):
     monkeypatch.setattr(Experiment, "audit", audit)
     yield held, go
     go.set()
+
+
+def test_one_reader_waits_with_few_requests_and_others_still_wait(ward, slow):
+    """However many sessions come from the one token."""
+    ward.client().post(f"{AT}/ask", json={"context": {"C": 1}})  # nothing is remembered any more
+    calls, go = slow("status")
+    secret, other = ward.token("read"), ward.client("read")
+    theirs = [signed_in(ward, secret), ward._client({"Authorization": f"Bearer {secret}"})]
+    address, waiting = f"{AT}/status", ward.house.waiters._waiting
+    with ThreadPoolExecutor(30) as threads:
+        try:
+            answers = [threads.submit(theirs[n % 2].get, address) for n in range(25)]
+            assert until(lambda: calls and sum(answer.done() for answer in answers) == 4)
+            another = threads.submit(other.get, address)
+            assert until(lambda: sorted(waiting.values()) == [1, 20])
+        finally:
+            go.set()
+        found = [answer.result() for answer in answers]
+        assert another.result().status_code == 200
+    refused = [answer for answer in found if answer.status_code != 200]
+    assert [answer.status_code for answer in refused] == [429] * 4
+    assert "20 requests of yours wait" in refused[0].json()["detail"]
+    assert refused[0].headers["Retry-After"] and not waiting
+
+
+@pytest.mark.parametrize("failing", [1, 4])
+@pytest.mark.parametrize("name", ["status", "history"])  # without a turn and with one
+def test_where_a_look_fails_those_who_wait_have_answers_of_their_own(
+    ward, monkeypatch, name, failing
+):
+    ward.client().post(f"{AT}/ask", json={"context": {"C": 1}})  # nothing is remembered any more
+    go, calls, usual = threading.Event(), [], getattr(Experiment, name)
+
+    def fails(*given, **more):
+        calls.append(given)
+        number = len(calls)
+        assert go.wait(20)
+        if number <= failing:
+            raise DowiseError(f"failure {number}")
+        return usual(*given, **more)
+
+    monkeypatch.setattr(Experiment, name, fails)
+    shared, before = ward.house._looks, dict(ward.house._looks._kept)
+    clients = [ward.client("read") for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        try:
+            answers = [threads.submit(one.get, f"{AT}/{name}") for one in clients]
+            assert until(lambda: calls and len(ward.house.waiters._waiting) == 3)
+        finally:
+            go.set()
+        found = [answer.result() for answer in answers]
+    wrong = sorted(one.json()["detail"] for one in found if one.status_code == 422)
+    assert wrong == [f"failure {n}" for n in range(1, failing + 1)]
+    assert sum(one.status_code == 200 for one in found) == 4 - failing
+    if failing == 4:
+        assert shared._kept == before
+    assert not shared._work and not shared._lines
 
 
 def signed_in(ward, secret):
@@ -159,7 +218,7 @@ def one(tmp_path):
 
 
 def test_who_asks_meanwhile_is_told_to_wait(one):
-    shared, waiting = Looks(), []
+    shared, waiting = Looks(Turns()), []
 
     def compute():
         with pytest.raises(UnderwayError) as caught:
@@ -174,15 +233,15 @@ def test_who_asks_meanwhile_is_told_to_wait(one):
 
 
 def test_what_fails_is_tried_again(one):
-    shared = Looks()
+    shared = Looks(Turns())
     with pytest.raises(ZeroDivisionError):
         shared.look(one, "x", lambda: 1 / 0)
     assert shared.look(one, "x", lambda: 1)[1] == 1
 
 
 def test_few_are_computed_at_once_and_few_are_kept(one, monkeypatch):
-    shared = Looks()
-    monkeypatch.setattr(looks, "_AT_ONCE", 1)
+    shared = Looks(Turns())
+    monkeypatch.setattr(looks, "_WITHOUT_TURN", 1)
     monkeypatch.setattr(looks, "_KEPT", 2)
 
     def compute():
@@ -196,7 +255,7 @@ def test_few_are_computed_at_once_and_few_are_kept(one, monkeypatch):
 
 
 def test_what_began_after_one_came_is_new_enough(one):
-    shared = Looks()
+    shared = Looks(Turns())
     shared.look(one, "x", lambda: 1)
     one.ask()
     token = looks._arrived.set(0.0)
@@ -205,3 +264,60 @@ def test_what_began_after_one_came_is_new_enough(one):
     finally:
         looks._arrived.reset(token)
     assert shared.look(one, "x", lambda: 2)[1] == 2
+
+
+# -- in line --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def line(one):
+    """Visitor 1 is at work on A and in line with B; looks at B, and what lets A end."""
+    turns, go, found = Turns(), threading.Event(), []
+    shared = Looks(turns)
+
+    def look_at_b(visitor):
+        return shared.look(one, "B", lambda: found.append(visitor) or visitor, visitor)[1]
+
+    with ThreadPoolExecutor(3) as threads:
+        try:
+            threads.submit(shared.look, one, "A", lambda: go.wait(20), 1)
+            assert until(lambda: turns._at_work)
+            first = threads.submit(look_at_b, 1)
+            assert until(lambda: turns._waiting)
+            yield shared, turns, look_at_b, first, go, threads, found
+        finally:
+            go.set()
+
+
+def test_who_has_a_turn_does_not_wait_for_who_has_none(line):
+    shared, _, look_at_b, first, go, _, found = line
+    assert look_at_b(2) == 2
+    assert not first.done()
+    go.set()
+    assert first.result(5) == 2 and found == [2]  # which was found while it stood in line
+    assert not shared._lines and not shared._work
+
+
+def test_as_many_stand_in_line_for_one_look_as_there_are_turns(line):
+    _, turns, look_at_b, first, go, threads, found = line
+    with pytest.raises(UnderwayError) as again:  # one visitor stands there once
+        look_at_b(1)
+    with turns.take(3):
+        second = threads.submit(look_at_b, 2)
+        assert until(lambda: len(turns._waiting) == 2)
+        with pytest.raises(UnderwayError) as third:
+            look_at_b(4)
+    assert second.result(5) == 2 and not first.done()
+    assert until(again.value.done.done) and until(third.value.done.done)
+    assert look_at_b(4) == look_at_b(1) == 2
+    go.set()
+    assert first.result(5) == 2 and found == [2]
+
+
+def test_who_gives_up_in_line_lets_those_who_wait_try(line, monkeypatch):
+    shared, turns, look_at_b, _, _, _, _ = line
+    monkeypatch.setattr("dowise.service.turns._PATIENCE", 0.01)
+    with turns.take(3), pytest.raises(UnavailableError):
+        look_at_b(2)
+    assert shared._lines["a", "B"].visitors == {1}
+    assert look_at_b(2) == 2

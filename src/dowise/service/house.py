@@ -17,7 +17,7 @@ from dowise.experiment.opening import checked_name
 from dowise.experiment.storage.contract import Storage
 from dowise.problem import Problem
 from dowise.service.looks import Looks
-from dowise.service.turns import Turns
+from dowise.service.turns import Turns, Waiters
 
 __all__ = ["House"]
 
@@ -40,7 +40,8 @@ class House:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._experiments: dict[str, Experiment] = {}
-        self._looks, self._turns = Looks(), Turns()
+        self.waiters, self._turns = Waiters(), Turns()
+        self._looks = Looks(self._turns)
         self._last: dict[str, tuple[float, int]] = {}
         self._lock = Lock()
         self._secrets = _places_of(str(storage))
@@ -107,8 +108,7 @@ class House:
         take seconds has the `visitor` for whom it takes a turn. Raises `UnderwayError`, for the
         `PatientRoute`, where somebody else is at work on it.
         """
-        turn = None if visitor is None else self.long_look(visitor)
-        return self._looks.look(experiment, key, compute, turn)
+        return self._looks.look(experiment, key, compute, visitor)
 
     def long_look(self, visitor: int) -> AbstractContextManager[None]:
         """A turn for what takes seconds: few at once, so that the others stay quick."""

@@ -1,7 +1,11 @@
-"""Turns for what takes seconds: few at once, few in line, and nobody has all of them."""
+"""Turns for what takes seconds: few at once, few in line, and nobody has all of them.
+
+Those who wait for what somebody else computes are in no line, but there is an end to them too.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,10 +14,11 @@ from threading import Condition
 from dowise.errors import UnavailableError
 from dowise.service.failures import RefusedError
 
-__all__ = ["Turns"]
+__all__ = ["AT_ONCE", "Turns", "Waiters"]
 
-_AT_ONCE, _AT_ONCE_OF_ONE = 2, 1  # each keeps a core busy
+AT_ONCE, _AT_ONCE_OF_ONE = 2, 1  # each keeps a core busy
 _IN_LINE, _IN_LINE_OF_ONE = 10, 4  # of those that work and those that wait, each with a thread
+_WAITERS_OF_ONE = 20  # without a thread, of the requests that the guard lets in at once
 _PATIENCE = 30.0  # seconds that one waits for a turn
 _LATER = {"Retry-After": "5"}
 
@@ -62,12 +67,33 @@ class Turns:
 
     def _next(self) -> _Place | None:
         """The first who waits and may go: one turn is always left for who has none."""
-        if len(self._at_work) >= _AT_ONCE:
+        if len(self._at_work) >= AT_ONCE:
             return None
         free = (
             one for one in self._waiting if _of(one.visitor, self._at_work) < _AT_ONCE_OF_ONE
         )  # fmt: skip
         return next(free, None)
+
+
+class Waiters:
+    """Who waits for looks of others; for the one thread of the event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: Counter[int] = Counter()
+
+    @contextmanager
+    def wait(self, visitor: int) -> Iterator[None]:
+        """Count this visitor as one who waits, who is refused where too many of theirs do."""
+        if self._waiting[visitor] >= _WAITERS_OF_ONE:
+            said = f"{_WAITERS_OF_ONE} requests of yours wait for looks: wait until one is done"
+            raise RefusedError(429, said, _LATER)
+        self._waiting[visitor] += 1
+        try:
+            yield
+        finally:
+            self._waiting[visitor] -= 1
+            if not self._waiting[visitor]:
+                del self._waiting[visitor]
 
 
 def _of(visitor: int, places: list[_Place]) -> int:
