@@ -58,6 +58,10 @@ def _texts(part: Any) -> Iterator[bytes]:
         for method in filter(inspect.isfunction, vars(part).values()):
             yield from _texts(method)
         return
+    # Code that is made from a text has the same file name as `python -c`, whose text is another.
+    is_made = getattr(getattr(part, "__code__", None), "co_filename", "") == "<string>"
+    if is_made and part.__module__ != "__main__":
+        return
     with suppress(OSError, TypeError):
         yield inspect.getsource(part).encode()
 
