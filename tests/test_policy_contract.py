@@ -41,7 +41,13 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("name", policy_names())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("commit-kg", "ids", "ts") else pytest.mark.slow)
+        for name in policy_names()
+    ],
+)
 def test_the_contract(name):
     check_policy(name, **SMALL.get(name, {}))
 

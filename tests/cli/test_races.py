@@ -74,6 +74,7 @@ def test_names_in_a_race(desk, policies, message):
     assert message in desk.fails("simulate", "task1", "--policies", policies, *RACE)
 
 
+@pytest.mark.slow
 def test_the_figure(desk):
     args = ("simulate", "task1", "--policies", "ucb,random", *RACE)
     shown = desk.well(*args, "--figure", "race.png", "--out", "race")

@@ -55,7 +55,8 @@ def test_a_race_is_stopped_and_says_what_is_kept(tmp_path, number, everybody, wo
     assert f"Stopped; what is done is kept in {tmp_path / 'race'}, and the same" in errors
 
 
-@pytest.mark.parametrize("command", one_in(4, LONG))
+@pytest.mark.slow
+@pytest.mark.parametrize("command", LONG)
 def test_every_long_command_hears_sigterm(tmp_path, command):
     arguments = LONG[command]
     process = start(*arguments, *([tmp_path / "out"] if arguments[-1] == "--out" else []))

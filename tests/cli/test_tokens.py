@@ -123,6 +123,7 @@ def test_the_password_of_a_store_is_not_shown(desk):
     assert "sEcr3t" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ward")
 def test_a_secret_goes_to_stdout_and_nowhere_else():
     done = subprocess.run(
@@ -145,6 +146,7 @@ def test_it_stands_last_among_the_commands_on_live_experiments(desk):
     assert "token" in main.commands
 
 
+@pytest.mark.slow
 def test_the_web_is_not_needed_for_it(ward):
     code = (
         "import sys; from dowise.cli.main import main\n"

@@ -54,6 +54,7 @@ def test_regrets_are_those_of_the_arms_that_were_played_in_their_contexts():
     ]
 
 
+@pytest.mark.slow
 def test_of_many_arms_those_that_matter_are_drawn(tmp_path):
     graph = CausalGraph.parse("; ".join(f"X{i} -> Y" for i in range(4)))
     experiment = begun(Problem(graph, "Y"))  # 16 arms

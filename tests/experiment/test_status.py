@@ -126,6 +126,7 @@ def test_what_more_rounds_are_worth_beside_stopping():
     assert "reckoned as if" not in str(by_ts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("context", "weighed"),
     [(None, "over all contexts alike"), ({"C": 1}, "in this context alone")],

@@ -232,6 +232,7 @@ def size_of_png(path):
     return struct.unpack(">II", path.read_bytes()[16:24])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edges", ["chain", "star"])
 def test_a_large_png_has_at_most_6000_pixels_along_its_longer_side(tmp_path, edges):
     names = [f"V{i:03}" for i in range(120)]

@@ -32,6 +32,7 @@ def drawn(tmp_path):
     return draw
 
 
+@pytest.mark.slow
 def test_an_account_without_a_home_gets_a_folder_and_no_warning(drawn, tmp_path):
     place = tmp_path / "kernels" / "dowise" / "matplotlib"
     assert drawn(HOME=os.devnull) == (str(place), "")

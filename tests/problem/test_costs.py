@@ -204,6 +204,7 @@ def test_the_best_arm_is_the_best_of_all_interventions_net_of_cost(minimise):
     assert sum(len(problem.arms) < every for _, problem, every in found) > 15
 
 
+@pytest.mark.slow
 def test_with_costs_of_arms_too_unless_there_was_a_warning():
     missed = 0
     for seed in range(80):

@@ -80,6 +80,7 @@ def test_telling_the_same_again_changes_nothing_and_otherwise_is_a_conflict(admi
     assert other.status_code == 409
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["tell", "amend", "withdraw", "erase"])
 def test_of_many_who_say_the_same_at_once_one_is_told_that_it_changed_something(ward, admin, verb):
     number, said = ask(admin).json()["id"], {"reason": "typo"}

@@ -123,6 +123,7 @@ def misses(name, who, target, worlds, rounds, delay=0):
     return [sum(not held[part] for held in found) for part in range(3)], found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "who", "target", "delay"),
     [

@@ -26,6 +26,7 @@ def test_tokens_in_tables_keep_the_contract(place):
     check_token_storage(lambda: open_storage(place))
 
 
+@pytest.mark.slow
 def test_a_store_of_ones_own_need_not_keep_tokens():
     storage = MemoryStorage()
     storage.tokens = None

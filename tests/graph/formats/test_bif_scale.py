@@ -44,6 +44,7 @@ def python_calls(work):
     return count, result
 
 
+@pytest.mark.slow
 def test_numbers_are_not_read_one_by_one():
     network = diabetes_like()
     text = to_bif(network)
