@@ -1,4 +1,6 @@
-"""One browser and one server for all that people do in one."""
+"""A browser and a server for each file of what people do: the browser runs a loop, which must end
+before tests that run one of their own.
+"""
 
 import pytest
 from browsed import HOSTILE, HOSTILE_NAME, WARD, play
@@ -8,13 +10,13 @@ from served import running
 from dowise import Experiment
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser(request):
     with chromium(request) as found:
         yield found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def served(browser, tmp_path_factory):  # noqa: ARG001 (without a browser nothing is to be served)
     """A server with two experiments, in which everything happened that can happen."""
     store = tmp_path_factory.mktemp("browsed") / "ward.db"
@@ -40,7 +42,7 @@ def open_window(browser, served):
         window.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def shared(browser, served):
     """One window for all that is only looked at."""
     window = Window(browser, served)
