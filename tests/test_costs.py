@@ -31,6 +31,8 @@ from dowise.policies.registry import policy_info
 from dowise.simulation import On, bounds
 from dowise.simulation.trial import run_trial
 
+pytestmark = pytest.mark.slow  # every policy, played
+
 GRAPH = CausalGraph.parse("C -> X; C -> Y; Z -> X; Z -> Y; X -> Y; W -> Y")
 TWO = {"0": 0.0, "1": 1.0}
 THREE = {"mild": 2.0, "none": -1.0, "grave": 40.0}

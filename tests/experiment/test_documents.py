@@ -34,6 +34,8 @@ from dowise.experiment.status import Status
 from dowise.plain import number_from, numbers_from, plain
 from dowise.problem import Intervention
 
+pytestmark = pytest.mark.slow  # every kind of experiment
+
 
 def over_the_wire(page):
     """A document after it was sent: JSON has neither NaN nor infinity."""

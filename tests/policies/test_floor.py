@@ -12,6 +12,8 @@ from dowise.policies.policy import BayesianPolicy, RecordPolicy
 from dowise.simulation import simulate
 from dowise.simulation.entrants import entrants_of
 
+pytestmark = pytest.mark.slow  # every policy, played
+
 TINY = Problem(CausalGraph.parse("C -> X -> Y; C -> Y"), "Y", context="C")
 SMALL = {"bayes-optimal": {"problems": [TINY], "rounds": 10, "horizon": 11}}
 THREE = Problem(

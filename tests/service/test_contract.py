@@ -16,6 +16,8 @@ from dowise.experiment.case import Case
 from dowise.problem.files import parse_problem
 from dowise.service.api.journal import safe_csv
 
+pytestmark = pytest.mark.slow  # a server, and hundreds of requests
+
 AT = "/api/experiments/ward%207"
 PROBLEM = 'graph = "X -> Y"\nreward = "Y"'
 
@@ -80,7 +82,6 @@ def test_telling_the_same_again_changes_nothing_and_otherwise_is_a_conflict(admi
     assert other.status_code == 409
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["tell", "amend", "withdraw", "erase"])
 def test_of_many_who_say_the_same_at_once_one_is_told_that_it_changed_something(ward, admin, verb):
     number, said = ask(admin).json()["id"], {"reason": "typo"}
@@ -293,7 +294,6 @@ def test_the_seed_can_not_be_guessed_by_searching(ward, admin):
     assert [one["kind"] for one in found] == ["created"]
 
 
-@pytest.mark.slow
 def test_no_answer_but_the_events_has_the_seed(ward):
     name, seed = "seeded", "170141183460469231731687303715884105727"
     admin, at = ward.client(), "/api/experiments/seeded"
@@ -332,7 +332,6 @@ def test_no_cell_begins_another_row(end):
     assert safe_csv({"X": [f"low{end}=1+1"]}).decode() == f'X\r\n"low{end}=1+1"\r\n'
 
 
-@pytest.mark.slow
 def test_labels_that_look_like_formulas_are_quoted_in_the_export(admin):
     problem = 'graph = "X -> Y"\nreward = "Y"\n[domains]\nX = ["=1+1", "@x"]\n'
     body = {"name": "sheet", "problem": problem, "policy": "ucb"}

@@ -5,6 +5,8 @@ import pytest
 
 from dowise.service.tokens import ROLES
 
+pytestmark = pytest.mark.slow  # a server, and every address of it
+
 AT = "/api/experiments/ward%207"
 PROBLEM = 'graph = "X -> Y"\nreward = "Y"'
 
