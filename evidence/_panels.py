@@ -12,13 +12,14 @@ import os
 from argparse import ArgumentParser
 from pathlib import Path
 
+from dowise.simulation.pages import heading, table
+from dowise.simulation.panels import ALL_PANELS
+from dowise.simulation.report import claims_table
+
 import dowise
 from dowise.cli.progress import shown_progress
 from dowise.files import write_text
 from dowise.simulation.analysis import Claim
-from dowise.simulation.pages import heading, table
-from dowise.simulation.panels import ALL_PANELS
-from dowise.simulation.report import claims_table
 from dowise.simulation.reproduce import Reproduction, reproduce
 
 HERE = Path(__file__).parent

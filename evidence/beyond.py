@@ -20,13 +20,13 @@ import os
 from pathlib import Path
 
 import numpy as np
+from dowise.simulation.pages import heading, table
 from scipy import stats
 
 import dowise
 from dowise import simulate
 from dowise.cli.progress import shown_progress
 from dowise.files import write_text
-from dowise.simulation.pages import heading, table
 
 HERE = Path(__file__).parent
 TASKS = ("task1", "task2", "task3", "healthcare")

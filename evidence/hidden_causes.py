@@ -1,7 +1,6 @@
 """Hidden common causes: what the exact posterior of factors is worth against the baselines."""
 
 from _panels import main
-
 from dowise.simulation.panels import BEYOND
 
 PANELS = [name for name, panel in BEYOND.items() if panel.horizon == 500]

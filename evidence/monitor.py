@@ -1,4 +1,4 @@
-"""How often the monitor accuses a right graph, how soon a wrong one, and what widening is worth.
+"""How often the monitor accuses a right graph, how soon a wrong one, and what soft edges are worth.
 
     python evidence/monitor.py [--quick] [--trials 200]
 
@@ -20,7 +20,7 @@ from dowise import Belief, CausalGraph, Environment, Problem, make_environment, 
 from dowise.belief.evidence import Monitor
 from dowise.files import write_text
 from dowise.policies import Policy
-from dowise.problem.frame import RecordBatch
+from dowise.problem.record import RecordBatch
 
 HERE = Path(__file__).parent
 ALPHA, ROUNDS, EVERY = 0.05, 800, 5
@@ -207,7 +207,7 @@ def when(told: list[dict[str, int | None]], kind: str) -> str:
 
 
 def regrets(worlds: int) -> list[tuple[str, dict[str, NDArray]]]:
-    """Of `ts` on the right graph, as drawn, widened at alarms and on the soft graph; T = 1000."""
+    """Regret of `ts` on the right, the drawn and the soft graph; T = 1000."""
     drawn = Problem(TASK2, "Y", "C", "Z", arms="all")
     soft = Problem(TASK2, "Y", "C", "Z", arms="all", soft=0.1)
     true = Problem(TASK2.with_edges("X1 -> Y"), "Y", "C", "Z", arms="all")
@@ -217,7 +217,6 @@ def regrets(worlds: int) -> list[tuple[str, dict[str, NDArray]]]:
             "`bernoulli-ts`": ("bernoulli-ts", problem, {}),
             "`ts`, right graph": ("ts", problem, {}),
             "`ts`, drawn graph": ("ts", drawn, {}),
-            "`ts`, `widen=True`": ("ts", drawn, {"widen": True}),
             "`ts`, soft graph": ("ts", soft, {}),
         }
         lost: dict[str, list[float]] = {kind: [] for kind in policies}
@@ -268,7 +267,7 @@ def page(trials: int) -> str:
     ]  # fmt: skip
     lines += [f"| {' | '.join(map(str, row))} |" for row in power(min(worlds, 60))]
     lines += [
-        "", f"**What widening is worth.** Regret after 1000 rounds, {races} worlds, all arms.", "",
+        "", f"**Soft edges.** Regret after 1000 rounds, {races} worlds, all arms.", "",
     ]  # fmt: skip
     for number, (name, lost) in enumerate(regrets(races)):
         if not number:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dowise.belief import Dirichlet
 from dowise.belief.row_draws import RowDraws
-from dowise.problem.values import MISSING
+from dowise.problem.domains import MISSING
 from dowise.randomness import generator, key_of
 
 

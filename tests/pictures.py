@@ -16,7 +16,7 @@ from served import running
 
 from dowise import Experiment
 from dowise.experiment import maker
-from dowise.problem.files import parse_problem
+from dowise.problem.problem_file import parse_problem
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 PROBLEM = """

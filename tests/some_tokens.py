@@ -2,7 +2,8 @@
 
 from contextlib import contextmanager
 
-from dowise.experiment.storage import Token, open_storage
+from dowise.experiment.storage import open_storage
+from dowise.service.tokens import Token
 
 AT = "2026-01-01T00:00:00.000000Z"
 

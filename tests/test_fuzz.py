@@ -9,7 +9,7 @@ from strategies import examples
 
 from dowise import CausalGraph, DowiseError, Intervention
 from dowise.graph.formats.bif import parse_bif
-from dowise.problem.files import parse_problem
+from dowise.problem.problem_file import parse_problem
 
 READERS = {
     "text": (CausalGraph.parse, ["A", "B", "->", "<->", "<-", ";", "\n", '"', "#", "--", " "]),

@@ -182,12 +182,14 @@ def test_networks_take_it_too():
 
 
 def test_a_payoff_knows_the_direction():
-    payoff = Payoff.of("Y", ("a", "b", "c"), {"a": 3, "b": -1, "c": 1}, minimise=True)
+    payoff = Payoff.from_user("Y", ("a", "b", "c"), {"a": 3, "b": -1, "c": 1}, minimise=True)
     assert payoff.values.tolist() == [3, -1, 1]
     assert payoff.scaled.tolist() == [0, 1, 0.5] and (payoff.worst, payoff.span) == (3, 4)
-    assert [payoff.in_units(x) for x in payoff.scaled] == [3, -1, 1]
-    assert Payoff.of("Y", ("0", "1"), None, minimise=True).is_plain  # a mean is a probability
+    assert [payoff.unscale(x) for x in payoff.scaled] == [3, -1, 1]
+    assert Payoff.from_user(
+        "Y", ("0", "1"), None, minimise=True
+    ).is_plain  # a mean is a probability  # noqa: E501
     means = np.array([[2.0, 1.0, 1.0], [0.0, 0.5, -1.0]])
     assert payoff.best_of(means[0]) == 1
     assert payoff.regrets(means).tolist() == [[1, 0, 0], [1, 1.5, 0]]
-    assert str(payoff.turned(0.0)) == "0.0"
+    assert str(payoff.oriented(0.0)) == "0.0"

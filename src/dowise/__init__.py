@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from dowise.environments import make_environment as make_environment
     from dowise.errors import DowiseError as DowiseError
     from dowise.experiment import Experiment as Experiment
-    from dowise.experiment import check_storage as check_storage
     from dowise.graph import CausalGraph as CausalGraph
     from dowise.policies import Decision as Decision
     from dowise.policies import check_policy as check_policy
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from dowise.problem import Problem as Problem
     from dowise.problem import load_problem as load_problem
     from dowise.simulation.simulate import simulate as simulate
+    from dowise.testing import check_storage as check_storage
 
 _HOME = {
     "Belief": "dowise.belief",
@@ -40,7 +40,7 @@ _HOME = {
     "Problem": "dowise.problem",
     "check_environment": "dowise.environments",
     "check_policy": "dowise.policies",
-    "check_storage": "dowise.experiment",
+    "check_storage": "dowise.testing",
     "load_problem": "dowise.problem",
     "make_environment": "dowise.environments",
     "make_policy": "dowise.policies",

@@ -174,11 +174,11 @@ def test_a_bad_outcome_is_named_and_changes_nothing(arm, outcome, message):
         (
             {"Arm": ["do()"]},
             None,
-            "column 'Arm', which is no variable of the problem (did you mean 'arm'?)",
+            "column 'Arm', which is not a variable of the problem (did you mean 'arm'?)",
         ),
         (pa.table({"Z": [{"a": 1}]}), None, "column 'Z' has values that can't be labels"),
         (pd.DataFrame([[0, 1]], columns=["Z", "Z"]), None, "the column 'Z' 2 times"),
-        ({"arm": ["do()"], "Z": [0]}, "do(X=1)", "leave the argument arm out"),
+        ({"arm": ["do()"], "Z": [0]}, "do(X=1)", "leave out the argument arm"),
         ({"Z": [0, 1], "X": [0]}, None, "columns of different lengths"),
         ([1, 2], None, "a list is no table"),
     ],

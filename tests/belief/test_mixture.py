@@ -15,9 +15,8 @@ from dowise.belief import Dirichlet, Mixture
 from dowise.belief.means import MAX_LANES
 from dowise.model.structures import MAX_PATTERNS
 from dowise.model.subsets import fitted, likeliest_subsets
-from dowise.problem.frame import RecordBatch
-from dowise.problem.record import past_record
-from dowise.problem.values import MISSING
+from dowise.problem.domains import MISSING
+from dowise.problem.record import RecordBatch, past_record
 
 # A component of three with two doubtful hidden causes, doubtful arrows into it, and a context.
 JOINED = Problem(

@@ -6,7 +6,7 @@ from agrum import NETWORKS, agrum_reward
 
 from dowise import Belief, load_problem
 from dowise.graph.formats.bif import read_bif
-from dowise.problem.files import builtin_path
+from dowise.problem.problem_file import builtin_path
 
 
 def trained(name):

@@ -7,8 +7,7 @@ import pytest
 
 from dowise import Belief, CausalGraph, DowiseError, Problem
 from dowise.belief import Dirichlet
-from dowise.problem.frame import RecordBatch
-from dowise.problem.record import past_record
+from dowise.problem.record import RecordBatch, past_record
 
 TIED = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; Z -> Y; C <-> Y!"), "Y", "C", "Z")
 PLAIN = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; Z -> Y"), "Y", "C", "Z")
@@ -25,7 +24,7 @@ def counted(problem, settings, seen=None):
     tables = {name: factors.view(posterior.counts, name) for name in factors.names}
     found = {name: np.argwhere(table).tolist() for name, table in tables.items() if table.any()}
     many = Dirichlet(problem)
-    many.learn_many(RecordBatch.of(record))
+    many.learn_many(RecordBatch.from_record(record))
     np.testing.assert_array_equal(many.counts, posterior.counts)
     np.testing.assert_array_equal(many.unused, posterior.unused)
     unused = belief.unused

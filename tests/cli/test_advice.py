@@ -60,5 +60,5 @@ def test_unknown_columns_are_named_all_at_once(desk):
     (desk.folder / "past.csv").write_text("Age,Rcovery,Blood,Recovery\n1,1,1,1\n")
     refused = desk.fails("import", "ward.db", "past.csv")
     assert (
-        "columns 'Rcovery' (did you mean 'Recovery'?), 'Blood', which are no variables" in refused
+        "columns 'Rcovery' (did you mean 'Recovery'?), 'Blood', which are not variables" in refused
     )

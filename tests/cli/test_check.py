@@ -91,15 +91,15 @@ def test_parquet_and_csv_say_the_same(run, problem, tmp_path):
     ("text", "message"),
     [
         ("X,Y\n0,1\n0\n", "line 3 has 1 values, but there are 2 columns"),
-        ("X,X\n0,1\n", "two columns are called 'X'"),
-        ("X,W\n0,1\n", "a column 'W', which is no variable"),
+        ("X,X\n0,1\n", "two columns are named 'X'"),
+        ("X,W\n0,1\n", "a column 'W', which is not a variable"),
         ("X,Y\n0,5\n", "'5'"),
         ("arm,Y\ndo(Z=1),1\n", "Z can't be set"),
         ("arm,Y\n,1\n", "has no arm"),
-        ('X,Y\n"0,1\n', "is no CSV"),
+        ('X,Y\n"0,1\n', "is not valid CSV"),
         ("", "the file is empty"),
-        (",,\n", "there are no names of columns"),
-        ("X;Y\n0;1\n", "separated by semicolons: write them with commas"),
+        (",,\n", "the table has no column names"),
+        ("X;Y\n0;1\n", "separated by semicolons: separate them by commas"),
         ("X\tY\n0\t1\n", "separated by tabs"),
         (",X,Y\n0,0,1\n", "to_csv(path, index=False)"),
         ("Unnamed: 0,X,Y\n0,0,1\n", "to_csv(path, index=False)"),
@@ -118,7 +118,7 @@ def test_bad_data_is_one_line_and_status_2(run, problem, tmp_path, text, message
 def test_other_bad_input(run, problem, tmp_path):
     (tmp_path / "bad.parquet").write_text("X,Y\n")
     for data, message in (
-        ("bad.parquet", "this is no Parquet file, or a damaged one"),
+        ("bad.parquet", "not a Parquet file, or a damaged one"),
         ("no.csv", "no such file"),
     ):
         result = run("check", problem, tmp_path / data)

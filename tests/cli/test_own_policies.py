@@ -33,7 +33,8 @@ def test_a_race_with_a_class_and_a_function_of_one_s_own(desk):
     )  # fmt: skip
     labels = ["ts", "greedy_mine:Greedy", "mine", "greedy_mine:anything"]
     assert [row["policy"] for row in page["final"]] == labels
-    spec = json.loads((desk.folder / "race" / "manifest.json").read_text())["spec"]["policies"]
+    (file,) = (desk.folder / "race" / "calls").iterdir()
+    spec = json.loads(file.read_text())["spec"]["policies"]
     assert spec["greedy_mine:Greedy"]["made by"] == spec["mine"]["made by"] == "greedy_mine:Greedy"
     assert spec["greedy_mine:Greedy"]["options"] == {"explore": 0.5}
     assert spec["mine"]["options"] == {"explore": 0} and spec["mine"]["source"]

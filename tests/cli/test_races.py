@@ -16,7 +16,8 @@ def test_options_are_those_of_the_policy_named(desk):
         "--option", "few.samples=7", "--option", "z2-ts.refresh=0.05", "--option",
         "z2-ts.resamples=20", "--out", "race",
     )  # fmt: skip
-    spec = json.loads((desk.folder / "race" / "manifest.json").read_text())["spec"]["policies"]
+    (file,) = (desk.folder / "race" / "calls").iterdir()
+    spec = json.loads(file.read_text())["spec"]["policies"]
     assert {label: one["options"] for label, one in spec.items()} == {
         "ids": {"samples": 40},
         "few": {"samples": 7},

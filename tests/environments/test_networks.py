@@ -18,7 +18,7 @@ from dowise import (
 )  # fmt: skip
 from dowise.environments import network_world
 from dowise.graph.formats.bif import read_bif
-from dowise.problem.files import builtin_path
+from dowise.problem.problem_file import builtin_path
 
 RAIN = """
 network example { }
@@ -169,7 +169,7 @@ def test_a_network_may_be_packed_or_have_another_ending(tmp_path, name):
 
 def test_a_graph_without_numbers_is_no_network(tmp_path):
     (tmp_path / "g.bif").write_text("digraph { X -> Y }")
-    with pytest.raises(DowiseError, match=r"this looks like DOT, which has no numbers: give a BIF"):
+    with pytest.raises(DowiseError, match=r"this looks like DOT, which has no prob.*: pass a BIF"):
         Environment.from_bif(tmp_path / "g.bif", reward="Y")
     with pytest.raises(DowiseError, match=r"nowhere\.bif\.gz: there is no such file"):
         Environment.from_bif(str(tmp_path / "nowhere.bif.gz"), reward="Y")

@@ -57,7 +57,7 @@ def test_a_crash_while_records_come_in_leaves_no_experiment(task2, tmp_path, mon
 def test_records_that_were_checked_before(task2, tmp_path):
     with Experiment.create(tmp_path / "a.db", "a", task2) as a:
         assert a.import_records(task2.checked_records(GOOD)) == 2
-        with pytest.raises(DowiseError, match="leave the argument arm out"):
+        with pytest.raises(DowiseError, match="leave out the argument arm"):
             a.import_records(task2.checked_records(GOOD), arm="do()")
         with pytest.raises(DowiseError, match="of another problem"):
             a.import_records(load_problem("task1").checked_records({"Y": [1]}))

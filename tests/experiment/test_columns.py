@@ -12,7 +12,7 @@ from strategies import cases, examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem
 from dowise.experiment.columns import MOST_ROWS, digest, pack, unpack
-from dowise.problem.frame import RecordBatch
+from dowise.problem.record import RecordBatch
 
 GRAPH = CausalGraph.parse("Age -> Dose -> Recovery; Diet -> Recovery")
 DOMAINS = {"Dose": ["low", "mid", "high"], "Recovery": ["bad", "good"]}
@@ -180,7 +180,7 @@ def test_a_label_that_is_gone_only_from_records_left_out_is_no_error():
     page = pack(WARD.records(TABLE))
     graph = CausalGraph.parse("Age -> Recovery; Dose -> Recovery")
     revised = Problem(graph, "Recovery", domains=DOMAINS | {"Dose": ["low", "mid"]})
-    assert unpack(page, revised).notes == {"the arm set Diet, which is no variable now": 2}
+    assert unpack(page, revised).notes == {"the arm set Diet, which is not a variable now": 2}
 
 
 def changed(path, value):

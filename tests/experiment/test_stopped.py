@@ -1,19 +1,14 @@
 """Ctrl-C at the worst moments, and forks: nothing half done is kept, nobody is locked out."""
 
-import fcntl
 import multiprocessing
-import os
-import signal
 import sys
 import threading
-import time
 
 import pytest
 
 from dowise import DowiseError, Experiment
 from dowise.experiment import facts
 from dowise.experiment.storage import sql
-from dowise.queue_lock import QueueLock
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 
@@ -47,33 +42,12 @@ def test_a_sum_that_was_stopped_half_way_is_not_gone_on_with(experiment, monkeyp
 
 
 def test_who_is_stopped_just_after_beginning_to_write_locks_nobody_out(experiment, monkeypatch):
-    stopped_once(monkeypatch, sql, "SqlWriting")
+    stopped_once(monkeypatch, sql, "SqlTransaction")
     with pytest.raises(KeyboardInterrupt) as kept:  # as a notebook keeps it
         experiment.ask({"C": 1})
-    experiment._journal.storage._patience = 2
+    experiment._journal.storage._timeout = 2
     assert experiment.ask({"C": 1}).id == 2
     assert kept.value is not None
-
-
-def test_who_is_stopped_in_the_queue_leaves_it(tmp_path):
-    (path := tmp_path / "ward.db").touch()
-    first = QueueLock(path).join(1)
-    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        QueueLock(path).join(10)
-    QueueLock(path).leave(first)
-    deadline = time.monotonic() + 5
-    while True:  # the thread that waited has to come round first
-        other = os.open(path.with_name("ward.db-lock"), os.O_RDWR)
-        try:
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            assert time.monotonic() < deadline, "the queue is held by nobody who waits"
-            time.sleep(0.01)
-        finally:
-            os.close(other)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing forks there")

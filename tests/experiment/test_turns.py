@@ -20,7 +20,7 @@ def test_those_behind_a_store_that_is_held_do_not_wait_in_a_row(tmp_path, monkey
     experiment.ask({"C": 0})  # all that is to be compiled
     storage = experiment._journal.storage
     assert isinstance(storage, SqlStorage)
-    monkeypatch.setattr(storage, "_patience", SECONDS)
+    monkeypatch.setattr(storage, "_timeout", SECONDS)
     monkeypatch.setattr(journal, "PATIENCE", SECONDS)
     refused = []
 

@@ -108,7 +108,7 @@ def test_subgraph():
         (lambda: CausalGraph(variables=["A", "A"]), "'A' is listed twice"),
         (lambda: CausalGraph([("A", "B", "C")]), "pair of names such as"),
         (lambda: CausalGraph(["AB"]), "pair of names such as .* not 'AB'"),
-        (lambda: CausalGraph("A -> B"), "CausalGraph.parse reads it"),
+        (lambda: CausalGraph("A -> B"), "use CausalGraph.parse for text"),
         (lambda: CausalGraph.parse(None), "expected a text, not a NoneType"),
         (lambda: CausalGraph(variables=["A", ""]), "non-empty"),
         (lambda: CausalGraph(variables=[1]), "non-empty text, not 1"),

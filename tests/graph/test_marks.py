@@ -34,8 +34,8 @@ def test_marks_need_no_spaces_and_stand_beside_quotes():
 @pytest.mark.parametrize(
     ("text", "column", "message"),
     [
-        ("A -> B!", 7, "'!' behind B: .* an arrow is certain without it"),
-        ("A! <-> B", 2, "'!' behind A: .* behind the second name"),
+        ("A -> B!", 7, "'!' after B: .* a directed edge is certain without it"),
+        ("A! <-> B", 2, "'!' after A: .* must follow the second name"),
         ("A <?> B!", 8, "marked as doubtful: keep one mark"),
         ("A <- B!", 7, "certain without it"),
         ("A -? B", 3, r"expected .*an arrow .*\?->"),
@@ -69,7 +69,7 @@ def test_bad_marks(marks, message):
 
 
 def test_doubtful_edges_together_must_be_acyclic():
-    with pytest.raises(DowiseError, match="all doubtful edges together .* direction is unknown"):
+    with pytest.raises(DowiseError, match="all doubtful edges must .* unknown direction"):
         CausalGraph.parse("A ?-> B ?-> A")
     with pytest.raises(DowiseError) as caught:
         CausalGraph.parse("A -> B -> A; C ?-> A")
@@ -152,7 +152,7 @@ def test_without_names_an_unknown_edge():
 @given(st.text(min_size=1).filter(str.strip), st.text(min_size=1).filter(str.strip))
 def test_any_names_make_a_text_that_is_read_back(one, other):
     for arrow in ("->", "<->"):
-        edge = EdgeName.of(one, arrow, other)
+        edge = EdgeName.from_ends(one, arrow, other)
         assert EdgeName.parse(str(edge)) == edge
 
 

@@ -15,8 +15,8 @@ from dowise.errors import DowiseWarning
 from dowise.picture import draw, picture, render
 from dowise.picture.fonts import lettered
 from dowise.simulation.analysis import RegretCurve
-from dowise.simulation.figures import draw_curves
 from dowise.simulation.pens import save_figure
+from dowise.simulation.plots import save_curves
 
 CJK = Problem(CausalGraph.parse('"薬" -> "회복" <- "größe"'), "회복", name="患者")
 WATCH = Problem(CausalGraph.parse('"⌚" -> Y'), "Y")  # matplotlib's STIXGeneral has it
@@ -93,7 +93,7 @@ def test_titles_lines_and_ticks_of_other_figures(tmp_path):
     rounds = np.arange(1, 4)
     curve = RegretCurve("ids 薬", rounds, np.ones(3), np.zeros(3), 2)
     files = [tmp_path / "race.png", tmp_path / "race.pdf"]
-    (said,) = warnings_of(lambda: draw_curves([curve], "患者", files))
+    (said,) = warnings_of(lambda: save_curves([curve], "患者", files))
     assert said.startswith("no font of this machine has 患 者 薬, so boxes")
     figure = Figure()
     axes = figure.subplots()

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from support.doubtful_problems import with_doubtful
 
 from dowise import (
     Belief,
@@ -18,7 +19,6 @@ from dowise.belief.predictive import imagine
 from dowise.experiment.by_arm import ArmByArm
 from dowise.policies import policy_names
 from dowise.policies.record_policy import RecordPolicy
-from dowise.problem.widen import with_doubtful
 
 TASK1 = load_problem("task1")
 TASK3 = load_problem("task3")
@@ -108,14 +108,7 @@ def test_a_plan_counts_imagined_outcomes_as_rounds():
         policy.decide_many(6, 2)
 
 
-def test_what_is_imagined_is_no_evidence_and_widens_nothing():
-    policy = after("ids", TASK3, samples=50, widen=True)
-    belief, records = policy.belief, policy.belief.monitor
-    assert len(policy.decide_many([dict.fromkeys(TASK3.context, "0")] * 4, 1)) == 4
-    assert policy.belief is belief and belief.monitor is records and policy.widening is not None
-
-
-def test_a_belief_that_was_widened_imagines_on_the_wider_graph():
+def test_a_belief_on_a_wider_graph_imagines_outcomes_on_that_graph():
     policy = after("ids", TASK3, samples=50)
     policy.belief = Belief(with_doubtful(TASK3, ("Z2 -> Y",)))
     before = policy.belief.as_dict()

@@ -10,7 +10,7 @@ from dowise.policies import Decision, policy_names
 from dowise.policies.floor import floored
 from dowise.policies.policy import BayesianPolicy, RecordPolicy
 from dowise.simulation import simulate
-from dowise.simulation.entrants import entrants_of
+from dowise.simulation.spec import policy_specs
 
 pytestmark = pytest.mark.slow  # every policy, played
 
@@ -117,7 +117,7 @@ class Plain:
 
 
 def test_a_policy_of_one_s_own_has_it_too():
-    (entrant,) = entrants_of([("mine", Plain)])
+    (entrant,) = policy_specs([("mine", Plain)])
     policy = entrant.make(load_problem("task1"), floor=0.5)
     outcome = {"X": 0, "Z": 0, "Y": 0}
     for _ in range(9):

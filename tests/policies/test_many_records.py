@@ -10,9 +10,8 @@ from dowise import Belief, CausalGraph, DowiseError, Problem, check_policy, make
 from dowise.policies import Decision, policy_names
 from dowise.policies.policy import allowed_arms
 from dowise.policies.record_policy import RecordPolicy, digest_of
-from dowise.problem.frame import RecordBatch
-from dowise.problem.record import past_record
-from dowise.problem.values import MISSING
+from dowise.problem.domains import MISSING
+from dowise.problem.record import RecordBatch, past_record
 from dowise.randomness import generator
 
 TWO_ARMS = Problem(CausalGraph.parse("X -> Y"), "Y")
@@ -191,7 +190,7 @@ def test_bayes_optimal_takes_as_many_as_there_are_rounds_left():
     assert "horizon of 3 rounds is over" in policy.lacks(again)
 
 
-@pytest.mark.parametrize("options", [{"widen": True}, {"belief": "evidence"}, {}])
+@pytest.mark.parametrize("options", [{"belief": "evidence"}, {}])
 def test_beliefs_with_evidence_learn_many_as_well(options):
     problem = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; Z -> Y"), "Y", "C")
 

@@ -175,7 +175,7 @@ def test_a_record_of_another_problem_is_refused_and_changes_nothing(name):
         for learn in (policy.learn, policy.retract):
             with pytest.raises(DowiseError, match="is of another problem"):
                 learn(record)
-    with pytest.raises(DowiseError, match="is no record: make one with problem.record"):
+    with pytest.raises(DowiseError, match="is not a record: make one with problem.record"):
         policy.learn({"Y": 1})
     assert json.dumps(policy.state()) == state
     equal = copy.deepcopy(policy.problem)

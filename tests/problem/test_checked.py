@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem
-from dowise.problem import checked as checked_module
-from dowise.problem.checked import MOST_BAD, BadRow
-from dowise.problem.frame import RecordBatch
+from dowise.problem import tables as checked_module
+from dowise.problem.record import RecordBatch
+from dowise.problem.tables import MOST_BAD, BadRow
 
 WARD = Problem(
     CausalGraph.parse("Age -> Dose -> Recovery; Age -> Recovery; Diet -> Dose"), "Recovery", "Age",
@@ -38,7 +38,7 @@ def plain_check(problem, frame):
         arm = values.pop("arm", "do()")
         try:
             if arm is None or arm != arm:
-                raise DowiseError("has no arm: write do() where nothing was set")
+                raise DowiseError("has no arm: write do() if nothing was set")
             records.append((row, problem.record(str(arm), values)))
         except DowiseError as error:
             bad.append(BadRow(row, str(error)))
@@ -52,7 +52,7 @@ def assert_as_plain(frame, table):
     assert checked.rows.tolist() == [row for row, _ in records]
     assert checked.size == len(records) + len(bad)
     for i, (_, record) in enumerate(records):
-        one = RecordBatch.of(record)
+        one = RecordBatch.from_record(record)
         assert checked.batch.codes[:, [i]].tolist() == one.codes.tolist()
         assert checked.batch.was_set[:, [i]].tolist() == one.was_set.tolist()
     if not bad:
@@ -95,7 +95,7 @@ def test_by_hand():
     }
     checked = WARD.checked_records(frame)
     assert [str(row) for row in checked.bad] == [
-        "row 2 has no arm: write do() where nothing was set",
+        "row 2 has no arm: write do() if nothing was set",
         "row 3: do(Dose=low) set Dose=low, but the outcome has Dose=high",
         "row 4: Age can't be set: it is context",
         "row 5: Recovery has no value 'goood' (did you mean 'good'?): its values are bad, fair, "
@@ -111,10 +111,10 @@ def test_by_hand():
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        ({"Does": ["low"]}, "a column 'Does', which is no variable.*did you mean 'Dose'"),
+        ({"Does": ["low"]}, "a column 'Does', which is not a variable.*did you mean 'Dose'"),
         ({"Dose": ["low"], "Age": []}, "columns of different lengths"),
         ({"Dose": [["low"]]}, "values that can't be labels"),
-        ([1], "is no table"),
+        ([1], "is not a table"),
     ],
 )
 def test_what_is_wrong_with_the_whole_table_stays_an_error(frame, message):

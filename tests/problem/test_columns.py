@@ -3,7 +3,7 @@
 import pytest
 
 from dowise import CausalGraph, DowiseError, Problem
-from dowise.problem.columns import EXPORT_COLUMNS, export_name, sources_of
+from dowise.problem.tables import EXPORT_COLUMNS, export_name, sources_of
 
 ODD = Problem(CausalGraph.parse("status -> arm -> status_ -> Y; id_"), "Y", "status")
 PLAIN = Problem(CausalGraph.parse("X -> Y; Z -> Y"), "Y")
@@ -40,10 +40,10 @@ def test_other_tables_have_variables_under_their_own_names():
     assert sources_of(ODD, ["status", "status_", "arm", "Y"]).arm is None
     assert sources_of(ODD, ["status", "arm"]).variables == {"status": "status", "arm": "arm"}
     for name in {*EXPORT_COLUMNS} - {"arm"}:
-        with pytest.raises(DowiseError, match=f"a column '{name}', which is no variable"):
+        with pytest.raises(DowiseError, match=f"a column '{name}', which is not a variable"):
             sources_of(PLAIN, ["X", name])
 
 
 def test_an_export_with_a_column_of_nobody_is_refused():
-    with pytest.raises(DowiseError, match="a column 'W', which is no variable"):
+    with pytest.raises(DowiseError, match="a column 'W', which is not a variable"):
         sources_of(PLAIN, [*EXPORT_COLUMNS, "X", "W"])

@@ -12,7 +12,7 @@ from strategies import cases
 from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise.graph.edges import EdgeName
 from dowise.graph.pomis import set_order
-from dowise.problem.files import parse_problem, problem_text
+from dowise.problem.problem_file import parse_problem, problem_text
 
 GRAPH = CausalGraph.parse("Z ?-> X -> Y; Z <-> Y; X <?> Y; X <-> Z!")
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from strategies import cases
 
 from dowise import CausalGraph, Problem, load_problem
-from dowise.problem.explain import why_others_are_out
+from dowise.problem.arms import why_others_are_out
 
 
 def why(text, **options):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import cases
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
-from dowise.problem.files import builtin_names, parse_problem
+from dowise.problem.problem_file import builtin_names, parse_problem
 
 labels = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=6)
 
@@ -240,7 +240,7 @@ def test_a_prior_is_read_beside_the_problem_and_carried_whole(tmp_path):
     for counts, message in (
         ("X = [1, 2, 3]", r"the prior of X does not fit its CPT.*shape \(2, 2\) \(axes Z, X\)"),
         ("Z = [5]", "the prior of Z does not fit its CPT: give a number, 2 numbers, or"),
-        ("XX = 1", r"the prior names 'XX', which is no variable \(did you mean 'X'\?\)"),
+        ("XX = 1", r"the prior names 'XX', which is not a variable \(did you mean 'X'\?\)"),
         ("X = 0", "the prior of X must be above 0"),
         ("X = ", "not valid TOML"),
     ):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from random_problems import random_problem
 from slow_twins import edges, subsets
 from strategies import cases, examples
+from support.doubtful_problems import with_doubtful
 
 from dowise import (
     Belief,
@@ -28,10 +29,16 @@ from dowise import (
 )
 from dowise.cli.main import main
 from dowise.errors import DowiseWarning
+<<<<<<< HEAD
+from dowise.graph.pomis import is_minimal
+from dowise.problem.arms import why_others_are_out
+from dowise.problem.problem_file import parse_problem, problem_text
+from dowise.problem.widen import with_doubtful
+=======
 from dowise.graph.minimal import is_minimal
 from dowise.problem.explain import why_others_are_out
 from dowise.problem.files import parse_problem, problem_text
-from dowise.problem.widen import with_doubtful
+>>>>>>> 647ff79ba095a6d87eadd068cfb597353704514a
 
 CHAIN = CausalGraph.parse("Z -> X -> Y")
 
@@ -65,7 +72,7 @@ def test_the_issues_example():
     same, mostly = [[1, 0], [0, 1]], [[0.9, 0.1], [0.2, 0.8]]
     world = Environment(problem, {"Z": [0.5, 0.5], "X": mostly, "Y": same})
     assert str(world.best_arm()) == "do(Z=1)"
-    with pytest.warns(DowiseWarning, match="leave arms = 'pomis' out"):
+    with pytest.warns(DowiseWarning, match="leave out arms = 'pomis'"):
         assert texts(Problem(CHAIN, "Y", forbidden="do(X=1)", arms="pomis")) == ["do(X=0)"]
 
 
@@ -185,7 +192,7 @@ def test_one_thing_at_a_time_among_thirty():
         ),
         (
             {"forbidden": ["do(X=1)", "do(X=0)"], "arms": "pomis"},
-            "all arms that could be optimal are forbidden: leave arms = 'pomis' out",
+            "all arms that could be optimal are forbidden: leave out arms = 'pomis'",
         ),
         ({"forbidden": "do(X=1)", "max_arms": 3}, "there are more than max_arms, which is 3"),
     ],

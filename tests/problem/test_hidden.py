@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import cases
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
-from dowise.problem.files import parse_problem, problem_text
+from dowise.problem.problem_file import parse_problem, problem_text
 
 CLINIC = CausalGraph.parse("Mood -> Drug; Mood -> Cure; Drug -> Cure; Age -> Drug; Age -> Cure")
 
@@ -72,7 +72,7 @@ def test_certain_edges_at_hidden_variables_are_welcome(graph, edge_prior):
         ("U -> X -> Y", {"hidden": "U", "context": "U"}, "U can't be both context and hidden"),
         ("U -> X -> Y", {"hidden": "U", "non_manipulable": "U"}, "non-manipulable and hidden"),
         ("U -> X -> Y", {"hidden": "U", "manipulable": "U"}, "both manipulable and hidden: "
-         "manipulable variables are set by it, hidden variables are never seen or set"),
+         "manipulable variables are set by it, hidden variables are never observed or set"),
         ("U -> X -> Y", {"hidden": "V"}, "unknown hidden variable 'V'"),
         ("U ?-> X -> Y", {"hidden": "U"}, "U -> X is doubtful (prior 0.5), but U is hidden, and no "
          "data can tell such an edge: make it certain ('U -> X', or edge_prior 1)"),
@@ -81,7 +81,7 @@ def test_certain_edges_at_hidden_variables_are_welcome(graph, edge_prior):
         ("A -> H -> C -> Y", {"hidden": "H", "context": "C"},
          "A is a cause of C but is not context"),
         ("U -> X -> Y; U -> Y", {"hidden": "U", "arms": ["do(U=1)"]},
-         "U is declared hidden, so it is never recorded or set: drop it here, or take 'U' out"),
+         "U is declared hidden, so it is never recorded or set: leave it out, or remove 'U' from"),
         ("U -> X -> Y; U -> Y", {"hidden": "U", "edge_prior": {"X <-> Y": 0.3}},
          "X <-> Y can't have the edge_prior 0.3: hidden variables make it certain"),
         ("C -> X -> Y", {"manipulable": "X", "non_manipulable": "C"}, "not both"),

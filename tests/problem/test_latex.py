@@ -5,8 +5,7 @@ from matplotlib.mathtext import MathTextParser
 
 from dowise import load_problem
 from dowise.identification import estimators
-from dowise.problem.formulas import formulas
-from dowise.problem.latex import latex_label, latex_name
+from dowise.problem.formulas import formulas, latex_label, latex_name
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Problem
-from dowise.problem.frame import RecordBatch, equal_columns
-from dowise.problem.record import past_record
-from dowise.problem.values import MISSING
+from dowise.problem.domains import MISSING
+from dowise.problem.record import RecordBatch, equal_columns, past_record
 
 WARD = Problem(
     CausalGraph.parse("Age -> Dose -> Recovery; Age -> Recovery; Sun -> Recovery; Mood -> Dose"),
@@ -38,11 +37,11 @@ def test_of_an_arm_it_is_the_record_itself():
     [
         ({"Recovery": 1}, {}, "Recovery is the reward and can't have been set"),
         ({"Mood": 1}, {}, "can't have been set: Mood is declared hidden"),
-        ({"Dosis": 1}, {}, "'Dosis' was set, which is no variable .*did you mean 'Dose'"),
+        ({"Dosis": 1}, {}, "'Dosis' was set, which is not a variable .*did you mean 'Dose'"),
         ({"Dose": "huge"}, {}, "Dose has no value 'huge'"),
         ({"Sun": None}, {}, "say which value Sun is set to"),
         ({"Sun": 1}, {"Sun": 0}, "set Sun=1, but the outcome has Sun=0"),
-        ({"Sun": 1}, {"Rain": 0}, "names 'Rain', which is no variable"),
+        ({"Sun": 1}, {"Rain": 0}, "names 'Rain', which is not a variable"),
     ],
 )
 def test_what_makes_no_sense_is_named(settings, labels, message):

@@ -173,7 +173,7 @@ def test_a_prior_travels_with_its_problem():
         ({"X": [[1, 2], [3]]}, "the prior of X must be numbers"),
         ({"X": []}, "the prior of X must be numbers"),
         ({"X": [1, 2, 3]}, "give a number, 2 numbers, or an array of shape (2, 2) (axes C, X)"),
-        ({"Q": 1}, "the prior names 'Q', which is no variable"),
+        ({"Q": 1}, "the prior names 'Q', which is not a variable"),
         ({"U": 1}, "U is declared hidden"),
         ({3: 1}, "the prior names 3"),
         ("nowhere.toml", "nowhere.toml: there is no such file"),

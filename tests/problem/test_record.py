@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
-from dowise.problem.frame import RecordBatch
-from dowise.problem.values import MISSING
+from dowise.problem.domains import MISSING
+from dowise.problem.record import RecordBatch
 
 WARD = Problem(
     CausalGraph.parse("Age -> Dose -> Recovery; Age -> Recovery"), "Recovery", "Age",
@@ -37,7 +37,7 @@ def test_what_was_not_seen_is_missing(value):
     [
         ("do(Dose=low)", {"Dose": "high"}, "do.Dose=low. set Dose=low, but the outcome has Dose=h"),
         ("do(Dose=low)", {"Recovry": "good"}, "names 'Recovry'.*did you mean 'Recovery'"),
-        ("do(Dose=low)", {3: "good"}, "names 3, which is no variable"),
+        ("do(Dose=low)", {3: "good"}, "names 3, which is not a variable"),
         ("do(Dose=low)", {"Recovery": 1}, "Recovery has no value '1'"),
         ("do(Age=True)", {}, "Age can't be set: it is context"),
         ("do(Dose=low)", [1], "must map variables to values"),
@@ -51,7 +51,7 @@ def test_a_bad_outcome_is_named(arm, outcome, message):
 def test_a_batch_of_one_is_the_record():
     problem = load_problem("task2")
     record = problem.record("do(X1=0)", {"C": 1, "Z": 0, "X2": 1})
-    batch = RecordBatch.of(record)
+    batch = RecordBatch.from_record(record)
     table = problem.records({"C": [1], "Z": [0], "X2": [1], "Y": [None], "arm": ["do(X1=0)"]})
     np.testing.assert_array_equal(batch.codes, table.codes)
     np.testing.assert_array_equal(batch.was_set, table.was_set)
@@ -61,7 +61,7 @@ def test_a_batch_of_one_is_the_record():
 def test_the_payoff():
     payoff = WARD.payoff
     assert payoff.values.tolist() == [-10, 0, 30] and payoff.scaled.tolist() == [0, 0.25, 1]
-    assert payoff.worst == -10 and payoff.span == 40 and payoff.in_units(0.25) == 0
+    assert payoff.worst == -10 and payoff.span == 40 and payoff.unscale(0.25) == 0
     assert not payoff.is_plain and load_problem("task1").payoff.is_plain
     with pytest.raises(ValueError, match="read-only"):
         payoff.scaled[0] = 1

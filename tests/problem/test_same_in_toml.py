@@ -3,7 +3,7 @@
 import pytest
 
 from dowise import DowiseError, Problem
-from dowise.problem.files import parse_problem
+from dowise.problem.problem_file import parse_problem
 
 GRAPH = "C -> X -> Y; Z -> X; Z -> Y; W ?-> Y"
 T, F = True, False

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem
-from dowise.problem import csv_table
-from dowise.problem.csv_table import parse_csv
-from dowise.problem.tables import read_records, read_table
+from dowise.problem import tables as csv_table
+from dowise.problem.tables import parse_csv, read_records, read_table
 
 PROBLEM = Problem(
     CausalGraph.parse("X -> Y; Z -> X; Z -> Y"), "Y", non_manipulable="Z",
@@ -67,7 +66,7 @@ def test_a_file_is_read_as_cell_by_cell(header, end, body, chunk):
     try:
         names, cells, lines, wrong = plain_csv(PROBLEM, text)
     except csv.Error:
-        with pytest.raises(DowiseError, match="is no CSV"):
+        with pytest.raises(DowiseError, match="is not valid CSV"):
             parse_csv(PROBLEM, text, keep_going=True)
         return
     with patch.object(csv_table, "_CHUNK", chunk):
@@ -92,7 +91,7 @@ def test_bad_rows_have_their_lines_and_rows(tmp_path):
         "line 4 has 2 values, but there are 4 columns",
         "line 6: Y has no value '2': its values are 0, 1",
         "line 8: do(X=1) set X=1, but the outcome has X=0",
-        "line 9 has no arm: write do() where nothing was set",
+        "line 9 has no arm: write do() if nothing was set",
         "line 10 has 2 values, but there are 4 columns",
     ]
     assert checked.rows.tolist() == [0, 6] and checked.bad_count == 5 and checked.size == 7
@@ -114,13 +113,13 @@ def test_more_wrong_lines_than_are_listed(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("X,W\n0,1\n", "records.csv: the table has a column 'W', which is no variable"),
-        ('X,Y\n0,1\n"0"1,1\n', "records.csv: line 3 is no CSV"),
-        ('X,Y\n"0,1\n', "is no CSV"),
+        ("X,W\n0,1\n", "records.csv: the table has a column 'W', which is not a variable"),
+        ('X,Y\n0,1\n"0"1,1\n', "records.csv: line 3 is not valid CSV"),
+        ('X,Y\n"0,1\n', "is not valid CSV"),
         ("", "the file is empty"),
-        (" , \n", "there are no names of columns"),
+        (" , \n", "the table has no column names"),
         ("X;Y\n0;1\n", "separated by semicolons"),
-        ("X,X\n0,1\n", "two columns are called 'X'"),
+        ("X,X\n0,1\n", "two columns are named 'X'"),
     ],
 )
 def test_a_file_that_is_no_table_is_an_error(tmp_path, text, message):
@@ -189,7 +188,7 @@ def test_a_hundred_thousand_rows_are_judged_as_one_by_one(tmp_path):
         values = {"X": x or None, "Y": {"1.0": "1", "NA": None}.get(y, y)}
         try:
             if not arm:
-                raise DowiseError("has no arm: write do() where nothing was set")
+                raise DowiseError("has no arm: write do() if nothing was set")
             good.append(PROBLEM.record(str(arm), values).codes)
         except DowiseError as error:
             bad.append((row, str(error), row + 2))

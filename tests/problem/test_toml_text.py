@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowise import DowiseError
-from dowise.problem.toml_text import read_toml
+from dowise.problem.problem_file import read_toml
 
 OPEN = {
     "the next entry": ('a = 1\nb = ["Age"\nreward = "Y"\n', "at line 2, column 5), before line 3"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dowise import DowiseError
-from dowise.problem.values import check_domain, label_of
+from dowise.problem.domains import check_domain, label_of
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_is_no_value_is_refused(value):
         ("low", "list of labels"),
         ({"a", "b"}, "list of labels in order"),
         ({"a": 1, "b": 2}, "list of labels in order"),
-        ([["a"], "b"], r"X has \['a'\], which is no label"),
+        ([["a"], "b"], r"X has \['a'\], which is not a label"),
         (3, "list of labels"),
     ],
 )

@@ -8,7 +8,7 @@ from live_tools import InOrder
 from dowise import register_policy
 from dowise.experiment import plan
 from dowise.policies import registry
-from dowise.problem.files import parse_problem
+from dowise.problem.problem_file import parse_problem
 
 
 @pytest.fixture

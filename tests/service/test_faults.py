@@ -138,7 +138,7 @@ def test_a_disk_that_takes_nothing_more_is_said_to(ward, monkeypatch, name):
         error.sqlite_errorname = name
         raise error
 
-    monkeypatch.setattr("dowise.experiment.storage.sqlite.SqliteDatabase.commit", fail)
+    monkeypatch.setattr("dowise.experiment.storage.sqlite.SqliteStorage.commit", fail)
     answer = client.post(f"{AT}/ask", json={"context": {"C": 1}})
     assert answer.status_code == 503
     assert answer.headers["content-type"] == "application/problem+json"

@@ -17,6 +17,7 @@ from dowise.service.tokens import (
     LINK_MINUTES,
     ROLES,
     SESSION_HOURS,
+    TokenTable,
     allows,
     begin_session,
     make_link,
@@ -47,10 +48,9 @@ def clock(monkeypatch):
     return clock
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def storage(request, tmp_path):
-    memory = request.param == "memory"
-    storage = MemoryStorage() if memory else open_storage(tmp_path / "ward.db", create=True)
+@pytest.fixture
+def storage(tmp_path):
+    storage = open_storage(tmp_path / "ward.db", create=True)
     yield storage
     storage.close()
 
@@ -74,6 +74,12 @@ def test_an_unknown_role_is_an_error(call):
     message = r"unknown role 'reed' \(did you mean 'read'\?\): there are read, tell, ask, admin"
     with pytest.raises(DowiseError, match=message):
         call()
+
+
+def test_only_sql_stores_keep_tokens():
+    for call in (lambda: make_token(MemoryStorage(), "read"), lambda: pages(MemoryStorage())):
+        with pytest.raises(DowiseError, match="a store in memory keeps no tokens, so it can't be"):
+            call()
 
 
 # -- tokens -----------------------------------------------------------------------------------
@@ -109,8 +115,7 @@ def test_days_that_make_no_sense(days):
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x1b[31m", "x" * 201, "\ud800", 7])
-def test_a_name_that_could_not_stand_in_the_journal(name):
-    storage = MemoryStorage()
+def test_a_name_that_could_not_stand_in_the_journal(storage, name):
     for make in (make_token, make_link):
         with pytest.raises(DowiseError, match="can't be the name of who has a token") as error:
             make(storage, "read", name)
@@ -118,9 +123,9 @@ def test_a_name_that_could_not_stand_in_the_journal(name):
     assert pages(storage) == []
 
 
-def test_without_a_name_it_is_the_systems_user(monkeypatch):
+def test_without_a_name_it_is_the_systems_user(storage, monkeypatch):
     monkeypatch.setattr("getpass.getuser", lambda: "bob")
-    assert make_token(MemoryStorage(), "read").token.name == "bob"
+    assert make_token(storage, "read").token.name == "bob"
 
 
 def test_there_is_nothing_to_revoke(storage):
@@ -191,10 +196,17 @@ def test_to_revoke_a_link_that_was_used_ends_its_session(storage):
 LIKE_SECRETS = st.text(string.ascii_letters, min_size=43, max_size=43).map("dowise_".__add__)
 
 
-@given(st.one_of(st.text(), st.binary(), st.none(), st.integers(), LIKE_SECRETS))
-def test_whatever_is_no_secret_is_unknown(secret):
-    storage = MemoryStorage()
+@pytest.fixture(scope="module")
+def storage_of_admin(tmp_path_factory):
+    storage = open_storage(tmp_path_factory.mktemp("store") / "ward.db", create=True)
     make_token(storage, "admin")
+    yield storage
+    storage.close()
+
+
+@given(secret=st.one_of(st.text(), st.binary(), st.none(), st.integers(), LIKE_SECRETS))
+def test_whatever_is_no_secret_is_unknown(storage_of_admin, secret):
+    storage = storage_of_admin
     assert who(storage, secret) is None and begin_session(storage, secret) is None
 
 
@@ -236,7 +248,7 @@ def test_a_role_or_kind_that_only_a_newer_dowise_knows_is_good_for_nothing(stora
     token = make_token(storage, "read").token
     secrets = ["dowise_" + letter * 43 for letter in "abc"]
     for secret, other in zip(secrets, ({}, {"role": "auditor"}, {"kind": "badge"}), strict=True):
-        storage.tokens.add(token._replace(hash=sha256(secret.encode()).hexdigest(), **other))
+        TokenTable(storage).add(token._replace(hash=sha256(secret.encode()).hexdigest(), **other))
     assert [who(storage, secret) is not None for secret in secrets] == [True, False, False]
     assert [begin_session(storage, each) is not None for each in secrets] == [True, False, False]
 

@@ -16,7 +16,7 @@ from dowise.environments.draw import Manner
 from dowise.environments.sources import random_worlds
 from dowise.policies.certified import CertifiedSampling
 from dowise.simulation import bounds
-from dowise.simulation.certify import _upper_quantile
+from dowise.simulation.bounds import _upper_quantile
 from dowise.simulation.trial import make_world, run_trial
 
 pytestmark = pytest.mark.slow  # what only these need takes long to compile

@@ -80,7 +80,7 @@ def test_a_scheduler_that_is_lost_is_one_clear_message(tmp_path, caplog):
             if done == 1:
                 scheduler.kill()
 
-        with pytest.raises(DowiseError, match=f"the Dask scheduler at {address} is lost"):
+        with pytest.raises(DowiseError, match=f"lost the Dask scheduler at {address}"):
             simulate(["task3"], ["ids"], 1000, 600, cluster=address, progress=kill)
     finally:
         end(scheduler)

@@ -17,8 +17,8 @@ from dowise.environments import Manner, worlds_of
 from dowise.problem import Intervention
 from dowise.randomness import stream
 from dowise.simulation import On, Result
-from dowise.simulation import expected as module
-from dowise.simulation.expected import DRAWS
+from dowise.simulation import expected_regret as module
+from dowise.simulation.expected_regret import DRAWS
 from dowise.simulation.trial import Purpose, make_world, run_trial
 
 DOUBTFUL = Problem("Z -> X -> Y; Z ?-> Y; W ?-> X", "Y", context="Z", name="doubtful")
@@ -150,13 +150,13 @@ def test_a_run_is_extended_and_told_from_others(tmp_path):
     simulate(["task1"], ["ts"], **{**QUICK, "trials": 7, "horizon": 20}, out=tmp_path)
     longer = simulate(["task1"], ["ts", "ucb"], **QUICK, out=tmp_path)
     np.testing.assert_array_equal(longer.final("expected"), whole.final("expected"))
-    with pytest.raises(DowiseError, match="its expected is True, not False; name another folder"):
-        simulate(["task1"], ["ts"], **{**QUICK, "expected": False}, out=tmp_path)
+    without = simulate(["task1"], ["ts"], **{**QUICK, "expected": False}, out=tmp_path)
+    assert without.measures == ("regret",)
 
 
 def test_a_changed_expectation_is_noticed(tmp_path):
-    simulate(["task1"], ["ts"], 20, 3, expected=True, out=tmp_path)
-    (file,) = (tmp_path / "results").iterdir()
+    simulate(["task1"], ["ts"], 20, 3, expected=True, out=tmp_path / "run")
+    (file,) = (tmp_path / "run" / "results").iterdir()
     before = file.read_bytes()
     simulate(["task1"], ["ts"], 20, 3, expected=True, out=tmp_path / "again")
     (again,) = (tmp_path / "again" / "results").iterdir()
@@ -164,7 +164,7 @@ def test_a_changed_expectation_is_noticed(tmp_path):
     place = before.index(b"PAR1", 4) // 2
     file.write_bytes(before[:place] + bytes([before[place] ^ 1]) + before[place + 1 :])
     with pytest.raises(DowiseError, match="is damaged"):
-        Result.open(tmp_path).final("expected")
+        Result.open(tmp_path / "run").final("expected")
 
 
 def test_measures_are_those_that_the_race_has():

@@ -61,7 +61,7 @@ def test_bands_of_standard_deviations_are_wider(result):
 def test_the_same_run_gives_the_same_bytes(result, tmp_path, ending):
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
     result.plot(first)
-    again = Result(result._store, result._jobs)
+    again = Result(result._results, result._jobs)
     again.plot(str(second), band="se")
     assert first.read_bytes() == second.read_bytes()
     assert [path.name for path in sorted(tmp_path.iterdir())] == [first.name, second.name]
@@ -136,6 +136,6 @@ def test_no_regret_at_all_and_names_that_are_long():
 def test_a_race_under_way_says_of_how_many_trials(tmp_path):
     whole = simulate(["task1"], ["ucb", "random"], horizon=5, trials=20, out=tmp_path / "race")
     (*there, last) = whole._jobs
-    (axes,) = Result(whole._store, there).plot().axes
+    (axes,) = Result(whole._results, there).plot().axes
     assert last.last - last.first + 1 == 10  # of one policy these trials are still to come
     assert axes.get_title("left").startswith("task1   (10 to 20 trials, bands")

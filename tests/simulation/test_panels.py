@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from dowise import simulate
 from dowise.cli.main import main
 from dowise.simulation.analysis import Claimed, claims
-from dowise.simulation.entrants import entrants_of
-from dowise.simulation.panels import ALL_PANELS, BEYOND, PANELS
+from dowise.simulation.paper_panels import ALL_PANELS, BEYOND, PANELS
 from dowise.simulation.reproduce import reproduce
+from dowise.simulation.spec import policy_specs
 
 EVIDENCE = Path(__file__).parents[2] / "evidence"
 
@@ -142,7 +142,7 @@ def test_the_main_claims_beyond_the_paper_hold(name, trials, policies):
     panel = BEYOND[name]
     entries = [
         entry
-        for entry, entrant in zip(panel.policies, entrants_of(panel.policies), strict=True)
+        for entry, entrant in zip(panel.policies, policy_specs(panel.policies), strict=True)
         if entrant.label in policies
     ]
     race = simulate(

@@ -19,12 +19,19 @@ from dowise.simulation.analysis import (
     spread_of,
     standings,
 )
-from dowise.simulation.figures import draw_curves
-from dowise.simulation.manifest import write_manifest
-from dowise.simulation.pages import as_html, heading, image, table
 from dowise.simulation.pens import apart
-from dowise.simulation.report import Run
-from dowise.simulation.reproduce import PANELS, POLICIES, reproduce
+from dowise.simulation.plots import save_curves
+from dowise.simulation.reproduce import (
+    PANELS,
+    POLICIES,
+    ReproductionSpec,
+    heading,
+    image,
+    reproduce,
+    table,
+    to_html,
+)
+from dowise.simulation.run_directory import write_checked_json
 
 
 def test_spread_and_interval():
@@ -121,7 +128,7 @@ def test_pictures_are_written(tmp_path):
         for name, slope in (("ids", 1.0), ("ts", 1.5), ("mine", 2.0))
     ]
     files = [tmp_path / f"plot.{ending}" for ending in ("png", "pdf", "svg")]
-    draw_curves(lines, "A race", files)
+    save_curves(lines, "A race", files)
     assert all(file.stat().st_size > 3000 for file in files)
     text = files[2].read_text("utf-8")
     for colour in ("#0072b2", "#d55e00", "#999999"):
@@ -141,7 +148,7 @@ def test_the_page_is_made_of_the_markdown():
         "# A < B\n\ntext & `more` <b>\n\n| policy | regret |\n|---|---:|\n| a\\|b | 1.0 |\n\n"
         "![curves](a.png)"
     )
-    page = as_html(text)
+    page = to_html(text)
     assert "<title>A &lt; B</title>" in page and "<h1>A &lt; B</h1>" in page
     assert "<td>a|b</td>" in page and '<td style="text-align:right">1.0</td>' in page
     assert '<img src="a.png" alt="curves"' in page
@@ -164,7 +171,8 @@ def test_the_whole_on_a_small_scale(tmp_path):
     for policy, final in found.finals["task1"].items():
         assert f"| {policy} | {final.mean:.2f} | {final.error:.2f} |" in report
     assert (tmp_path / "out" / "report.html").read_text("utf-8").count("<img") == 2
-    manifest = json.loads((tmp_path / "out/runs/task1/manifest.json").read_text("utf-8"))
+    (file,) = (tmp_path / "out/runs/task1/calls").iterdir()
+    manifest = json.loads(file.read_text("utf-8"))
     assert manifest["spec"]["policies"]["ids"]["options"] == {"samples": 50}
     assert told[-1] == ("random-10-0.1", 6, 6)
     again = reproduce(tmp_path / "out", **options)  # nothing is left to do
@@ -198,22 +206,24 @@ def test_further_panels_are_added_to_the_report(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"trials": 4}, "has another reproduction: its trials are 3, not 4"),
-        ({"horizon": 21}, "its horizon is 20, not 21"),
-        ({"horizon": None}, "its horizon is 20, not 'that of the panel'"),
-        ({"samples": 21}, "its samples are 20, not 21"),
-        ({"seed": 1}, "its seed is 0, not 1"),
+        ({"trials": 4}, "has another reproduction, with trials 3, not 4"),
+        ({"horizon": 21}, "with horizon 20, not 21"),
+        ({"horizon": None}, "with horizon 20, not 'that of the panel'"),
+        ({"samples": 21}, "with samples 20, not 21"),
+        ({"seed": 1}, "with seed 0, not 1"),
     ],
 )
 def test_other_settings_in_the_same_folder_are_refused(tmp_path, change, complaint):
-    write_manifest(tmp_path / "reproduction.json", {"settings": settings_of(**SMALL), "panels": []})
+    write_checked_json(
+        tmp_path / "reproduction.json", {"settings": settings_of(**SMALL), "panels": []}
+    )
     with pytest.raises(DowiseError, match=complaint):
         reproduce(tmp_path, ["task3"], **{**SMALL, **change})
     assert [path.name for path in tmp_path.iterdir()] == ["reproduction.json"]
 
 
 def settings_of(trials, horizon, samples):
-    return Run(("task3",), trials, horizon, samples, 0, False, "se", trials).settings
+    return ReproductionSpec(("task3",), trials, horizon, samples, 0, False, "se", trials).settings
 
 
 @pytest.mark.slow

@@ -10,10 +10,17 @@ from dowise import Environment, Problem, load_problem, make_environment, make_po
 from dowise.environments import Manner, worlds_of
 from dowise.environments.cpts import random_cpts
 from dowise.randomness import stream, streams
-from dowise.simulation.jobs import kept_rounds
-from dowise.simulation.keeping import Keeper
-from dowise.simulation.results import Texts
-from dowise.simulation.trial import Purpose, Trial, _distinct, make_world, prepared, run_trial
+from dowise.simulation.run_directory import CodedStrings
+from dowise.simulation.trial import (
+    Purpose,
+    Trial,
+    TrialCollector,
+    _distinct,
+    kept_rounds,
+    make_world,
+    prepare_trials,
+    run_trial,
+)
 
 
 def test_a_cheap_trial_needs_few_calls_beside_its_play():
@@ -70,11 +77,11 @@ def test_the_different_contexts_are_those_of_unique(most, variables):
 
 def test_texts_come_in_the_order_of_their_first_rounds():
     positions = np.array([3, 1, 3, 0, 1])
-    texts = Texts.of("abcd", positions)
-    assert texts.different == ["d", "b", "a"]
-    assert [texts.different[i] for i in texts.numbers] == ["abcd"[i] for i in positions]
-    alike = Texts.of("abca", np.array([[3, 1], [0, 0]]))
-    assert (alike.different, alike.numbers.tolist()) == (["a", "b"], [[0, 1], [0, 0]])
+    texts = CodedStrings.from_positions("abcd", positions)
+    assert texts.distinct == ["d", "b", "a"]
+    assert [texts.distinct[i] for i in texts.codes] == ["abcd"[i] for i in positions]
+    alike = CodedStrings.from_positions("abca", np.array([[3, 1], [0, 0]]))
+    assert (alike.distinct, alike.codes.tolist()) == (["a", "b"], [[0, 1], [0, 0]])
 
 
 @pytest.mark.parametrize("every", [1, 7, 100])
@@ -84,20 +91,20 @@ def test_of_trials_the_sums_up_to_some_rounds_are_kept(every, expected):
     rng, rounds = np.random.default_rng(every), kept_rounds(40, every)
     problems = [load_problem(name) for name in ("task1", "task1", "task3", "task2")]
     problems.insert(2, problems[0])
-    keeper, trials = Keeper([*range(5)], rounds, expected), []
+    collector, trials = TrialCollector([*range(5)], rounds, expected), []
     for problem in problems:
         arms, (regrets, others) = rng.integers(0, len(problem.arms), 40), rng.random((2, 40))
         trials.append(Trial(problem, arms, regrets, others if expected else None))
-        keeper.keep(trials[-1])
-    found, kept = keeper.found(), rounds - 1
+        collector.add(trials[-1])
+    found, kept = collector.result(), rounds - 1
     for i, trial in enumerate(trials):
         np.testing.assert_array_equal(found.regrets[i], trial.regrets.cumsum()[kept])
-        names = [found.arms.different[number] for number in found.arms.numbers[i]]
+        names = [found.arms.distinct[number] for number in found.arms.codes[i]]
         assert names == [str(trial.problem.arms[place]) for place in trial.arms[kept]]
         if expected:
             np.testing.assert_array_equal(found.expected[i], trial.expected.cumsum()[kept])
     assert (found.expected is not None) is expected
-    assert len({*found.arms.different}) == len(found.arms.different)
+    assert len({*found.arms.distinct}) == len(found.arms.distinct)
 
 
 @pytest.mark.parametrize("name", ["task2", "task3", "asia", "alarm", "X -> Y; Z -> X; X <-> Z"])
@@ -165,17 +172,17 @@ def test_trials_prepared_together_are_those_of_each_alone(name, manner):
     """Worlds, contexts and means to the last bit, and so what is played."""
     problem = Problem(name, reward="Y", context=["Z"]) if " " in name else name
     worlds, trials = worlds_of(problem, manner), [3, 4, 9]
-    for trial, (world, scene) in zip(trials, prepared(worlds, 40, 5, trials), strict=True):
+    for trial, (world, inputs) in zip(trials, prepare_trials(worlds, 40, 5, trials), strict=True):
         alone = make_world(worlds, 5, trial)
         for variable, table in alone.cpts.items():
             np.testing.assert_array_equal(world.cpts[variable], table)
-        if scene is not None:
+        if inputs is not None:
             contexts = alone.draw_contexts(40, stream(5, trial, Purpose.CONTEXTS))
-            np.testing.assert_array_equal(scene.kinds[scene.numbers], contexts)
-            means = [alone.means(alone.problem.context_labels(codes)) for codes in scene.known]
+            np.testing.assert_array_equal(inputs.kinds[inputs.numbers], contexts)
+            means = [alone.means(alone.problem.context_labels(codes)) for codes in inputs.known]
             wanted = alone.problem.payoff.regrets(np.array(means))
-            np.testing.assert_array_equal(scene.regrets, wanted)
+            np.testing.assert_array_equal(inputs.regrets, wanted)
         made = (lambda p: make_policy("ts", p), 40, 5, trial, 2)
-        found, one = run_trial(world, *made, scene), run_trial(alone, *made)
+        found, one = run_trial(world, *made, inputs), run_trial(alone, *made)
         np.testing.assert_array_equal(found.arms, one.arms)
         np.testing.assert_array_equal(found.regrets, one.regrets)

@@ -35,9 +35,8 @@ from dowise.files import read_file, write_text
 from dowise.model import Codes
 from dowise.model.draws import Draws
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.record import check_record, check_same_problem
+from dowise.problem.record import RecordBatch, check_record, check_same_problem
 from dowise.randomness import Random
 
 __all__ = ["Belief"]

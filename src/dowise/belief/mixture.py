@@ -26,8 +26,7 @@ from dowise.model.draws import Draws
 from dowise.model.factors import NONE
 from dowise.model.model import with_first_value
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch
-from dowise.problem.record import check_record, check_same_problem
+from dowise.problem.record import RecordBatch, check_record, check_same_problem
 from dowise.randomness import Random, generator, key_of
 
 __all__ = ["Mixture", "posterior_for"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dowise.model import Codes
 from dowise.model.draws import Draws
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch
+from dowise.problem.record import RecordBatch
 from dowise.randomness import Random
 
 __all__ = ["Posterior"]

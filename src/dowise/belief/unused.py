@@ -9,12 +9,12 @@ import numpy as np
 
 from dowise.errors import DowiseWarning
 from dowise.plain import counted
-from dowise.problem.values import MISSING
+from dowise.problem.domains import MISSING
 
 if TYPE_CHECKING:
     from dowise.belief.dirichlet import Dirichlet
     from dowise.belief.mixture import Mixture
-    from dowise.problem.frame import RecordBatch
+    from dowise.problem.record import RecordBatch
 
 __all__ = ["lacking", "warn_of_no_reward"]
 

@@ -47,7 +47,7 @@ def check(
 
     belief = Belief(load(problem), evidence=True)
     table = read_table(data, belief.problem)
-    with naming_the_file(data, table):
+    with naming_the_file(data):
         belief.learn_many(belief.problem.records(table))  # what was of no use is shown below
     evidence = belief.evidence(alpha, strict)
     if picture is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dowise.cli.store import as_typed
 from dowise.errors import DowiseError, listed, suggestion
-from dowise.graph.names import bare_text, quoted
+from dowise.graph.edges import bare_text, quoted
 
 __all__ = ["context_of", "options_by_policy", "options_of", "typed_pair", "values_of"]
 

@@ -32,7 +32,7 @@ def arms(problem: str, as_json: bool, picture: Path | None) -> None:
 
         draw(picture_of(loaded), picture)
     if as_json:
-        from dowise.problem.describe import describe_arms
+        from dowise.problem.problem_file import describe_arms
 
         print_json(describe_arms(loaded))
         return
@@ -136,7 +136,7 @@ def problems(as_json: bool) -> None:
 
     found = [(name, load(name)) for name in builtin_names()]
     if as_json:
-        from dowise.problem.describe import describe_problems
+        from dowise.problem.problem_file import describe_problems
 
         print_json(describe_problems(found))
         return

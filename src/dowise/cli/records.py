@@ -15,7 +15,7 @@ from dowise.errors import DowiseError
 
 if TYPE_CHECKING:
     from dowise.problem import Problem
-    from dowise.problem.checked import CheckedRecords
+    from dowise.problem.tables import CheckedRecords
 
 __all__ = ["bad_rows", "import_records", "listing_bad_rows", "read", "shown_bad_rows"]
 

@@ -13,7 +13,7 @@ from dowise.cli.tables import count, plain_console, print_table
 
 if TYPE_CHECKING:
     from dowise.simulation import Bounds
-    from dowise.simulation.certify import Certified
+    from dowise.simulation.bounds import Certified
 
 __all__ = ["show_bounds"]
 

@@ -11,8 +11,7 @@ import click
 from dowise.cli.tables import MOST_ROWS, plain_console, print_wrapped
 from dowise.identification.estimators import iter_estimators
 from dowise.problem import Problem
-from dowise.problem.formulas import iter_formulas
-from dowise.problem.notation import notation_of
+from dowise.problem.formulas import iter_formulas, notation_of
 
 __all__ = ["show_formulas"]
 

@@ -28,8 +28,8 @@ from dowise.experiment.advice import SoftAdvice, floor_advice
 from dowise.experiment.asking import Asked
 from dowise.experiment.case import Case, labels_of
 from dowise.problem import Problem
-from dowise.problem.checked import CheckedRecords
-from dowise.problem.describe import costs_in_words
+from dowise.problem.problem_file import costs_in_words
+from dowise.problem.tables import CheckedRecords
 
 if TYPE_CHECKING:
     from dowise.cli.store import Live

@@ -18,8 +18,8 @@ from dowise.cli.tables import (
     print_wrapped,
 )
 from dowise.problem import Problem
-from dowise.problem.describe import costs_in_words, doubts_in_words
-from dowise.problem.explain import why_others_are_out
+from dowise.problem.arms import why_others_are_out
+from dowise.problem.problem_file import costs_in_words, doubts_in_words
 
 __all__ = ["show_arms", "show_problems"]
 

@@ -66,7 +66,7 @@ def _with_interval(one: Spread) -> tuple[str, str]:
 
 def show_reproduction(found: Reproduction) -> None:
     """Final regrets panel by panel, which claims hold, and where the report is."""
-    from dowise.simulation.panels import BEYOND, PANELS
+    from dowise.simulation.paper_panels import BEYOND, PANELS
 
     console = plain_console()
     console.print("Final regret ± standard error", style="bold")

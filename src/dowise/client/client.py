@@ -22,8 +22,8 @@ from dowise.experiment.opening import checked_name
 from dowise.experiment.plan import DEFAULT_POLICY
 from dowise.experiment.sent import arm_page, arm_pages, options_page, records_page, values_page
 from dowise.problem import Problem, load_problem
-from dowise.problem.files import problem_text
 from dowise.problem.problem import ArmLike, Context
+from dowise.problem.problem_file import problem_text
 
 __all__ = ["Client"]
 

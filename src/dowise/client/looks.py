@@ -33,9 +33,9 @@ from dowise.experiment.status import Status
 from dowise.experiment.tracking import Track
 from dowise.policies.continuing import Continuing, value_of_continuing
 from dowise.problem import Problem
-from dowise.problem.columns import EXPORT_COLUMNS
-from dowise.problem.files import parse_problem
 from dowise.problem.problem import Context
+from dowise.problem.problem_file import parse_problem
+from dowise.problem.tables import EXPORT_COLUMNS
 
 __all__ = ["Looks", "check_api"]
 

@@ -75,7 +75,7 @@ class CausalBanditEnv(gymnasium.Env[Any, Any]):
         outcome = self.environment.play(arm, context, self.np_random)
         info = {"outcome": outcome, "regret": self.environment.regret(arm, context)}
         seen = problem.reward_values[outcome[problem.reward]]
-        reward = float(problem.payoff.turned(problem.payoff.net(seen, int(action))))
+        reward = float(problem.payoff.oriented(problem.payoff.net(seen, int(action))))
         self._played += 1
         return self._next_context(), reward, False, self._played == self.horizon, info
 

@@ -20,9 +20,9 @@ from dowise.graph.formats import format_of
 from dowise.graph.formats.bif import Network, parse_bif, read_bif
 from dowise.graph.formats.pgmpy_network import network_from_pgmpy
 from dowise.problem import Problem, builtin_names, load_problem
-from dowise.problem.files import builtin_path
 from dowise.problem.libraries import problem_from_pgmpy
 from dowise.problem.problem import ArmLike
+from dowise.problem.problem_file import builtin_path
 
 __all__ = ["network_world", "pgmpy_world", "read_world"]
 

@@ -27,9 +27,8 @@ from dowise.environments.environment import Environment
 from dowise.environments.world import World, lack_of
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
-from dowise.own_code import fingerprint
 from dowise.problem import Problem, load_problem
-from dowise.problem.files import problem_text
+from dowise.problem.problem_file import problem_text
 
 __all__ = [
     "ChordalWorlds",
@@ -115,12 +114,12 @@ class OneWorld:
         The numbers of an `Environment` are its CPTs and its graph, hidden variables included, to
         the last bit. Of a world of somebody else's only `means` can be asked: the digest is that
         of the means in all contexts, or in the first 1,024 where there are more. So two such
-        worlds whose means agree are told apart by their class and its sources alone.
+        worlds whose means agree are told apart by their class alone; simulations add a digest of
+        its sources.
         """
         kind = type(self.world)
         found = {
             "world": f"{kind.__module__}:{kind.__qualname__}",
-            "source": fingerprint(kind),
             "problem": problem_text(self.world.problem),
         }
         if isinstance(self.world, Environment):

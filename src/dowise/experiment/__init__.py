@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dowise.experiment.experiment import Experiment as Experiment
-    from dowise.experiment.storage import check_storage as check_storage
 
 _HOME = {
     "Experiment": "dowise.experiment.experiment",
-    "check_storage": "dowise.experiment.storage",
+    "check_storage": "dowise.testing",
 }
 
 __all__ = ["Experiment", "check_storage"]

@@ -22,7 +22,7 @@ from dowise.experiment.event import DamagedEventError, Event, Head
 from dowise.experiment.facts import Facts
 from dowise.experiment.learner import Learner
 from dowise.experiment.maker import maker
-from dowise.experiment.storage.contract import Storage
+from dowise.experiment.storage.base import Storage
 from dowise.experiment.tracking import Track, tracked
 
 __all__ = ["Audit", "Finding", "audit", "head_of"]

@@ -12,7 +12,7 @@ from dowise.errors import DowiseError
 from dowise.model import Codes
 from dowise.model.draws import Draws
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch
+from dowise.problem.record import RecordBatch
 from dowise.randomness import Random, generator
 
 __all__ = ["FORMAT", "ArmByArm"]

@@ -13,8 +13,7 @@ from typing import Any, Literal
 from dowise.errors import ConflictError, DowiseError, suggestion
 from dowise.experiment.event import as_text
 from dowise.problem import Intervention, Problem
-from dowise.problem.roles import refuse_hidden
-from dowise.problem.values import as_mapping, label_of, text_of
+from dowise.problem.domains import as_mapping, label_of, refuse_hidden, text_of
 
 __all__ = ["Case", "Labels", "Status", "labels_of"]
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError
 from dowise.experiment.compressed import compress, decompress
 from dowise.problem import Intervention, Problem
-from dowise.problem.frame import RecordBatch
-from dowise.problem.values import MISSING
+from dowise.problem.domains import MISSING
+from dowise.problem.record import RecordBatch
 
 __all__ = ["MOST_ROWS", "Unpacked", "digest", "pack", "unpack"]
 

@@ -27,7 +27,7 @@ from dowise.experiment.status import Status
 from dowise.experiment.views import Views
 from dowise.plain import plain
 from dowise.problem import Problem
-from dowise.problem.files import problem_text
+from dowise.problem.problem_file import problem_text
 
 __all__ = [
     "API", "asked_document", "belief_document", "case_document", "evaluation_document",

@@ -88,7 +88,7 @@ class Explanation:
         """Policies reckon with rewards in [0, 1]; a figure that is no number stays what it is."""
         if name not in _REWARDS or not isinstance(value, int | float):
             return value
-        return self.decision.problem.payoff.in_units(value)
+        return self.decision.problem.payoff.unscale(value)
 
     def figure(self, path: str | Path) -> None:
         """Draw the intervals as they were then to a .png, .svg or .pdf file."""

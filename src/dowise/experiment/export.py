@@ -12,7 +12,7 @@ from dowise.errors import DowiseError, import_extra
 from dowise.experiment.event import Event, as_text
 from dowise.experiment.facts import Facts
 from dowise.files import write_bytes
-from dowise.problem.columns import EXPORT_COLUMNS, export_name
+from dowise.problem.tables import EXPORT_COLUMNS, export_name
 
 __all__ = ["columns_of", "write_table"]
 

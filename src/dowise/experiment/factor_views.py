@@ -31,8 +31,8 @@ from dowise.belief.mixture import Mixture
 from dowise.errors import NotFoundError, suggestion
 from dowise.experiment.arms import LEVEL
 from dowise.experiment.by_arm import ArmByArm
-from dowise.graph.bits import bits
-from dowise.graph.names import as_text
+from dowise.graph.adjacency import bits
+from dowise.graph.edges import as_text
 from dowise.model.layout import Layout
 from dowise.plain import amount, counted, plain
 from dowise.problem import Problem

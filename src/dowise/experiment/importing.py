@@ -10,9 +10,9 @@ from dowise.errors import ConflictError, DowiseError
 from dowise.experiment.columns import digest, pack
 from dowise.experiment.facts import Facts
 from dowise.problem import Problem
-from dowise.problem.checked import CheckedRecords
 from dowise.problem.problem import ArmLike
 from dowise.problem.record import check_same_problem
+from dowise.problem.tables import CheckedRecords
 
 __all__ = ["BadRowsError", "checked_import", "checked_rows", "refuse_twice"]
 

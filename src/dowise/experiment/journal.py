@@ -17,8 +17,9 @@ from dowise.experiment.looker import Looker
 from dowise.experiment.maker import time_after
 from dowise.experiment.plan import Plan
 from dowise.experiment.snapshots import Draft, facts_of_snapshot
-from dowise.experiment.storage.contract import Storage, Writing
-from dowise.experiment.storage.rules import PATIENCE
+from dowise.experiment.storage.base import TIMEOUT as PATIENCE
+from dowise.experiment.storage.base import Storage
+from dowise.experiment.storage.base import StorageTransaction as Writing
 from dowise.experiment.tally import Tally
 
 __all__ = ["Journal", "Step"]

@@ -21,9 +21,8 @@ from dowise.experiment.plan import Plan
 from dowise.policies.policy import BayesianPolicy, Policy, RecordPolicy
 from dowise.policies.usable import PAST
 from dowise.problem import Intervention, Record
-from dowise.problem.frame import RecordBatch
-from dowise.problem.record import past_record
-from dowise.problem.values import MISSING
+from dowise.problem.domains import MISSING
+from dowise.problem.record import RecordBatch, past_record
 
 __all__ = ["Learner", "record_of"]
 

@@ -14,9 +14,9 @@ from dowise.policies.decision import Decision
 from dowise.policies.policy import Policy, RecordPolicy
 from dowise.policies.usable import Numbers, Usable
 from dowise.problem import Record
-from dowise.problem.frame import RecordBatch
+from dowise.problem.domains import MISSING
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.values import MISSING
+from dowise.problem.record import RecordBatch
 from dowise.randomness import Random
 
 __all__ = ["Observing"]

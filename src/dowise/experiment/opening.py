@@ -1,4 +1,4 @@
-"""Finding an experiment: the store, and the name in it."""
+"""Open the store of an experiment, and resolve its name."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from pathlib import Path
 
 from dowise.errors import DowiseError, NotFoundError, suggestion
 from dowise.experiment.storage import open_storage
-from dowise.experiment.storage.contract import Storage
-from dowise.experiment.storage.rules import HOW_TO_MAKE, WITHOUT_WAL
-
-__all__ = ["Store", "checked_name", "name_in", "opened"]
+from dowise.experiment.storage.base import HOW_TO_MAKE, WITHOUT_WAL, Storage
 
 Store = str | Path | Storage
 
 
 @contextmanager
 def opened(store: Store, create: bool = False) -> Iterator[Storage]:
-    """A store, let go of again where what is done with it fails."""
+    """Open a store, and close it again if the block fails."""
     storage = open_storage(store, create=create)
     try:
         yield storage
@@ -29,7 +26,7 @@ def opened(store: Store, create: bool = False) -> Iterator[Storage]:
 
 
 def name_in(storage: Storage, name: str | None) -> str:
-    """The name of an experiment in a store, which may be left out where there is only one."""
+    """Return the name of an experiment in a store; it is optional if there is only one."""
     names = storage.experiments()
     if not names:
         is_file = not str(storage).startswith("postgresql")
@@ -48,7 +45,7 @@ def name_in(storage: Storage, name: str | None) -> str:
 
 
 def checked_name(name: object) -> str:
-    """What an experiment may be called."""
+    """Validate the name of an experiment, and strip it."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 200:
         raise DowiseError(f"{name!r:.80} is no name for an experiment: use a short text")
     return name.strip()

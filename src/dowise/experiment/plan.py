@@ -23,8 +23,8 @@ from dowise.policies.best import real_name
 from dowise.policies.policy import BayesianPolicy, Policy
 from dowise.policies.registry import is_known, make_policy, policy_factory
 from dowise.problem import Problem, load_problem
-from dowise.problem.files import parse_problem, problem_text
 from dowise.problem.prior import plain_prior
+from dowise.problem.problem_file import parse_problem, problem_text
 
 __all__ = ["DEFAULT_POLICY", "Plan", "as_json", "is_bayesian", "problem_of"]
 

@@ -28,7 +28,7 @@ from dowise.policies.own import asked_for, import_policies
 from dowise.policies.registry import policy_factory
 from dowise.problem import Problem
 from dowise.randomness import stream
-from dowise.simulation.workers import run_everywhere
+from dowise.simulation.executors import run_jobs
 
 __all__ = ["rehearse"]
 
@@ -75,7 +75,7 @@ def rehearse(
         limit = real_number("tolerance", tolerance, 0)
     crew = min(whole_number("workers", workers, 1), count) if play.modules is not None else 1
     found: dict[int, _Notes] = {}
-    with closing(run_everywhere(partial(_done, play), range(count), crew, None)) as played:
+    with closing(run_jobs(partial(_done, play), range(count), crew, None)) as played:
         for world, notes in played:
             found[world] = notes
             if progress is not None:

@@ -12,7 +12,7 @@ from dowise.experiment.case import Case
 from dowise.experiment.columns import unpack
 from dowise.experiment.facts import Facts
 from dowise.problem import Problem
-from dowise.problem.forbidden import forbidden_in
+from dowise.problem.arms import forbidden_in
 
 __all__ = ["check_readable", "warn_of_forbidden"]
 

@@ -14,9 +14,9 @@ from dowise.errors import DowiseError
 from dowise.experiment.plan import as_json
 from dowise.files import read_file
 from dowise.problem import Intervention, Problem
-from dowise.problem.checked import CheckedRecords
+from dowise.problem.domains import MISSING, as_mapping, text_of
 from dowise.problem.problem import ArmLike
-from dowise.problem.values import MISSING, as_mapping, text_of
+from dowise.problem.tables import CheckedRecords
 
 __all__ = [
     "arm_page", "arm_pages", "options_page", "records_from", "records_page", "target_from",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from dowise.errors import DowiseError
 from dowise.experiment.event import Event
 from dowise.experiment.facts import Facts
-from dowise.experiment.storage.contract import Snapshot, Storage
+from dowise.experiment.storage.base import Snapshot, Storage
 
 __all__ = ["Draft", "draft_of", "facts_of_snapshot"]
 

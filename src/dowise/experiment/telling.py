@@ -13,8 +13,8 @@ from dowise.checks import true_or_false
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case, labels_of
 from dowise.problem import Intervention, Problem
+from dowise.problem.domains import as_mapping
 from dowise.problem.problem import ArmLike
-from dowise.problem.values import as_mapping
 
 __all__ = ["amended", "checked_reason", "told", "withdrawn"]
 

@@ -1,4 +1,4 @@
-"""What causes what: causal graphs, their transformations, and where to intervene."""
+"""Causal graphs, their transformations, and intervention sets."""
 
 from dowise.graph.causal_graph import CausalGraph
 

@@ -1,31 +1,58 @@
-"""The edges of a causal graph without its names: for every variable three bit sets of others.
+"""Edges of a causal graph as bit sets: parents, children and siblings of each variable.
 
-Algorithms on whole sets of variables work on these numbers, and `CausalGraph.mask` and
-`CausalGraph.names` lead from names to bit sets and back.
+Sets of variables are Python ints: bit i is the i-th variable. `CausalGraph.mask` and
+`CausalGraph.names` convert between names and bit sets.
 
->>> chain = Adjacency.of(3, directed=[(2, 0), (0, 1)])        # 2 -> 0 -> 1
+>>> chain = Adjacency.from_edges(3, directed=[(2, 0), (0, 1)])   # 2 -> 0 -> 1
 >>> chain.parents, chain.topological_order()
 ((4, 1, 0), [2, 0, 1])
->>> chain.restrict(0b011)                                     # 0 -> 1
+>>> chain.restrict(0b011)                                        # 0 -> 1
 Adjacency(parents=(0, 1), children=(2, 0), siblings=(0, 0))
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dowise.graph.bits import bits, mask_of
 
-__all__ = ["Adjacency"]
+def bits(mask: int) -> Iterator[int]:
+    """Yield the positions of the set bits, lowest first.
+
+    >>> list(bits(0b10110))
+    [1, 2, 4]
+    """
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def mask_of(positions: Iterable[int]) -> int:
+    """Return the bit set of these positions. Inverse of `bits`."""
+    mask = 0
+    for position in positions:
+        mask |= 1 << position
+    return mask
+
+
+def closure(start: int, neighbours: Sequence[int], within: int = -1) -> int:
+    """Return the set reachable from `start` along `neighbours` inside `within`, with `start`."""
+    reached = 0
+    frontier = start & within
+    while frontier:
+        lowest = frontier & -frontier
+        reached |= lowest
+        frontier = (frontier | neighbours[lowest.bit_length() - 1]) & within & ~reached
+    return reached
 
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
     """Parents, children and siblings of each variable; bit i is the i-th variable.
 
-    `children` says the same as `parents`, and `siblings` is symmetric: whoever makes one from masks
-    sees to it.
+    The constructor does not check that `children` mirrors `parents` and that `siblings` is
+    symmetric; `from_edges` guarantees both.
     """
 
     parents: tuple[int, ...]
@@ -33,34 +60,34 @@ class Adjacency:
     siblings: tuple[int, ...]
 
     @classmethod
-    def of(
+    def from_edges(
         cls,
         size: int,
         directed: Iterable[tuple[int, int]] = (),
         bidirected: Iterable[tuple[int, int]] = (),
     ) -> Adjacency:
-        """From edges between the positions 0 to size - 1."""
+        """Build from edges between the indices 0 to size - 1."""
         parents, children, siblings = [0] * size, [0] * size, [0] * size
         for cause, effect in directed:
             parents[effect] |= 1 << cause
             children[cause] |= 1 << effect
-        for one, other in bidirected:
-            siblings[one] |= 1 << other
-            siblings[other] |= 1 << one
+        for left, right in bidirected:
+            siblings[left] |= 1 << right
+            siblings[right] |= 1 << left
         return cls(tuple(parents), tuple(children), tuple(siblings))
 
     def restrict(self, keep: int) -> Adjacency:
-        """The edges among the variables of a set, which are numbered anew in the same order."""
+        """Return the edges among the variables in `keep`, renumbered in the same order."""
         kept = list(bits(keep))
-        place = {old: new for new, old in enumerate(kept)}
+        index = {old: new for new, old in enumerate(kept)}
 
         def packed(masks: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(mask_of(place[j] for j in bits(masks[i] & keep)) for i in kept)
+            return tuple(mask_of(index[j] for j in bits(masks[i] & keep)) for i in kept)
 
         return Adjacency(packed(self.parents), packed(self.children), packed(self.siblings))
 
     def cut(self, targets: int) -> Adjacency:
-        """Without the edges into the variables of a set, bidirected ones included."""
+        """Return the edges without those into `targets`, bidirected ones included."""
         return Adjacency(
             tuple(0 if targets >> i & 1 else mask for i, mask in enumerate(self.parents)),
             tuple(mask & ~targets for mask in self.children),
@@ -70,7 +97,7 @@ class Adjacency:
         )
 
     def topological_order(self) -> list[int]:
-        """Causes before effects (Kahn), layer by layer; what is on or below a cycle is left out."""
+        """Return causes before effects (Kahn). Variables on or below a cycle are left out."""
         open_parents = [mask.bit_count() for mask in self.parents]
         ready = [i for i, count in enumerate(open_parents) if not count]
         order: list[int] = []
@@ -86,11 +113,11 @@ class Adjacency:
         return order
 
     def cycle(self) -> list[int]:
-        """A directed cycle from one of its variables back to it, or nothing if there is none."""
+        """Return a directed cycle from one of its variables back to it; empty if there is none."""
         left = (1 << len(self.parents)) - 1 & ~mask_of(self.topological_order())
         if not left:
             return []
-        # Every variable left over has a parent left over: walking upwards must close a circle.
+        # Every remaining variable has a remaining parent, so walking upwards must close a cycle.
         walk = [next(bits(left))]
         while True:
             parent = next(bits(self.parents[walk[-1]] & left))

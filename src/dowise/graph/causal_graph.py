@@ -1,7 +1,7 @@
-"""The causal graph: what causes what (directed edges) and what shares a hidden cause (bidirected).
+"""Causal graphs: directed edges for causes, bidirected edges for hidden common causes.
 
-A graph never changes. Its variables stand in the order of their names, so two graphs with the same
-variables and edges are equal, hash alike and print alike, however they were written down.
+A graph is immutable. Its variables are sorted by name, so two graphs with the same variables and
+edges are equal, have the same hash and print the same text, however they were written.
 
 >>> graph = CausalGraph.parse("Z -> X -> Y; Z -> Y")
 >>> graph.parents("Y"), sorted(graph.ancestors("X"))
@@ -21,29 +21,74 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from dowise.graph.adjacency import Adjacency
-from dowise.graph.edges import EdgeName, Mark, as_texts, known_edge, marks_of, texts_of
-from dowise.graph.relations import Relations
-from dowise.graph.validation import Edge, check_names, check_pairs, refuse_cycle, refuse_loops
+from dowise.errors import DowiseError, listed, suggestion
+from dowise.frozen import Frozen
+from dowise.graph.adjacency import Adjacency, bits, closure, mask_of
+from dowise.graph.edges import (
+    Edge,
+    EdgeName,
+    Mark,
+    as_texts,
+    check_acyclic,
+    check_names,
+    check_no_loops,
+    check_pairs,
+    edge_texts_of,
+    known_edge,
+    marks_of,
+    prior_of,
+)
 
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["DEFAULT_MAX_SETS", "CausalGraph", "Edge"]
-
 DEFAULT_MAX_SETS = 100_000
 
 
-class CausalGraph(Relations):
-    """An acyclic directed mixed graph over named variables; immutable and hashable.
+class CausalGraph(Frozen):
+    """Acyclic directed mixed graph over named variables. Immutable and hashable.
 
-    `variables` may be left out: then they are the ends of the edges. Where it is given, an edge
-    must not name anything else. `doubtful` and `certain` name edges by their texts, "A -> B" or
-    "A <-> B": without them an arrow is certain and a bidirected edge is there with prior .9.
-    `adjacency` has the edges as bit sets, for algorithms; it knows nothing of these marks.
+    Parameters
+    ----------
+    directed : iterable of (str, str)
+        Directed edges as (cause, effect).
+    bidirected : iterable of (str, str)
+        Pairs of variables that share a hidden cause.
+    variables : iterable of str, optional
+        Names of the variables. If omitted, they are the ends of the edges. If passed, every edge
+        must be between variables of this list.
+    doubtful : str or iterable of str
+        Edges that exist with prior 0.5, as text: "A -> B" or "A <-> B".
+    certain : str or iterable of str
+        Edges that exist for certain. Directed edges are certain by default; bidirected edges have
+        the prior 0.9 by default.
+
+    Attributes
+    ----------
+    variables : tuple of str
+        Names, sorted.
+    adjacency : Adjacency
+        Edges as bit sets, for algorithms. It does not contain the marks.
+    marks : mapping of str to {"?", "!"}
+        Marks of doubtful ("?") and certain ("!") edges by edge text.
+
+    Raises
+    ------
+    DowiseError
+        If a name is invalid, an edge has an unknown end, or the directed edges have a cycle.
+
+    Examples
+    --------
+    >>> CausalGraph([("Z", "X"), ("X", "Y")], bidirected=[("X", "Y")], certain="X <-> Y")
+    CausalGraph.parse('X -> Y; Z -> X; X <-> Y!')
     """
 
-    __slots__ = ()
+    __slots__ = ("_position", "adjacency", "marks", "variables")
+
+    variables: tuple[str, ...]
+    adjacency: Adjacency
+    marks: Mapping[str, Mark]
+    _position: Mapping[str, int]
 
     def __init__(
         self,
@@ -57,20 +102,20 @@ class CausalGraph(Relations):
         ends = [end for edge in (*directed, *bidirected) for end in edge]
         variables = (variables,) if isinstance(variables, str) else variables
         names = ends if variables is None else list(variables)
-        check_names(names, once=variables is not None)
+        check_names(names, unique=variables is not None)
         self.variables = tuple(sorted(set(names)))
-        self._position = place = {name: i for i, name in enumerate(self.variables)}
+        self._position = index = {name: i for i, name in enumerate(self.variables)}
         for end in ends:
             self._index(end)
-        refuse_loops(directed, bidirected)
-        self.adjacency = Adjacency.of(
+        check_no_loops(directed, bidirected)
+        self.adjacency = Adjacency.from_edges(
             len(self.variables),
-            ((place[cause], place[effect]) for cause, effect in directed),
-            ((place[one], place[other]) for one, other in bidirected),
+            ((index[cause], index[effect]) for cause, effect in directed),
+            ((index[left], index[right]) for left, right in bidirected),
         )
-        marks = marks_of(texts_of(directed, bidirected), doubtful, certain)
+        marks = marks_of(edge_texts_of(directed, bidirected), doubtful, certain)
         self.marks = MappingProxyType(marks)
-        refuse_cycle(self.variables, self.adjacency, marks)
+        check_acyclic(self.variables, self.adjacency, marks)
         self._freeze()
 
     @classmethod
@@ -80,21 +125,23 @@ class CausalGraph(Relations):
         adjacency: Adjacency,
         marks: Mapping[str, Mark] = MappingProxyType({}),
     ) -> CausalGraph:
-        """For algorithms: a graph from sorted variables and edges that are known to be right.
+        """Build a graph from sorted variables and valid edges, without any checks.
 
-        Nothing is checked; the ordinary constructor does that. Marks of other edges are dropped.
+        This is for algorithms; use the constructor for user input. Marks of edges that are not in
+        the graph are dropped.
         """
         graph = object.__new__(cls)
         graph.variables = variables
         graph.adjacency = adjacency
         graph._position = {name: i for i, name in enumerate(variables)}
-        there = graph.edge_texts if marks else ()
-        kept = {edge: mark for edge, mark in marks.items() if edge in there}
-        graph.marks = MappingProxyType(kept)
+        texts = graph.edge_texts if marks else ()
+        graph.marks = MappingProxyType(
+            {edge: mark for edge, mark in marks.items() if edge in texts}
+        )
         graph._freeze()
         return graph
 
-    # -- as a value --------------------------------------------------------------------------
+    # -- equality and text ----------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CausalGraph):
@@ -105,7 +152,7 @@ class CausalGraph(Relations):
         return hash((self.variables, self.adjacency, tuple(self.marks.items())))
 
     def has_edges_of(self, other: CausalGraph) -> bool:
-        """Whether both have the same variables and edges, whatever their marks."""
+        """Return True if both graphs have the same variables and edges, whatever their marks."""
         return self.variables == other.variables and self.adjacency == other.adjacency
 
     def __str__(self) -> str:
@@ -115,54 +162,222 @@ class CausalGraph(Relations):
         return f"CausalGraph.parse({self.to_text()!r})" if self.variables else "CausalGraph()"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        doubtful = tuple(edge for edge, mark in self.marks.items() if mark == "?")
+        certain = tuple(edge for edge, mark in self.marks.items() if mark == "!")
         edges = self.directed_edges, self.bidirected_edges
-        return CausalGraph, (*edges, self.variables, *self._marked())
+        return CausalGraph, (*edges, self.variables, doubtful, certain)
 
-    # -- graphs made from it ------------------------------------------------------------------
+    # -- edges ----------------------------------------------------------------------------------
+
+    @property
+    def directed_edges(self) -> tuple[Edge, ...]:
+        """Directed edges as (cause, effect), sorted."""
+        return tuple(
+            (cause, self.variables[j])
+            for cause, mask in zip(self.variables, self.adjacency.children, strict=True)
+            for j in bits(mask)
+        )
+
+    @property
+    def bidirected_edges(self) -> tuple[Edge, ...]:
+        """Pairs of variables with a hidden common cause, each pair and the list sorted."""
+        return tuple(
+            (name, self.variables[j])
+            for i, name in enumerate(self.variables)
+            for j in bits(self.adjacency.siblings[i])
+            if i < j
+        )
+
+    @property
+    def edges(self) -> tuple[EdgeName, ...]:
+        """Directed edges, then bidirected ones, each part sorted. `str(edge)` is its text."""
+        return (
+            *(EdgeName(cause, "->", effect) for cause, effect in self.directed_edges),
+            *(EdgeName(left, "<->", right) for left, right in self.bidirected_edges),
+        )
+
+    @property
+    def edge_texts(self) -> tuple[str, ...]:
+        """All edges as text, sorted: "A -> B", or "A <-> B" with sorted names."""
+        return tuple(sorted(map(str, self.edges)))
+
+    @property
+    def edge_priors(self) -> Mapping[str, float]:
+        """Prior probability of each edge that is not certain, by edge text, sorted."""
+        priors = {edge: prior_of(edge, self.marks.get(edge, "")) for edge in self.edge_texts}
+        return MappingProxyType({edge: prior for edge, prior in priors.items() if prior < 1})
+
+    @property
+    def doubtful_edges(self) -> tuple[str, ...]:
+        """Edges that are not certain: those marked "?", and "<->" without a mark. Sorted."""
+        return tuple(self.edge_priors)
+
+    # -- relations between variables ------------------------------------------------------------
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        """Return the direct causes of a variable, sorted by name."""
+        return self.names(self.adjacency.parents[self._index(name)])
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """Return the direct effects of a variable, sorted by name."""
+        return self.names(self.adjacency.children[self._index(name)])
+
+    def siblings(self, name: str) -> tuple[str, ...]:
+        """Return the variables that share a hidden cause with a variable, sorted by name."""
+        return self.names(self.adjacency.siblings[self._index(name)])
+
+    def ancestors(self, names: str | Iterable[str]) -> frozenset[str]:
+        """Return An(names): the names and all variables with a directed path into one of them.
+
+        Parameters
+        ----------
+        names : str or iterable of str
+            Names of variables; a str is a single name.
+
+        Examples
+        --------
+        >>> sorted(CausalGraph.parse("Z -> X -> Y").ancestors("X"))
+        ['X', 'Z']
+        """
+        return frozenset(self.names(closure(self.mask(names), self.adjacency.parents)))
+
+    def descendants(self, names: str | Iterable[str]) -> frozenset[str]:
+        """Return De(names): the names and all variables that one of them has a directed path to."""
+        return frozenset(self.names(closure(self.mask(names), self.adjacency.children)))
+
+    def c_component(self, name: str) -> frozenset[str]:
+        """Return CC(name): all variables joined to it by bidirected edges, itself included."""
+        return frozenset(self.names(closure(1 << self._index(name), self.adjacency.siblings)))
+
+    def topological_order(self) -> tuple[str, ...]:
+        """Return the variables with causes before effects; ties are broken by name."""
+        return tuple(self.variables[i] for i in self.adjacency.topological_order())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._position
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.variables)
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    # -- names and bit sets, for algorithms -----------------------------------------------------
+
+    def mask(self, names: str | Iterable[str]) -> int:
+        """Return the bit set of these names: bit i is `variables[i]`. A str is a single name."""
+        names = (names,) if isinstance(names, str) else names
+        return mask_of(self._index(name) for name in names)
+
+    def names(self, mask: int) -> tuple[str, ...]:
+        """Return the names in a bit set, sorted. Inverse of `mask`."""
+        return tuple(self.variables[i] for i in bits(mask))
+
+    def _index(self, name: str) -> int:
+        try:
+            return self._position[name]
+        except (KeyError, TypeError):
+            raise DowiseError(
+                f"unknown variable {name!r}{suggestion(str(name), self.variables)}: "
+                f"the graph's variables are {listed(self.variables)}"
+            ) from None
+
+    # -- derived graphs -------------------------------------------------------------------------
 
     def subgraph(self, names: Iterable[str]) -> CausalGraph:
-        """G[names]: these variables and the edges among them."""
+        """Return G[names]: these variables and the edges among them."""
         keep = self.mask(names)
-        left = self.adjacency.restrict(keep)
-        return CausalGraph.from_adjacency(self.names(keep), left, self.marks)
+        return CausalGraph.from_adjacency(
+            self.names(keep), self.adjacency.restrict(keep), self.marks
+        )
 
     def cut(self, names: str | Iterable[str]) -> CausalGraph:
-        """G with every edge into these variables removed, bidirected ones included: do(names)."""
+        """Return the graph of do(names): every edge into these variables is removed.
+
+        Bidirected edges at these variables are removed as well.
+        """
         left = self.adjacency.cut(self.mask(names))
         return CausalGraph.from_adjacency(self.variables, left, self.marks)
 
     def without(self, edges: str | Iterable[str]) -> CausalGraph:
-        """G without these edges, which are given by their texts."""
+        """Return the graph without these edges, which are passed as text."""
         texts = self.edge_texts
-        gone = {known_edge(edge, texts) for edge in as_texts(edges)}
-        return self._with_these(text for text in texts if text not in gone)
+        removed = {known_edge(edge, texts) for edge in as_texts(edges)}
+        return self._with_these(text for text in texts if text not in removed)
 
     def with_edges(self, edges: str | Iterable[str]) -> CausalGraph:
-        """G and these edges, which are given by their texts; those that are new have no mark."""
+        """Return the graph with these edges, passed as text, added. New edges have no mark."""
         return self._with_these((*self.edge_texts, *as_texts(edges)))
 
+    def _with_these(self, edges: Iterable[str]) -> CausalGraph:
+        """Return the graph with exactly these edges; edges that it has already keep their marks."""
+        parsed = [EdgeName.parse(edge) for edge in edges]
+        plain = CausalGraph(
+            [(edge.one, edge.other) for edge in parsed if not edge.is_bidirected],
+            [(edge.one, edge.other) for edge in parsed if edge.is_bidirected],
+            self.variables,
+        )
+        return CausalGraph.from_adjacency(plain.variables, plain.adjacency, self.marks)
+
     def condition(self, context: str | Iterable[str]) -> CausalGraph:
-        """The graph of the other variables once the context is known; see `graph.transform`."""
-        from dowise.graph.transform import condition
+        """Return the graph of the other variables once the context is known.
+
+        Parameters
+        ----------
+        context : str or iterable of str
+            Names of the context variables, closed under ancestors.
+
+        Returns
+        -------
+        CausalGraph
+            Graph without the context; see `dowise.graph.transforms.condition`.
+
+        Raises
+        ------
+        DowiseError
+            If a cause of a context variable is not in the context.
+
+        Examples
+        --------
+        >>> CausalGraph.parse("C -> X -> Y; C -> Y").condition("C")
+        CausalGraph.parse('X -> Y')
+        """
+        from dowise.graph.transforms import condition
 
         return condition(self, context)
 
     def project(self, hidden: str | Iterable[str]) -> CausalGraph:
-        """The latent projection that hides these variables; see `graph.transform`."""
-        from dowise.graph.transform import project
+        """Return the latent projection that hides these variables.
+
+        Parameters
+        ----------
+        hidden : str or iterable of str
+            Names of the variables to hide.
+
+        Returns
+        -------
+        CausalGraph
+            Graph over the other variables; see `dowise.graph.transforms.project`.
+
+        Examples
+        --------
+        >>> CausalGraph.parse("U -> X -> Y; U -> Y").project("U")
+        CausalGraph.parse('X -> Y; X <-> Y')
+        """
+        from dowise.graph.transforms import project
 
         return project(self, hidden)
 
-    # -- where to intervene -------------------------------------------------------------------
+    # -- where to intervene ---------------------------------------------------------------------
 
     def muct(self, reward: str) -> frozenset[str]:
-        """MUCT(G, Y), the minimal UC-territory of the reward (Definition 1)."""
+        """Return MUCT(G, Y), the minimal UC-territory of the reward (Definition 1)."""
         from dowise.graph.pomis import muct
 
         return muct(self, reward)
 
     def interventional_border(self, reward: str) -> frozenset[str]:
-        """IB(G, Y), the parents of the territory outside it (Definition 2)."""
+        """Return IB(G, Y), the parents of the territory outside it (Definition 2)."""
         from dowise.graph.pomis import interventional_border
 
         return interventional_border(self, reward)
@@ -170,55 +385,96 @@ class CausalGraph(Relations):
     def pomis(
         self, reward: str, max_sets: int | None = DEFAULT_MAX_SETS
     ) -> tuple[frozenset[str], ...]:
-        """Every possibly optimal minimal intervention set (Lemma 1), by size, then by names.
+        """Return every possibly optimal minimal intervention set (Lemma 1).
 
-        More than `max_sets` of them is an error, so that a large graph can't fill the memory;
-        None lifts the limit.
+        Parameters
+        ----------
+        reward : str
+            Name of the reward variable.
+        max_sets : int or None
+            Largest number of sets, so that a large graph can't fill the memory. None removes the
+            limit.
+
+        Returns
+        -------
+        tuple of frozenset of str
+            Intervention sets, ordered by size and then by names.
+
+        Raises
+        ------
+        DowiseError
+            If there are more than `max_sets` sets.
+
+        Examples
+        --------
+        >>> [sorted(s) for s in CausalGraph.parse("X -> W -> Y; X <-> Y").pomis("Y")]
+        [[], ['W']]
         """
         from dowise.graph.pomis import pomis
 
         return pomis(self, reward, max_sets)
 
     def iter_pomis(self, reward: str) -> Iterator[frozenset[str]]:
-        """The same sets one by one as they are found, each once, in no particular order."""
+        """Yield the sets of `pomis` one by one as they are found, each once, in no fixed order."""
         from dowise.graph.pomis import iter_pomis
 
         return iter_pomis(self, reward)
 
-    # -- in and out ---------------------------------------------------------------------------
+    # -- readers and writers --------------------------------------------------------------------
 
     @classmethod
     def parse(cls, text: str) -> CausalGraph:
-        """Read the text form: `A -> B -> C; A <-> D`, one statement a line or between ; or ,"""
+        """Read the text form: statements such as `A -> B -> C` or `A <-> D`.
+
+        Parameters
+        ----------
+        text : str
+            Statements separated by new lines, ";" or ",". `?->` and `<?>` mark doubtful edges,
+            `A <-> B!` a certain one; a lone name is an isolated variable; `#` starts a comment.
+
+        Returns
+        -------
+        CausalGraph
+
+        Raises
+        ------
+        InputSyntaxError
+            If the text can't be parsed. The message has the line and the column.
+
+        Examples
+        --------
+        >>> CausalGraph.parse("Z -> X -> Y; X <-> Y").bidirected_edges
+        (('X', 'Y'),)
+        """
         from dowise.graph.formats.text import parse_text
 
         return parse_text(text)
 
     @classmethod
     def from_networkx(cls, graph: networkx.Graph[Any]) -> CausalGraph:
-        """From a DiGraph (all edges directed) or a MultiDiGraph as `to_networkx` makes it."""
-        from dowise.graph.formats.exchange import from_networkx
+        """Convert a DiGraph (all edges directed) or a MultiDiGraph as `to_networkx` makes it."""
+        from dowise.graph.formats.gml import from_networkx
 
         return from_networkx(graph)
 
     @classmethod
     def from_dot(cls, text: str) -> CausalGraph:
-        """From Graphviz' DOT language; an edge with `dir=both` is bidirected."""
+        """Read Graphviz' DOT language; an edge with `dir=both` is bidirected."""
         from dowise.graph.formats.dot import parse_dot
 
         return parse_dot(text)
 
     @classmethod
     def from_dagitty(cls, text: str) -> CausalGraph:
-        """From dagitty's model code; variables tagged `latent` are projected out."""
+        """Read dagitty's model code; variables tagged `latent` are projected out."""
         from dowise.graph.formats.dagitty import parse_dagitty
 
         return parse_dagitty(text).graph
 
     @classmethod
     def from_gml(cls, text: str) -> CausalGraph:
-        """From GML, with the marks of bidirected edges that `to_gml` writes."""
-        from dowise.graph.formats.exchange import parse_gml
+        """Read GML, with the marks of bidirected edges that `to_gml` writes."""
+        from dowise.graph.formats.gml import parse_gml
 
         return parse_gml(text)
 
@@ -238,38 +494,51 @@ class CausalGraph(Relations):
 
     @classmethod
     def read(cls, path: str | Path) -> CausalGraph:
-        """From a file, by its ending (.dot, .gv, .gml, .dagitty, .bif) or else its content."""
+        """Read a file, by its ending (.dot, .gv, .gml, .dagitty, .bif) or else by its content.
+
+        Parameters
+        ----------
+        path : str or Path
+            Path of the file. A .gz at the end is unpacked.
+
+        Raises
+        ------
+        DowiseError
+            If the file does not exist or its format is not recognised.
+        InputSyntaxError
+            If the file can't be parsed.
+        """
         from dowise.graph.formats import read_structure
 
         return read_structure(path).graph
 
     def to_text(self) -> str:
-        """The text form, which `parse` reads back."""
+        """Return the text form. Inverse of `parse`."""
         from dowise.graph.formats.text import to_text
 
         return to_text(self)
 
     def to_networkx(self) -> networkx.MultiDiGraph[str]:
-        """A MultiDiGraph whose edge keys are "directed" and "bidirected"."""
-        from dowise.graph.formats.exchange import to_networkx
+        """Return a MultiDiGraph whose edge keys are "directed" and "bidirected"."""
+        from dowise.graph.formats.gml import to_networkx
 
         return to_networkx(self)
 
     def to_dot(self) -> str:
-        """Graphviz' DOT language."""
+        """Return the graph in Graphviz' DOT language."""
         from dowise.graph.formats.dot import to_dot
 
         return to_dot(self)
 
     def to_dagitty(self) -> str:
-        """dagitty's model code."""
+        """Return the graph as dagitty's model code."""
         from dowise.graph.formats.dagitty import to_dagitty
 
         return to_dagitty(self)
 
     def to_gml(self) -> str:
-        """GML."""
-        from dowise.graph.formats.exchange import to_gml
+        """Return the graph as GML."""
+        from dowise.graph.formats.gml import to_gml
 
         return to_gml(self)
 
@@ -284,20 +553,3 @@ class CausalGraph(Relations):
         from dowise.graph.formats.libraries import to_dowhy
 
         return to_dowhy(self, hidden)
-
-    def _marked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The edges marked as doubtful, and those marked as certain."""
-        doubtful, certain = (
-            tuple(edge for edge, given in self.marks.items() if given == mark) for mark in "?!"
-        )
-        return doubtful, certain
-
-    def _with_these(self, edges: Iterable[str]) -> CausalGraph:
-        """The graph of these edges instead of its own, with its own marks where they are left."""
-        named = [EdgeName.parse(edge) for edge in edges]
-        plain = CausalGraph(
-            [(edge.one, edge.other) for edge in named if not edge.is_bidirected],
-            [(edge.one, edge.other) for edge in named if edge.is_bidirected],
-            self.variables,
-        )
-        return CausalGraph.from_adjacency(plain.variables, plain.adjacency, self.marks)

@@ -6,8 +6,7 @@ from typing import Any
 
 from dowise.identification.estimators import Estimator, estimators
 from dowise.problem import Problem
-from dowise.problem.formulas import formulas
-from dowise.problem.notation import notation_of
+from dowise.problem.formulas import formulas, notation_of
 
 __all__ = ["describe_formulas"]
 

@@ -24,7 +24,7 @@ from dowise.graph import CausalGraph
 from dowise.identification.formula import Expression, Term, as_latex, as_text
 from dowise.identification.identify import Identifier
 from dowise.problem import Problem
-from dowise.problem.notation import Notation, notation_of
+from dowise.problem.formulas import Notation, notation_of
 
 __all__ = ["Estimator", "estimators", "iter_estimators"]
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from dowise.problem.notation import Notation, Writer
+from dowise.problem.formulas import Notation, Writer
 
 __all__ = ["Expression", "Product", "Quotient", "Sum", "Term", "product", "quotient", "total"]
 

@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
-from dowise.graph.adjacency import Adjacency
-from dowise.graph.bits import bits, closure
+from dowise.graph.adjacency import Adjacency, bits, closure
 from dowise.graph.edges import EdgeName
-from dowise.graph.ordering import factor_order, predecessors, tied_within, with_parents
+from dowise.graph.transforms import factor_order, predecessors, tied_within, with_parents
 from dowise.model.factors import NONE
 from dowise.model.layout import MAX_ENTRIES, Layout
 from dowise.problem import Problem
@@ -97,12 +96,12 @@ def _lacking(problem: Problem) -> list[tuple[EdgeName, int, int]]:
     edges, there = graph.adjacency, set(graph.edge_texts)
     context, useful = _parts(problem)
     found = [
-        (EdgeName.of(names[u], "->", names[v]), u, v)
+        (EdgeName.from_ends(names[u], "->", names[v]), u, v)
         for v in bits(useful & ~context)
         for u in bits((1 << len(graph)) - 1 & ~closure(1 << v, edges.children))
     ]
     found += [
-        (EdgeName.of(names[u], "<->", names[v]), u, v)
+        (EdgeName.from_ends(names[u], "<->", names[v]), u, v)
         for u, v in combinations(bits(useful), 2)
         if not context >> u & context >> v & 1
     ]

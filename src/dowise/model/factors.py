@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
-from dowise.graph.bits import bits, mask_of
+from dowise.graph.adjacency import bits, mask_of
 from dowise.model.layout import MAX_ENTRIES, Layout
 from dowise.problem import Problem, Record
+from dowise.problem.domains import MISSING
 from dowise.problem.order import Key, Order
-from dowise.problem.values import MISSING
 
 __all__ = ["NONE", "Factors"]
 

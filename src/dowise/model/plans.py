@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from dowise.graph.bits import bits
+from dowise.graph.adjacency import bits
 from dowise.model.elimination import elimination
 from dowise.model.factors import Factors
 from dowise.problem import Problem

@@ -33,10 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
-from dowise.graph.adjacency import Adjacency
-from dowise.graph.bits import bits, closure
+from dowise.graph.adjacency import Adjacency, bits, closure
 from dowise.graph.edges import EdgeName
-from dowise.graph.ordering import with_parents
+from dowise.graph.transforms import with_parents
 from dowise.model.factors import NONE, Factors
 from dowise.model.layout import MAX_ENTRIES, Layout
 from dowise.model.subsets import fitted, likeliest_subsets

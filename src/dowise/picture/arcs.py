@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dowise.graph.causal_graph import Edge
+from dowise.graph.edges import Edge
 from dowise.picture.shapes import STUB, Box, Point, Stroke, flatten, line
 
 if TYPE_CHECKING:

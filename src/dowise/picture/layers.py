@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
-from dowise.graph.causal_graph import CausalGraph, Edge
+from dowise.graph.causal_graph import CausalGraph
+from dowise.graph.edges import Edge
 
 __all__ = ["Layers", "arrange"]
 

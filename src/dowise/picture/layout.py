@@ -29,8 +29,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from dowise.graph.causal_graph import CausalGraph, Edge
-from dowise.graph.edges import EdgeName
+from dowise.graph.causal_graph import CausalGraph
+from dowise.graph.edges import Edge, EdgeName
 from dowise.picture.arcs import route
 from dowise.picture.layers import Layers, arrange
 from dowise.picture.shapes import STUB, Box, Point, Stroke, flatten, line

@@ -56,7 +56,6 @@ class StandIn:
     def __init__(self, policy: BayesianPolicy) -> None:
         own = policy.belief
         self.policy = copy(policy)
-        self.policy.widening = None  # what is imagined is no evidence against the graph
         self.policy.belief = Belief(own.problem, posterior=own.posterior.copy())
         self.policy.began_to_stand_in()
 

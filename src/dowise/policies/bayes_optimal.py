@@ -21,9 +21,8 @@ from dowise.policies.planning import Plan
 from dowise.policies.policy import BayesianPolicy, allowed_arms, certainly
 from dowise.policies.usable import Numbers, Usable, check_batch
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.record import check_record
+from dowise.problem.record import RecordBatch, check_record
 from dowise.randomness import Random, generator
 
 __all__ = ["BayesOptimal"]
@@ -82,7 +81,7 @@ class BayesOptimal(BayesianPolicy):
     @property
     def value(self) -> float:
         """The expected total reward over all rounds, net of cost, in the user's units."""
-        return self.problem.payoff.turned(self._plan.value)
+        return self.problem.payoff.oriented(self._plan.value)
 
     def expected_regret(self, samples: int, rng: Random) -> tuple[float, float]:
         """How far the value is from horizon · E[max_a μ(a, C)], and the standard error of that.
@@ -127,7 +126,7 @@ class BayesOptimal(BayesianPolicy):
         # Arms that are alike differ by rounding, and the first of them is to be played.
         tied = offered >= offered.max() - _ROUNDING * max(1.0, float(np.abs(values).max()))
         chosen = int(arms[tied.argmax()])
-        left, worth = self.horizon - rounds, problem.payoff.turned(values)
+        left, worth = self.horizon - rounds, problem.payoff.oriented(values)
         reason = (
             f"no arm is a better start into the {counted(left, 'round')} left: played as well as "
             f"can be, they are expected to bring {worth[chosen]:.4g} in all"

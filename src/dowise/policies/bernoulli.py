@@ -31,8 +31,8 @@ from dowise.policies.reasons import drawn_by_lot
 from dowise.policies.tabular import TabularPolicy, count_reward, first_largest
 from dowise.policies.usable import Numbers, Usable
 from dowise.problem import Payoff, Problem, Record
-from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
+from dowise.problem.record import RecordBatch
 from dowise.randomness import Random, generator, key_of, keys_of
 
 __all__ = ["BernoulliThompsonSampling", "coin"]
@@ -113,7 +113,7 @@ class BernoulliThompsonSampling(TabularPolicy):
         figures = {"counts": plays, "means": means, "index": index} | figures
         reason = (
             f"{how}; after {counted(int(plays[chosen]), 'play')} its mean reward is reckoned as "
-            f"{amount(problem.payoff.in_units(means[chosen]))}"
+            f"{amount(problem.payoff.unscale(means[chosen]))}"
         )
         known = problem.context_labels(codes)
         return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), known)

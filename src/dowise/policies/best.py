@@ -33,7 +33,6 @@ def best(
     problem: Problem,
     prior: Prior | None = None,
     belief: Belief | Posterior | None = None,
-    widen: bool | float = False,
 ) -> BayesianPolicy:
     """What we recommend today: `commit-kg` with up to twelve arms, `ids` with more.
 
@@ -43,10 +42,10 @@ def best(
     if best_name(problem) == "ids" or not _counts(belief):
         from dowise.policies.ids import InformationDirectedSampling
 
-        return InformationDirectedSampling(problem, prior=prior, belief=belief, widen=widen)
+        return InformationDirectedSampling(problem, prior=prior, belief=belief)
     from dowise.policies.commit_kg import CommitKG
 
-    return CommitKG(problem, prior, belief, widen)
+    return CommitKG(problem, prior, belief)
 
 
 def _counts(belief: Belief | Posterior | None) -> bool:

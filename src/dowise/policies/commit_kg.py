@@ -34,8 +34,8 @@ from dowise.policies.record_policy import digest_of
 from dowise.policies.thompson import arms_of
 from dowise.policies.usable import PAST, Numbers
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch, equal_columns
 from dowise.problem.problem import ArmLike, Context
+from dowise.problem.record import RecordBatch, equal_columns
 from dowise.randomness import Random, generator
 
 __all__ = ["CommitKG"]
@@ -65,9 +65,8 @@ class CommitKG(BayesianPolicy):
         problem: Problem,
         prior: Prior | None = None,
         belief: Belief | Posterior | None = None,
-        widen: bool | float = False,
     ) -> None:
-        super().__init__(problem, prior, belief, widen)
+        super().__init__(problem, prior, belief)
         if not isinstance(self.belief.posterior, Dirichlet | Mixture):
             raise DowiseError(
                 "commit-kg needs a posterior that counts, a Belief made from a prior: with a "
@@ -132,7 +131,6 @@ class CommitKG(BayesianPolicy):
         """Play what is worth most, without anything random."""
         problem, _ = self.problem, generator(rng)  # as for every policy, a source is asked for
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        self._catch_up()
         plan = self._plan(codes, arms)
         edges, seen = self._edges(), problem.context_labels(codes)
         figures = {

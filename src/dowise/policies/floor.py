@@ -34,8 +34,8 @@ from dowise.policies.policy import (
 from dowise.policies.reasons import drawn_by_lot
 from dowise.policies.usable import Numbers, Usable
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
+from dowise.problem.record import RecordBatch
 from dowise.randomness import Random, generator
 
 __all__ = ["Floored", "floored"]
@@ -193,7 +193,7 @@ class _FlooredBelief(_FlooredRecords, BayesianPolicy):
     def began_to_stand_in(self) -> None:
         """The policy within stands in as well, with the belief that was given to this one."""
         self.within = copy(self.within)
-        self.within.widening, self.within.belief = None, self.belief
+        self.within.belief = self.belief
         self.within.began_to_stand_in()
 
     @property

@@ -80,13 +80,12 @@ class InformationDirectedSampling(BayesianPolicy):
         interval: Within = "point",
         prior: Prior | None = None,
         belief: Belief | Posterior | None = None,
-        widen: bool | float = False,
         gain: Seen = "reward",
         about: About = "arm",
         choice: Choice = "mixture",
         floor: float = 0.0,
     ) -> None:
-        super().__init__(problem, prior, belief, widen)
+        super().__init__(problem, prior, belief)
         _check_one_of("interval", interval, get_args(Within))
         _check_one_of("gain", gain, get_args(Seen))
         _check_one_of("about", about, get_args(About))
@@ -116,7 +115,6 @@ class InformationDirectedSampling(BayesianPolicy):
         """Balance regret against information, and play one of at most two arms."""
         problem, source = self.problem, generator(rng)
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        self._catch_up()
         return self._decide(codes, arms, source)
 
     def _decide(

@@ -98,7 +98,7 @@ class Outcomes:
             number = np.zeros(codes.shape[1], dtype=np.int64)
             for v in context:
                 number = number * factors.sizes[v] + codes[v]
-            worth = problem.payoff.turned(problem.payoff.net(problem.payoff.values, position))
+            worth = problem.payoff.oriented(problem.payoff.net(problem.payoff.values, position))
             rewards = worth[codes[problem.reward_position]]
             parts.append((number, np.full_like(number, position), rewards, np.stack(where, axis=1)))
         contexts, arms, rewards, all_hits = (np.concatenate(x) for x in zip(*parts, strict=True))

@@ -19,11 +19,9 @@ from dowise.policies.decision import Decision
 from dowise.policies.reasons import drawn_by_lot
 from dowise.policies.record_policy import Loop, RecordPolicy, digest_of, listed
 from dowise.policies.usable import NEEDS_CONTEXT, Numbers, Usable, check_batch
-from dowise.policies.widening import Widening, as_record_of
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.record import check_record
+from dowise.problem.record import RecordBatch, check_record
 from dowise.randomness import Random, generator
 
 __all__ = [
@@ -86,10 +84,7 @@ class BayesianPolicy(RecordPolicy):
     """A policy whose knowledge is a `Belief`.
 
     Where a `belief` is given, or a posterior of one's own, the policy goes on from it and learns
-    into it; otherwise it starts from the `prior`, the problem's unless given. With `widen`, True or
-    the level of an alarm, it adds doubtful edges to its graph when the records speak against it
-    (`Widening`); from then on what it knows depends on the order of its records, and
-    `belief.problem` is the wider problem.
+    into it; otherwise it starts from the `prior`, the problem's unless given.
     """
 
     is_quiet = False
@@ -106,19 +101,14 @@ class BayesianPolicy(RecordPolicy):
         problem: Problem,
         prior: Prior | None = None,
         belief: Belief | Posterior | None = None,
-        widen: bool | float = False,
     ) -> None:
         super().__init__(problem)
-        self.widening = Widening.of(widen)
         self.belief = self._belief(prior, belief)
         self._records, self._has_warned = 0, False
-        if self.widening is not None:
-            self.widening.check(self.belief)
-        self._catch_up()
 
     def _belief(self, prior: Prior | None, given: Belief | Posterior | None) -> Belief:
         if given is None:
-            return Belief(self.problem, prior, evidence=self.widening is not None)
+            return Belief(self.problem, prior)
         if prior is not None:
             raise DowiseError("give the prior or a belief, not both: the belief has its own")
         if not isinstance(given, Belief):
@@ -128,11 +118,6 @@ class BayesianPolicy(RecordPolicy):
         if given.problem != self.problem:
             raise DowiseError(f"the belief is about another problem, {given.problem!r}")
         return given
-
-    def _catch_up(self) -> None:
-        """Widen where records alarmed the belief that it did not learn through the policy."""
-        if self.widening is not None and self.widening.is_behind(self.belief):
-            self.belief = self.widening.look(self.belief)
 
     def decide_many(
         self,
@@ -161,10 +146,7 @@ class BayesianPolicy(RecordPolicy):
         why = self.lacks(record)
         if why is not None:
             raise DowiseError(why)
-        if self.widening is None:
-            self.belief.learn(record)
-        else:
-            self.belief = self.widening.learn(self.belief, record)
+        self.belief.learn(record)
         if self.takes_notes:
             self.note(record, 1)
         self._records += 1
@@ -175,7 +157,7 @@ class BayesianPolicy(RecordPolicy):
         """One record less."""
         check_record(record, self.problem)
         record.need(self.problem.context_positions, NEEDS_CONTEXT)
-        self.belief.retract(as_record_of(self.belief.problem, record))
+        self.belief.retract(record)
         self.note(record, -1)
         self._records -= 1
 
@@ -215,10 +197,10 @@ class BayesianPolicy(RecordPolicy):
         return found
 
     def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
-        """Many records more; one by one where the policy may widen its graph in between."""
+        """Learn from many records at once."""
         self.usable(records, numbers).check_all()
         own = type(self).learn is not BayesianPolicy.learn
-        if own or self.widening is not None or not hasattr(self.belief.posterior, "learn_many"):
+        if own or not hasattr(self.belief.posterior, "learn_many"):
             super().learn_many(records, numbers)
             return
         self.belief.learn_many(records)

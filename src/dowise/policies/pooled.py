@@ -18,9 +18,8 @@ from dowise.policies.arm_data import ArmData
 from dowise.policies.record_policy import RecordPolicy
 from dowise.policies.usable import Numbers, Usable, check_batch
 from dowise.problem import Intervention, Problem, Record
-from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import Context
-from dowise.problem.record import check_record
+from dowise.problem.record import RecordBatch, check_record
 from dowise.randomness import stream
 
 __all__ = ["ContextData", "Floats", "Pooled", "PooledPolicy"]

@@ -10,9 +10,8 @@ from dowise.policies.decision import Decision
 from dowise.policies.policy import RecordPolicy, allowed_arms
 from dowise.policies.usable import Numbers, Usable, check_batch
 from dowise.problem import Record
-from dowise.problem.frame import RecordBatch
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.record import check_record
+from dowise.problem.record import RecordBatch, check_record
 from dowise.randomness import Random, generator
 
 __all__ = ["RandomChoice"]

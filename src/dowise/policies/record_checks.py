@@ -14,8 +14,7 @@ from dowise.plain import plain
 from dowise.policies.policy import Policy
 from dowise.policies.record_policy import RecordPolicy
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch
-from dowise.problem.record import past_record
+from dowise.problem.record import RecordBatch, past_record
 
 __all__ = ["check_records", "demand"]
 

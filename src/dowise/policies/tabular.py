@@ -23,9 +23,8 @@ from dowise.policies.reasons import BEST_BY_CHANCE, not_played_before, under_way
 from dowise.policies.record_policy import RecordPolicy, digest_of
 from dowise.policies.usable import Numbers, Usable, check_batch
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch, equal_columns
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.record import check_record
+from dowise.problem.record import RecordBatch, check_record, equal_columns
 from dowise.randomness import Random, generator
 
 __all__ = [
@@ -283,7 +282,7 @@ class IndexPolicy(TabularPolicy):
         plays, more = int(counts[chosen]), int(pending[chosen])
         means = np.where(counts > 0, payoff.net_scaled(means_of(counts, totals)), np.nan)
         if plays:
-            mean = amount(payoff.in_units(means[chosen]))
+            mean = amount(payoff.unscale(means[chosen]))
             reason = (
                 f"its mean reward was {mean} in {counted(plays, 'play')}{under_way(more)}, "
                 f"{BEST_BY_CHANCE}"

@@ -56,9 +56,8 @@ class ThompsonSampling(BayesianPolicy):
         prior: Prior | None = None,
         propensity_samples: int = 0,
         belief: Belief | Posterior | None = None,
-        widen: bool | float = False,
     ) -> None:
-        super().__init__(problem, prior, belief, widen)
+        super().__init__(problem, prior, belief)
         self.propensity_samples = checked_propensity_samples(propensity_samples)
 
     def decide(
@@ -71,7 +70,6 @@ class ThompsonSampling(BayesianPolicy):
         problem, source = self.problem, generator(rng)
         codes = problem.context_codes(context)
         arms = None if allowed is None else allowed_arms(problem, allowed)
-        self._catch_up()
         if self.propensity_samples:
             arms = allowed_arms(problem, None) if arms is None else arms
             winners = self._winners(codes, arms, self.propensity_samples, source)

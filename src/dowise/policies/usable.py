@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
 from dowise.problem import Problem
-from dowise.problem.frame import RecordBatch
-from dowise.problem.record import check_same_problem, without_value
-from dowise.problem.values import MISSING
+from dowise.problem.domains import MISSING
+from dowise.problem.record import RecordBatch, check_same_problem, without_value
 
 __all__ = ["NEEDS_CONTEXT", "PAST", "Numbers", "Usable", "check_batch"]
 

@@ -157,7 +157,7 @@ class Z2KLUCB(PooledPolicy):
                 {"means": means, "counts": counts, "pending": pending, "index": index}
             )
             reason = (
-                f"its mean reward is reckoned as {amount(problem.payoff.in_units(means[chosen]))} "
+                f"its mean reward is reckoned as {amount(problem.payoff.unscale(means[chosen]))} "
                 f"from {_KNOWN}, which is worth about {counted(round(counts[chosen]), 'play')}"
                 f"{under_way(int(pending[chosen]))}, {BEST_BY_CHANCE}"
             )

@@ -1,13 +1,20 @@
-"""What is to be decided: roles, domains, arms, records, and the files that say so."""
+"""Decision problems: roles, domains, arms, records and problem files."""
 
-from dowise.problem.files import builtin_names, load_problem
 from dowise.problem.intervention import Intervention
 from dowise.problem.libraries import problem_from_dowhy, problem_from_pgmpy
 from dowise.problem.payoff import Payoff
 from dowise.problem.problem import Problem
-from dowise.problem.record import Record
+from dowise.problem.problem_file import builtin_names, load_problem
+from dowise.problem.record import Record, RecordBatch
 
 __all__ = [
-    "Intervention", "Payoff", "Problem", "Record", "builtin_names", "load_problem",
-    "problem_from_dowhy", "problem_from_pgmpy",
-]  # fmt: skip
+    "Intervention",
+    "Payoff",
+    "Problem",
+    "Record",
+    "RecordBatch",
+    "builtin_names",
+    "load_problem",
+    "problem_from_dowhy",
+    "problem_from_pgmpy",
+]

@@ -1,4 +1,11 @@
-"""The arms of a problem, in their canonical order: by size of the set, the names, the values."""
+"""Arms of a problem: enumeration, forbidden assignments, and why other interventions are left out.
+
+Arms are in canonical order: by size of the set, then names, then values.
+
+>>> excluded = completions([Intervention({"X": 1, "Z": 0})])
+>>> print(*permitted_arms(["X", "Z"], {"X": ("0", "1"), "Z": ("0", "1")}, excluded), sep="; ")
+do(X=0, Z=0); do(X=0, Z=1); do(X=1, Z=1)
+"""
 
 from __future__ import annotations
 
@@ -6,16 +13,100 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import chain, combinations, islice, product
 from math import log10, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
-from dowise.graph.minimal import is_minimal
-from dowise.graph.pomis import set_order
-from dowise.problem.forbidden import completions, permitted_arms, refuse_forbidden
+from dowise.graph.pomis import is_minimal, set_order
 from dowise.problem.intervention import Intervention
 
-__all__ = ["arms_asked_for", "canonical_order", "found_arms"]
+if TYPE_CHECKING:
+    from dowise.problem.problem import Problem
+
+Completions = Mapping[tuple[str, str], Sequence[Mapping[str, str]]]
+
+_MOST_NAMED = 5  # in an error
+
+
+def forbidden_from_user(
+    given: Any, check: Callable[[Any], Intervention]
+) -> tuple[Intervention, ...]:
+    """The assignments, each once, by size and then by text; `check` reads one.
+
+    A text or a mapping alone is one assignment.
+    """
+    given = (given,) if isinstance(given, str | Mapping) else () if given is None else given
+    if not isinstance(given, Iterable):
+        raise DowiseError(f"forbidden={given!r}: give a list of assignments, such as ['do(X=1)']")
+    found = {_checked(assignment, check) for assignment in given}
+    return tuple(sorted(found, key=lambda assignment: (len(assignment), str(assignment))))
+
+
+def _checked(given: Any, check: Callable[[Any], Intervention]) -> Intervention:
+    try:
+        assignment = check(given)
+    except DowiseError as error:
+        raise DowiseError(f"forbidden: {error}; name what arms could set") from None
+    if not assignment:
+        raise DowiseError(
+            "forbidden: every arm contains do(), so none would be left; name what must not be set, "
+            "such as do(X=1), or leave do() out of arms of your own"
+        )
+    return assignment
+
+
+def forbidden_in(arm: Mapping[str, str], forbidden: Iterable[Intervention]) -> Intervention | None:
+    """The first forbidden assignment that an intervention contains, or None."""
+    return next((never for never in forbidden if never.items() <= arm.items()), None)
+
+
+def completions(forbidden: Iterable[Intervention]) -> Completions:
+    """For each value of each variable what it would complete to a forbidden assignment."""
+    found: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for never in forbidden:
+        for name, label in never.items():
+            rest = {other: value for other, value in never.items() if other != name}
+            found.setdefault((name, label), []).append(rest)
+    return found
+
+
+def permitted_arms(
+    names: Iterable[str], domains: Mapping[str, tuple[str, ...]], completing: Completions
+) -> Iterator[Intervention]:
+    """Every assignment to these variables that contains no forbidden one, as it is found.
+
+    Variables with forbidden values are dealt with first: so no time is spent on the others where
+    there is nothing to be found.
+    """
+    concerned = {name for name, _ in completing}
+    ordered = sorted(names, key=lambda name: (name not in concerned, name))
+    waiting: list[dict[str, str]] = [{}]
+    while waiting:
+        arm = waiting.pop()
+        if len(arm) == len(ordered):
+            yield Intervention(arm)
+            continue
+        name = ordered[len(arm)]
+        waiting += [
+            {**arm, name: label}
+            for label in reversed(domains[name])
+            if not any(rest.items() <= arm.items() for rest in completing.get((name, label), ()))
+        ]
+
+
+def refuse_forbidden(own: Iterable[Intervention], forbidden: Sequence[Intervention]) -> None:
+    """Arms of one's own must be permitted."""
+    found = {arm: never for arm in own if (never := forbidden_in(arm, forbidden)) is not None}
+    if found:
+        named = [
+            str(arm) if arm == never else f"{arm} (it contains {never})"
+            for arm, never in list(found.items())[:_MOST_NAMED]
+        ]
+        named += [f"{len(found) - _MOST_NAMED} more"] * (len(found) > _MOST_NAMED)
+        raise DowiseError(
+            f"forbidden, but among the arms: {', '.join(named)}; take each out of one of the two"
+        )
+
 
 Domains = Mapping[str, tuple[str, ...]]
 SetsAndArms = tuple[tuple[frozenset[str], ...], tuple[Intervention, ...]]
@@ -28,7 +119,7 @@ _REMEDY = (
 )
 
 
-def arms_asked_for(
+def arms_from_user(
     arms: Any,
     forbidden: Sequence[Intervention],
     costs: Sized,
@@ -51,7 +142,7 @@ def arms_asked_for(
     return "custom", own
 
 
-def found_arms(
+def enumerate_arms(
     kind: str,
     graphs: Sequence[CausalGraph],
     reward: str,
@@ -166,7 +257,7 @@ def _arms_of(sets: Iterable[frozenset[str]], domains: Domains) -> Iterator[Inter
             yield Intervention(dict(zip(names, labels, strict=True)))
 
 
-def canonical_order(given: Sequence[Intervention], domains: Domains, max_arms: int) -> SetsAndArms:
+def order_arms(given: Sequence[Intervention], domains: Domains, max_arms: int) -> SetsAndArms:
     """Arms of one's own, put in order, and their distinct sets; an arm given twice is an error."""
     if len(given) > max_arms:
         raise DowiseError(f"{len(given):,} arms were given, and max_arms is {max_arms:,}")
@@ -191,3 +282,100 @@ def _in_order(given: Sequence[Intervention], domains: Domains) -> SetsAndArms:
 def _many(count: int) -> str:
     """A count that may have thousands of digits, in a few characters."""
     return f"{count:,}" if count < 10**15 else f"about 10^{int(count.bit_length() * log10(2))}"
+
+
+def why_others_are_out(problem: Problem) -> str:
+    """Say what the arms leave out, and show it on one example.
+
+    For any set S that is left out, the border of Y in the graph with S cut is a POMIS whose best
+    arm is at least as good as the best arm on S (Lee & Bareinboim 2018): that one is the example.
+
+    >>> from dowise.problem import load_problem
+    >>> print(why_others_are_out(load_problem("healthcare")))
+    The other 3 of 4 sets of variables are out: in every world with this graph some arm above does \
+at least as well. For example, doing nothing never beats the best way of setting Diet and Treatment.
+    """
+    projected = problem.projection(problem.possible)
+    if problem.arms_kind in ("custom", "all"):
+        return _as_told(problem)
+    if problem.arms_kind == "minimal":
+        return _beyond_the_minimal(problem, projected)
+    if problem.forbidden or problem.payoff.has_costs:
+        return _if_all_were_free(problem)
+    effective = projected.ancestors(problem.reward) - {problem.reward}
+    if not effective:
+        return (
+            f"No variable that you can set has an effect on {problem.reward}, "
+            "so do() is the only arm."
+        )
+    total = 2 ** len(problem.manipulable)
+    out = total - len(problem.intervention_sets)
+    if out == 0:
+        return "No set of variables is left out: each of them can be optimal."
+    lost = next(
+        frozenset(chosen)
+        for size in range(len(problem.manipulable) + 1)
+        for chosen in combinations(problem.manipulable, size)
+        if frozenset(chosen) not in problem.intervention_sets
+    )
+    better = projected.cut(lost).interventional_border(problem.reward)
+    soft = " and any of the soft edges" if problem.soft is not None else ""
+    context = ", in every context," if problem.context else ""
+    where = f"in every world with this graph{soft}{context}"
+    which = "The other set" if out == 1 else f"The other {out:,} of {total:,} sets of variables"
+    return (
+        f"{which} {'is' if out == 1 else 'are'} out: {where} some arm above does at least as well. "
+        f"For example, {_doing(lost)} never beats "
+        f"{'the best way of ' if better else ''}{_doing(better)}."
+    )
+
+
+def _as_told(problem: Problem) -> str:
+    is_minimal_right = problem.forbidden or problem.payoff.has_costs
+    which = "minimal" if is_minimal_right else "pomis"
+    if problem.arms_kind == "custom":
+        return (
+            "These arms were chosen by hand; there may be better ones "
+            f'(arms = "{which}" finds them).'
+        )
+    but = ", but for the forbidden ones" if problem.forbidden else ""
+    keeps = "are as good" if is_minimal_right else "can be optimal"
+    return f'These are all interventions{but}; arms = "{which}" would keep those that {keeps}.'
+
+
+def _if_all_were_free(problem: Problem) -> str:
+    """That POMISs were asked for where they do not suffice."""
+    if problem.forbidden:
+        return (
+            "These are the permitted ones of the arms that could be optimal if nothing were "
+            "forbidden. As it is there may be better ones: leave arms out, and they are found."
+        )
+    return (
+        "These are the arms that could be optimal if nothing had a cost. As it is there may be "
+        "better ones: leave arms out, and they are found."
+    )
+
+
+def _beyond_the_minimal(problem: Problem, projected: CausalGraph) -> str:
+    """That setting more does no more, on an example: a set that is just not minimal."""
+    said = "Whatever contains something forbidden is out. " if problem.forbidden else ""
+    lost = frozenset(problem.manipulable)
+    if is_minimal(projected, problem.reward, lost):
+        return f"{said}No set of variables is left out: each variable matters in each of them."
+    for name in problem.manipulable:
+        if not is_minimal(projected, problem.reward, lost - {name}):
+            lost -= {name}
+    matters = lost & projected.cut(lost).ancestors(problem.reward)
+    return (
+        f"{said}In every other set of variables one makes no difference beside the others, so that "
+        f"an arm above does the same. For example, {_doing(lost)} does no more than "
+        f"{_doing(matters)}{' to the same' if matters else ''}."
+    )
+
+
+def _doing(names: frozenset[str]) -> str:
+    if not names:
+        return "doing nothing"
+    ordered = sorted(names)
+    listed = ", ".join(ordered[:-1]) + " and " + ordered[-1] if ordered[1:] else ordered[0]
+    return f"setting {listed}"

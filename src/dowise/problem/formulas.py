@@ -1,11 +1,10 @@
-"""The expected reward of each arm as a formula: a sum of products of conditional probabilities.
+r"""Expected reward of each arm as a formula: a sum of products of conditional probabilities.
 
 An intervention replaces the mechanisms of the variables that it sets and leaves all others as they
-are. So in a world without hidden common causes P(v | do(x)) is the product of P(vᵢ | paᵢ) over the
-variables not set (the truncated factorisation, section 4). Summing out everything but the reward
-gives what section 3 prints for G1. A variable with no way to the reward under the arm sums to 1 and
-is left out; the context is held at its value. How values are written is said in
-`dowise.problem.notation`.
+are. So without hidden common causes P(v | do(x)) is the product of P(vᵢ | paᵢ) over the variables
+that are not set (the truncated factorisation, section 4). Summing out everything except the reward
+gives what section 3 prints for G1. A variable without a directed path to the reward under the arm
+sums to 1 and is left out; the context is fixed at its value.
 
 >>> from dowise.problem import load_problem
 >>> for formula in formulas(load_problem("task1")):
@@ -15,9 +14,9 @@ P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | X=0, Z=z) P(Z=z)
 P(Y=1 | do(X=1)) = Σ_{z} P(Y=1 | X=1, Z=z) P(Z=z)
 
 With hidden common causes the factors are those of `dowise.problem.order`, one for each variable and
-its component T: P(v | T, do(the parents of T)). An arm that leaves v the component that it has
-where nothing is set shares its factor with do(), and then all of the condition may as well be just
-seen: it is written without do(). (Without hidden causes that is always so.)
+its component T: P(v | T, do(the parents of T)). If an arm leaves v the same component as do(), they
+share its factor, and then the condition may as well be observed: it is written without do().
+(Without hidden causes this is always so.)
 
 >>> from dowise.graph import CausalGraph
 >>> front_door = Problem(CausalGraph.parse("X -> Z -> Y; X <-> Y"), "Y", arms="all")
@@ -27,23 +26,214 @@ P(Y=1 | do()) = Σ_{x,z} P(Y=1 | X=x, Z=z) P(Z=z | X=x) P(X=x)
 P(Y=1 | do(X=1)) = Σ_{z} P(Y=1 | do(Z=z)) P(Z=z | X=1)
 P(Y=1 | do(Z=1)) = Σ_{x} P(Y=1 | X=x, Z=1) P(X=x)
 
-Where edges are doubtful these are the formulas of the graph with all of them.
+With doubtful edges these are the formulas of the graph with all of them.
+
+A value that a formula leaves open or sums over is written as in a textbook, Z=z. The letter is the
+first one of the name, with a number if it could be confused with another variable, value or label.
+
+>>> notation = Notation(("Alcohol", "alcohol", "X1", "Age", "Stage"), frozenset({"0", "s"}))
+>>> notation.symbols
+{'Alcohol': 'a1', 'alcohol': 'a2', 'X1': 'x1', 'Age': 'a3', 'Stage': 's1'}
+>>> notation.text.probability([notation.text.event("X1", "0")], [notation.text.event("Stage")])
+'P(X1=0 | Stage=s1)'
+
+In LaTeX a letter with a number is a symbol with an index, and everything else is upright. Special
+characters are escaped, Greek letters become commands, and other characters are set as text.
+
+>>> print(notation.latex.probability([notation.latex.event("X1")]))
+P(X_{1}=x_{1})
+>>> print(latex_name("X1"), latex_name("β_2"), latex_name("blood_sugar"), latex_name("body-mass"))
+X_{1} \beta_{2} \mathrm{blood\_sugar} \mathrm{body\text{-{}}mass}
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
+from itertools import count
 from operator import or_
 
-from dowise.graph.bits import bits
-from dowise.problem.intervention import Intervention
-from dowise.problem.notation import Notation, Writer, notation_of
+from dowise.graph.adjacency import bits
+from dowise.problem.intervention import Intervention, bare_or_quoted
 from dowise.problem.order import Order
 from dowise.problem.problem import Problem
 
-__all__ = ["Factor", "Formula", "formulas", "iter_formulas"]
+# The other Greek letters look like Latin ones, and LaTeX has no commands for them.
+_LETTERS = "αβγδεζηθικλμνξπρςστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
+_COMMANDS = (
+    r"\alpha \beta \gamma \delta \varepsilon \zeta \eta \theta \iota \kappa \lambda \mu \nu \xi "
+    r"\pi \rho \varsigma \sigma \tau \upsilon \varphi \chi \psi \omega \Gamma \Delta \Theta "
+    r"\Lambda \Xi \Pi \Sigma \Upsilon \Phi \Psi \Omega"
+)
+_GREEK = dict(zip(_LETTERS, _COMMANDS.split(), strict=True))
+_ESCAPED = "_%&#${}"
+_BLANK = r"\s\x00-\x1f\x7f"
+_RUNS = re.compile(
+    rf"[A-Za-z0-9]+|[{_BLANK}]+|[{_ESCAPED}{_LETTERS}]"
+    rf"|[^A-Za-z0-9{_BLANK}{_ESCAPED}{_LETTERS}]+"
+)
+SYMBOL = re.compile(r"([^\W\d_])_?([0-9]*)")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+_IN_TEXT = {
+    "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "-": "-{}", "`": "`{}", "'": "'{}", "!": "!{}", "?": "?{}", ",": ",{}",  # no ligatures
+}  # fmt: skip
+
+
+def latex_name(name: str) -> str:
+    """A letter with its number as an index, or else the name in upright type."""
+    match = SYMBOL.fullmatch(name)
+    if match is None:
+        return latex_upright(name)
+    letter, digits = match.groups()
+    written = _GREEK.get(letter) or (letter if letter.isascii() else latex_upright(letter))
+    return f"{written}_{{{digits}}}" if digits else written
+
+
+def latex_label(label: str) -> str:
+    """A number as it is, all else upright."""
+    return label if _NUMBER.fullmatch(label) else latex_upright(label)
+
+
+def latex_upright(text: str) -> str:
+    """The text in upright type."""
+    return rf"\mathrm{{{_RUNS.sub(_written, text)}}}"
+
+
+def _written(match: re.Match[str]) -> str:
+    run = match[0]
+    if run in _GREEK:
+        return f"{{{_GREEK[run]}}}"
+    if run in _ESCAPED:
+        return f"\\{run}"
+    if run.isascii() and run.isalnum():
+        return run
+    if re.match(f"[{_BLANK}]", run):
+        return r"\ "
+    return rf"\text{{{''.join(_IN_TEXT.get(sign, sign) for sign in run)}}}"
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes the parts of a formula."""
+
+    name: Callable[[str], str]
+    label: Callable[[str], str]
+    symbol: Callable[[str], str]
+    bar: str = " | "
+    mean_sign: str = "E"
+    do_sign: str = "do"
+    worth_sign: str = "worth"
+    sum_sign: str = "Σ"
+    fraction: str = "[%s] / [%s]"
+
+    def value(self, name: str, primes: int = 0) -> str:
+        """Any value of the variable; one bound again inside a sum has a prime more."""
+        return self.symbol(name) + "'" * primes
+
+    def event(self, name: str, label: str | None = None, primes: int = 0) -> str:
+        """That the variable has this value; without a label, any value."""
+        value = self.value(name, primes) if label is None else self.label(label)
+        return f"{self.name(name)}={value}"
+
+    def do(self, settings: Iterable[str]) -> str:
+        """do(X=0, …)."""
+        return f"{self.do_sign}({', '.join(settings)})"
+
+    def probability(
+        self, events: Iterable[str], given: Iterable[str] = (), under: Iterable[str] = ()
+    ) -> str:
+        """P(events | given), by the distribution `under` these settings."""
+        where, known = ", ".join(under), ", ".join(given)
+        inside = ", ".join(events) + (self.bar + known if known else "")
+        return f"P_{{{where}}}({inside})" if where else f"P({inside})"
+
+    def worth(self, what: str) -> str:
+        """What a value of the reward is worth."""
+        return f"{self.worth_sign}({what})"
+
+    def mean(self, what: str, given: Iterable[str]) -> str:
+        """E[what | given]."""
+        return f"{self.mean_sign}[{what}{self.bar}{', '.join(given)}]"
+
+    def sum(self, values: Iterable[str]) -> str:
+        """The sign of a sum over these values; nothing where there are none."""
+        below = ",".join(values)
+        return f"{self.sum_sign}_{{{below}}} " if below else ""
+
+    def ratio(self, top: str, bottom: str) -> str:
+        """One divided by the other."""
+        return self.fraction % (top, bottom)
+
+
+@dataclass(frozen=True)
+class Notation:
+    """The symbols for the values of these variables, which are none of the labels."""
+
+    variables: tuple[str, ...]
+    labels: frozenset[str] = frozenset()
+
+    @cached_property
+    def symbols(self) -> Mapping[str, str]:
+        """For each variable the letter for any value of it."""
+        stems = {name: _stem(name) for name in self.variables}
+        shared = Counter(stems.values())
+        # LaTeX has z_1 and the value z1 alike, as an index.
+        taken = {*self.variables, *self.labels, *map(_without_line, self.variables)}
+        free = {name for name, stem in stems.items() if shared[stem] == 1 and stem not in taken}
+        taken |= {stems[name] for name in free}
+        found = {}
+        for name, stem in stems.items():
+            numbered = (f"{stem[0]}{number}" for number in count(1))
+            found[name] = (
+                stem if name in free else next(symbol for symbol in numbered if symbol not in taken)
+            )
+            taken.add(found[name])
+        return found
+
+    @cached_property
+    def text(self) -> Writer:
+        """For people: Σ_{z} P(Y=1 | X=0, Z=z) P(Z=z)."""
+        return Writer(bare_or_quoted, bare_or_quoted, self.symbols.__getitem__)
+
+    @cached_property
+    def latex(self) -> Writer:
+        """For LaTeX with amsmath and amssymb, without the dollar signs."""
+        written = {name: latex_name(name) for name in self.variables}
+        alike = Counter(written.values())  # X1 and X_1
+
+        def name_of(name: str) -> str:
+            return written[name] if alike[written[name]] == 1 else latex_upright(name)
+
+        return Writer(
+            name_of, latex_label, lambda name: latex_name(self.symbols[name]),
+            bar=r" \mid ", mean_sign=r"\mathbb{E}", do_sign=r"\mathrm{do}",
+            worth_sign=r"\mathrm{worth}", sum_sign=r"\sum", fraction=r"\frac{%s}{%s}",
+        )  # fmt: skip
+
+
+def notation_of(problem: Problem) -> Notation:
+    """One notation for all formulas of the problem."""
+    labels = frozenset().union(*problem.domains.values())
+    return Notation(problem.graph.variables, labels)
+
+
+def _without_line(name: str) -> str:
+    """z1 for z_1, the same for all that is no letter with an index."""
+    match = SYMBOL.fullmatch(name)
+    return match[1] + match[2] if match else name
+
+
+def _stem(name: str) -> str:
+    """The symbol that the name suggests: x1 for X1, h for Health."""
+    match = SYMBOL.fullmatch(name)
+    if match:
+        return match[1].lower()[0] + match[2]
+    return next((sign.lower()[0] for sign in name if sign.isalpha()), "v")
 
 
 @dataclass(frozen=True)

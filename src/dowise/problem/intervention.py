@@ -16,10 +16,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dowise.errors import DowiseError, InputSyntaxError
-from dowise.graph.names import bare_text, quoted
-from dowise.problem.values import text_of
-
-__all__ = ["Intervention", "bare_or_quoted"]
+from dowise.graph.edges import bare_text, quoted
+from dowise.problem.domains import text_of
 
 _BARE = r"""[^\s"=,()]+(?:[ \t]+[^\s"=,()]+)*"""
 _QUOTED = r'"(?:[^"\\]|\\.)*"'

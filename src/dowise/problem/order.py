@@ -10,9 +10,8 @@ A hidden cause of variables that no reward needs joins nothing.
 from __future__ import annotations
 
 from dowise.graph import CausalGraph
-from dowise.graph.adjacency import Adjacency
-from dowise.graph.bits import closure
-from dowise.graph.ordering import factor_order, predecessors, tied_within, with_parents
+from dowise.graph.adjacency import Adjacency, closure
+from dowise.graph.transforms import factor_order, predecessors, tied_within, with_parents
 from dowise.problem.problem import Problem
 
 __all__ = ["Key", "Order"]

@@ -1,42 +1,55 @@
-"""What the values of the reward are worth: in the user's units, and on the scale of the bounds.
+"""Values of the reward and costs of arms, in the user's units and on the scale of the bounds.
 
 The paper's rewards are 0 and 1. Here the worst value is 0 and the best is 1 on the scale on which
-policies compare arms and the bounds hold; what users see is in their own units. Where the reward is
-something like a cost, smaller is better. Nobody but this class needs to know: whoever compares
-means in the user's units asks it for the best of them, or for their regrets.
+policies compare arms and the bounds hold; users see their own units. If the reward is something
+like a cost, smaller is better. Only `Payoff` knows that: code that compares means in the user's
+units asks it for the best of them, or for their regrets.
 
-Arms may have costs. What counts is then the *net* reward, value less cost (or more, where smaller
-is better), and nobody but this class takes costs off: `net` in the user's units, `net_scaled` on
+Arms may have costs. Then the *net* reward counts, the value minus the cost (plus the cost if
+smaller is better), and only `Payoff` subtracts costs: `net` in the user's units, `net_scaled` on
 the scale, where a net reward may be below 0. Kernels take `scaled_costs`.
 
->>> payoff = Payoff.of("Y", ("bad", "good"), {"bad": -10.0, "good": 30.0})
->>> payoff.scaled.tolist(), payoff.span, payoff.in_units(0.25)
+>>> payoff = Payoff.from_user("Y", ("bad", "good"), {"bad": -10.0, "good": 30.0})
+>>> payoff.scaled.tolist(), payoff.span, payoff.unscale(0.25)
 ([0.0, 1.0], 40.0, 0.0)
->>> deaths = Payoff.of("Y", ("0", "1", "2"), None, minimise=True)
+>>> deaths = Payoff.from_user("Y", ("0", "1", "2"), None, minimise=True)
 >>> deaths.scaled.tolist(), deaths.best_of(means := np.array([0.5, 0.25])), deaths.regrets(means)
 ([1.0, 0.5, 0.0], 1, array([0.25, 0.  ]))
->>> dear = deaths.with_costs(np.array([0.0, 0.5]))
->>> dear.net(means), float(dear.net(0.25, 1)), dear.net_scaled(np.array([0.5, 0.75]))
+>>> costly = deaths.with_costs(np.array([0.0, 0.5]))
+>>> costly.net(means), float(costly.net(0.25, 1)), costly.net_scaled(np.array([0.5, 0.75]))
 (array([0.5 , 0.75]), 0.75, array([0.5 , 0.25]))
+
+The cost of a variable counts whenever an arm sets it, whatever the value. The cost of an arm,
+specified by its text, replaces that sum for exactly this arm.
+
+>>> single, both = Intervention({"X": 1}), Intervention({"X": 1, "Z": 0})
+>>> costs = Costs({"X": 0.5, "Z": 0.25}, {single: 2.0})
+>>> costs.of(both), costs.of(single), costs.of(Intervention()), dict(costs)
+(0.75, 2.0, 0.0, {'X': 0.5, 'Z': 0.25, 'do(X=1)': 2.0})
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import fsum, inf, isfinite
 from numbers import Real
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.checks import true_or_false
-from dowise.errors import DowiseError
-from dowise.problem.values import label_of
+from dowise.errors import DowiseError, listed, suggestion
+from dowise.graph.pomis import is_minimal
+from dowise.problem.arms import forbidden_in
+from dowise.problem.domains import label_of, refuse_hidden
+from dowise.problem.intervention import Intervention
 
-__all__ = ["Payoff"]
+if TYPE_CHECKING:
+    from dowise.problem.problem import Problem
 
 Worth = TypeVar("Worth", float, NDArray[Any])
 
@@ -53,7 +66,7 @@ class Payoff:
     """What each arm costs, in the user's units, never negative; of a problem one for each arm."""
 
     @classmethod
-    def of(
+    def from_user(
         cls,
         reward: str,
         domain: tuple[str, ...],
@@ -95,7 +108,7 @@ class Payoff:
         if not self.has_costs:
             return rewards
         costs: Any = self.costs if arms is None else self.costs[arms]
-        net: Worth = rewards - self.turned(costs)
+        net: Worth = rewards - self.oriented(costs)
         return net
 
     def net_scaled(self, rewards: Worth, arms: Any = None) -> Worth:
@@ -106,18 +119,18 @@ class Payoff:
         net: Worth = rewards - costs
         return net
 
-    def turned(self, worth: Worth) -> Worth:
+    def oriented(self, worth: Worth) -> Worth:
         """What is in the user's units with a sign such that more is better; and the way back."""
         return 0.0 - worth if self.minimise else worth  # not −worth, which makes a −0 of a 0
 
     def best_of(self, means: NDArray[Any]) -> int:
         """The position of the best of some net means, in the user's units; the first of equals."""
-        return int(self.turned(means).argmax())
+        return int(self.oriented(means).argmax())
 
     def regrets(self, means: NDArray[Any]) -> NDArray[Any]:
         """How far each net mean is from the best one: never negative. Arms are the last axis."""
-        turned = self.turned(means)
-        regrets: NDArray[Any] = turned.max(axis=-1, keepdims=True) - turned
+        oriented = self.oriented(means)
+        regrets: NDArray[Any] = oriented.max(axis=-1, keepdims=True) - oriented
         return regrets
 
     @property
@@ -138,7 +151,7 @@ class Payoff:
     @cached_property
     def scaled(self) -> NDArray[np.float64]:
         """The values scaled so that the worst is 0 and the best 1."""
-        scaled: NDArray[np.float64] = self.turned(self.values - self.worst) / self.span
+        scaled: NDArray[np.float64] = self.oriented(self.values - self.worst) / self.span
         scaled.setflags(write=False)
         return scaled
 
@@ -147,9 +160,9 @@ class Payoff:
         """Whether the values are 0 and 1, in this order: then a mean is a probability."""
         return bool(self.values.tolist() == [0.0, 1.0])
 
-    def in_units(self, scaled: float) -> float:
+    def unscale(self, scaled: float) -> float:
         """A reward in [0, 1], or a net one, in the user's units."""
-        return self.worst + self.turned(self.span * float(scaled))
+        return self.worst + self.oriented(self.span * float(scaled))
 
 
 def _checked(reward: str, domain: tuple[str, ...], given: Mapping[str, float]) -> list[float]:
@@ -191,3 +204,138 @@ def _finite(value: object, label: str) -> float:
             return number
     shown = str(value)[:40]
     raise DowiseError(f"the reward value of {label!r} must be a finite number, not {shown!r}")
+
+
+# Rewards are told apart to some sixteen digits: beside a larger cost too few would be left.
+_MOST_SPANS = 1e6
+
+
+class Costs(Mapping[str, float]):
+    """By variable, and by arm; as a mapping, texts to numbers, as they were given."""
+
+    def __init__(self, variables: Mapping[str, float], arms: Mapping[Intervention, float]) -> None:
+        self.variables = dict(sorted(variables.items()))
+        self.arms = dict(sorted(arms.items(), key=lambda item: (len(item[0]), str(item[0]))))
+        self._texts = {**self.variables, **{str(arm): cost for arm, cost in self.arms.items()}}
+
+    def of(self, arm: Intervention) -> float:
+        """What an intervention costs."""
+        return self.arms[arm] if arm in self.arms else self.of_variables(arm)
+
+    def of_variables(self, arm: Mapping[str, str]) -> float:
+        """The sum of what its variables cost."""
+        return fsum(self.variables.get(name, 0.0) for name in arm)
+
+    def __getitem__(self, text: str) -> float:
+        return self._texts[text]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __repr__(self) -> str:
+        return f"Costs({self._texts!r})"
+
+
+def costs_from_user(given: Any, problem: Problem, check: Callable[[Any], Intervention]) -> Costs:
+    """What was given, by name; `check` reads an arm. Costs that are all 0 are the same as none."""
+    if given is None:
+        return Costs({}, {})
+    if not isinstance(given, Mapping):
+        raise DowiseError(
+            f"costs={str(given)[:80]}: say what variables or arms cost, such as "
+            "{'X': 0.1, 'do(Z=1)': 0.3}"
+        )
+    variables: dict[str, float] = {}
+    arms: dict[Intervention, float] = {}
+    for key, cost in given.items():
+        is_text = isinstance(key, str)
+        if is_text and (key in problem.drawn or not key.lstrip().startswith("do(")):
+            variables[_settable(key, problem)] = _amount(key, cost)
+            continue
+        try:
+            arm = check(key)
+        except DowiseError as error:
+            raise DowiseError(f"costs: {error}; name what arms could set") from None
+        if arm in arms:
+            raise DowiseError(f"costs has {arm} more than once: give each arm one cost")
+        arms[arm] = _amount(str(arm), cost)
+    is_free = not any(variables.values()) and not any(arms.values())
+    return Costs({}, {}) if is_free else Costs(variables, arms)
+
+
+def _settable(name: str, problem: Problem) -> str:
+    refuse_hidden(name, problem.hidden, "costs: ")
+    if name not in problem.graph:
+        raise DowiseError(
+            f"costs: unknown variable {name!r}{suggestion(name, problem.manipulable)}: what can be "
+            f"set is {listed(problem.manipulable) or 'nothing'}; an arm reads 'do(X=1)'"
+        )
+    if name not in problem.manipulable:
+        role = problem.role(name).replace("_", "-").replace("reward", "the reward")
+        raise DowiseError(f"costs: {name} can't be set: it is {role}; name what arms could set")
+    return name
+
+
+def _amount(what: str, cost: object) -> float:
+    """A number of any kind, NumPy's among them, as a float."""
+    number = inf
+    if isinstance(cost, Real) and not isinstance(cost, bool):
+        try:
+            number = float(cost)
+        except OverflowError:
+            number = inf
+    if not isfinite(number):
+        raise DowiseError(f"the cost of {what} must be a finite number, not {str(cost)[:40]!r}")
+    if number < 0:
+        raise DowiseError(
+            f"the cost of {what} is {number:g}: costs are 0 or more, also where the reward is to "
+            "be minimised; what arms bring besides belongs into the reward"
+        )
+    return abs(number)  # −0.0 is 0.0
+
+
+def arm_costs(problem: Problem) -> NDArray[np.float64]:
+    """What each of the problem's arms costs."""
+    costs, span = problem.costs, problem.payoff.span
+    if not costs:
+        return np.zeros(len(problem.arms))
+    places = problem.arm_positions
+    for arm in costs.arms:
+        if arm not in places:
+            is_never = forbidden_in(arm, problem.forbidden) is not None
+            how = "; what is no arm has no cost" if is_never else "; arms = 'all' has every one"
+            raise DowiseError(f"costs: {problem.not_an_arm(arm)}{how}")
+    found = np.array([costs.of(arm) for arm in problem.arms])
+    dearest = int(found.argmax())
+    if not found[dearest] <= _MOST_SPANS * span:
+        raise DowiseError(
+            f"{problem.arms[dearest]} costs {found[dearest]:g}, more than {_MOST_SPANS:g} times "
+            f"what the best value of {problem.reward} has over the worst, {span:g}: rule such arms "
+            "out with forbidden, or scale the costs"
+        )
+    return found
+
+
+def cheaper_equivalent(problem: Problem) -> tuple[Intervention, Intervention] | None:
+    """An arm with a cost of its own, and what is no arm, does the same, and costs less; or None.
+
+    Setting a variable without an effect as well makes another intervention of an arm, whose cost is
+    that of its variables. Where no single variable does that for less than the arm's own cost, no
+    set of them does (docs/problems.md): so minimal sets have a best arm.
+    """
+    graph, costs = problem.projection(problem.possible), problem.costs
+    for arm, cost in costs.arms.items():
+        base = costs.of_variables(arm)
+        for name in problem.manipulable:
+            if name in arm or base + costs.variables.get(name, 0.0) >= cost:
+                continue
+            if is_minimal(graph, problem.reward, [*arm, name]):
+                continue
+            for label in problem.domains[name]:
+                wider = Intervention({**arm, name: label})
+                if forbidden_in(wider, problem.forbidden) is None:
+                    return arm, wider
+    return None

@@ -1,4 +1,4 @@
-"""A decision problem: a causal graph, the role of each variable, and the arms worth pulling.
+"""Decision problems: a causal graph, the role of each variable, and the arms to choose from.
 
 >>> from dowise.graph import CausalGraph
 >>> problem = Problem(CausalGraph.parse("Z -> X -> Y; Z -> Y"), reward="Y", non_manipulable="Z")
@@ -13,78 +13,158 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dowise.checks import share, spelled, text_or_none, whole_number
-from dowise.errors import DowiseError, DowiseWarning, kind_of
+from dowise.errors import DowiseError, DowiseWarning, kind_of, suggestion
+from dowise.frozen import Frozen
 from dowise.graph import CausalGraph
-from dowise.problem.arms import arms_asked_for, canonical_order, found_arms
-from dowise.problem.checked import CheckedRecords, check_rows, parse_frame
-from dowise.problem.choices import ArmLike, Choices, Role
-from dowise.problem.costs import Costs, cheaper_way, checked_costs, prices
-from dowise.problem.domains import domains_of
-from dowise.problem.edges import checked_prior, seen_edges
-from dowise.problem.forbidden import checked_forbidden
-from dowise.problem.frame import RecordBatch
+from dowise.problem.arms import (
+    arms_from_user,
+    enumerate_arms,
+    forbidden_from_user,
+    forbidden_in,
+    order_arms,
+)
+from dowise.problem.domains import (
+    MISSING,
+    as_mapping,
+    domains_from_user,
+    find_label,
+    known_variable,
+    label_of,
+    roles_from_user,
+)
+from dowise.problem.edge_priors import (
+    edge_prior_from_user,
+    observed_edges,
+    soft_edges,
+    with_soft_edges,
+)
 from dowise.problem.intervention import Intervention
-from dowise.problem.payoff import Payoff
-from dowise.problem.positions import Context
-from dowise.problem.prior import KnownPrior, Prior, known_prior, plain_prior
-from dowise.problem.record import Record, parse_outcome
-from dowise.problem.roles import roles_of
-from dowise.problem.soft import soft_edges, with_soft_edges
-
-__all__ = ["MAX_ARMS", "MAX_PROGRAM", "ArmLike", "Context", "Problem", "Role", "remade"]
+from dowise.problem.payoff import Costs, Payoff, arm_costs, cheaper_equivalent, costs_from_user
+from dowise.problem.prior import KnownPrior, Prior, plain_prior, prior_from_user
+from dowise.problem.record import Record, RecordBatch, parse_outcome
+from dowise.problem.tables import CheckedRecords, check_rows, parse_frame
 
 MAX_ARMS = 100_000
-# Ten times what `insurance` needs, which is built in half a second and takes a twelfth of a second
+# Ten times the size of `insurance`, which is built in half a second and takes a twelfth of a second
 # for 1000 draws (docs/performance.md); both grow in proportion.
 MAX_PROGRAM = 2_000_000
-_LARGEST_PROGRAM = 1_000_000_000  # values of a circuit are numbered by 31 bits
+_MAX_PROGRAM_LIMIT = 1_000_000_000  # values of a circuit are numbered by 31 bits
+_MAX_CACHED_CONTEXTS = 1024  # contexts whose labels are cached
+
+ArmLike = Intervention | Mapping[str, object] | str
+Context = Mapping[str, object] | None
+Role = Literal["reward", "context", "non_manipulable", "manipulable"]
 
 
-class Problem(Choices):
-    """Which variable is the reward, which are seen before the choice, which can't be set.
+class Problem(Frozen):
+    """Causal decision problem: a graph, the roles and domains of its variables, and the arms.
 
-    `graph` is a `CausalGraph`, or a text as `CausalGraph.parse` reads it.
+    A problem is immutable.
 
-    `arms` is "pomis" (only what can be optimal), "minimal" (every intervention of which no part is
-    without effect), "all" (every intervention on manipulable variables) or a list of arms of your
-    own. No arm may contain an assignment that is `forbidden`. `costs` says what setting a variable
-    costs, or an arm, {"X": 0.1, "do(Z=1)": 0.3}, in the reward's units: then rewards are net of it.
-    Where there are forbidden assignments or costs, `arms` is "minimal" unless told, because the
-    POMISs no longer suffice. `reward_values` gives each label of the reward its worth; the default
-    is its position in the domain, scaled to [0, 1]. Where the reward's domain is not given, the
-    labels of `reward_values` are it. With `minimise` smaller is better: the reward is something
-    like a cost. A problem never changes.
+    Parameters
+    ----------
+    graph : CausalGraph or str
+        Causal graph, or its text form (see `CausalGraph.parse`).
+    reward : str
+        Name of the reward variable.
+    context : str or iterable of str
+        Variables that are known before the choice, closed under ancestors.
+    non_manipulable : str or iterable of str
+        Variables that are observed after the choice and can't be set.
+    domains : mapping of str to iterable, optional
+        Ordered labels of each variable. The default is two values, 0 and 1.
+    reward_values : mapping of str to float, optional
+        Value of each label of the reward. The default is its index in the domain, scaled to [0, 1].
+        If the reward has no domain, the labels of `reward_values` are its domain.
+    arms : {"pomis", "minimal", "all"} or iterable of arms, optional
+        "pomis": interventions that can be optimal. "minimal": interventions of which no part is
+        without effect. "all": every intervention on manipulable variables. Or a list of custom
+        arms. The default is "pomis", or "minimal" if there are forbidden assignments or costs,
+        because then the POMISs do not suffice.
+    max_arms : int
+        Largest number of arms.
+    name, description : str, optional
+        Shown in output.
+    minimise : bool
+        True if smaller rewards are better.
+    hidden : str or iterable of str
+        Variables of the graph that are never recorded. They are projected out; bidirected edges
+        that arise from them are certain.
+    manipulable : str or iterable of str, optional
+        Variables that can be set, as an alternative to `non_manipulable`.
+    edge_prior : float or mapping of str to float, optional
+        Prior probability of edges: a number for every `<->` without a mark (default 0.9), or
+        numbers by edge text.
+    soft : float, optional
+        Prior of every edge that is not in the graph, such as 0.1.
+    max_program : int
+        Largest number of multiplications for one draw of all arms' rewards.
+    forbidden : arm or iterable of arms
+        Assignments that no arm may contain.
+    prior : float, mapping or path, optional
+        Prior counts that a `Belief` starts with: a number, counts by variable, or the path of a
+        TOML file with such counts.
+    costs : mapping of str to float, optional
+        Cost of setting a variable or of an arm, such as {"X": 0.1, "do(Z=1)": 0.3}, in the units
+        of the reward. Rewards are then net of costs.
 
-    `hidden` names variables of the graph that are never recorded: `drawn` is the graph as given,
-    `graph` its latent projection, in which bidirected edges that hidden variables make are certain.
-    `manipulable` says what can be set, instead of `non_manipulable`. `edge_prior` is how likely
-    edges are to be there: a number for every `<->` without a mark (.9 unless told), or numbers by
-    the texts of edges. `soft`, say .1, is the prior of every edge that might have been forgotten;
-    `possible` is the graph with all of these, and `edge_priors` lists what is not certain in it.
-    `prior` is what a `Belief` of the problem begins with: a number, counts by variable, or the path
-    of a TOML file of those.
-    `max_program` is how many multiplications a draw of all arms' rewards may take.
+    Attributes
+    ----------
+    drawn : CausalGraph
+        Graph as passed, hidden variables included.
+    graph : CausalGraph
+        Graph of the recorded variables: `drawn` with hidden variables projected out.
+    possible : CausalGraph
+        `graph` with all soft edges.
+    projected : CausalGraph
+        Manipulable variables and the reward, without soft edges, for finding POMISs.
+    edge_priors : mapping of str to float
+        Prior of each edge of `possible` that is not certain.
+    domains, hidden_domains : mapping of str to tuple of str
+        Labels of the recorded and of the hidden variables.
+    arms : tuple of Intervention
+        Arms in canonical order: by size of the set, then names, then values.
+    intervention_sets : tuple of frozenset of str
+        Distinct sets of variables of the arms, in canonical order.
+    payoff : Payoff
+        Values of the reward and costs of the arms.
+
+    Raises
+    ------
+    DowiseError
+        If the roles contradict each other, a name or label is unknown, or there are too many arms.
+
+    Examples
+    --------
+    >>> problem = Problem("Z -> X -> Y; Z -> Y", reward="Y", domains={"X": ["low", "high"]})
+    >>> [str(arm) for arm in problem.arms]
+    ['do(X=low, Z=0)', 'do(X=low, Z=1)', 'do(X=high, Z=0)', 'do(X=high, Z=1)']
     """
 
+    graph: CausalGraph
     drawn: CausalGraph
-    """The graph as it was given, hidden variables included."""
     possible: CausalGraph
-    """The graph with all soft edges; the same as `graph` where there are none."""
     projected: CausalGraph
-    """The manipulable variables and the reward, on which POMISs are found; without soft edges."""
     edge_priors: Mapping[str, float]
-    """How likely each edge of `possible` that is not certain is to be there, by its text."""
+    reward: str
+    context: tuple[str, ...]
+    non_manipulable: tuple[str, ...]
+    hidden: tuple[str, ...]
+    domains: Mapping[str, tuple[str, ...]]
+    arms: tuple[Intervention, ...]
+    forbidden: tuple[Intervention, ...]
     intervention_sets: tuple[frozenset[str], ...]
     payoff: Payoff
-    """What the values of the reward are worth, and what each arm costs."""
     costs: Costs
-    """What variables and arms cost, by their texts; empty where nothing does."""
     prior: KnownPrior
-    """What beliefs begin with, and worlds are drawn from, unless told otherwise."""
-    _is_remade = False  # from one that was made before, so that a warning would be the second
+    _fixed: dict[Intervention, NDArray[np.int64]]  # checked interventions only
+    _is_rebuilt = False  # from pickle, a copy or a journal: do not repeat warnings
 
     @spelled
     def __init__(
@@ -112,49 +192,343 @@ class Problem(Choices):
     ) -> None:
         self.name = text_or_none("name", name)
         self.description = text_or_none("description", description)
-        self.drawn = graph = _checked_graph(graph)
-        roles = roles_of(graph, reward, context, non_manipulable, manipulable, hidden)
+        if isinstance(graph, str):
+            graph = CausalGraph.parse(graph)
+        if not isinstance(graph, CausalGraph):
+            raise DowiseError(
+                f"the graph must be a CausalGraph, not {kind_of(graph)}: "
+                "make one with CausalGraph.parse(text) or CausalGraph.from_networkx(graph)"
+            )
+        self.drawn = graph
+        roles = roles_from_user(
+            graph,
+            reward,
+            context=context,
+            non_manipulable=non_manipulable,
+            manipulable=manipulable,
+            hidden=hidden,
+        )
         self.reward, self.context = roles.reward, roles.context
         self.non_manipulable, self.hidden = roles.non_manipulable, roles.hidden
-        self.edge_prior = checked_prior(edge_prior, graph, self.hidden)
-        self.graph, priors = seen_edges(graph, self.hidden, self.edge_prior)
+        self.edge_prior = edge_prior_from_user(edge_prior, graph, self.hidden)
+        self.graph, priors = observed_edges(graph, self.hidden, self.edge_prior)
         self.projected = self.projection(self.graph)
-        labels = domains_of(graph, self.reward, domains, reward_values)
+        labels = domains_from_user(graph, self.reward, domains, reward_values)
         self.hidden_domains = MappingProxyType({name: labels.pop(name) for name in self.hidden})
         self.domains = MappingProxyType(labels)
-        self.payoff = Payoff.of(self.reward, labels[self.reward], reward_values, minimise)
+        self.payoff = Payoff.from_user(self.reward, labels[self.reward], reward_values, minimise)
         self._fixed, check = {}, self._checked_intervention
-        self.forbidden = checked_forbidden(forbidden, check)
-        self.costs = checked_costs(costs, self, check)
+        self.forbidden = forbidden_from_user(forbidden, check)
+        self.costs = costs_from_user(costs, self, check)
         self.max_arms = whole_number("max_arms", max_arms, 1)
-        self.max_program = whole_number("max_program", max_program, 1, _LARGEST_PROGRAM)
-        self.arms_kind, own = arms_asked_for(arms, self.forbidden, self.costs, check)
+        self.max_program = whole_number("max_program", max_program, 1, _MAX_PROGRAM_LIMIT)
+        self.arms_kind, custom = arms_from_user(arms, self.forbidden, self.costs, check)
         self.soft = None if soft is None else share("soft", soft, 0.1)
-        self.possible, self.edge_priors = self._possible(priors, own)
-        self.prior = known_prior(self, prior)
-        self.intervention_sets, self.arms = self._arms(own)
-        self.payoff = self.payoff.with_costs(prices(self))
-        self._warn_of_missed_arms(arms is None)
+        self.possible = self.graph
+        if self.soft is not None:
+            settable = self.manipulable if custom is None else frozenset().union(*custom)
+            edges = soft_edges(self.graph, self.reward, self.context, settable)
+            self.possible, priors = with_soft_edges(self.graph, priors, self.soft, edges)
+        self.edge_priors = MappingProxyType(priors)
+        self.prior = prior_from_user(self, prior)
+        self.intervention_sets, self.arms = self._sets_and_arms(custom)
+        self.payoff = self.payoff.with_costs(arm_costs(self))
+        if not self._is_rebuilt:
+            self._warn_of_missing_arms(is_default=arms is None)
         self._freeze()
+
+    # -- roles, labels and indices --------------------------------------------------------------
+
+    @cached_property
+    def manipulable(self) -> tuple[str, ...]:
+        """Variables that can be set, sorted by name."""
+        others = {self.reward, *self.context, *self.non_manipulable}
+        return tuple(name for name in self.graph.variables if name not in others)
+
+    def role(self, name: str) -> Role:
+        """Return the role of a variable.
+
+        Parameters
+        ----------
+        name : str
+            Name of a recorded variable.
+
+        Returns
+        -------
+        {"reward", "context", "non_manipulable", "manipulable"}
+
+        Raises
+        ------
+        DowiseError
+            If the variable is unknown or hidden.
+
+        Examples
+        --------
+        >>> Problem("C -> X -> Y", reward="Y", context="C").role("C")
+        'context'
+        """
+        self._known(name, "variable")
+        if name == self.reward:
+            return "reward"
+        if name in self.context:
+            return "context"
+        return "non_manipulable" if name in self.non_manipulable else "manipulable"
 
     @cached_property
     def reward_values(self) -> Mapping[str, float]:
-        """What each label of the reward is worth, in the user's units."""
+        """Value of each label of the reward, in the user's units."""
         values = self.payoff.values.tolist()
         return MappingProxyType(dict(zip(self.domains[self.reward], values, strict=True)))
 
     @property
     def minimise(self) -> bool:
-        """Whether smaller rewards are better."""
+        """True if smaller rewards are better."""
         return self.payoff.minimise
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Index of each variable among all, in the order of names."""
+        return {name: v for v, name in enumerate(self.graph.variables)}
+
+    @cached_property
+    def reward_position(self) -> int:
+        """Index of the reward among all variables."""
+        return self.positions[self.reward]
+
+    @cached_property
+    def context_positions(self) -> NDArray[np.int64]:
+        """Indices of the context variables among all variables."""
+        return np.array([self.positions[name] for name in self.context], dtype=np.int64)
+
+    @cached_property
+    def label_codes(self) -> dict[str, dict[str | int, int]]:
+        """Code of each label of each variable; small ints are accepted in place of their text."""
+        codes: dict[str, dict[str | int, int]] = {}
+        for name, domain in self.domains.items():
+            by_text: dict[str | int, int] = {label: i for i, label in enumerate(domain)}
+            numbers: dict[str | int, int] = {
+                i: by_text[str(i)] for i in range(len(domain)) if str(i) in by_text
+            }
+            codes[name] = by_text | numbers
+        return codes
+
+    def find_code(self, name: str, text: str) -> int | None:
+        """Return the code of the label that a text denotes, or None if there is no such label."""
+        code = self.label_codes[name].get(text)
+        if code is not None:
+            return code
+        label = find_label(text, self.domains[name])
+        return None if label is None else self.label_codes[name][label]
+
+    def code(self, name: str, value: object) -> int:
+        """Return the index of a value in the variable's domain, or MISSING (−1)."""
+        codes = self.label_codes.get(name) or self.label_codes[self._known(name, "variable")]
+        if (type(value) is str or type(value) is int) and value in codes:
+            return codes[value]
+        label = label_of(name, value, self.domains[name])
+        return MISSING if label is None else codes[label]
+
+    def context_codes(self, context: Context) -> tuple[int, ...]:
+        """Return the codes of the context's values, in the order of names.
+
+        Raises `DowiseError` if a value is missing or a name is not a context variable.
+        """
+        values = as_mapping(context, "the context")
+        if len(values) != len(self.context):
+            self._check_context_names(values)
+        codes = tuple([self.code(name, values.get(name)) for name in self.context])
+        if MISSING in codes:
+            self._check_context_names(values)
+            raise DowiseError(
+                f"the context has no value for {self.context[codes.index(MISSING)]}: pass values "
+                f"for all of {', '.join(self.context)}"
+            )
+        return codes
+
+    def _check_context_names(self, context: Mapping[str, object]) -> None:
+        for name in context:
+            if name not in self.context:
+                raise DowiseError(
+                    f"{name!r} is not a context variable{suggestion(str(name), self.context)}"
+                )
+
+    def context_labels(self, codes: Iterable[int]) -> dict[str, str]:
+        """Return the context with these codes. Inverse of `context_codes`."""
+        labels = self._context_cache.get(key := tuple(codes))
+        if labels is None:
+            if len(self._context_cache) >= _MAX_CACHED_CONTEXTS:
+                self._context_cache.clear()
+            pairs = zip(self.context, key, strict=True)
+            labels = {name: self.domains[name][code] for name, code in pairs}
+            self._context_cache[key] = labels
+        return labels.copy()
+
+    @cached_property
+    def _context_cache(self) -> dict[tuple[int, ...], dict[str, str]]:
+        return {}
+
+    def _known(self, name: str, role: str) -> str:
+        return known_variable(self.graph, name, role, self.hidden)
+
+    # -- arms and interventions -----------------------------------------------------------------
+
+    def intervention(self, arm: ArmLike) -> Intervention:
+        """Validate an intervention on manipulable variables.
+
+        Parameters
+        ----------
+        arm : Intervention, mapping or str
+            Intervention, mapping from variable to value, or text such as "do(X=1)".
+
+        Returns
+        -------
+        Intervention
+            It need not be one of the arms.
+
+        Raises
+        ------
+        DowiseError
+            If a variable is unknown or can't be set, or a value is not in its domain.
+
+        Examples
+        --------
+        >>> Problem("X -> Y", reward="Y").intervention({"X": True})
+        Intervention({'X': '1'})
+        """
+        if isinstance(arm, Intervention) and arm in self.arm_positions:
+            return arm
+        return self._checked_intervention(arm)
+
+    def _checked_intervention(self, arm: ArmLike) -> Intervention:
+        settings: Mapping[str, object]
+        if isinstance(arm, str):
+            settings = Intervention.parse(arm)
+        elif isinstance(arm, Mapping):
+            settings = arm
+        else:
+            raise DowiseError(
+                f"{arm!r} is not an intervention: pass a mapping such as {{'X': 1}} or 'do(X=1)'"
+            )
+        labels: dict[str, object] = {}
+        for name, value in settings.items():
+            self._known(name, "variable")
+            if name not in self.manipulable:
+                role = self.role(name).replace("_", "-").replace("reward", "the reward")
+                raise DowiseError(f"{name} can't be set: it is {role}")
+            labels[name] = label_of(name, value, self.domains[name])
+        return Intervention(labels)
+
+    @cached_property
+    def arm_positions(self) -> Mapping[Intervention, int]:
+        """Index of each arm in `arms`."""
+        return {arm: i for i, arm in enumerate(self.arms)}
+
+    def arm_index(self, arm: ArmLike) -> int:
+        """Return the index of an arm in `arms`. Raises `DowiseError` if it is not an arm."""
+        checked = self.intervention(arm)
+        if checked not in self.arm_positions:
+            raise DowiseError(self.not_an_arm(checked))
+        return self.arm_positions[checked]
+
+    def not_an_arm(self, arm: Intervention) -> str:
+        """Return the message that an intervention is not one of the arms."""
+        excluded = forbidden_in(arm, self.forbidden)
+        if excluded is not None:
+            return f"{arm} is forbidden" + (f": it contains {excluded}" if arm != excluded else "")
+        return (
+            f"{arm} is not one of the {len(self.arms)} arms of this problem; "
+            "`dowise arms` lists them"
+        )
+
+    def fixed(self, arm: Intervention) -> NDArray[np.int64]:
+        """For each variable, return the code that the arm sets, or MISSING.
+
+        The arm must have been validated by `intervention`.
+        """
+        codes = self._fixed.get(arm)
+        if codes is None:
+            codes = np.array([self.code(name, arm.get(name)) for name in self.graph.variables])
+            codes.setflags(write=False)
+            self._fixed[arm] = codes
+        return codes
+
+    def projection(self, graph: CausalGraph) -> CausalGraph:
+        """Condition on the context and project out non-manipulable variables."""
+        return graph.condition(self.context).project(self.non_manipulable)
+
+    def _sets_and_arms(
+        self, custom: list[Intervention] | None
+    ) -> tuple[tuple[frozenset[str], ...], tuple[Intervention, ...]]:
+        if custom is not None:
+            return order_arms(custom, self.domains, self.max_arms)
+        graphs = [self.projected]
+        graphs += [self.projection(self.possible)] if self.soft is not None else []
+        sets, arms = enumerate_arms(
+            self.arms_kind,
+            graphs,
+            reward=self.reward,
+            domains=self.domains,
+            forbidden=self.forbidden,
+            max_arms=self.max_arms,
+        )
+        if not arms:  # only with POMISs: do() is minimal and can't be forbidden
+            raise DowiseError(
+                "all arms that could be optimal are forbidden: leave out arms = 'pomis' to use "
+                "other arms"
+            )
+        return sets, arms
+
+    def _warn_of_missing_arms(self, is_default: bool) -> None:
+        """Warn if the best permitted intervention need not be one of the arms."""
+        reasons = ["forbidden assignments"] * bool(self.forbidden)
+        reasons += ["costs"] * self.payoff.has_costs
+        text = ""
+        if self.arms_kind == "pomis" and reasons:
+            text = (
+                f"with {' and '.join(reasons)} the best arm need not be one of those that could be "
+                "optimal without them: leave out arms = 'pomis' to include it"
+            )
+        elif is_default and (pair := cheaper_equivalent(self)) is not None:
+            arm, other = pair
+            text = (
+                f"{arm} costs {self.costs.of(arm):g}, but {other}, which has the same effect, "
+                f"costs only {self.costs.of(other):g}, the sum over its variables: use "
+                "arms = 'all' to include such arms, arms = 'minimal' to leave them out, or add "
+                "costs of variables"
+            )
+        if text:
+            warnings.warn(text, DowiseWarning, stacklevel=4)
+
+    # -- records --------------------------------------------------------------------------------
 
     def record(
         self, arm: ArmLike, outcome: Mapping[str, object], number: int | None = None
     ) -> Record:
-        """What was seen after an arm, as a record; `number` is that of the decision, if any.
+        """Parse and validate an outcome.
 
-        `outcome` maps variables, the context among them, to values; variables that the arm set may
-        be absent, and what was not seen is missing. A bad outcome is an error.
+        Parameters
+        ----------
+        arm : Intervention, mapping or str
+            Intervention that was played.
+        outcome : mapping of str to object
+            Observed values, the context included. Variables that the arm set may be left out;
+            other variables that are left out are missing.
+        number : int, optional
+            Number of the decision that the outcome belongs to.
+
+        Returns
+        -------
+        Record
+
+        Raises
+        ------
+        DowiseError
+            If a name or value is unknown, or a value contradicts the arm.
+
+        Examples
+        --------
+        >>> Problem("Z -> X -> Y", reward="Y").record("do(X=1)", {"Y": 0})
+        <Record of do(X=1): {'X': '1', 'Y': '0'}>
         """
         fixed = self._fixed.get(arm) if type(arm) is Intervention else None
         if fixed is None:
@@ -164,16 +538,48 @@ class Problem(Choices):
         return Record(self, arm, parse_outcome(self, arm, fixed, outcome), fixed, number)
 
     def records(self, frame: Any, arm: ArmLike | None = None) -> RecordBatch:
-        """A table of past records; see `Belief.update_many`."""
+        """Read a table of records, one row per record.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, pyarrow.Table or mapping of str to list
+            Columns by variable. A column `arm` has the arms as text.
+        arm : Intervention, mapping or str, optional
+            Arm of all rows, if there is no column `arm`. The default is do().
+
+        Returns
+        -------
+        RecordBatch
+
+        Raises
+        ------
+        DowiseError
+            If a column is unknown or a row is invalid.
+
+        Examples
+        --------
+        >>> Problem("X -> Y", reward="Y").records({"arm": ["do()", "do(X=1)"], "Y": [0, 1]})
+        <RecordBatch of 2 records>
+        """
         return parse_frame(self, frame, None if arm is None else self.intervention(arm))
 
     def checked_records(self, frame: Any, arm: ArmLike | None = None) -> CheckedRecords:
-        """The good rows of a table of past records, and what is wrong with the bad ones."""
+        """Read the good rows of a table of records, and the reasons why others are bad.
+
+        Parameters are those of `records`.
+
+        Examples
+        --------
+        >>> Problem("X -> Y", reward="Y").checked_records({"X": [0, 7], "Y": [0, 1]})
+        <CheckedRecords: 1 good rows, 1 bad>
+        """
         return check_rows(self, frame, None if arm is None else self.intervention(arm))
 
+    # -- files, equality and copies -------------------------------------------------------------
+
     def save(self, path: str | Path) -> None:
-        """Write the problem file (TOML) that `load_problem` reads back."""
-        from dowise.problem.files import save_problem
+        """Write the problem to a TOML file. `load_problem` reads it."""
+        from dowise.problem.problem_file import save_problem
 
         save_problem(self, path)
 
@@ -183,22 +589,40 @@ class Problem(Choices):
     def __hash__(self) -> int:
         return hash((self.drawn, self.reward, self.context, self.non_manipulable, self.hidden))
 
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            self.drawn,
+            self.reward,
+            self.context,
+            self.non_manipulable,
+            self.hidden,
+            dict(self.edge_priors),
+            self.soft,
+            dict(self.domains),
+            dict(self.hidden_domains),
+            dict(self.reward_values),
+            self.minimise,
+            self.forbidden,
+            self.arms,
+            self.payoff.costs.tolist(),
+            self.prior,
+            self.max_program,
+        )
+
     def __repr__(self) -> str:
-        roles = [f"reward={self.reward!r}"]
-        roles += ["minimise=True"] if self.minimise else []
-        roles += [f"context={self.context!r}"] if self.context else []
-        roles += [f"non_manipulable={self.non_manipulable!r}"] if self.non_manipulable else []
-        roles += [f"hidden={self.hidden!r}"] if self.hidden else []
-        roles += [f"soft={self.soft:g}"] if self.soft is not None else []
-        never = ", ".join(map(str, self.forbidden))
-        roles += [f"forbidden=[{never}]"] if self.forbidden else []
-        priced = ", ".join(f"{text}: {cost:g}" for text, cost in self.costs.items())
-        roles += [f"costs={{{priced}}}"] if self.costs else []
-        said = "{…}" if isinstance(self.prior, Mapping) else f"{self.prior:g}"
-        roles += [f"prior={said}"] if self.prior != 1.0 else []
-        name = f"{self.name}: " if self.name else ""
-        sizes = f"{len(self.graph)} variables, {', '.join(roles)}, {len(self.arms)} arms"
-        return f"<Problem {name}{sizes}>"
+        parts = [f"{len(self.graph)} variables", f"reward={self.reward!r}"]
+        parts += ["minimise=True"] if self.minimise else []
+        parts += [f"context={self.context!r}"] if self.context else []
+        parts += [f"non_manipulable={self.non_manipulable!r}"] if self.non_manipulable else []
+        parts += [f"hidden={self.hidden!r}"] if self.hidden else []
+        parts += [f"soft={self.soft:g}"] if self.soft is not None else []
+        parts += [f"forbidden=[{', '.join(map(str, self.forbidden))}]"] if self.forbidden else []
+        costs = ", ".join(f"{text}: {cost:g}" for text, cost in self.costs.items())
+        parts += [f"costs={{{costs}}}"] if self.costs else []
+        prior = "{…}" if isinstance(self.prior, Mapping) else f"{self.prior:g}"
+        parts += [f"prior={prior}"] if self.prior != 1.0 else []
+        parts += [f"{len(self.arms)} arms"]
+        return f"<Problem {f'{self.name}: ' if self.name else ''}{', '.join(parts)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         prior = self.edge_prior
@@ -225,85 +649,10 @@ class Problem(Choices):
             },
         )
 
-    def _key(self) -> tuple[Any, ...]:
-        roles = self.drawn, self.reward, self.context, self.non_manipulable, self.hidden
-        doubts = dict(self.edge_priors), self.soft
-        domains = dict(self.domains), dict(self.hidden_domains)
-        worth = dict(self.reward_values), self.minimise
-        arms = self.forbidden, self.arms, self.payoff.costs.tolist()
-        return *roles, *doubts, *domains, *worth, *arms, self.prior, self.max_program
-
-    def projection(self, graph: CausalGraph) -> CausalGraph:
-        """What is left of a graph with these variables for choosing where to intervene."""
-        return graph.condition(self.context).project(self.non_manipulable)
-
-    def _possible(
-        self, priors: dict[str, float], own: list[Intervention] | None
-    ) -> tuple[CausalGraph, Mapping[str, float]]:
-        """The graph with its soft edges, and the priors of all that is not certain in it."""
-        graph = self.graph
-        if self.soft is not None:
-            settable = self.manipulable if own is None else frozenset().union(*own)
-            edges = soft_edges(graph, self.reward, self.context, settable)
-            graph, priors = with_soft_edges(graph, priors, self.soft, edges)
-        return graph, MappingProxyType(priors)
-
-    def _arms(
-        self, own: list[Intervention] | None
-    ) -> tuple[tuple[frozenset[str], ...], tuple[Intervention, ...]]:
-        if own is not None:
-            return canonical_order(own, self.domains, self.max_arms)
-        graphs = [self.projected]
-        graphs += [self.projection(self.possible)] if self.soft is not None else []
-        found = found_arms(
-            self.arms_kind, graphs, self.reward, self.domains, self.forbidden, self.max_arms
-        )
-        if not found[1]:  # only of POMISs: do() is minimal, and never forbidden
-            raise DowiseError(
-                "all arms that could be optimal are forbidden: leave arms = 'pomis' out, and there "
-                "are others"
-            )
-        return found
-
-    def _warn_of_missed_arms(self, is_default: bool) -> None:
-        """Where the best of all permitted interventions need not be an arm, say so."""
-        if self._is_remade:
-            return
-        why = ["forbidden assignments"] * bool(self.forbidden) + ["costs"] * self.payoff.has_costs
-        text = ""
-        if self.arms_kind == "pomis" and why:
-            text = (
-                f"with {' and '.join(why)} the best arm need not be one of those that could be "
-                "optimal without them: leave arms = 'pomis' out, and it is among the arms"
-            )
-        elif is_default and (found := cheaper_way(self)) is not None:
-            arm, other = found
-            text = (
-                f"{arm} costs {self.costs.of(arm):g}, but {other}, which does the same, only "
-                f"{self.costs.of(other):g}, what its variables cost: arms = 'all' has such arms; "
-                "say arms = 'minimal' to do without, or give the variables costs"
-            )
-        if text:
-            warnings.warn(text, DowiseWarning, stacklevel=4)
-
-
-def _checked_graph(graph: object) -> CausalGraph:
-    if isinstance(graph, str):
-        return CausalGraph.parse(graph)
-    if not isinstance(graph, CausalGraph):
-        raise DowiseError(
-            f"the graph must be a CausalGraph, not {kind_of(graph)}: "
-            "make one with CausalGraph.parse(text) or CausalGraph.from_networkx(graph)"
-        )
-    return graph
-
 
 def remade(options: dict[str, Any]) -> Problem:
-    """A problem once more, from what it was made of: for pickle, copies and journals.
-
-    What there was to warn of was said before.
-    """
+    """Rebuild a problem from its options without warnings: for pickle, copies and journals."""
     problem = Problem.__new__(Problem)
-    problem._is_remade = True
+    problem._is_rebuilt = True
     problem.__init__(**options)  # type: ignore[misc]
     return problem

@@ -1,7 +1,7 @@
-"""A record: what was seen after an arm was played, parsed and checked once.
+"""Records: outcomes with their arms, parsed and checked once, one by one or in batches.
 
-Whoever learns, learns from records. A record that is completed later replaces its earlier self: the
-earlier one is retracted, the later one learned.
+Everything that learns, learns from records. A record that is completed later replaces the earlier
+one: the earlier one is retracted, the later one is learned.
 
 >>> from dowise.problem import load_problem
 >>> record = load_problem("task1").record("do(X=1)", {"Y": 0})
@@ -11,35 +11,47 @@ earlier one is retracted, the later one learned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError, suggestion
+from dowise.graph.adjacency import mask_of
+from dowise.problem.domains import MISSING, as_mapping, label_of, refuse_hidden
 from dowise.problem.intervention import Intervention
-from dowise.problem.roles import refuse_hidden
-from dowise.problem.values import MISSING, as_mapping, label_of
 
 if TYPE_CHECKING:
-    from dowise.problem.frame import RecordBatch
     from dowise.problem.problem import Problem
-
-__all__ = [
-    "Record", "check_record", "check_same_problem", "parse_outcome", "past_record",
-    "refuse_contradiction", "without_value",
-]  # fmt: skip
 
 Integers = NDArray[np.int64]
 
 
 class Record:
-    """An outcome with its arm. Equal outcomes of two decisions are two records.
+    """Outcome with its arm. Equal outcomes of two decisions are two records.
 
-    `codes` has for each variable, in the order of names, the position of its value in the domain,
-    or MISSING; `fixed` likewise what the arm set. `number` is that of the decision that it follows,
-    which tells records apart for policies that need it; None where there was no decision.
+    Records are made by `Problem.record`, which checks the values.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem that the record belongs to.
+    arm : Intervention
+        Intervention that was played.
+    codes : array of int
+        For each variable, in the order of names, the index of its value in the domain, or MISSING.
+    fixed : array of int
+        For each variable, the code that the arm set, or MISSING.
+    number : int, optional
+        Number of the decision, for policies that need to tell records apart.
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> load_problem("task1").record("do(X=1)", {"Y": 0, "Z": 1}).as_dict()
+    {'number': None, 'arm': {'X': '1'}, 'values': {'X': '1', 'Y': '0', 'Z': '1'}}
     """
 
     __slots__ = ("arm", "codes", "fixed", "number", "problem")
@@ -57,23 +69,23 @@ class Record:
 
     @property
     def context(self) -> tuple[int, ...]:
-        """The positions of the context's values, in the order of names; MISSING where not seen."""
+        """Codes of the context's values, in the order of names; MISSING if not observed."""
         return tuple(self.codes[self.problem.context_positions].tolist())
 
     @property
     def reward(self) -> int:
-        """The position of the reward's value, or MISSING."""
+        """Code of the reward's value, or MISSING."""
         return int(self.codes[self.problem.reward_position])
 
     @property
     def labels(self) -> dict[str, str]:
-        """What was seen or set, by name."""
+        """Labels of everything that was observed or set, by name."""
         pairs = zip(self.problem.domains.items(), self.codes.tolist(), strict=True)
         return {name: domain[code] for (name, domain), code in pairs if code != MISSING}
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The variables that were not seen."""
+        """Variables that were not observed."""
         return tuple(
             name
             for name, code in zip(self.problem.domains, self.codes.tolist(), strict=True)
@@ -81,9 +93,9 @@ class Record:
         )
 
     def lacking(self, positions: Iterable[int], why: str) -> str | None:
-        """That one of these variables, given by their positions, was not seen; None if all were.
+        """Return the message that one of these variables was not observed; None if all were.
 
-        `why` is the end of the sentence: what it is needed for.
+        Variables are passed by index. `why` ends the sentence: what the value is needed for.
         """
         for v in positions:
             if self.codes[v] == MISSING:
@@ -91,13 +103,13 @@ class Record:
         return None
 
     def need(self, positions: Iterable[int], why: str) -> None:
-        """Raise unless these variables, given by their positions, were seen."""
+        """Raise `DowiseError` unless these variables, passed by index, were observed."""
         text = self.lacking(positions, why)
         if text is not None:
             raise DowiseError(text)
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: the arm, and the label of everything that was seen or set."""
+        """Return the arm and the label of everything that was observed or set, for JSON."""
         return {"number": self.number, "arm": dict(self.arm), "values": self.labels}
 
     def __repr__(self) -> str:
@@ -105,23 +117,23 @@ class Record:
 
 
 def check_record(record: object, problem: Problem) -> None:
-    """Raise unless this is a record of this problem: positions mean nothing in another one."""
+    """Raise `DowiseError` unless this is a record of this problem."""
     if not isinstance(record, Record):
-        raise DowiseError(f"{record!r} is no record: make one with problem.record(arm, outcome)")
+        raise DowiseError(f"{record!r} is not a record: make one with problem.record(arm, outcome)")
     check_same_problem(record, problem)
 
 
 def check_same_problem(records: Record | RecordBatch, problem: Problem) -> None:
-    """Raise unless one or many records are of this problem."""
+    """Raise `DowiseError` unless a record or batch belongs to this problem."""
     if records.problem is not problem and records.problem != problem:
         raise DowiseError(
-            f"{records!r} is of another problem, {records.problem!r}: make it with problem.record "
-            "or problem.records of its own"
+            f"{records!r} belongs to another problem, {records.problem!r}: make it with record or "
+            "records of this problem"
         )
 
 
 def without_value(problem: Problem, position: int, why: str) -> str:
-    """That a variable which was needed was not seen, in words."""
+    """Return the message that a required variable was not observed."""
     return f"the outcome has no value for {problem.graph.variables[position]}: {why}"
 
 
@@ -131,27 +143,28 @@ def past_record(
     labels: Mapping[str, object],
     number: int | None = None,
 ) -> Record:
-    """What was seen after something was set that may be no arm, or can't be set any more.
+    """Return a record of an intervention that need not be an arm, or can't be made any more.
 
     So a record that was made under another version of the problem counts in this one. `settings`
-    has what was set, any variables but the reward, context variables among them; `labels` what was
-    seen. What a context variable was set to is known like one that was seen, and each factor
-    counts if it is that of some arm too: not where a hidden cause ties it to what was set.
+    are the values that were set, for any variables except the reward, context variables included;
+    `labels` are the observed values. A context variable that was set counts like an observed one.
+    Each factor is learned if it is also that of some arm: not if a hidden cause joins it to a
+    variable that was set.
 
     >>> from dowise.problem import load_problem
     >>> past_record(load_problem("task1"), {"Z": 1}, {"X": 0, "Y": 1})
     <Record of do(Z=1): {'X': '0', 'Y': '1', 'Z': '1'}>
     """
-    known: dict[str, object] = {}
+    checked: dict[str, object] = {}
     for name, value in settings.items():
         if name == problem.reward:
             raise DowiseError(f"{name} is the reward and can't have been set: leave the record out")
         if name not in problem.positions:
             refuse_hidden(name, problem.hidden, "a hidden variable can't have been set: ")
             close = suggestion(str(name), problem.graph.variables)
-            raise DowiseError(f"{name!r} was set, which is no variable of the problem{close}")
-        known[name] = label_of(name, value, problem.domains[name])
-    arm = Intervention(known)
+            raise DowiseError(f"{name!r} was set, which is not a variable of the problem{close}")
+        checked[name] = label_of(name, value, problem.domains[name])
+    arm = Intervention(checked)
     fixed = np.array([problem.code(name, arm.get(name)) for name in problem.graph.variables])
     fixed.setflags(write=False)
     return Record(problem, arm, parse_outcome(problem, arm, fixed, labels), fixed, number)
@@ -160,33 +173,124 @@ def past_record(
 def parse_outcome(
     problem: Problem, arm: Intervention, fixed: Integers, outcome: Mapping[str, object]
 ) -> Integers:
-    """The codes of what was seen, with the values that the arm set, whose codes are `fixed`."""
+    """Return the codes of an outcome, with the values that the arm set, whose codes are `fixed`."""
     if outcome is None:
         raise DowiseError("an outcome must map variables to values, such as {'X': 1}; this is None")
-    seen = outcome if type(outcome) is dict else as_mapping(outcome, "an outcome")
+    values = outcome if type(outcome) is dict else as_mapping(outcome, "an outcome")
     codes = fixed.tolist()
     positions, tables = problem.positions, problem.label_codes
-    for name, value in seen.items():
+    for name, value in values.items():
         v = positions.get(name)
         if v is None:
             refuse_hidden(name, problem.hidden, "the outcome has a value for a hidden variable: ")
             raise DowiseError(
-                f"the outcome names {name!r}, which is no variable of the problem"
+                f"the outcome names {name!r}, which is not a variable of the problem"
                 f"{suggestion(str(name), problem.graph.variables)}"
             )
         plain: Any = value if type(value) is str or type(value) is int else None
-        code = tables[name].get(plain)  # most values are labels, or their numbers
+        code = tables[name].get(plain)  # most values are labels, or ints
         if code is None:
             code = problem.code(name, value)
         if codes[v] < 0:
             codes[v] = code
         elif code not in (MISSING, codes[v]):
             refuse_contradiction(arm, name, problem.domains[name][code])
-    found = np.array(codes)
-    found.setflags(write=False)
-    return found
+    result = np.array(codes)
+    result.setflags(write=False)
+    return result
 
 
 def refuse_contradiction(arm: Intervention, name: str, label: str, where: str = "") -> None:
-    """What was seen is not what the arm set."""
+    """Raise `DowiseError`: an observed value differs from the one that the arm set."""
     raise DowiseError(f"{where}{arm} set {name}={arm[name]}, but the outcome has {name}={label}")
+
+
+@dataclass(frozen=True, eq=False)
+class RecordBatch:
+    """Many records in arrays: a row per variable, in the order of names, and a column per record.
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> batch = load_problem("task1").records({"X": [0, 1, 1], "Z": [0, 0, 1], "Y": [1, 0, None]})
+    >>> batch, batch.codes.tolist()
+    (<RecordBatch of 3 records>, [[0, 1, 1], [1, 0, -1], [0, 0, 1]])
+    """
+
+    problem: Problem
+    codes: Integers
+    """Index of each value in its domain, or MISSING."""
+    was_set: NDArray[np.bool_]
+    """True if the arm set the variable."""
+
+    @classmethod
+    def from_record(cls, record: Record) -> RecordBatch:
+        """Return a batch of one record."""
+        return cls(record.problem, record.codes[:, None], record.fixed[:, None] != MISSING)
+
+    def by_set(self) -> tuple[list[int], Integers]:
+        """Return the distinct sets of variables that were set, as bits, and each record's set."""
+        packed = np.ascontiguousarray(np.packbits(self.was_set, axis=0).T)
+        words = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+        _, first, inverse = np.unique(words, return_index=True, return_inverse=True)
+        sets = [mask_of(np.flatnonzero(self.was_set[:, i]).tolist()) for i in first]
+        return sets, inverse.astype(np.int64)
+
+    def take(self, rows: NDArray[Any]) -> RecordBatch:
+        """Return the records at these indices, or selected by this mask."""
+        return RecordBatch(self.problem, self.codes[:, rows], self.was_set[:, rows])
+
+    def arms(self) -> tuple[list[Intervention], Integers]:
+        """Return the distinct interventions, and the index of each record's intervention.
+
+        They need not be arms, nor on manipulable variables.
+        """
+        names = self.problem.graph.variables
+        targets = np.flatnonzero(self.was_set.any(axis=1)).tolist()
+        values = [np.where(self.was_set[v], self.codes[v], MISSING) for v in targets]
+        first, inverse = equal_columns([np.zeros(len(self), dtype=np.int64), *values])
+        arms = []
+        for i in first.tolist():
+            codes = {names[v]: int(row[i]) for v, row in zip(targets, values, strict=True)}
+            labels = {u: self.problem.domains[u][c] for u, c in codes.items() if c != MISSING}
+            arms.append(Intervention(labels))
+        return arms, inverse
+
+    def each(self, numbers: Integers | None = None) -> Iterator[Record]:
+        """Yield the records one by one; `numbers` are those of their decisions, if any."""
+        arms, inverse = self.arms()
+        for i, arm in enumerate(inverse.tolist()):
+            codes = self.codes[:, i].copy()
+            fixed = np.where(self.was_set[:, i], codes, MISSING)
+            codes.setflags(write=False)
+            fixed.setflags(write=False)
+            number = None if numbers is None else int(numbers[i])
+            yield Record(self.problem, arms[arm], codes, fixed, number)
+
+    def __len__(self) -> int:
+        return int(self.codes.shape[1])
+
+    def __repr__(self) -> str:
+        return f"<RecordBatch of {len(self):,} records>"
+
+
+def equal_columns(rows: Iterable[Integers]) -> tuple[Integers, Integers]:
+    """Return (first, inverse): columns i and j are equal if inverse[i] == inverse[j].
+
+    first[k] is the first column of group k. The rows have integers from −1 on, the first row from
+    0 on.
+    """
+    kinds: Integers | None = None
+    room = 1
+    for row in rows:  # a single integer encodes all values, as long as it fits
+        if kinds is None:
+            kinds, room = row, int(row.max(initial=0)) + 1
+            continue
+        size = int(row.max(initial=0)) + 2
+        if room * size > 2**62:
+            distinct, kinds = np.unique(kinds, return_inverse=True)
+            room = len(distinct)
+        kinds, room = kinds * size + row + 1, room * size
+    assert kinds is not None
+    _, first, inverse = np.unique(kinds, return_index=True, return_inverse=True)
+    return first, inverse.astype(np.int64)

@@ -14,7 +14,7 @@ from dowise.errors import DowiseError, NotFoundError, suggestion
 from dowise.experiment.event import Head
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.opening import checked_name
-from dowise.experiment.storage.contract import Storage
+from dowise.experiment.storage.base import Storage
 from dowise.problem import Problem
 from dowise.service.looks import Looks
 from dowise.service.turns import Turns, Waiters

@@ -18,9 +18,9 @@ from starlette.datastructures import FormData
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dowise.errors import DowiseError
-from dowise.experiment.storage import Token
 from dowise.service import tokens
 from dowise.service.failures import RefusedError, answer_to
+from dowise.service.tokens import Token
 
 __all__ = [
     "CSRF_HEADER", "OPEN", "Admin", "Asker", "Door", "Reader", "Teller", "Visitor", "check_csrf",

@@ -1,9 +1,8 @@
-"""Policies on known worlds: what they may cost, and what they do cost."""
+"""Simulations of policies in known worlds, and bounds on their regret."""
 
-from dowise.simulation.bound_figures import Bounds
-from dowise.simulation.bounds import bounds
-from dowise.simulation.entrants import On
+from dowise.simulation.bounds import Bounds, bounds
 from dowise.simulation.result import Result
 from dowise.simulation.simulate import simulate
+from dowise.simulation.spec import On
 
 __all__ = ["Bounds", "On", "Result", "bounds", "simulate"]

@@ -18,11 +18,6 @@ from dowise.errors import import_extra
 if TYPE_CHECKING:
     import pandas
 
-__all__ = [
-    "Claim", "Claimed", "Difference", "Measure", "RegretCurve", "Spread", "Standing", "claims",
-    "curves", "differences", "spread_of", "standings",
-]  # fmt: skip
-
 FEWEST_TRIALS = 10
 Floats = NDArray[np.float64]
 Measure = Literal["regret", "expected"]

@@ -1,11 +1,17 @@
-"""The regret bounds of the paper for a problem at hand: sections 5 and 6, with numbers.
+"""The regret bounds of the paper for a given problem: sections 5 and 6, with numbers.
 
-What goes in: the prior probability p*(a) that an arm is best in a context, and the entropy H(Π*) of
-the whole map from contexts to best arms, both from posterior draws at the prior; and, for Theorems
-1 and 2, one run of Thompson Sampling in a world drawn from the prior (`bound_run.py`).
+The inputs are the prior probability p*(a) that an arm is best in a context, and the entropy H(Π*)
+of the map from contexts to best arms, both from posterior draws at the prior; for Theorems 1 and 2
+also one run of Thompson Sampling in a world drawn from the prior. Draws of two contexts with the
+same seed have the same CPTs, so the best arms of all contexts under one draw make one map.
 
-The draws of two contexts with the same seed have the same CPTs, so the best arms of all contexts
-under one draw make one map.
+In each round of the run the information ratio and γ_t are computed from N fresh draws. A ratio from
+few draws is too small, because the estimate of g is too large; so the rounds with the largest ones
+are kept, and estimated again with more draws. All draws are made in blocks: progress is reported,
+Ctrl-C ends the call promptly, and of each draw only its best arm is kept.
+
+With `certify`, E[Σ cert_t] (docs/certificate.md) is the mean over trials of `certified-ids`, each
+in a world of its own; the upper limit covers the number of trials and the error of H(Π*).
 """
 
 from __future__ import annotations
@@ -13,38 +19,258 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import ceil, inf, log, log10, prod
+from math import ceil, inf, isinf, log, log10, prod, sqrt
+from statistics import NormalDist
+from time import monotonic
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief import Belief
+from dowise.belief.in_blocks import draw_in_blocks
 from dowise.checks import share, true_or_false, whole_number
+from dowise.environments import make_environment
+from dowise.environments.draw import Manner
+from dowise.environments.sources import random_worlds
 from dowise.errors import DowiseError
-from dowise.information import Estimate, gains_above_0, map_entropy
-from dowise.problem import Problem
-from dowise.simulation.bound_figures import Bounds
-from dowise.simulation.bound_run import (
-    Meter,
-    Progress,
-    Run,
-    estimated,
-    ratio_of_thompson,
-    run_thompson,
+from dowise.information import (
+    Estimate,
+    corollary_1,
+    corollary_2,
+    delta_interval,
+    estimate_in_blocks,
+    gain_interval,
+    gains_above_0,
+    gamma_bracket,
+    information_ratio,
+    map_entropy,
+    theorem_1,
+    theorem_2,
 )
-from dowise.simulation.certify import LEAST_TRIALS, TRIALS, certified_runs
-from dowise.simulation.race import MOST_ROUNDS
-
-__all__ = ["bounds"]
+from dowise.information.certificate import certified_regret, worth_of
+from dowise.model.draws import Draws
+from dowise.model.sampling import Script
+from dowise.plain import plain
+from dowise.policies.certified import CertifiedSampling, Played
+from dowise.policies.policy import Loop
+from dowise.policies.thompson import ThompsonSampling
+from dowise.problem import Problem
+from dowise.problem.problem import Context
+from dowise.randomness import Random
+from dowise.simulation.spec import MAX_ROUNDS
+from dowise.simulation.trial import make_world, run_trial
 
 MAX_CONTEXTS = 1024
 # As in the paper, or so many for each arm: then a p* of 1/K is known to a tenth.
 SAMPLES, SAMPLES_PER_ARM = 50_000, 100
 POLICY_SAMPLES = 1000
-_DRAWS_PER_KIND = 10  # with fewer for each arm or map, an entropy is not to be trusted
-_MOST_SAMPLES = 50_000_000  # whose best arms take 2 GB while they are counted
-_LARGEST_N = 1e15  # where the search for the N at which intervals bite ends
-_SEARCH = 32  # steps of that search, each of which counts as a hundredth of the draws
+TRIALS = 100  # of `certified-ids`
+MIN_TRIALS = 10  # for the expansion of Student's quantile
+P_BEST_CONFIDENCE = 0.999  # of the radius around p*(a), as in section 6
+CERTIFIED_CONFIDENCE = 0.95  # of the upper limit of the certified bound
+MIN_DRAWS_PER_KIND = 10  # with fewer for each arm or map, an entropy can't be trusted
+MAX_SAMPLES = 50_000_000  # whose best arms take 2 GB while they are counted
+MAX_SEARCHED_SAMPLES = 1e15  # end of the search for the N from which intervals are informative
+SEARCH_STEPS = 32  # of that search, each of which counts as a hundredth of the draws
+STEEPEST_ROUNDS = 5  # rounds of the run whose ratio is estimated again with more draws
+PROGRESS_INTERVAL = 0.1  # seconds between two calls of `progress`
+
+Progress = Callable[[str, int, int], None]
+"""Called with the current step, how much of it is done, and how much there is."""
+State = tuple[dict[str, str], Belief]
+
+
+@dataclass(frozen=True, eq=False)
+class ThompsonRun:
+    """What one run of Thompson Sampling showed, from N fresh draws in each round."""
+
+    largest_ratio: float
+    """The largest information ratio Ψ_t of Thompson Sampling; a measurement of one run."""
+    gamma_low: float
+    """Σγ_t from below, and from above."""
+    gamma_high: float
+    infinite_rounds: int
+    """Rounds in which γ_t is infinite."""
+    vacuous_rounds: int
+    """Rounds in which Lemma 4 says of no arm more than 0 ≤ g ≤ log r."""
+    steepest: tuple[State, ...] = ()
+    """Where Ψ_t was largest by N draws: the context and the belief, to look at more closely."""
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """What `certified-ids` certified in some trials, for rewards in [0, 1]."""
+
+    lam: float
+    sums: NDArray[np.float64]
+    """Σ cert_t of every trial."""
+    share: float
+    """The share of rounds in which draws certified what IDS would play."""
+    bound_of_zero: float
+    """The bound if all certificates were 0: λH(Π*) + δ'(span + λ log r)."""
+    entropy_error: float
+    """The standard error of the estimate of H(Π*)."""
+    regrets: NDArray[np.float64]
+    """What every trial did cost: a measurement, no bound."""
+
+    @property
+    def mean(self) -> float:
+        """The bound on the Bayesian regret, with the mean over the trials for E[Σ cert_t]."""
+        return self.bound_of_zero + float(self.sums.mean())
+
+    @property
+    def bound(self) -> float:
+        """Its upper limit at confidence .95, by Student's t over the trials and the error of H."""
+        trials = len(self.sums)
+        error = sqrt(float(self.sums.var(ddof=1)) / trials + (self.lam * self.entropy_error) ** 2)
+        return self.mean + _upper_quantile(trials - 1) * error
+
+    def as_dict(self) -> dict[str, float]:
+        """Every figure by its own name."""
+        return {
+            "certified_bound": self.bound,
+            "certified_mean": self.mean,
+            "certified_share": self.share,
+            "certified_trials": len(self.sums),
+            "certified_lam": self.lam,
+            "certified_regret": float(self.regrets.mean()),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Every figure by its own name; `as_dict` is what `dowise bounds --json` prints."""
+
+    problem: Problem
+    horizon: int
+    samples: int
+    policy_samples: int
+    delta: float
+    """δ', with which all intervals of the run together may fail; not the regret Δ."""
+    seed: int
+    contexts: tuple[dict[str, str], ...]
+    p_best: NDArray[np.float64]
+    """p*(a) at the prior: (contexts, arms)."""
+    entropy: float
+    entropy_error: float
+    maps_seen: int
+    is_joint: bool
+    """Whether the entropy is that of the joint map, or else the sum over contexts, at least it."""
+    run: ThompsonRun
+    samples_for_some: float
+    """The N from which the lower bound on some arm's g is positive, at the prior."""
+    samples_for_all: float
+    """The N from which all of them are, so that γ_t is finite; infinite where `unresolved`."""
+    unresolved: int
+    """Arms whose g at the prior is too small to be told from 0 with so many draws."""
+    certified: Certified | None = None
+    """What `certified-ids` certifies, where that was asked for."""
+
+    @property
+    def arms(self) -> int:
+        """K, the number of arms."""
+        return len(self.problem.arms)
+
+    @property
+    def p_best_radius(self) -> float:
+        """How far p*(a) may be off, all arms of a context at once, at confidence .999."""
+        return sqrt(log(2 * self.arms / (1 - P_BEST_CONFIDENCE)) / (2 * self.samples))
+
+    @property
+    def reward_span(self) -> float:
+        """What a regret in [0, 1] is multiplied by to be in the user's units."""
+        return self.problem.payoff.span
+
+    @property
+    def worst_entropy(self) -> float:
+        """|C| log K."""
+        return len(self.contexts) * log(self.arms)
+
+    @property
+    def coefficient(self) -> float:
+        """√(K/2 · H): what Corollary 2 multiplies √T by."""
+        return corollary_2(self.arms, self.entropy, 1)
+
+    @property
+    def worst_coefficient(self) -> float:
+        """√(K/2 · |C| log K): what Corollary 1 multiplies √T by."""
+        return corollary_1(self.arms, len(self.contexts), 1)
+
+    @property
+    def saving(self) -> float:
+        """By which share the coefficient is below the worst one."""
+        return 1 - self.coefficient / self.worst_coefficient if self.worst_coefficient else 0.0
+
+    def values(self) -> dict[str, float]:
+        """The bounds on the Bayesian regret after T rounds, by name, for rewards in [0, 1]."""
+        k, t = self.arms, self.horizon
+        return {
+            "corollary_1": corollary_1(k, len(self.contexts), t),
+            "theorem_1": theorem_1(sqrt(k / 2), self.entropy, t),
+            "theorem_1_run": theorem_1(sqrt(self.run.largest_ratio), self.entropy, t),
+            "corollary_2": corollary_2(k, self.entropy, t),
+            "theorem_2": theorem_2(k, self.entropy, t, [self.run.gamma_high]),
+            "theorem_2_low": theorem_2(k, self.entropy, t, [self.run.gamma_low]),
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: infinity is the text "inf"."""
+        figures = {**self._inputs(), **self._prior_figures(), **self._run_figures()}
+        if self.certified is not None:
+            figures |= self.certified.as_dict()
+        spoken: dict[str, Any] = plain(figures)
+        return spoken
+
+    def _inputs(self) -> dict[str, Any]:
+        return {
+            "problem": self.problem.name,
+            "horizon": self.horizon,
+            "samples": self.samples,
+            "policy_samples": self.policy_samples,
+            "delta": self.delta,
+            "seed": self.seed,
+            "arms": self.arms,
+            "contexts": len(self.contexts),
+            "arm_names": [str(arm) for arm in self.problem.arms],
+        }
+
+    def _prior_figures(self) -> dict[str, Any]:
+        values = self.values()
+        worst = values["corollary_1"]
+        return {
+            "p_best": self.p_best.mean(axis=0).tolist(),
+            "p_best_by_context": [
+                {"context": context, "p_best": row.tolist()}
+                for context, row in zip(self.contexts, self.p_best, strict=True)
+            ],
+            "p_best_radius": self.p_best_radius,
+            "reward_span": self.reward_span,
+            "entropy": self.entropy,
+            "entropy_error": self.entropy_error,
+            "entropy_of": "joint map" if self.is_joint else "sum over contexts",
+            "maps_seen": self.maps_seen,
+            "worst_entropy": self.worst_entropy,
+            "coefficient": self.coefficient,
+            "worst_coefficient": self.worst_coefficient,
+            "saving": self.saving,
+            **values,  # for rewards in [0, 1]
+            "of_worst_case": {name: x / worst if worst else 1.0 for name, x in values.items()},
+        }
+
+    def _run_figures(self) -> dict[str, Any]:
+        run = self.run
+        return {
+            "largest_ratio": run.largest_ratio,
+            "worst_ratio": self.arms / 2,
+            "gamma_sum": run.gamma_high,
+            "gamma_sum_low": run.gamma_low,
+            "gamma_infinite_rounds": run.infinite_rounds,
+            "vacuous_rounds": run.vacuous_rounds,
+            "samples_for_some_lower_bound": self.samples_for_some,
+            "samples_for_every_lower_bound": self.samples_for_all,
+            "unresolved_arms": self.unresolved,
+        }
 
 
 def bounds(
@@ -66,66 +292,80 @@ def bounds(
     done, how much of it is, and how much there is. With `certify` also the bound of
     docs/certificate.md, from so many `trials` of "certified-ids", 100 unless told.
     """
-    horizon = whole_number("horizon", horizon, 1, MOST_ROUNDS)
+    horizon = whole_number("horizon", horizon, 1, MAX_ROUNDS)
     arms = len(problem.arms)
     samples = _checked_draws("samples", samples, arms, max(SAMPLES, SAMPLES_PER_ARM * arms))
     policy_samples = _checked_draws(
-        "policy_samples", policy_samples, arms, max(POLICY_SAMPLES, _DRAWS_PER_KIND * arms)
+        "policy_samples", policy_samples, arms, max(POLICY_SAMPLES, MIN_DRAWS_PER_KIND * arms)
     )
     failure, seed = share("delta", delta), whole_number("seed", seed, 0)
     trials = _checked_trials(trials, true_or_false("certify", certify))
     belief = Belief(problem)
     contexts = tuple(_contexts(problem))
     level = failure / (2 * horizon * arms)
-    prior = _at_the_prior(belief, contexts, samples, level, seed, progress)
-    is_joint = samples >= _DRAWS_PER_KIND * len(prior.maps)
+    prior = _estimate_prior(belief, contexts, samples, level, seed, progress)
+    is_joint = samples >= MIN_DRAWS_PER_KIND * len(prior.maps)
     entropy, error = (
         map_entropy(prior.maps) if is_joint else _summed_entropy(prior.p_best * samples)
     )
     entropy = min(entropy, len(contexts) * log(arms))  # the correction may overshoot
     run = run_thompson(problem, horizon, policy_samples, level, seed, progress)
-    run = _looked_at_again(run, prior.ratio, samples, seed, progress)
+    run = _refine_ratio(run, prior.ratio, samples, seed, progress)
     certified = None
     if certify:
-        certified = certified_runs(
+        certified = run_certified(
             problem, horizon, policy_samples, failure, trials, seed, (entropy, error), progress
         )
     return Bounds(
-        problem, horizon, samples, policy_samples, failure, seed, contexts, prior.p_best,
-        entropy, error, len(prior.maps), is_joint, run,
-        prior.some, inf if prior.unresolved else prior.every, prior.unresolved, certified,
-    )  # fmt: skip
+        problem,
+        horizon,
+        samples,
+        policy_samples,
+        failure,
+        seed,
+        contexts,
+        prior.p_best,
+        entropy,
+        error,
+        len(prior.maps),
+        is_joint,
+        run,
+        prior.some,
+        inf if prior.unresolved else prior.every,
+        prior.unresolved,
+        certified,
+    )
 
 
-def _looked_at_again(
-    run: Run, ratio: float, samples: int, seed: int, progress: Progress | None
-) -> Run:
+def _refine_ratio(
+    run: ThompsonRun, ratio: float, samples: int, seed: int, progress: Progress | None
+) -> ThompsonRun:
     """The run with its largest ratio, from more draws; it is at least that of the prior."""
-    meter = Meter(progress, "the steepest rounds again", len(run.steepest) * samples)
-    again = [estimated(then, context, samples, seed, meter) for context, then in run.steepest]
-    return replace(run, largest_ratio=max([ratio, *map(ratio_of_thompson, again)]))
+    meter = ProgressMeter(progress, "the steepest rounds again", len(run.steepest) * samples)
+    again = [estimate_arms(then, context, samples, seed, meter) for context, then in run.steepest]
+    return replace(run, largest_ratio=max([ratio, *map(thompson_ratio, again)]))
 
 
 def _checked_trials(given: int | None, is_wanted: bool) -> int:
     if given is not None and not is_wanted:
         raise DowiseError(f"trials={given!r} (--trials) are those of --certify: give it as well")
-    return whole_number("trials", TRIALS if given is None else given, LEAST_TRIALS)
+    return whole_number("trials", TRIALS if given is None else given, MIN_TRIALS)
 
 
 def _checked_draws(name: str, given: int | None, arms: int, needed: int) -> int:
     """How many draws are made: those given, or what the problem needs."""
-    number = whole_number(name, needed if given is None else given, 1, _MOST_SAMPLES)
-    least = _DRAWS_PER_KIND * arms
+    number = whole_number(name, needed if given is None else given, 1, MAX_SAMPLES)
+    least = MIN_DRAWS_PER_KIND * arms
     if number < least:
         raise DowiseError(
             f"{name}={number} (--{name.replace('_', '-')}) must be at least {least:,} "
-            f"({_DRAWS_PER_KIND} for each arm) to say anything: leave it out, and there are enough"
+            f"({MIN_DRAWS_PER_KIND} for each arm) to be meaningful; by default there are enough"
         )
     return number
 
 
 @dataclass(frozen=True, eq=False)
-class _Prior:
+class _PriorEstimates:
     """What draws before anything was seen tell; over all contexts."""
 
     p_best: NDArray[np.float64]
@@ -141,30 +381,30 @@ class _Prior:
     """Arms whose g may be nothing but noise, in the worst context."""
 
 
-def _at_the_prior(
+def _estimate_prior(
     belief: Belief,
     contexts: Sequence[dict[str, str]],
     samples: int,
     level: float,
     seed: int,
     progress: Progress | None,
-) -> _Prior:
+) -> _PriorEstimates:
     arms = len(belief.problem.arms)
     p_best: list[NDArray[np.float64]] = []
     maps: NDArray[np.int64] | int = 0
     ratio, some, every, unresolved = 0.0, inf, 1.0, 0
-    each = samples + _SEARCH * (samples // 100)
-    meter = Meter(progress, "p* and H(Π*) before anything was seen", len(contexts) * each)
+    each = samples + SEARCH_STEPS * (samples // 100)
+    meter = ProgressMeter(progress, "p* and H(Π*) before anything was seen", len(contexts) * each)
     for i, context in enumerate(contexts):
-        found = estimated(belief, context, samples, seed, meter)
+        found = estimate_arms(belief, context, samples, seed, meter)
         p_best.append(found.best)
         maps = np.unique(maps * arms + found.winners, return_inverse=True)[1]
-        ratio = max(ratio, ratio_of_thompson(found))
+        ratio = max(ratio, thompson_ratio(found))
         unresolved = max(unresolved, int((found.gain < _noise(found)).sum()))
         some = _samples_for(found, level, np.any, 1.0, some, meter)
         every = _samples_for(found, level, np.all, every, inf, meter)
         meter.reach((i + 1) * each)
-    return _Prior(np.array(p_best), np.bincount(maps), ratio, some, every, unresolved)
+    return _PriorEstimates(np.array(p_best), np.bincount(maps), ratio, some, every, unresolved)
 
 
 def _contexts(problem: Problem) -> Iterator[dict[str, str]]:
@@ -197,7 +437,7 @@ def _samples_for(
     enough: Callable[[NDArray[np.bool_]], np.bool_],
     least: float,
     most: float,
-    meter: Meter,
+    meter: ProgressMeter,
 ) -> float:
     """The N, to two digits, from which some or all lower bounds of Lemma 4 are positive.
 
@@ -211,10 +451,148 @@ def _samples_for(
 
     if least == inf or bites(least):
         return least
-    if not bites(min(most, _LARGEST_N)):
+    if not bites(min(most, MAX_SEARCHED_SAMPLES)):
         return most
-    low, high = log10(least), log10(min(most, _LARGEST_N))
+    low, high = log10(least), log10(min(most, MAX_SEARCHED_SAMPLES))
     while high - low > 0.002:
         middle = (low + high) / 2
         low, high = (low, middle) if bites(10**middle) else (middle, high)
     return float(f"{10**high:.1e}")
+
+
+class ProgressMeter:
+    """How far a part of the work is; it says so now and then."""
+
+    def __init__(self, progress: Progress | None, what: str, total: int) -> None:
+        self._progress, self._what, self._total = progress, what, total
+        self._done, self._said = 0, monotonic()
+        if progress is not None:
+            progress(what, 0, total)
+
+    def advance(self, by: int) -> None:
+        """So much more is done."""
+        self.reach(self._done + by)
+
+    def reach(self, done: int) -> None:
+        """So much is done by now."""
+        self._done, now = min(done, self._total), monotonic()
+        if self._progress and (now - self._said >= PROGRESS_INTERVAL or self._done == self._total):
+            self._said = now
+            self._progress(self._what, self._done, self._total)
+
+
+def run_thompson(
+    problem: Problem, horizon: int, samples: int, level: float, seed: int, progress: Progress | None
+) -> ThompsonRun:
+    """Let Thompson Sampling play, and take every round's figures at N = `samples` draws.
+
+    Each interval may fail with probability `level`. `largest_ratio` is left at 0: it takes more
+    draws than these.
+    """
+    world_seed, run_seed = np.random.SeedSequence(seed).spawn(2)
+    world = make_environment(problem, int(world_seed.generate_state(1)[0]))
+    policy = ThompsonSampling(problem)
+    belief = policy.belief
+    rng = np.random.default_rng(run_seed)
+    steepest: list[tuple[float, int, State]] = []
+    gammas_low, gammas_high, infinite, vacuous = 0.0, 0.0, 0, 0
+    most = log(len(problem.domains[problem.reward]))
+    meter = ProgressMeter(progress, "a run of Thompson Sampling", horizon * samples)
+    for t in range(horizon):
+        context = world.draw_context(rng)
+        found = estimate_arms(belief, context, samples, rng, meter)
+        ratio = thompson_ratio(found)
+        if len(steepest) < STEEPEST_ROUNDS or ratio > steepest[0][0]:
+            steepest = sorted([*steepest, (ratio, t, (context, belief.copy()))])[-STEEPEST_ROUNDS:]
+        gain = gain_interval(found, level)
+        vacuous += bool((gain.low == 0).all() and (gain.high == most).all())
+        low, high = gamma_bracket(delta_interval(found, level), gain)
+        infinite += isinf(high)
+        gammas_low, gammas_high = gammas_low + low, gammas_high + high
+        arm = policy.decide(context, rng).arm
+        policy.observe(arm, world.play(arm, context, rng))
+    states = tuple(state for _, _, state in steepest)
+    return ThompsonRun(0.0, gammas_low, gammas_high, infinite, vacuous, states)
+
+
+def estimate_arms(
+    belief: Belief, context: Context, samples: int, rng: Random, meter: ProgressMeter
+) -> Estimate:
+    """Δ, g and p* from so many draws."""
+
+    def measured() -> Iterator[Draws]:
+        for block in draw_in_blocks(belief, codes, samples, rng):
+            meter.advance(block.samples)
+            yield block
+
+    codes = belief.problem.context_codes(context)
+    return estimate_in_blocks(measured(), belief.problem.payoff, samples)
+
+
+def thompson_ratio(found: Estimate) -> float:
+    """Ψ of Thompson Sampling, which plays an arm with the probability that it is the best."""
+    return float(information_ratio(found.best @ found.delta, found.best @ found.gain))
+
+
+def run_certified(
+    problem: Problem,
+    horizon: int,
+    samples: int,
+    delta: float,
+    trials: int,
+    seed: int,
+    entropy: tuple[float, float],
+    progress: Progress | None = None,
+) -> Certified:
+    """Let `certified-ids` play so many trials; `entropy` is H(Π*) with its standard error."""
+    played: list[Played] = []
+
+    def make(own: Problem) -> _RecordedSampling:
+        return _RecordedSampling(own, samples, delta, horizon, tell=played.append)
+
+    regrets = np.empty(trials)
+    worlds = random_worlds(problem, Manner(edges="prior"))
+    meter = ProgressMeter(progress, "certified-ids", trials * horizon)
+    for trial in range(trials):
+        world = make_world(worlds, seed, trial)
+        regrets[trial] = run_trial(world, make, horizon, seed, trial).regrets.sum()
+        meter.advance(horizon)
+    lam = make(problem).lam
+    flat = certified_regret(
+        lam, entropy[0], 0.0, delta, worth_of(problem.payoff, len(problem.arms))
+    )
+    return Certified(
+        lam,
+        np.array([run.certificates.sum() for run in played]),
+        float(np.mean([run.held.mean() for run in played])),
+        flat,
+        entropy[1],
+        regrets / problem.payoff.span,
+    )
+
+
+class _RecordedSampling(CertifiedSampling):
+    """The policy, which tells what it certified."""
+
+    def __init__(self, problem: Problem, *options: Any, tell: Callable[[Played], None]) -> None:
+        super().__init__(problem, *options)
+        self._tell = tell
+
+    def compiled_loop(self) -> Loop:
+        return self._play
+
+    def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+        played = self.play_certified(script, rng)
+        self._tell(played)
+        return played.arms
+
+
+def _upper_quantile(freedom: int) -> float:
+    """Student's t at CERTIFIED_CONFIDENCE, to a thousandth from nine degrees of freedom on.
+
+    By Fisher's expansion around the normal quantile (Abramowitz & Stegun 26.7.5).
+    """
+    z = NormalDist().inv_cdf(CERTIFIED_CONFIDENCE)
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    return z + first / freedom + second / freedom**2

@@ -1,4 +1,8 @@
-"""Kernels of races."""
+"""Compiled loops over the rounds of a trial.
+
+They have a module of their own, loaded when first called, because `import dowise` and the commands
+of live experiments import this package and must not load numba.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,12 @@ import numpy as np
 
 from dowise.compiling import kernel
 
-__all__ = ["keep_rounds", "number_by_first"]
-
 
 @kernel()
 def keep_rounds(rounds, regrets, arms, first, totals, places):
-    """Of these rounds, counted from 1, the regret up to then and the place of the arm.
+    """Fill in the cumulative regret and the arm at each of these rounds, counted from 1.
 
-    `regrets` and `arms` have all rounds of a trial, whose arm 0 has the place `first`.
+    `regrets` and `arms` have all rounds of a trial; `first` is the position of its arm 0.
     """
     total, start = 0.0, 0
     for k in range(len(rounds)):
@@ -25,16 +27,16 @@ def keep_rounds(rounds, regrets, arms, first, totals, places):
 
 @kernel()
 def number_by_first(positions, used, numbers):
-    """Number positions in the order of their first rounds; say how many are different.
+    """Number positions in order of first occurrence; return the number of distinct ones.
 
-    used[i] becomes the position of number i, numbers[t] the number of that of round t; `used` has
-    room for all positions that there may be.
+    used[i] becomes the position of number i, numbers[t] the number of positions[t]; `used` has
+    room for all possible positions.
     """
     ranks, count = np.full(len(used), -1), 0
     for t in range(len(positions)):
-        here = positions[t]
-        if ranks[here] < 0:
-            ranks[here], used[count] = count, here
+        position = positions[t]
+        if ranks[position] < 0:
+            ranks[position], used[count] = count, position
             count += 1
-        numbers[t] = ranks[here]
+        numbers[t] = ranks[position]
     return count

@@ -14,14 +14,17 @@ from dowise.files import write_bytes
 from dowise.picture.fonts import lettered, without_boxes_noticed
 from dowise.picture.library import matplotlib_part
 
-__all__ = ["COLOURS", "DASHES", "GRID", "INK", "apart", "save_figure"]
-
 INK, GRID = "#333333", "#dddddd"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#000000", "#999999")
 DASHES: tuple[Any, ...] = (
-    "-", (0, (6, 2)), (0, (4, 1, 1, 1)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)),
+    "-",
+    (0, (6, 2)),
+    (0, (4, 1, 1, 1)),
+    (0, (1, 1)),
+    (0, (3, 1, 1, 1, 1, 1)),
+    (0, (2, 2)),
     (0, (1, 2)),
-)  # fmt: skip
+)
 
 
 def apart(heights: list[float], least: float) -> list[float]:

@@ -1,51 +1,109 @@
-"""Section 7 of the paper, all seven panels, by one command; and panels beyond the paper, if named.
+"""The paper's experiments (section 7) in one command, and panels beyond the paper.
 
-What the paper leaves open is ours: T = 1000 rounds, N = 1000 draws, CPT rows from Dirichlet(1),
-fresh for every trial, a prior of 1, UCB1 with c = 2, one table per context for the baselines that
-know no graph. Trials are paired: all policies of a trial face the same world and contexts.
+What the paper leaves open is our choice: T = 1000 rounds, N = 1000 draws, CPT rows from
+Dirichlet(1), new for every trial, a prior of 1, UCB1 with c = 2, one table per context for the
+baselines without a graph. Trials are paired: all policies of a trial face the same world and
+contexts. The report is GitHub Markdown, and the same text as an HTML page.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import dowise
 from dowise.checks import whole_number
-from dowise.environments import Manner, worlds_of
+from dowise.compiling import source_digest
+from dowise.environments import ChordalWorlds, Manner, worlds_of
 from dowise.errors import DowiseError, import_extra, suggestion
 from dowise.files import write_text
-from dowise.simulation.analysis import Claim, Spread, claims, curves, spread_of
-from dowise.simulation.entrants import entrants_of
-from dowise.simulation.expectable import is_expectable
-from dowise.simulation.figures import draw_curves
-from dowise.simulation.manifest import (
-    check_same,
-    contents,
-    make_folder,
-    read_manifest,
-    write_manifest,
+from dowise.randomness import stream
+from dowise.simulation.analysis import Claim, Measure, Spread, claims, curves, spread_of
+from dowise.simulation.executors import check_workers
+from dowise.simulation.paper_panels import ALL_PANELS, BEYOND, PANELS, Panel, in_order
+from dowise.simulation.plots import save_curves
+from dowise.simulation.run_directory import (
+    list_directory,
+    make_directory,
+    read_checked_json,
+    write_checked_json,
 )
-from dowise.simulation.pages import as_html
-from dowise.simulation.panels import ALL_PANELS, BEYOND, PANELS, POLICIES, Panel, in_order
-from dowise.simulation.race import MOST_ROUNDS
-from dowise.simulation.report import REFRESH, Finals, Judged, Run, opening, section
 from dowise.simulation.simulate import simulate
-from dowise.simulation.workers import checked_workers
+from dowise.simulation.spec import MAX_ROUNDS, has_expected_regret, policy_specs
+from dowise.simulation.trial import Purpose
 
 if TYPE_CHECKING:
     import pandas
-
-__all__ = ["BEYOND", "PANELS", "POLICIES", "Panel", "Reproduction", "reproduce"]
 
 MANIFEST = "reproduction.json"
 Z2 = ("z2-ts", "z2-kl-ucb")
 TRIALS, QUICK_TRIALS = 500, 40
 CHECK_TRIALS = 200
 SAME = 0.1  # regrets that differ by less than this share count as the same
-KEPT = 100  # rounds of each trial that are kept for the curves
+KEPT_ROUNDS = 100  # rounds of each trial that are kept for the curves
+REFRESH = 0.05
+"""The z² policies resample an arm's data when they have grown by this share."""
+
+JudgedClaims = Mapping[str, Sequence[Claim]]
+Finals = Mapping[Measure, "pandas.DataFrame"]
+"""The final regrets of a panel, by what they are measured by: a row a trial, a column a policy."""
+
+_MEASURE_NAMES: Mapping[Measure, str] = {"regret": "regret", "expected": "expected regret"}
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem;
+       color: #222; }
+table { border-collapse: collapse; margin: 1rem 0; }
+th, td { padding: .25rem .8rem; text-align: left; border-bottom: 1px solid #ddd; }
+img { max-width: 100%; }
+"""
+
+
+@dataclass(frozen=True)
+class ReproductionSpec:
+    """How a reproduction was called."""
+
+    panels: tuple[str, ...]
+    trials: int | None
+    horizon: int | None
+    samples: int
+    seed: int
+    quick: bool
+    band: Literal["se", "sd"]
+    count: int
+    """The trials of a panel."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What all panels of a report share."""
+        return {
+            "dowise": dowise.__version__,
+            "sources": source_digest(),
+            "trials": self.count,
+            "horizon": "that of the panel" if self.horizon is None else self.horizon,
+            "samples": self.samples,
+            "seed": self.seed,
+        }
+
+    def rounds(self, panel: Panel) -> int:
+        """Those of a trial: the panel's own unless told."""
+        return panel.horizon if self.horizon is None else self.horizon
+
+    @property
+    def command(self) -> str:
+        """What does the same again."""
+        parts = ["dowise", "reproduce", *(() if self.panels == tuple(PANELS) else self.panels)]
+        parts += ["--quick"] if self.quick else []
+        parts += [] if self.trials is None else ["--trials", str(self.trials)]
+        parts += [] if self.horizon is None else ["--horizon", str(self.horizon)]
+        parts += [] if self.samples == 1000 else ["--samples", str(self.samples)]
+        parts += [] if self.band == "se" else ["--band", self.band]
+        return shlex.join([*parts, "--seed", str(self.seed), "--out", "DIR"])
 
 
 @dataclass(frozen=True)
@@ -79,8 +137,8 @@ def reproduce(
     so is a folder that has anything else. Bands are two standard errors, or two standard deviations
     as in the paper.
     """
-    run = _checked_run(panels, trials, horizon, samples, seed, quick, band)
-    workers = checked_workers(workers)
+    run = _check_arguments(panels, trials, horizon, samples, seed, quick, band)
+    workers = check_workers(workers)
     for library in ("matplotlib", "markdown_it", "pandas", "scipy", "pyarrow"):
         import_extra(library, "simulate", "a report")  # now, and not after the first panel
     folder = Path(out)
@@ -92,7 +150,7 @@ def reproduce(
     # What is there already comes first: until it is done the old report stays.
     for name in sorted(run.panels, key=lambda name: name not in earlier):
         panel = ALL_PANELS[name]
-        found = _race(panel, folder, run, workers, partial(progress, name))
+        found = _run_panel(panel, folder, run, workers, partial(progress, name))
         finals[name] = _spreads(panel, found["regret"])
         if "expected" in found:
             expected[name] = _spreads(panel, found["expected"])
@@ -114,7 +172,7 @@ def _spreads(panel: Panel, final: pandas.DataFrame) -> dict[str, Spread]:
     return {policy: spread_of(final[policy]) for policy in panel.labels}
 
 
-def _checked_run(
+def _check_arguments(
     panels: Sequence[str],
     trials: int | None,
     horizon: int | None,
@@ -122,7 +180,7 @@ def _checked_run(
     seed: int,
     quick: bool,
     band: Literal["se", "sd"],
-) -> Run:
+) -> ReproductionSpec:
     """How it was called, with everything checked before anything is written."""
     for name in panels:
         if name not in ALL_PANELS:
@@ -133,85 +191,120 @@ def _checked_run(
     if band not in ("se", "sd"):
         raise DowiseError(f"band={band!r} must be 'se' or 'sd'")
     if horizon is not None:
-        horizon = whole_number("horizon", horizon, 1, MOST_ROUNDS)
+        horizon = whole_number("horizon", horizon, 1, MAX_ROUNDS)
     if trials is not None:
         trials = whole_number("trials", trials, 2)
-    return Run(
-        in_order(panels or PANELS), trials, horizon, whole_number("samples", samples, 1),
-        whole_number("seed", seed, 0), quick, band,
+    return ReproductionSpec(
+        in_order(panels or PANELS),
+        trials,
+        horizon,
+        whole_number("samples", samples, 1),
+        whole_number("seed", seed, 0),
+        quick,
+        band,
         trials if trials is not None else QUICK_TRIALS if quick else TRIALS,
-    )  # fmt: skip
+    )
 
 
-def _open(folder: Path, run: Run) -> tuple[str, ...]:
+def _open(folder: Path, run: ReproductionSpec) -> tuple[str, ...]:
     """The panels that the report in a folder has; raises unless it is new, or one of ours."""
-    manifest = read_manifest(folder / MANIFEST)
+    manifest = read_checked_json(folder / MANIFEST)
     if manifest is not None:
-        check_same(folder, "a reproduction", manifest["settings"], run.settings)
+        _check_same_settings(folder, manifest["settings"], run.settings)
         return in_order(manifest["panels"])
-    if contents(folder):
+    if list_directory(folder):
         raise DowiseError(
             f"{folder} is there already, and no reproduction of ours: name a new folder as out"
         )
-    make_folder(folder)
-    write_manifest(folder / MANIFEST, {"settings": run.settings, "panels": []})
+    make_directory(folder)
+    write_checked_json(folder / MANIFEST, {"settings": run.settings, "panels": []})
     return ()
 
 
 def _write(
-    folder: Path, run: Run, judged: Judged, check: str, sections: Mapping[str, list[str]]
+    folder: Path,
+    run: ReproductionSpec,
+    judged: JudgedClaims,
+    check: str,
+    sections: Mapping[str, list[str]],
 ) -> None:
     """Say which panels are done, and report on them."""
-    write_manifest(folder / MANIFEST, {"settings": run.settings, "panels": [*run.panels]})
+    write_checked_json(folder / MANIFEST, {"settings": run.settings, "panels": [*run.panels]})
     parts = opening({name: judged[name] for name in run.panels}, run)
     parts += [check] if check else []
     parts += [part for name in run.panels for part in sections[name]]
     report = "\n\n".join(parts) + "\n"
     write_text(folder / "report.md", report)
-    write_text(folder / "report.html", as_html(report))
+    write_text(folder / "report.html", to_html(report))
 
 
-def _race(
-    panel: Panel, folder: Path, run: Run, workers: int, progress: Callable[[int, int], None]
+def _run_panel(
+    panel: Panel,
+    folder: Path,
+    run: ReproductionSpec,
+    workers: int,
+    progress: Callable[[int, int], None],
 ) -> Finals:
-    """Run one panel and draw its curves; the final regrets, a row for each trial."""
+    """Run one panel, plot its curves, and return the final regrets with a row for each trial."""
     horizon = run.rounds(panel)
     worlds = worlds_of(panel.problem, Manner(strong=panel.strong))
     result = simulate(
-        [(panel.name, panel.problem)], panel.policies, horizon, run.count, run.seed, workers,
-        _options(panel, run.samples), folder / "runs" / panel.name, max(1, horizon // KEPT),
-        progress=progress, strong=panel.strong, expected=is_expectable(worlds),
-    )  # fmt: skip
-    draw_curves(
-        curves(result.frame(), panel.labels), panel.title,
-        [folder / f"{panel.name}.png", folder / f"{panel.name}.pdf"], run.band,
-    )  # fmt: skip
+        [(panel.name, panel.problem)],
+        panel.policies,
+        horizon,
+        run.count,
+        run.seed,
+        workers,
+        _options(panel, run.samples),
+        folder / "runs" / panel.name,
+        max(1, horizon // KEPT_ROUNDS),
+        progress=progress,
+        strong=panel.strong,
+        expected=has_expected_regret(worlds),
+    )
+    save_curves(
+        curves(result.frame(), panel.labels),
+        panel.title,
+        [folder / f"{panel.name}.png", folder / f"{panel.name}.pdf"],
+        run.band,
+    )
     return {measure: result.final(measure).loc[panel.name] for measure in result.measures}
 
 
 def _options(panel: Panel, samples: int) -> dict[str, dict[str, Any]]:
     """For policies that draw, how often; for those that resample, how seldom."""
     found: dict[str, dict[str, Any]] = {}
-    for entrant in entrants_of(panel.policies):
+    for policy in policy_specs(panel.policies):
         for option, value in (("samples", samples), ("refresh", REFRESH)):
-            if entrant.takes(option):
-                found.setdefault(entrant.label, {})[option] = value
+            if option in policy.options:
+                found.setdefault(policy.label, {})[option] = value
     return found
 
 
 def _refresh_check(
     folder: Path,
     final: pandas.DataFrame,
-    run: Run,
+    run: ReproductionSpec,
     workers: int,
     progress: Callable[[str, int, int], None],
 ) -> str:
     """Whether the z² policies do as well when they resample less often: the same trials."""
     trials, horizon = min(len(final), CHECK_TRIALS), run.rounds(ALL_PANELS["task1"])
-    always = simulate(
-        ["task1"], Z2, horizon, trials, run.seed, workers, out=folder / "runs" / "refresh",
-        every=horizon, progress=partial(progress, "refresh check"),
-    ).final().loc["task1"]  # fmt: skip
+    always = (
+        simulate(
+            ["task1"],
+            Z2,
+            horizon,
+            trials,
+            run.seed,
+            workers,
+            out=folder / "runs" / "refresh",
+            every=horizon,
+            progress=partial(progress, "refresh check"),
+        )
+        .final()
+        .loc["task1"]
+    )
     found = []
     for policy in Z2:
         less_often = final[policy].iloc[:trials].to_numpy()
@@ -227,3 +320,243 @@ def _refresh_check(
         f"A check of refresh=0.05 on task 1, {trials} trials both ways: final regret with it minus "
         f"without it is {'; '.join(found)}."
     )
+
+
+def opening(judged: JudgedClaims, run: ReproductionSpec) -> list[str]:
+    """What was run and how, and which claims hold: the paper's first, then those beyond it."""
+    paper = {name: made for name, made in judged.items() if name in PANELS}
+    beyond = {name: made for name, made in judged.items() if name not in PANELS}
+    rounds = " or ".join(sorted({str(run.rounds(ALL_PANELS[name])) for name in judged}, key=int))
+    title = "The experiments of the paper, reproduced" if paper else "Beyond the paper"
+    return [
+        heading(1, title),
+        (
+            f"Made by `{run.command}` with dowise {dowise.__version__}: {run.count} trials of "
+            f"{rounds} rounds, N = {run.samples} posterior draws a round for ids. Each trial draws "
+            "a world of its own, CPT rows from Dirichlet(1), the same for all policies, so "
+            "differences are paired. Regret is pseudo-regret under the true CPTs; expected regret "
+            "is what the posterior of all that was seen expects of it, round by round: its mean "
+            "over worlds is the same, its standard error smaller. These are all panels that were "
+            "run in this folder so far, in one call or several, with the same settings."
+            + (
+                " The paper's own curves are not in its source, so its claims are checked, not "
+                "its numbers."
+                if paper
+                else ""
+            )
+        ),
+        (
+            f"The z² policies resample an arm's data when they have grown by {REFRESH:.0%} "
+            f"(refresh={REFRESH:g}). Intervals are 95 % confidence intervals of the mean."
+        ),
+        *(_of_the_paper(paper) if paper else []),
+        *(_beyond(beyond) if beyond else []),
+    ]
+
+
+def _of_the_paper(judged: JudgedClaims) -> list[str]:
+    return [
+        heading(2, "Which claims hold"),
+        (
+            "The paper claims that IDS has less regret than TS, and TS less than every baseline. "
+            "A claim holds where the interval of the paired difference is below 0, does not hold "
+            "where it is above, and is not shown where 0 lies inside, or with fewer than ten "
+            "worlds. The difference is that of expected regret: the tables below have that of the "
+            "regret too, which decides nothing, so that no claim has two chances. Each is judged "
+            "by itself; of so many at 95 % one or two may be off by chance."
+        ),
+        table(
+            ("panel", *map(str, next(iter(judged.values())))),
+            [
+                (PANELS[name].title, *(claim.verdict for claim in made))
+                for name, made in judged.items()
+            ],
+        ),
+    ]
+
+
+def _beyond(judged: JudgedClaims) -> list[str]:
+    return [
+        heading(2, "Which claims beyond the paper hold"),
+        (
+            "Hidden common causes: each bidirected edge is there with probability .9 for ids and "
+            "ts; a world has it as a hidden variable, with two values, or (strong) three and all "
+            "rows from Dirichlet(.2). Wrong graphs: the world has an edge that the policies called "
+            "drawn and soft do not know of; soft ones allow every edge that might be missing with "
+            "a prior of .1. Claims are judged by expected regret where worlds are drawn from the "
+            "prior, and by regret where they are not: with hidden causes. 0.5 × means at most half."
+        ),
+        table(
+            ("panel", "claim", "by", "difference", "95 % interval", "verdict"),
+            [
+                (
+                    ALL_PANELS[name].title,
+                    str(claim),
+                    _MEASURE_NAMES[claim.measure],
+                    *_numbers(claim.decides),
+                    claim.verdict,
+                )
+                for name, made in judged.items()
+                for claim in made
+            ],
+        ),
+    ]
+
+
+def section(panel: Panel, found: Finals, made: Sequence[Claim], seed: int) -> list[str]:
+    """One panel: its picture, the final regrets and the claims."""
+    final = found["regret"]
+    finals = {policy: spread_of(final[policy]) for policy in panel.labels}
+    parts = [
+        heading(2, panel.title),
+        image(f"{panel.name}.png", f"{panel.title}: mean cumulative regret"),
+        table(
+            (
+                "policy",
+                "final regret",
+                "standard error",
+                "standard deviation",
+                "median",
+                *_headings(found),
+            ),
+            [
+                (
+                    policy,
+                    f"{s.mean:.2f}",
+                    f"{s.error:.2f}",
+                    f"{final[policy].std():.2f}",
+                    f"{final[policy].median():.2f}",
+                    *_expected(found, policy),
+                )
+                for policy, s in finals.items()
+            ],
+        ),
+        claims_table(made),
+    ]
+    if panel.random is not None:
+        parts += _about_random_graphs(panel.random, found, seed)
+    return parts
+
+
+def claims_table(made: Sequence[Claim]) -> str:
+    """Paired differences, and what they say."""
+    both = any(claim.expected is not None for claim in made)
+    return table(
+        (
+            "paired difference",
+            "mean",
+            "95 % interval",
+            *(("expected", "95 % interval") if both else ()),
+            "claim",
+            "by",
+        ),
+        [
+            (
+                " − ".join(claim.terms),
+                *_numbers(claim.difference),
+                *(_numbers(claim.expected) if claim.expected is not None else ()),
+                claim.verdict,
+                _MEASURE_NAMES[claim.measure],
+            )
+            for claim in made
+        ],
+    )
+
+
+def _numbers(difference: Spread) -> tuple[str, str]:
+    low, high = difference.interval
+    return f"{difference.mean:+.2f}", f"{low:+.2f} to {high:+.2f}"
+
+
+def _headings(found: Finals) -> tuple[str, ...]:
+    return ("expected regret", "standard error") if "expected" in found else ()
+
+
+def _expected(found: Finals, policy: str) -> tuple[str, ...]:
+    if "expected" not in found:
+        return ()
+    own = spread_of(found["expected"][policy])
+    return f"{own.mean:.2f}", f"{own.error:.2f}"
+
+
+def _about_random_graphs(worlds: ChordalWorlds, found: Finals, seed: int) -> list[str]:
+    """How many graphs were redrawn, and the results where z²ID has something to work with."""
+    final = found["regret"]
+    drawn = [worlds.draw_problem(stream(seed, trial, Purpose.WORLD)) for trial in final.index]
+    several = [len(one.problem.intervention_sets) > 1 for one in drawn]
+    few, many = sum(one.too_few for one in drawn), sum(one.too_many for one in drawn)
+    arms = sorted(len(one.problem.arms) for one in drawn)
+    parts = [
+        f"{len(drawn)} graphs, {arms[0]} to {arms[-1]} arms (median {arms[len(arms) // 2]}). "
+        f"Redrawn: {few} with fewer than two arms, {many} with more than 64. "
+        f"{1 - sum(several) / len(drawn):.0%} of the graphs have one intervention set only, so "
+        "that z²ID has no second estimator."
+    ]
+    rests = {measure: own[several] for measure, own in found.items()}
+    rest = rests["regret"]
+    if len(rest) > 1:
+        parts += [
+            f"The {len(rest)} graphs with several intervention sets:",
+            table(
+                ("policy", "final regret", "standard error", *_headings(rests)),
+                [
+                    (policy, f"{s.mean:.2f}", f"{s.error:.2f}", *_expected(rests, policy))
+                    for policy, s in ((p, spread_of(rest[p])) for p in final.columns)
+                ],
+            ),
+            claims_table(claims(rest, None, rests.get("expected"))),
+        ]
+    return parts
+
+
+def heading(level: int, text: str) -> str:
+    """A title; level 1 is the page's own."""
+    return f"{'#' * level} {text}"
+
+
+def image(file: str, caption: str) -> str:
+    """A picture beside the page, and what it shows."""
+    return f"![{caption}]({file})"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of texts under a header; all columns but the first are numbers or short words.
+
+    >>> print(table(("policy", "regret"), [("ids", "1.0")]))
+    | policy | regret |
+    |---|---:|
+    | ids | 1.0 |
+    """
+    rule = "|---|" + "---:|" * (len(header) - 1)
+    return "\n".join([_row(header), rule, *map(_row, rows)])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def to_html(markdown: str) -> str:
+    """One page that needs nothing but the pictures beside it; its title is the first heading."""
+    renderer = import_extra("markdown_it", "simulate", "a report")
+    body = renderer.MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
+    title = re.search(r"^# (.+)$", markdown, re.MULTILINE)
+    return (
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+        f"<title>{escape(title[1]) if title else 'Report'}</title>\n"
+        f"<style>{_STYLE}</style>\n{body}</html>\n"
+    )
+
+
+def _check_same_settings(folder: Path, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Raise `DowiseError` if the report in a folder was made with other settings."""
+    if any(stored.get(key) != wanted[key] for key in ("dowise", "sources")):
+        raise DowiseError(
+            f"{folder} has a reproduction by other sources of dowise ({stored.get('dowise')}): "
+            "choose another directory"
+        )
+    for key, value in wanted.items():
+        if stored.get(key) != value:
+            raise DowiseError(
+                f"{folder} has another reproduction, with {key} {stored.get(key)!r}, not "
+                f"{value!r}: choose another directory, or remove this one"
+            )

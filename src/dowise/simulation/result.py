@@ -1,4 +1,4 @@
-"""What a race found, read from disk when it is asked for."""
+"""Results of a simulation."""
 
 from __future__ import annotations
 
@@ -9,83 +9,124 @@ from typing import TYPE_CHECKING, Any, Literal
 from dowise.errors import DowiseError, import_extra
 from dowise.picture.drawing import check_path
 from dowise.simulation.analysis import Measure, RegretCurve, curves, differences, standings
-from dowise.simulation.figures import race_figure
-from dowise.simulation.jobs import Job
 from dowise.simulation.pens import save_figure
-from dowise.simulation.store import Store
+from dowise.simulation.plots import plot_regret
+from dowise.simulation.run_directory import InMemoryResults, Job, RunDirectory, select_jobs
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-__all__ = ["Result"]
-
 
 class Result:
-    """A run, finished or not: its results live on disk."""
+    """Results of a simulation, finished or not.
 
-    def __init__(self, store: Store, jobs: Sequence[Job], trials: int | None = None) -> None:
-        self._store, self._trials = store, trials
-        # However the trials were cut into jobs: problem by problem, policy by policy.
+    Returned by `simulate`; `Result.open` reads those of a directory.
+
+    Examples
+    --------
+    >>> from dowise import simulate
+    >>> result = simulate(["task1"], ["ts", "ucb"], horizon=20, trials=3)
+    >>> result.final().columns.tolist()
+    ['ts', 'ucb']
+    """
+
+    def __init__(
+        self,
+        results: RunDirectory | InMemoryResults,
+        jobs: Sequence[Job],
+        has_expected: bool = False,
+    ) -> None:
+        self._results, self._has_expected = results, has_expected
         problems = list(dict.fromkeys(job.problem for job in jobs))
         self._policies = list(dict.fromkeys(job.policy for job in jobs))
         self._jobs = sorted(
             jobs,
             key=lambda job: (
-                problems.index(job.problem), self._policies.index(job.policy), job.first,
+                problems.index(job.problem),
+                self._policies.index(job.policy),
+                job.first,
             ),
-        )  # fmt: skip
+        )
 
     @classmethod
     def open(cls, path: str | Path, horizon: int | None = None) -> Result:
-        """A run that is there already, by its folder: all that it has of trials of one length.
+        """Open the results in a directory: all that calls with the same settings have finished.
 
-        Where it has races of several horizons, it is that of which most is done, and the longest of
-        those, unless `horizon` says which.
+        Parameters
+        ----------
+        path
+            The `out` of `simulate`.
+        horizon
+            Horizon of the calls. By default, and if the directory has calls with several
+            settings, those with the most finished jobs are shown.
+
+        Returns
+        -------
+        Result
+            The results.
+
+        Raises
+        ------
+        DowiseError
+            If there is no such run, or its list of jobs is damaged.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from dowise import simulate
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = simulate(["task1"], ["ucb"], horizon=5, trials=2, out=folder)
+        ...     Result.open(folder).frame().equals(made.frame())
+        True
         """
-        store = Store(Path(path))
-        store.read()
-        races = store.races
-        jobs: dict[int, dict[Job, None]] = {}
-        for race in races:
-            jobs.setdefault(race.horizon, {}).update(dict.fromkeys(race.jobs(races)))
-        if horizon is not None and horizon not in jobs:
-            known = " and ".join(str(known) for known in sorted(jobs))
-            raise DowiseError(f"{path} has no race of {horizon} rounds: it has {known}")
-
-        def done(rounds: int) -> tuple[int, int]:
-            return sum(map(store.is_there, jobs[rounds])), rounds
-
-        return cls(store, [*jobs[max(jobs, key=done) if horizon is None else horizon]])
+        directory = RunDirectory(Path(path))
+        jobs, spec = select_jobs(directory, horizon)
+        return cls(directory, jobs, has_expected=bool(spec.get("expected", False)))
 
     @property
-    def path(self) -> Path:
-        """The run directory."""
-        return self._store.path
+    def path(self) -> Path | None:
+        """The run directory; None if the results are in memory."""
+        return self._results.path
+
+    def _table(self, columns: list[str] | None = None, *, only_last: bool = False) -> Any:
+        """Return the results of the finished jobs as one Arrow table."""
+        pyarrow = import_extra("pyarrow", "simulate", "a simulation")
+        compute = import_extra("pyarrow.compute", "simulate", "a simulation")
+        parts = []
+        for job in self._jobs:
+            if job in self._results:
+                part = self._results.table(job, columns)
+                if only_last:
+                    part = part.filter(compute.equal(part["round"], job.horizon))
+                parts.append(part)
+        if not parts:
+            raise DowiseError(f"{self.path} has no results yet")
+        return pyarrow.concat_tables(parts).unify_dictionaries()
 
     def frame(self) -> pandas.DataFrame:
-        """Everything: problem, policy, trial, round (from 1), regret (cumulative), arm.
+        """Return all rows: problem, policy, trial, round (from 1), regret (cumulative), arm.
 
-        With `expected` (cumulative) behind them where the race was told so.
+        If the simulation computed it, `expected` (cumulative) follows.
         """
         import_extra("pandas", "simulate", "a data frame")
-        frame: pandas.DataFrame = self._store.table(self._jobs, trials=self._trials).to_pandas()
+        frame: pandas.DataFrame = self._table().to_pandas()
         return frame
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """What there is to compare policies by: "regret", and "expected" if the race has it."""
-        return ("regret", "expected") if self._store.has_expected else ("regret",)
+        """Measures to compare policies by: "regret", and "expected" if it was computed."""
+        return ("regret", "expected") if self._has_expected else ("regret",)
 
     def final(self, measure: Measure = "regret") -> pandas.DataFrame:
-        """The cumulative regret after the last round: a row for each problem and trial, a column
-        for each policy, so that differences between columns are paired.
+        """Return the cumulative regret after the last round.
 
-        `measure="expected"` is the expected regret of a race that has it.
+        There is a row for each problem and trial and a column for each policy, so differences
+        between columns are paired. `measure="expected"` is the expected regret.
         """
         import_extra("pandas", "simulate", "a data frame")
         columns = ["problem", "policy", "trial", "round", self._checked(measure)]
-        last = self._store.table(self._jobs, columns, self._trials, only_last=True).to_pandas()
+        last = self._table(columns, only_last=True).to_pandas()
         wide: pandas.DataFrame = last.pivot(
             index=["problem", "trial"], columns="policy", values=measure
         )
@@ -95,17 +136,14 @@ class Result:
         if measure in self.measures:
             return measure
         if measure == "expected":
-            raise DowiseError(
-                f"the run in {self.path} has no expected regret: race with expected=True, in "
-                "another folder"
-            )
-        raise DowiseError(f"measure={measure!r}: give 'regret' or 'expected'")
+            raise DowiseError("this result has no expected regret: simulate with expected=True")
+        raise DowiseError(f"measure={measure!r}: expected 'regret' or 'expected'")
 
     def curves(self, measure: Measure = "regret") -> dict[str, list[RegretCurve]]:
-        """For each problem the cumulative regret of every policy, round by round, over trials."""
+        """Return the regret curve of every policy over trials, by problem."""
         import_extra("pandas", "simulate", "a data frame")
         columns = ["problem", "policy", "trial", "round", self._checked(measure)]
-        frame = self._store.table(self._jobs, columns, self._trials).to_pandas()
+        frame = self._table(columns).to_pandas()
         return {
             problem: curves(
                 rows, [x for x in self._policies if (rows["policy"] == x).any()], measure
@@ -121,35 +159,47 @@ class Result:
         axes: Any = None,
         measure: Measure = "regret",
     ) -> Figure:
-        """Draw `curves`, a panel for each problem, with bands of two standard errors.
+        """Plot `curves`, with a panel for each problem.
 
-        With a path it is written there too, whole, as .png, .pdf or .svg; the same run gives the
-        same bytes. `band="sd"` draws two standard deviations. `axes` are matplotlib's, one for each
-        problem, to draw into a figure of one's own; `measure` is that of `final`. The figure is
-        returned; pyplot knows nothing of it.
+        Parameters
+        ----------
+        path
+            File to write (.png, .pdf or .svg). The same results give the same bytes.
+        band
+            "se" draws bands of two standard errors, "sd" of two standard deviations.
+        axes
+            Matplotlib axes to draw into, one for each problem.
+        measure
+            "regret" or "expected".
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which is not registered with pyplot.
         """
         file = None if path is None else check_path(path)
-        figure: Figure = race_figure(self.curves(measure), band, axes)
+        figure: Figure = plot_regret(self.curves(measure), band, axes)
         if file is not None:
             save_figure(figure, file)
         return figure
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: the final regret of each policy on each problem with its standard error, and
-        of every two policies the paired difference with a 95 % interval.
+        """Return the final regrets with standard errors, and the paired differences of policies.
 
-        Of a race that has expected regret, `expected` has the same two tables of it.
+        Differences have 95 % intervals. If expected regret was computed, the key `expected` has
+        the same two tables of it.
         """
-        tables = {measure: self._tables(measure) for measure in self.measures}
-        return tables.pop("regret") | tables
-
-    def _tables(self, measure: Measure) -> dict[str, Any]:
-        final = self.final(measure)
-        return {
-            "final": [standing.as_dict() for standing in standings(final, measure)],
-            "differences": [one.as_dict() for one in differences(final, all_pairs=True)],
-        }
+        tables: dict[str, Any] = {}
+        for measure in self.measures:
+            final = self.final(measure)
+            tables[measure] = {
+                "final": [standing.as_dict() for standing in standings(final, measure)],
+                "differences": [each.as_dict() for each in differences(final, all_pairs=True)],
+            }
+        regret: dict[str, Any] = tables.pop("regret")
+        return regret | tables
 
     def __repr__(self) -> str:
-        done = sum(self._store.is_there(job) for job in self._jobs)
-        return f"<Result in {self.path}: {done} of {len(self._jobs)} jobs done>"
+        done = sum(job in self._results for job in self._jobs)
+        place = "in memory" if self.path is None else f"in {self.path}"
+        return f"<Result {place}: {done} of {len(self._jobs)} jobs done>"

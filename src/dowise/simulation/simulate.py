@@ -1,4 +1,4 @@
-"""Races: problems × policies × trials, on any number of workers, resumable, the same bits always.
+"""Simulations: problems × policies × trials, on any number of workers, with reproducible bits.
 
 >>> result = simulate(["task1"], ["ts", "ucb"], horizon=50, trials=4, seed=0)
 >>> result.frame().columns.tolist()
@@ -9,10 +9,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import json
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -21,22 +19,17 @@ from typing import Any
 from dowise.environments import Manner
 from dowise.environments.draw import EdgesOfWorlds
 from dowise.errors import DowiseWarning, import_extra
-from dowise.simulation.entrants import Entry
-from dowise.simulation.jobs import Job
-from dowise.simulation.race import Race, Raced, checked_race
+from dowise.simulation.executors import check_workers, run_jobs
 from dowise.simulation.result import Result
-from dowise.simulation.results import DamagedError
-from dowise.simulation.store import Store
-from dowise.simulation.workers import checked_workers, run_everywhere
-
-__all__ = ["simulate"]
+from dowise.simulation.run_directory import Call, InMemoryResults, RunDirectory
+from dowise.simulation.spec import PolicyLike, ProblemLike, SimulationSpec
 
 Progress = Callable[[int, int], None]
 
 
 def simulate(
-    problems: Iterable[Raced],
-    policies: Iterable[Entry],
+    problems: Iterable[ProblemLike],
+    policies: Iterable[PolicyLike],
     horizon: int = 1000,
     trials: int = 100,
     seed: int = 0,
@@ -51,98 +44,99 @@ def simulate(
     edges: EdgesOfWorlds = "all",
     expected: bool = False,
 ) -> Result:
-    """Race policies in `trials` worlds of each problem, or so many times in a world of yours.
+    """Compare policies in simulated trials.
 
-    Problems are names ("task1", "chordal-15-0.2": a random graph for every trial), paths of problem
-    files or Problems: every trial draws CPTs afresh, from the problem's prior or Dirichlet(1). In
-    their place may stand a world: an `Environment`, such as `Environment.from_bif("alarm")`, or
-    anything that passes `check_environment`; it is played as it is in every trial. A pair (name in
-    this race, problem or world) gives a name. Policies are names, pairs (name in this race, name of
-    the policy), or what makes one from a problem; `On(problem, policy, label)` is one that has
-    another problem in mind than the world's, such as a wrong graph. `options` has those of a policy
-    by its name in the race. Within a trial all policies face the same world and the same contexts,
-    so differences are paired. A policy with an option `seed` gets another one in every trial, and
-    one with an option `horizon` that of the race, unless they are given.
-    `observational` records of what the world does by itself are shown to every policy first.
-    `every=10` keeps every tenth round only, and the last. `strong` and `edges` are those of
-    `make_environment`: worlds with strong hidden causes, or with the edges that priors bring.
-    `expected` adds a column of that name: cumulative too, what the posterior expects of the regret,
-    with the same mean and less noise (docs/races.md). It needs worlds drawn from the prior.
+    Within a trial all policies face the same world and the same contexts, so differences are
+    paired. The results are the same bits for any number of workers.
 
-    With `out` the results live in that folder, job by job as they finish, and are verified whenever
-    they are read. The same call goes on with a run that was stopped; one with more trials, rounds,
-    policies or problems extends it, one with less shows that part, and any other is refused.
-    `workers` are processes on this machine; `cluster` is the address of a Dask scheduler instead.
-    The results are the same bits for any number of workers.
+    Parameters
+    ----------
+    problems
+        Names ("task1"; "chordal-15-0.2" draws a random graph for every trial), paths of problem
+        files or Problems: every trial draws new CPTs from the problem's prior or Dirichlet(1). A
+        world, such as an `Environment` or anything that passes `check_environment`, is played as
+        it is in every trial. A pair (label, problem or world) sets the label.
+    policies
+        Names, factories (classes or functions of a problem), pairs (label, policy), or
+        `On(problem, policy, label)` for a policy with another problem than the world's.
+    horizon
+        Rounds per trial.
+    trials
+        Trials per problem and policy.
+    seed
+        Random seed.
+    workers
+        Number of processes on this machine.
+    options
+        Options of each policy by its label. A policy with an option `seed` gets another one in
+        every trial, and one with an option `horizon` that of the simulation, unless given here.
+    out
+        Directory for the results, written job by job. Jobs whose files exist are not run again, so
+        the same call resumes a run that was stopped, and a larger one extends it. Without `out`
+        results stay in memory.
+    every
+        Keep every n-th round, and the last.
+    observational
+        Number of observational records shown to every policy before the first round.
+    cluster
+        Address of a Dask scheduler, used instead of `workers`.
+    progress
+        Called with the numbers of finished jobs and of all jobs.
+    strong, edges
+        Options of `make_environment`: strong hidden causes; doubtful edges drawn by their priors.
+    expected
+        Add the column `expected`: cumulative regret as the posterior expects it, with the same
+        mean and less noise. Requires worlds drawn from the prior.
+
+    Returns
+    -------
+    Result
+        Regret curves, final regrets and paired differences.
+
+    Raises
+    ------
+    DowiseError
+        If an argument is invalid, a policy fails, or `out` is not a run directory.
+
+    Examples
+    --------
+    >>> from dowise import simulate
+    >>> simulate(["task1"], ["ts", "ucb"], horizon=20, trials=3).final().shape
+    (3, 2)
     """
-    import_extra("pyarrow", "simulate", "a race")
-    race = checked_race(
-        problems, policies, horizon, trials, seed, options or {}, every, observational,
-        Manner(strong=strong, edges=edges), expected,
-    )  # fmt: skip
-    workers = checked_workers(workers, cluster)
+    import_extra("pyarrow", "simulate", "a simulation")
+    spec = SimulationSpec.from_user(
+        problems,
+        policies,
+        horizon=horizon,
+        trials=trials,
+        seed=seed,
+        options=options or {},
+        every=every,
+        observational=observational,
+        world_options=Manner(strong=strong, edges=edges),
+        expected=expected,
+    )
+    workers = check_workers(workers, cluster)
     if workers > 1 or cluster is not None:
-        race.check_sendable()
-    return _run(race, out, workers, cluster, progress)
-
-
-def _run(
-    race: Race, out: str | Path | None, workers: int, cluster: str | None, progress: Progress
-) -> Result:
-    """Start the race in its folder, or go on with it there."""
-    spec = race.spec()
-    path = Path(tempfile.mkdtemp(prefix="dowise-")) / "run" if out is None else Path(out)
-    store = Store(path, lasting=out is not None)
-    if out is None:  # a folder that nobody named goes with the store, and so with the result
-        weakref.finalize(store, shutil.rmtree, path.parent, ignore_errors=True)
-    jobs = store.open(spec, race.extent, race.heeds_horizon)
-    result = Result(store, jobs, race.trials)
-    _finish(race, store, jobs, workers, cluster, progress)
-    return result
-
-
-def _finish(
-    race: Race,
-    store: Store,
-    jobs: list[Job],
-    workers: int,
-    cluster: str | None,
-    progress: Progress,
-) -> None:
-    """Do the jobs that are not done yet; this process alone writes."""
-    waiting = _not_done(store, jobs)
-    done = len(jobs) - len(waiting)
+        spec.check_picklable()
+    data = json.loads(json.dumps(spec.to_json()))
+    jobs = missing = spec.jobs(data)
+    results: RunDirectory | InMemoryResults = InMemoryResults()
+    if out is not None:
+        results = RunDirectory(Path(out))
+        results.begin(Call(data, spec.horizon, spec.trials, jobs))
+        missing, damages = results.missing(jobs)
+        if damages:
+            others = f" (and {len(damages) - 1} more files)" if len(damages) > 1 else ""
+            warnings.warn(
+                f"{damages[0]}: its trials are run again{others}", DowiseWarning, stacklevel=2
+            )
+    done = len(jobs) - len(missing)
     progress(done, len(jobs))
-    with closing(run_everywhere(race.run, waiting, workers, cluster)) as finished:
-        for job, found in finished:
-            store.write(job, found)
+    with closing(run_jobs(spec.run, missing, workers, cluster)) as finished:
+        for job, result in finished:
+            results.add(job, result)
             done += 1
             progress(done, len(jobs))
-
-
-def _not_done(store: Store, jobs: list[Job]) -> list[Job]:
-    """The jobs to do: those that were never done, and those whose results are damaged."""
-    waiting: list[Job] = []
-    again: list[str] = []
-    alone: list[str] = []
-    for job in jobs:
-        try:
-            if store.is_done(job):
-                continue
-        except DamagedError as error:
-            again.append(str(error))
-        try:
-            waiting.append(store.with_known(job))
-        except DamagedError as error:
-            alone.append(str(error))
-            waiting.append(job)
-    _say(again, "its trials are run again")
-    _say(alone, "the longer trials can't be compared with it")
-    return waiting
-
-
-def _say(damaged: list[str], what: str) -> None:
-    """Once, however many files there are."""
-    if damaged:
-        others = f" (and {len(damaged) - 1} more files likewise)" if len(damaged) > 1 else ""
-        warnings.warn(f"{damaged[0]}: {what}{others}", DowiseWarning, stacklevel=6)
+    return Result(results, jobs, has_expected=spec.expected)

@@ -1,21 +1,19 @@
-"""One trial: a policy plays T rounds in a world, and what each round cost is written down.
+"""One trial: a policy plays T rounds in a world, and the regret of each round is recorded.
 
 Everything random is keyed by (seed, trial, purpose): the world, its contexts, the uniforms that
 drive outcomes, and the policy's own draws. So within a trial every policy faces the same world and
 the same contexts, and the same arm in the same round has the same outcome; and no trial depends on
-any other, on their order, or on who runs them.
+any other, on their order, or on the process that runs them.
 
-An `Environment` has its contexts drawn, and its rounds played by policies that can, in compiled
-loops; a world of somebody else's is asked one `draw_context` and one `play` at a time, with the
-same random numbers.
-
-A policy may have another problem in mind than the world's (`On` in `entrants.py`): it decides among
-its own arms, which are found again among the world's, and regret is the world's word.
+For an `Environment`, contexts are drawn and rounds are played in compiled loops if the policy has
+one; custom worlds are asked for one `draw_context` and one `play` at a time, with the same random
+numbers. A policy may have another problem than the world's (`On`): it decides among its own arms,
+which are mapped to the world's, and regret is computed by the world.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate, pairwise
@@ -26,27 +24,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.belief import Belief
+from dowise.compiling import kernels_of
 from dowise.environments import DrawnWorlds, Environment, World, Worlds, worlds_of
 from dowise.environments.environment import means_of_worlds
 from dowise.errors import DowiseError, kind_of
 from dowise.model.sampling import Script
 from dowise.policies import Policy
-from dowise.policies.policy import BayesianPolicy, Loop, RecordPolicy
+from dowise.policies.policy import BayesianPolicy, RecordPolicy
 from dowise.problem import Intervention, Problem
 from dowise.randomness import stream, streams
-from dowise.simulation.entrants import places_of_arms
+from dowise.simulation.run_directory import CodedStrings, JobResult
 
-__all__ = ["Purpose", "Scene", "Trial", "make_world", "play", "prepared", "run_trial", "seed_of"]
-
-_FEW = 2**16  # contexts, for each of which there may be a place of its own
-_AT_ONCE = 2**20  # regrets, at most, of trials that are prepared together
+MAX_DENSE_CONTEXTS = 2**16  # combinations of context values with a table of their own
+MAX_PREPARED_REGRETS = 2**20  # regrets of the trials that are prepared together
 
 Factory = Callable[[Problem], Policy]
 Integers = NDArray[np.int64]
 
+_kernels = kernels_of("dowise.simulation.kernels")
+
 
 class Purpose(IntEnum):
-    """What a stream of random numbers is for."""
+    """Purpose of a random stream."""
 
     WORLD = 0
     CONTEXTS = 1
@@ -59,83 +58,134 @@ class Purpose(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Of every round which arm was played, by its position, and what it cost in expectation."""
+    """Arm and regret of every round; arms are positions among those of the world's problem."""
 
     problem: Problem
     arms: Integers
     regrets: NDArray[np.float64]
     expected: NDArray[np.float64] | None = None
-    """What it cost by the posterior, where that was asked for (`dowise.simulation.expected`)."""
+    """Expected regret of every round, if requested (`dowise.simulation.expected_regret`)."""
 
 
-class Scene(NamedTuple):
-    """What a trial has besides its world before anybody plays."""
+class TrialInputs(NamedTuple):
+    """Contexts, regrets and random streams of a trial, prepared before a policy plays."""
 
     kinds: Integers
-    """The different contexts by their codes, in rows."""
+    """The distinct contexts by their codes, in rows."""
     numbers: Integers
-    """Which of them each round has."""
-    known: list[tuple[int, ...]]
-    """The different contexts once more, as worlds and policies take them."""
+    """Row of the context of each round."""
+    contexts: list[tuple[int, ...]]
+    """The distinct contexts as worlds and policies take them."""
     regrets: NDArray[np.float64]
-    """What each arm costs in each of them."""
-    outcomes: np.random.Generator
-    own: np.random.Generator
+    """Regret of each arm in each distinct context."""
+    outcome_rng: np.random.Generator
+    policy_rng: np.random.Generator
 
 
-def make_world(given: str | Problem | World | Worlds, seed: int, trial: int) -> World:
-    """The world of a trial, the same for every policy."""
-    return worlds_of(given).draw(stream(seed, trial, Purpose.WORLD))
+class TrialCollector:
+    """Collects the kept rounds of the trials of a job.
+
+    Arms are positions until all trials are there, so that strings are made once per job.
+    """
+
+    def __init__(self, trials: list[int], rounds: NDArray[np.int32], expected: bool) -> None:
+        shape = len(trials), len(rounds)
+        self._trials, self._rounds, self._done = trials, rounds, 0
+        self._regrets = np.empty(shape)
+        self._expected = np.empty(shape) if expected else None
+        self._positions = np.empty(shape, dtype=np.int32)  # among the arms of all problems
+        self._arms: list[Intervention] = []
+        self._problem: Problem | None = None  # of the last trial, and where its arms begin
+        self._start = 0
+
+    def add(self, trial: Trial) -> None:
+        """Add the next trial."""
+        if trial.problem is not self._problem:  # the first, or one drawn for this trial
+            self._problem, self._start = trial.problem, len(self._arms)
+            self._arms += trial.problem.arms
+        i, self._done = self._done, self._done + 1
+        _kernels.keep_rounds(
+            self._rounds,
+            trial.regrets,
+            trial.arms,
+            self._start,
+            self._regrets[i],
+            self._positions[i],
+        )
+        if self._expected is not None and trial.expected is not None:
+            self._expected[i] = trial.expected.cumsum()[self._rounds - 1]
+
+    def result(self) -> JobResult:
+        """Return the result once all trials are added."""
+        arms = CodedStrings.from_positions(self._arms, self._positions)
+        return JobResult(self._trials, self._rounds, self._regrets, arms, self._expected)
+
+
+def kept_rounds(horizon: int, every: int) -> NDArray[np.int32]:
+    """Return the rounds to keep: every `every`-th one, and the last."""
+    kept = np.arange(every, horizon + 1, every, dtype=np.int32)
+    if not len(kept) or kept[-1] != horizon:
+        kept = np.append(kept, np.int32(horizon))
+    return kept
+
+
+def make_world(source: str | Problem | World | Worlds, seed: int, trial: int) -> World:
+    """Return the world of a trial, the same for every policy."""
+    return worlds_of(source).draw(stream(seed, trial, Purpose.WORLD))
 
 
 def seed_of(seed: int, trial: int) -> int:
-    """For a policy that has a seed of its own: another one in every trial."""
+    """Return the seed of a policy that takes one, another in every trial."""
     return int(stream(seed, trial, Purpose.SEED).integers(2**31))
 
 
-def prepared(
-    given: Worlds, horizon: int, seed: int, trials: Sequence[int]
-) -> Iterator[tuple[World, Scene | None]]:
-    """The world of each trial, with its scene where worlds are drawn: some trials at once.
+def prepare_trials(
+    source: Worlds, horizon: int, seed: int, trials: Sequence[int]
+) -> Iterator[tuple[World, TrialInputs | None]]:
+    """Yield the world of each trial with its inputs, several trials at a time.
 
-    A world that is there already, and perhaps somebody else's, is asked when its trial comes.
+    Fixed worlds, which may be user code, are only asked when their trial comes: no inputs.
     """
-    if not isinstance(given, DrawnWorlds):
-        yield from ((make_world(given, seed, trial), None) for trial in trials)
+    if not isinstance(source, DrawnWorlds):
+        yield from ((make_world(source, seed, trial), None) for trial in trials)
         return
-    together = max(1, _AT_ONCE // (horizon * len(given.problem.arms)))
-    for start in range(0, len(trials), together):
-        some = trials[start : start + together]
-        worlds = given.draw_many(streams(seed, [(trial, Purpose.WORLD) for trial in some]))
-        yield from zip(worlds, _scenes(worlds, horizon, seed, some), strict=True)
+    block = max(1, MAX_PREPARED_REGRETS // (horizon * len(source.problem.arms)))
+    for start in range(0, len(trials), block):
+        some = trials[start : start + block]
+        worlds = source.draw_many(streams(seed, [(trial, Purpose.WORLD) for trial in some]))
+        yield from zip(worlds, _prepare_inputs(worlds, horizon, seed, some), strict=True)
 
 
-def _scenes(worlds: Sequence[World], horizon: int, seed: int, trials: Sequence[int]) -> list[Scene]:
-    """Those of these trials, which have these worlds, all of one problem."""
-    contexts = _contexts_of(worlds, horizon, seed, trials)
-    known = [[tuple(codes) for codes in kinds.tolist()] for kinds, _ in contexts]
+def _prepare_inputs(
+    worlds: Sequence[World], horizon: int, seed: int, trials: Sequence[int]
+) -> list[TrialInputs]:
+    """Return the inputs of trials in worlds of one problem."""
+    distinct = _distinct_contexts(worlds, horizon, seed, trials)
+    contexts = [[tuple(codes) for codes in kinds.tolist()] for kinds, _ in distinct]
     ours = [world for world in worlds if isinstance(world, Environment) and _keeps(world, "means")]
     if len(ours) == len(worlds):
-        means = means_of_worlds(ours, known)
+        means = means_of_worlds(ours, contexts)
     else:
-        means = np.concatenate([_means_of_own(*each) for each in zip(worlds, known, strict=True)])
+        means = np.concatenate([_means(*each) for each in zip(worlds, contexts, strict=True)])
     regrets = worlds[0].problem.payoff.regrets(means)
-    ends = [0, *accumulate(map(len, known))]
+    ends = [0, *accumulate(map(len, contexts))]
     purposes = Purpose.OUTCOMES, Purpose.POLICY
-    made = iter(streams(seed, [(trial, purpose) for trial in trials for purpose in purposes]))
+    rngs = iter(streams(seed, [(trial, purpose) for trial in trials for purpose in purposes]))
     return [
-        Scene(*seen, own, regrets[start:end], next(made), next(made))
-        for seen, own, (start, end) in zip(contexts, known, pairwise(ends), strict=True)
+        TrialInputs(kinds, numbers, codes, regrets[start:end], next(rngs), next(rngs))
+        for (kinds, numbers), codes, (start, end) in zip(
+            distinct, contexts, pairwise(ends), strict=True
+        )
     ]
 
 
-def _contexts_of(
+def _distinct_contexts(
     worlds: Sequence[World], rounds: int, seed: int, trials: Sequence[int]
 ) -> list[tuple[Integers, Integers]]:
-    """The different contexts of each of these trials, and which of them each round has."""
+    """Return the distinct contexts of each trial, and the row of each round's context."""
     if all(_draws_contexts(world) and not world.problem.context for world in worlds):
-        nothing = np.empty((rounds, 0), dtype=np.int64)  # for which nothing need be drawn
-        return [_distinct(nothing)] * len(worlds)
+        empty = np.empty((rounds, 0), dtype=np.int64)  # needs no random numbers
+        return [_distinct(empty)] * len(worlds)
     rngs = streams(seed, [(trial, Purpose.CONTEXTS) for trial in trials])
     return [
         _distinct(_draw_contexts(world, rounds, rng))
@@ -151,156 +201,187 @@ def run_trial(
     trial: int,
     observational: int = 0,
     expected: bool = False,
-    scene: Scene | None = None,
+    inputs: TrialInputs | None = None,
 ) -> Trial:
-    """Let a fresh policy play in a world, after so many observational records.
+    """Let a fresh policy play in a world.
 
-    Where regret is `expected` too, the world is one that was drawn from its problem's prior. A
-    scene that was prepared is played once: its random numbers are used up.
+    Parameters
+    ----------
+    world
+        The world. For `expected` it must be drawn from its problem's prior.
+    make
+        Factory of the policy.
+    horizon, seed, trial
+        Rounds, random seed and number of the trial.
+    observational
+        Observational records shown to the policy before the first round.
+    expected
+        Compute the expected regret too.
+    inputs
+        Prepared inputs, which can be used once since they hold random streams.
     """
     policy = make(world.problem)
-    places = _places_of(policy, world.problem)
+    own_problem = getattr(policy, "problem", world.problem)
+    positions = None if own_problem is world.problem else arm_positions(world.problem, own_problem)
     if observational:
-        _warm_up(policy, world, observational, stream(seed, trial, Purpose.RECORDS))
-    if scene is None:
-        (scene,) = _scenes([world], horizon, seed, [trial])
-    kinds, numbers, known, regrets, outcomes, own = scene
-    loop = _compiled_loop(policy, world)
+        _show_records(policy, world, observational, stream(seed, trial, Purpose.RECORDS))
+    if inputs is None:
+        (inputs,) = _prepare_inputs([world], horizon, seed, [trial])
+    kinds, numbers, contexts, regrets, outcome_rng, policy_rng = inputs
+    loop = None
+    if isinstance(policy, RecordPolicy) and _keeps(world, "play"):
+        loop = policy.compiled_loop()
     if loop is not None and isinstance(world, Environment):
-        uniforms = outcomes.random((horizon, len(world.graph)))
-        mechanism = world.mechanism(known)
-        if places is not None:
-            mechanism = mechanism._replace(fixed=mechanism.fixed[places])
-        chosen = loop(Script(mechanism, numbers, kinds, uniforms), own)
-        chosen = chosen if places is None else places[chosen]
+        uniforms = outcome_rng.random((horizon, len(world.graph)))
+        mechanism = world.mechanism(contexts)
+        if positions is not None:
+            mechanism = mechanism._replace(fixed=mechanism.fixed[positions])
+        chosen = loop(Script(mechanism, numbers, kinds, uniforms), policy_rng)
+        chosen = chosen if positions is None else positions[chosen]
     else:
-        chosen = play(policy, world, known, numbers, outcomes, own)
+        chosen = play(policy, world, contexts, numbers, outcome_rng, policy_rng)
     regrets = regrets.take(numbers * regrets.shape[1] + chosen)
     if not expected:
         return Trial(world.problem, chosen, regrets)
+    from dowise.simulation.expected_regret import expected_regrets  # loads numba
+
     assert isinstance(world, Environment)
     uniforms = stream(seed, trial, Purpose.OUTCOMES).random((horizon, len(world.graph)))
-    script = Script(world.mechanism(known), numbers, kinds, uniforms)
-    shown = _shown(world, observational, stream(seed, trial, Purpose.RECORDS))
-    rng = stream(seed, trial, Purpose.EXPECTED)
-    return Trial(
-        world.problem, chosen, regrets, _expected(world.problem, shown, script, chosen, rng)
-    )
-
-
-def _expected(
-    problem: Problem,
-    shown: Iterable[Mapping[str, object]],
-    script: Script,
-    chosen: Integers,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    """What each round cost by a belief that learns what was shown first, and then the rounds."""
-    from dowise.simulation.expected import expected_regrets
-
-    belief = Belief(problem)
-    for outcome in shown:
+    script = Script(world.mechanism(contexts), numbers, kinds, uniforms)
+    belief = Belief(world.problem)
+    for outcome in _records(world, observational, stream(seed, trial, Purpose.RECORDS)):
         belief.update(Intervention(), outcome)
-    return expected_regrets(belief, script, chosen, rng)
+    rng = stream(seed, trial, Purpose.EXPECTED)
+    return Trial(world.problem, chosen, regrets, expected_regrets(belief, script, chosen, rng))
 
 
 def play(
     policy: Policy,
     world: World,
-    known: list[tuple[int, ...]],
+    contexts: list[tuple[int, ...]],
     numbers: Integers,
-    outcomes: np.random.Generator,
-    own: np.random.Generator,
+    outcome_rng: np.random.Generator,
+    policy_rng: np.random.Generator,
 ) -> Integers:
-    """Round by round, through `decide` and `observe`: numbers[t] is the context of round t."""
-    contexts = [world.problem.context_labels(codes) for codes in known]
+    """Play through `decide` and `observe`; `numbers[t]` is the context of round t."""
+    labels = [world.problem.context_labels(codes) for codes in contexts]
     chosen = np.empty(len(numbers), dtype=np.int64)
     for t, number in enumerate(numbers.tolist()):
-        context = contexts[number]
-        decision = policy.decide(context, own)
+        context = labels[number]
+        decision = policy.decide(context, policy_rng)
         if not hasattr(decision, "arm"):
             raise DowiseError(
                 f"decide must return a Decision, not {kind_of(decision)}: Decision(arm, …)"
             )
         arm = decision.arm
-        policy.observe(arm, world.play(arm, context, outcomes))
+        policy.observe(arm, world.play(arm, context, outcome_rng))
         chosen[t] = world.problem.arm_index(arm)
     return chosen
 
 
-def _places_of(policy: Policy, world: Problem) -> Integers | None:
-    """Where the arms of a policy stand among those of the world; None where they are the same."""
-    own = getattr(policy, "problem", world)
-    return None if own is world else places_of_arms(world, own)
+def arm_positions(world: Problem, problem: Problem) -> Integers:
+    """Return the position among the world's arms of each arm of a policy's own problem.
 
-
-def _compiled_loop(policy: Policy, world: World) -> Loop | None:
-    """What plays whole trials of this policy in this world, or None where it has to be stepped."""
-    if not isinstance(policy, RecordPolicy) or not _keeps(world, "play"):
-        return None
-    return policy.compiled_loop()
+    Raises `DowiseError` if the policy would see or do what the world does not show or take.
+    """
+    if problem is world:
+        return np.arange(len(world.arms))
+    pairs: tuple[tuple[str, object, object], ...] = (
+        ("recorded variables", problem.graph.variables, world.graph.variables),
+        ("context", problem.context, world.context),
+        ("reward", problem.reward, world.reward),
+        ("domains", dict(problem.domains), dict(world.domains)),
+        ("reward_values", dict(problem.reward_values), dict(world.reward_values)),
+        ("minimise", problem.minimise, world.minimise),
+    )
+    for name, value, world_value in pairs:
+        if value != world_value:
+            raise DowiseError(
+                f"its own problem and that of the world differ in {name}, {value!r} against "
+                f"{world_value!r}: only edges, arms and manipulable variables may differ"
+            )
+    index = {arm: i for i, arm in enumerate(world.arms)}
+    for arm in problem.arms:
+        for name in arm:
+            if name not in world.manipulable:
+                raise DowiseError(
+                    f"{arm} is an arm of its own problem, but {name} can't be set in the world's: "
+                    "remove the arm, or make the variable manipulable there"
+                )
+        if arm not in index:
+            raise DowiseError(
+                f'{arm} is an arm of its own problem, but not of the world\'s: use arms="all" there'
+            )
+    positions = np.array([index[arm] for arm in problem.arms])
+    costs = zip(problem.arms, problem.payoff.costs, world.payoff.costs[positions], strict=True)
+    for arm, cost, world_cost in costs:
+        if cost != world_cost:
+            raise DowiseError(
+                f"{arm} costs {cost:g} in its own problem and {world_cost:g} in the world's: use "
+                "the same costs"
+            )
+    return positions
 
 
 def _keeps(world: World, method: str) -> bool:
-    """Whether this method is the `Environment`'s own, so that its compiled twin may stand in."""
+    """Return True if a method is that of `Environment`, so that compiled code may replace it."""
     return getattr(getattr(world, method), "__func__", None) is getattr(Environment, method)
 
 
 def _draws_contexts(world: World) -> TypeGuard[Environment]:
-    """Whether contexts of a world can be drawn by the `Environment`'s compiled twin."""
     return isinstance(world, Environment) and _keeps(world, "draw_context")
 
 
 def _draw_contexts(world: World, rounds: int, rng: np.random.Generator) -> Integers:
-    """The contexts of all rounds as positions of labels: (rounds, context variables)."""
+    """Return the context codes of all rounds: (rounds, context variables)."""
     if _draws_contexts(world):
         return world.draw_contexts(rounds, rng)
     codes = [world.problem.context_codes(world.draw_context(rng)) for _ in range(rounds)]
     return np.array(codes, dtype=np.int64).reshape(rounds, len(world.problem.context))
 
 
-def _means_of_own(world: World, known: list[tuple[int, ...]]) -> NDArray[np.float64]:
-    """What every arm is worth in these contexts, as a world of one's own says: (contexts, arms)."""
+def _means(world: World, contexts: list[tuple[int, ...]]) -> NDArray[np.float64]:
+    """Return what `means` of a custom world says: (contexts, arms)."""
     problem = world.problem
-    rows = [np.asarray(world.means(problem.context_labels(codes)), dtype=float) for codes in known]
+    rows = [
+        np.asarray(world.means(problem.context_labels(codes)), dtype=float) for codes in contexts
+    ]
     for row in rows:
         if row.shape != (len(problem.arms),) or not np.isfinite(row).all():
             raise DowiseError(
-                f"means gave {row!r}, not one number for each of {len(problem.arms)} arms: "
-                "check_environment says what a world needs"
+                f"means returned {row!r}, not one number for each of {len(problem.arms)} arms: see "
+                "check_environment"
             )
     return np.array(rows)
 
 
 def _distinct(contexts: Integers) -> tuple[Integers, Integers]:
-    """The different contexts, in the order of their codes, and which of them each round has."""
+    """Return the distinct rows in order of their codes, and the index of each row among them."""
     if not contexts.shape[1]:  # without context variables there is one context, ()
         return contexts[:1], np.zeros(len(contexts), dtype=np.int64)
     sizes = contexts.max(axis=0) + 1
-    if prod(sizes.tolist()) > _FEW:
+    if prod(sizes.tolist()) > MAX_DENSE_CONTEXTS:
         kinds, numbers = np.unique(contexts, axis=0, return_inverse=True)
         return kinds, numbers.ravel()
     places = np.ravel_multi_index(tuple(contexts.T), tuple(sizes))
-    is_there = np.zeros(prod(sizes.tolist()), dtype=np.bool_)
-    is_there[places] = True
-    kinds = np.stack(np.unravel_index(np.flatnonzero(is_there), tuple(sizes)), axis=1)
-    return kinds, (is_there.cumsum() - 1)[places]
+    occurs = np.zeros(prod(sizes.tolist()), dtype=np.bool_)
+    occurs[places] = True
+    kinds = np.stack(np.unravel_index(np.flatnonzero(occurs), tuple(sizes)), axis=1)
+    return kinds, (occurs.cumsum() - 1)[places]
 
 
-def _warm_up(policy: Policy, world: World, records: int, rng: np.random.Generator) -> None:
-    """Show the policy what the world does by itself, as far as the policy can use it.
+def _show_records(policy: Policy, world: World, count: int, rng: np.random.Generator) -> None:
+    """Show observational records to a policy that can use them.
 
     A policy that keeps its data by arm learns from do() only if that is an arm.
     """
     nothing = Intervention()
     arms = getattr(policy, "problem", world.problem).arms
-    if not isinstance(policy, BayesianPolicy) and nothing not in arms:
-        return
-    for outcome in _shown(world, records, rng):
-        policy.observe(nothing, outcome)
+    if isinstance(policy, BayesianPolicy) or nothing in arms:
+        for outcome in _records(world, count, rng):
+            policy.observe(nothing, outcome)
 
 
-def _shown(world: World, records: int, rng: np.random.Generator) -> Iterator[Mapping[str, object]]:
-    """So many observational records."""
-    for _ in range(records):
+def _records(world: World, count: int, rng: np.random.Generator) -> Iterator[Mapping[str, object]]:
+    for _ in range(count):
         yield world.play(Intervention(), world.draw_context(rng), rng)

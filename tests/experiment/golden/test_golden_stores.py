@@ -14,7 +14,7 @@ from dowise import Experiment
 from dowise.experiment.event import KINDS
 from dowise.experiment.snapshots import facts_of_snapshot
 from dowise.experiment.storage import open_storage
-from dowise.experiment.storage.schema import VERSION
+from dowise.experiment.storage.sql import VERSION
 from dowise.service.tokens import make_token, pages, who
 
 FOLDER = Path(__file__).parent

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from dowise import DowiseError
-from dowise.experiment.storage import MemoryStorage, check_storage, open_storage
-from dowise.experiment.storage.memory import MemoryWriting
-from dowise.experiment.storage.rules import check_alone
+from dowise.experiment.storage import MemoryStorage, open_storage
+from dowise.experiment.storage.base import check_not_nested
+from dowise.experiment.storage.memory import MemoryTransaction
+from dowise.testing import check_storage
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 
@@ -28,7 +29,7 @@ def test_stores_in_tables_pass(place):
 class Broken(MemoryStorage):
     """A store to break; `Block` is what its writing blocks are."""
 
-    Block = MemoryWriting
+    Block = MemoryTransaction
 
     @contextmanager
     def writing(self, experiment):
@@ -44,15 +45,15 @@ def breaking(name, **methods):
 
 def breaking_block(name, **methods):
     """A store whose writing blocks have these methods in place of the right ones."""
-    return breaking(name, Block=type("Block", (MemoryWriting,), methods))
+    return breaking(name, Block=type("Block", (MemoryTransaction,), methods))
 
 
 @contextmanager
 def without_turns(self, experiment):
     me = threading.get_ident()
-    check_alone(experiment, me in self._holders)
+    check_not_nested(experiment, me in self._holders)
     self._holders.add(me)
-    block = MemoryWriting(experiment, list(self._journals.get(experiment, [])))
+    block = MemoryTransaction(experiment, list(self._journals.get(experiment, [])))
     try:
         yield block
         self._commit(block)
@@ -84,9 +85,9 @@ def without_errors(self, experiment):
 
 @contextmanager
 def seen_at_once(self, experiment):
-    class Seen(MemoryWriting):
+    class Seen(MemoryTransaction):
         def append(block, events):  # noqa: N805
-            MemoryWriting.append(block, events)
+            MemoryTransaction.append(block, events)
             journal = self._journals.setdefault(experiment, [])
             self._journals[experiment] = journal + block.added
             block.committed, block.added = self._journals[experiment], []
@@ -127,7 +128,7 @@ def waits_for_itself(self, experiment):
 
 def partial_append(self, events):
     for event in events:
-        MemoryWriting.append(self, [event])
+        MemoryTransaction.append(self, [event])
 
 
 def unchecked_append(self, events):
@@ -136,26 +137,28 @@ def unchecked_append(self, events):
 
 def append_after_the_end(self, events):
     self.ended, ended = False, self.ended
-    MemoryWriting.append(self, events)
+    MemoryTransaction.append(self, events)
     self.ended = ended
 
 
 def foreign_append(self, events):
-    MemoryWriting.append(self, [event for event in events if event.experiment == self.experiment])
+    MemoryTransaction.append(
+        self, [event for event in events if event.experiment == self.experiment]
+    )
 
 
 def erase_nothing(self, numbers):
-    MemoryWriting.erase(self, numbers)
+    MemoryTransaction.erase(self, numbers)
     self.blanked = {}
 
 
 def keep_snapshots_of_the_erased(self, numbers):
-    MemoryWriting.erase(self, numbers)
+    MemoryTransaction.erase(self, numbers)
     self.erases = False
 
 
 def erase_what_is_not_there(self, numbers):
-    MemoryWriting.erase(self, [number for number in numbers if number <= len(self.read())])
+    MemoryTransaction.erase(self, [number for number in numbers if number <= len(self.read())])
 
 
 def keep_any(self, snapshot):
@@ -227,7 +230,7 @@ def fail(self, experiment):  # noqa: ARG001
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_each_broken_promise_is_found(broken, promise, monkeypatch):
-    monkeypatch.setattr("dowise.experiment.storage.check_tools.SECONDS", 0.3)
+    monkeypatch.setattr("dowise.testing.storage.CALL_TIMEOUT", 0.3)
     storage = broken()
     with pytest.raises(DowiseError, match="breaks the contract") as error:
         check_storage(lambda: storage)

@@ -9,8 +9,8 @@ from dowise import DowiseError
 from dowise.experiment.storage import MemoryStorage
 
 
-def test_a_writer_gives_up_after_its_patience():
-    storage = MemoryStorage(patience=0.1)
+def test_a_writer_gives_up_after_its_timeout():
+    storage = MemoryStorage(timeout=0.1)
     append(storage)
     held, done = threading.Event(), threading.Event()
 

@@ -10,10 +10,9 @@ from journals import append, is_chain
 from postgres_server import PASSWORD
 
 from dowise import DowiseError
-from dowise.experiment.storage import open_storage, schema
-from dowise.experiment.storage.location import locate
-from dowise.experiment.storage.postgres import PostgresDatabase
-from dowise.experiment.storage.sql import SqlStorage
+from dowise.experiment.storage import open_storage, sql
+from dowise.experiment.storage.postgres import PostgresStorage
+from dowise.experiment.storage.url import locate
 
 SECRET = "sEcr3t"
 
@@ -85,9 +84,9 @@ def test_older_tables_are_brought_up_to_date_once(database, monkeypatch):
     storage = open_storage(database, create=True)
     append(storage)
     ran = []
-    today = schema.VERSION
-    monkeypatch.setattr(schema, "VERSION", today + 1)
-    monkeypatch.setattr(schema, "MIGRATIONS", {today: ran.append})
+    today = sql.VERSION
+    monkeypatch.setattr(sql, "VERSION", today + 1)
+    monkeypatch.setattr(sql, "MIGRATIONS", {today: ran.append})
     for _ in range(2):
         open_storage(database).close()
     assert len(ran) == 1
@@ -153,11 +152,11 @@ def test_a_lost_connection_is_one_clear_error_and_the_next_call_connects_anew(po
     assert len(store.read("ward")) == 3
 
 
-def test_experiments_do_not_wait_for_one_another_and_one_waits_no_longer_than_its_patience(
+def test_experiments_do_not_wait_for_one_another_and_one_waits_no_longer_than_its_timeout(
     database, store
 ):
     append(store, "ward")
-    hasty = SqlStorage(PostgresDatabase(locate(database)), patience=0.3)
+    hasty = PostgresStorage(locate(database), timeout=0.3)
     with store.writing("ward"):
         append(hasty, "another ward")
         start = time.monotonic()

@@ -21,11 +21,9 @@ from users import FORK, as_nobody, in_child
 
 from dowise import DowiseError
 from dowise.experiment.event import Event
-from dowise.experiment.storage import Snapshot, open_storage, schema
-from dowise.experiment.storage.location import locate
-from dowise.experiment.storage.sql import SqlStorage
-from dowise.experiment.storage.sqlite import SqliteDatabase
-from dowise.experiment.storage.sqlite_files import SqliteFiles
+from dowise.experiment.storage import Snapshot, open_storage, sql
+from dowise.experiment.storage.sqlite import SqliteFiles, SqliteStorage
+from dowise.experiment.storage.url import locate
 
 
 @pytest.fixture
@@ -52,9 +50,9 @@ def filled(path):
 
 
 @contextmanager
-def opened(path, create=False, patience=60.0):
+def opened(path, create=False, timeout=60.0):
     open_storage(path, create).close()
-    storage = SqlStorage(SqliteDatabase(locate(path)), patience)
+    storage = SqliteStorage(locate(path), timeout)
     try:
         yield storage
     finally:
@@ -75,14 +73,14 @@ def test_the_file_is_in_wal_mode_and_has_the_columns_that_others_read(filled):
         assert keys == ["experiment", "number"]
         columns = [row[1] for row in raw.execute("PRAGMA table_info(snapshots)")]
         assert columns == ["experiment", "number", "hash", "body"]
-        assert raw.execute("SELECT version FROM dowise_schema").fetchall() == [(schema.VERSION,)]
+        assert raw.execute("SELECT version FROM dowise_schema").fetchall() == [(sql.VERSION,)]
     with opened(filled) as storage:
         assert Event(*row) == storage.read("ward", upto=1)[0]
 
 
 def test_every_connection_syncs_in_full_and_overwrites_what_it_deletes(filled):
-    database = SqliteDatabase(locate(filled))
-    with database.connect(database.identity()) as connection:
+    with opened(filled) as storage, storage.writing("ward") as block:
+        connection = block.connection
         for setting, value in (("synchronous", 2), ("secure_delete", 1), ("journal_mode", "wal")):
             assert connection.exec_driver_sql(f"PRAGMA {setting}").scalar() == value
 
@@ -312,8 +310,8 @@ def test_a_file_that_was_put_in_its_place_is_the_one_that_is_written(filled):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_a_writer_gives_up_after_its_patience_and_not_before(filled, elsewhere):
-    with opened(filled, patience=0.3) as storage, opened(filled) as another:
+def test_a_writer_gives_up_after_its_timeout_and_not_before(filled, elsewhere):
+    with opened(filled, timeout=0.3) as storage, opened(filled) as another:
         holder = another if elsewhere else storage
         held, done = threading.Event(), threading.Event()
 
@@ -395,7 +393,7 @@ def test_what_is_erased_is_in_none_of_the_files(path):
 
 
 def test_an_erasure_that_readers_hinder_says_so_and_can_be_finished(filled):
-    with opened(filled, patience=0.2) as storage:
+    with opened(filled, timeout=0.2) as storage:
         with closing(sqlite3.connect(filled, isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM events").fetchall()
@@ -421,9 +419,9 @@ def test_older_tables_are_brought_up_to_date_once(filled, monkeypatch):
         ran.append(connection.exec_driver_sql("SELECT version FROM dowise_schema").scalar())
         connection.exec_driver_sql("CREATE TABLE extra(x)")
 
-    today = schema.VERSION
-    monkeypatch.setattr(schema, "VERSION", today + 2)
-    monkeypatch.setattr(schema, "MIGRATIONS", {today: step, today + 1: lambda _: 1 / 0})
+    today = sql.VERSION
+    monkeypatch.setattr(sql, "VERSION", today + 2)
+    monkeypatch.setattr(sql, "MIGRATIONS", {today: step, today + 1: lambda _: 1 / 0})
     before = filled.read_bytes()
     with pytest.raises(ZeroDivisionError):
         open_storage(filled)
@@ -431,11 +429,11 @@ def test_older_tables_are_brought_up_to_date_once(filled, monkeypatch):
         assert raw.execute("SELECT version FROM dowise_schema").fetchall() == [(today,)]
         assert not raw.execute("SELECT * FROM sqlite_master WHERE name='extra'").fetchall()
     assert filled.read_bytes() == before
-    monkeypatch.setattr(schema, "MIGRATIONS", {today: step, today + 1: lambda _: None})
+    monkeypatch.setattr(sql, "MIGRATIONS", {today: step, today + 1: lambda _: None})
     with opened(filled) as storage:
         assert append(storage).number == 51
     assert ran == [today, today]
-    monkeypatch.setattr(schema, "VERSION", today)
+    monkeypatch.setattr(sql, "VERSION", today)
     with pytest.raises(DowiseError, match=f"by a newer dowise .schema {today + 2}"):
         open_storage(filled)
 
@@ -451,20 +449,18 @@ def test_a_block_that_dies_leaves_nothing_and_no_lock(filled):
     child.start()
     child.join(30)
     assert child.exitcode == -signal.SIGKILL
-    with opened(filled, patience=5) as storage:
+    with opened(filled, timeout=5) as storage:
         assert append(storage).number == 51
 
 
 def test_threads_that_read_at_once_keep_their_connections(filled, monkeypatch):
-    made, connect = [], SqliteDatabase.connect
-    monkeypatch.setattr(SqliteDatabase, "connect", lambda *it: (made.append(1), connect(*it))[1])
+    made, set_up = [], SqliteStorage.set_up
+    monkeypatch.setattr(SqliteStorage, "set_up", lambda *it: (made.append(1), set_up(*it))[1])
     with closing(open_storage(filled)) as storage, ThreadPoolExecutor(20) as pool:
         together = threading.Barrier(20)
 
         def read(_):
-            loan = storage._lines.take(storage._database.identity())
-            together.wait(60)
-            storage._lines.give_back(loan, well=True)
+            storage.query(lambda _: together.wait(60))
             return len(storage.read("ward"))
 
         for _ in range(2):

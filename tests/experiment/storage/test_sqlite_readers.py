@@ -15,9 +15,8 @@ from users import FORK, OWNER, READER, become, in_child, only_root
 
 from dowise import DowiseError
 from dowise.experiment.storage import open_storage
-from dowise.experiment.storage.location import locate
-from dowise.experiment.storage.sqlite import SqliteDatabase
-from dowise.experiment.storage.sqlite_files import READING_ALONE, READING_ALONG, Place, SqliteFiles
+from dowise.experiment.storage.sqlite import IMMUTABLE, SHARED, Place, SqliteFiles, SqliteStorage
+from dowise.experiment.storage.url import locate
 
 pytestmark = [only_root, pytest.mark.slow]  # real processes
 
@@ -157,17 +156,17 @@ def test_what_was_read_while_the_file_was_written_is_read_again(store):
 
     def look():
         place = SqliteFiles(store).place()
-        assert place.mode == READING_ALONE
+        assert place.mode == IMMUTABLE
 
         def work(connection):
             begun.set()
-            while not found and SqliteFiles(store).place().still in (None, place.still):
+            while not found and SqliteFiles(store).place().state in (None, place.state):
                 time.sleep(0.001)
             found.append(connection.exec_driver_sql("SELECT count(*) FROM events").scalar())
             return found[-1]
 
         with opened(store) as storage:
-            return storage._ask(work), len(found)
+            return storage.query(work), len(found)
 
     writer = FORK.Process(target=write_then)
     writer.start()
@@ -177,10 +176,11 @@ def test_what_was_read_while_the_file_was_written_is_read_again(store):
 
 def test_who_wants_to_read_along_with_one_who_just_left_leaves_nothing(store):
     def look():
-        database = SqliteDatabase(locate(store))
-        found = store.stat()
-        with pytest.raises(Exception, match="unable to open|readonly"):
-            database.connect(Place(found.st_dev, found.st_ino, READING_ALONG))
+        storage, status = SqliteStorage(locate(store), timeout=0.1), store.stat()
+        place = Place(status.st_dev, status.st_ino, SHARED)
+        storage._files.place = lambda: place
+        with pytest.raises(DowiseError, match="can't read the store"):
+            storage.read("ward")
 
     in_child(look, READER)
     assert owners(store) == {"ward.db": OWNER}

@@ -1,160 +1,109 @@
-"""Tokens in stores of all kinds keep their contract."""
+"""The table of tokens: numbering, children, ends, and calls at the same time."""
 
-import re
+import secrets
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
+from some_tokens import AT, new
 
 from dowise import DowiseError
-from dowise.experiment.storage import (
-    MemoryStorage,
-    check_storage,
-    check_token_storage,
-    open_storage,
-)
-from dowise.experiment.storage.memory_tokens import MemoryTokens
-from dowise.experiment.storage.token_contract import tokens_of
+from dowise.experiment.storage import open_storage
+from dowise.service.tokens import TokenTable
+
+LATER = "2026-01-02T00:00:00.000000Z"
 
 
-def test_tokens_in_memory_keep_the_contract():
-    storage = MemoryStorage()
-    check_token_storage(lambda: storage)
+@pytest.fixture
+def tables(place):
+    """The tokens of two stores at the same place."""
+    with (
+        closing(open_storage(place, create=True)) as first,
+        closing(open_storage(place)) as second,
+    ):
+        yield TokenTable(first), TokenTable(second)
 
 
-def test_tokens_in_tables_keep_the_contract(place):
-    open_storage(place, create=True).close()
-    check_token_storage(lambda: open_storage(place))
+def fresh(parent=None, **changes):
+    return new(secrets.token_hex(32), parent)._replace(**changes)
+
+
+def test_tokens_are_kept_as_given_and_numbered(tables):
+    table, other = tables
+    assert table.find(secrets.token_hex(32)) is None and table.read() == []
+    tokens = [fresh(name=name) for name in ("quote ' \" % \\ :x ?", "☃𝄞", "long " * 1000)]
+    tokens[1] = tokens[1]._replace(ends_at=LATER, kind="link", role="admin")
+    added = [table.add(token) for token in tokens]
+    assert added == [token._replace(id=i) for i, token in enumerate(tokens, start=1)]
+    for each in tables:
+        assert each.read() == added
+        assert [each.find(token.hash) for token in added] == added
+    with pytest.raises(DowiseError, match="is there already"):
+        other.add(added[0])
+    assert table.read() == added
+
+
+def test_children_of_tokens_that_have_not_ended(tables):
+    table, other = tables
+    token, link = table.add(fresh()), table.add(fresh())
+    children = [table.add_child(fresh(token.id), once=False) for _ in range(2)]
+    assert [child.parent for child in children] == [token.id] * 2
+    assert table.find(token.hash) == token
+    assert other.add_child(fresh(link.id, made_at=LATER), once=True) is not None
+    assert table.find(link.hash) == link._replace(ended_at=LATER)
+    before = table.read()
+    for parent in (link.id, len(before) + 9):
+        for once in (False, True):
+            assert table.add_child(fresh(parent), once) is None
+    with pytest.raises(DowiseError, match="is there already"):
+        table.add_child(link._replace(parent=token.id), once=True)
+    assert table.read() == before
+
+
+def test_the_end_of_a_token_is_that_of_its_descendants(tables):
+    table, other = tables
+    token, unrelated, link = (table.add(fresh()) for _ in range(3))
+    child = table.add_child(fresh(token.id), once=False)
+    grandchild = table.add_child(fresh(child.id), once=False)
+    session = table.add_child(fresh(link.id), once=True)
+    used = table.find(link.hash)
+    assert table.end(token.id, LATER)
+    for each in tables:
+        for ended in (token, child, grandchild):
+            assert each.find(ended.hash) == ended._replace(ended_at=LATER)
+        assert [each.find(kept.hash) for kept in (unrelated, session)] == [unrelated, session]
+    before = table.read()
+    assert other.end(token.id, AT) and table.read() == before  # its time stays
+    assert table.end(link.id, LATER) and table.find(link.hash) == used
+    assert table.find(session.hash) == session._replace(ended_at=LATER)
+    assert not table.end(len(before) + 9, LATER)
 
 
 @pytest.mark.slow
-def test_a_store_of_ones_own_need_not_keep_tokens():
-    storage = MemoryStorage()
-    storage.tokens = None
-    check_storage(lambda: storage)
-    with pytest.raises(DowiseError, match="a store in memory keeps no tokens, so it can't be se"):
-        tokens_of(storage)
+@pytest.mark.parametrize("is_revoked", [False, True])
+def test_of_threads_that_use_up_one_token_exactly_one_succeeds(tables, is_revoked):
+    table, other = tables
+    for _ in range(4):
+        link, barrier = table.add(fresh()), threading.Barrier(4 + is_revoked)
 
+        def use(i, link=link, barrier=barrier):
+            barrier.wait(60)
+            return tables[i % 2].add_child(fresh(link.id), once=True)
 
-def forgetful(self, token):
-    return token._replace(id=len(self._tokens) + 1)
+        def revoke(link=link, barrier=barrier):
+            barrier.wait(60)
+            return other.end(link.id, LATER)
 
-
-def twice(self, token):
-    self._tokens.append(added := token._replace(id=len(self._tokens) + 1))
-    return added
-
-
-def unnumbered(self, token):
-    MemoryTokens.add(self, token)
-    return token
-
-
-def orphans(self, token, once):  # noqa: ARG001
-    return MemoryTokens.add(self, token)._replace(parent=token.parent)
-
-
-def never_used_up(self, token, once):  # noqa: ARG001
-    return MemoryTokens.add_child(self, token, once=False)
-
-
-def always_used_up(self, token, once):  # noqa: ARG001
-    return MemoryTokens.add_child(self, token, once=True)
-
-
-def used_up_by_nothing(self, token, once):
-    parent = self._numbered(token.parent)
-    if once and parent is not None and parent.ended_at is None:
-        self._end(parent, token.made_at)
-        return self._add(token)
-    return MemoryTokens.add_child(self, token, once)
-
-
-def in_two_steps(self, token, once):
-    parent = self._numbered(token.parent)
-    if parent is None or parent.ended_at is not None:
-        return None
-    threading.Event().wait(0.05)
-    with self._guard:
-        added = self._add(token)
-        if once:
-            self._end(parent, token.made_at)
-        return added
-
-
-def end_alone(self, number, at):
-    token = self._numbered(number)
-    if token is not None:
-        self._end(token, at)
-    return token is not None
-
-
-def end_children_only(self, number, at):
-    for token in self._tokens:
-        if number in (token.id, token.parent):
-            self._end(token, at)
-    return self._numbered(number) is not None
-
-
-def end_all(self, number, at):
-    for token in list(self._tokens):
-        self._end(token, at)
-    return self._numbered(number) is not None
-
-
-def end_once(self, number, at):
-    token = self._numbered(number)
-    if token is None or token.ended_at is not None:
-        return False
-    return MemoryTokens.end(self, number, at)
-
-
-def end_what_is_used_up_alone(self, number, at):
-    token = self._numbered(number)
-    return (token is not None and token.ended_at is not None) or MemoryTokens.end(self, number, at)
-
-
-def end_anew(self, number, at):
-    found = MemoryTokens.end(self, number, at)
-    if found:
-        self._tokens[number - 1] = self._tokens[number - 1]._replace(ended_at=at)
-    return found
-
-
-def end_anything(self, number, at):
-    MemoryTokens.end(self, number, at)
-    return True
-
-
-def fail(self, hash_):  # noqa: ARG001
-    raise RuntimeError("out of order")
-
-
-@pytest.mark.parametrize(
-    ("methods", "promise"),
-    [
-        ({"find": fail}, "it raises RuntimeError: out of order"),
-        ({"find": lambda self, _: self._tokens[0] if self._tokens else None}, "find gives the tok"),
-        ({"add": unnumbered}, "with its number"),
-        ({"add": forgetful}, "with its number|read gives all"),
-        ({"add": twice}, "there already is refused"),
-        ({"read": lambda self: self._tokens[::-1]}, "in order"),
-        ({"add_child": orphans}, "has ended|children"),
-        ({"add_child": never_used_up}, "with `once` the parent has ended"),
-        ({"add_child": always_used_up}, "any number of children|leaves its parent alone"),
-        ({"add_child": used_up_by_nothing}, "all is as it was before|the parent has ended"),
-        ({"add_child": in_two_steps}, "exactly one succeeds"),
-        ({"end": end_alone}, "all that came from it"),
-        ({"end": end_children_only}, "all that came from it"),
-        ({"end": end_all}, "leaves alone"),
-        ({"end": end_once}, "again is no error"),
-        ({"end": end_what_is_used_up_alone}, "used up ends what came from it"),
-        ({"end": end_anew}, "keeps its time"),
-        ({"end": end_anything}, "whether there is such a token"),
-    ],
-)
-def test_each_broken_promise_is_found(methods, promise):
-    storage = MemoryStorage()
-    storage.tokens = type("Broken", (MemoryTokens,), methods)()
-    with pytest.raises(DowiseError, match="breaks the contract") as error:
-        check_token_storage(lambda: storage)
-    assert re.search(promise, str(error.value))
+        with ThreadPoolExecutor(5) as pool:
+            results = [pool.submit(use, i) for i in range(4)]
+            if is_revoked:
+                assert pool.submit(revoke).result(60)
+            sessions = [session for task in results if (session := task.result(60)) is not None]
+        if is_revoked:
+            assert len(sessions) <= 1
+            assert all(table.find(session.hash).ended_at is not None for session in sessions)
+        else:
+            assert len(sessions) == 1
+    numbers = [token.id for token in table.read()]
+    assert numbers == list(range(1, len(numbers) + 1))

@@ -11,10 +11,9 @@ from some_tokens import AT, new, opened
 from users import FORK, in_child
 
 from dowise import DowiseError, Experiment
-from dowise.experiment.storage import (
-    open_storage,
-    sql_tokens,
-)
+from dowise.experiment.storage import open_storage
+from dowise.service import tokens
+from dowise.service.tokens import TokenTable
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 
@@ -23,7 +22,7 @@ def test_of_two_processes_that_use_one_link_exactly_one_wins(place):
     links = 20
     with closing(open_storage(place, create=True)) as storage:
         for i in range(links):
-            storage.tokens.add(new(f"link {i}"))
+            TokenTable(storage).add(new(f"link {i}"))
     barrier = FORK.Barrier(2)
     queue = FORK.SimpleQueue()
 
@@ -31,7 +30,7 @@ def test_of_two_processes_that_use_one_link_exactly_one_wins(place):
         with opened(place) as storage:
             for i in range(links):
                 barrier.wait(60)
-                won = storage.tokens.add_child(new(f"{who} {i}", i + 1), once=True)
+                won = TokenTable(storage).add_child(new(f"{who} {i}", i + 1), once=True)
                 queue.put((i, who, won is not None))
 
     children = [FORK.Process(target=use, args=(who,)) for who in ("one", "other")]
@@ -44,7 +43,7 @@ def test_of_two_processes_that_use_one_link_exactly_one_wins(place):
     winners = {i: who for i, who, won in told if won}
     assert sum(won for _, _, won in told) == links == len(winners)
     with opened(place) as storage:
-        found = storage.tokens.read()
+        found = TokenTable(storage).read()
         assert [token.ended_at for token in found[:links]] == [AT] * links
         assert [token.parent for token in found[links:]] == list(range(1, links + 1))
         assert [token.hash for token in found[links:]] == [f"{winners[i]} {i}" for i in winners]
@@ -52,23 +51,23 @@ def test_of_two_processes_that_use_one_link_exactly_one_wins(place):
 
 def test_who_is_killed_in_the_midst_has_neither_used_the_link_nor_a_session(place, monkeypatch):
     with closing(open_storage(place, create=True)) as storage:
-        link = storage.tokens.add(new("link"))
+        link = TokenTable(storage).add(new("link"))
 
     def die(*_):
         os.kill(os.getpid(), signal.SIGKILL)
 
     def use():
-        monkeypatch.setattr(sql_tokens, "insert", die)  # after the link has ended
+        monkeypatch.setattr(tokens, "insert", die)  # after the link has ended
         with opened(place) as storage:
-            storage.tokens.add_child(new("session", link.id), once=True)
+            TokenTable(storage).add_child(new("session", link.id), once=True)
 
     child = FORK.Process(target=use)
     child.start()
     child.join(60)
     assert child.exitcode == -signal.SIGKILL
     with opened(place) as storage:
-        assert storage.tokens.read() == [link]
-        assert storage.tokens.add_child(new("session", link.id), once=True).id == 2
+        assert TokenTable(storage).read() == [link]
+        assert TokenTable(storage).add_child(new("session", link.id), once=True).id == 2
 
 
 def test_tokens_are_written_beside_journals_and_change_nothing_there(place):
@@ -76,34 +75,34 @@ def test_tokens_are_written_beside_journals_and_change_nothing_there(place):
         experiment.ask()
         head = experiment.head
         with opened(place) as storage:
-            storage.tokens.add(new("one"))
-            storage.tokens.end(1, AT)
+            TokenTable(storage).add(new("one"))
+            TokenTable(storage).end(1, AT)
         assert experiment.head == head and experiment.audit().ok
         assert experiment.ask().id == 2
 
 
 def test_a_forked_child_and_a_thread_in_a_writing_block(place):
     with closing(open_storage(place, create=True)) as storage:
-        storage.tokens.add(new("one"))
-        assert in_child(lambda: storage.tokens.add(new("two")).id) == 2
-        assert storage.tokens.add(new("three")).id == 3
+        TokenTable(storage).add(new("one"))
+        assert in_child(lambda: TokenTable(storage).add(new("two")).id) == 2
+        assert TokenTable(storage).add(new("three")).id == 3
         append(storage)
         with storage.writing("ward"):
-            assert storage.tokens.find("two").id == 2  # readers never wait
+            assert TokenTable(storage).find("two").id == 2  # readers never wait
         if "://" not in place:
             with (
                 storage.writing("ward"),
                 pytest.raises(DowiseError, match="list of tokens can't be written: this thread"),
             ):
-                storage.tokens.add(new("four"))
+                TokenTable(storage).add(new("four"))
 
 
 def test_a_row_that_somebody_spoiled_is_told(tmp_path):
     path = tmp_path / "ward.db"
     with closing(open_storage(path, create=True)) as storage:
-        storage.tokens.add(new("one"))
+        TokenTable(storage).add(new("one"))
         with closing(sqlite3.connect(path)) as raw:
             raw.execute("UPDATE tokens SET role = x'00'")
             raw.commit()
         with pytest.raises(DowiseError, match="token 1 can't be read: restore the store"):
-            storage.tokens.find("one")
+            TokenTable(storage).find("one")

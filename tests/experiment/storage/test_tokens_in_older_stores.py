@@ -12,12 +12,9 @@ from some_tokens import AT, new, opened
 from users import as_nobody, in_child
 
 from dowise import DowiseError, Experiment
-from dowise.experiment.storage import (
-    open_storage,
-    opening,
-    schema,
-    sql_tokens,
-)
+from dowise.experiment.storage import open_storage, sql
+from dowise.service import tokens
+from dowise.service.tokens import TokenTable
 
 SCHEMA_1 = Path(__file__).parents[1] / "golden" / "schema-1.db"
 
@@ -35,9 +32,9 @@ def version(path):
 
 def test_an_older_store_is_brought_up_to_date_when_it_is_opened(old):
     with opened(old) as storage:
-        assert version(old) == schema.VERSION
-        assert storage.tokens.read() == []
-        assert storage.tokens.add(new("one")).id == 1
+        assert version(old) == sql.VERSION
+        assert TokenTable(storage).read() == []
+        assert TokenTable(storage).add(new("one")).id == 1
 
 
 def test_who_may_only_read_an_older_store_reads_it():
@@ -51,9 +48,9 @@ def test_who_may_only_read_an_older_store_reads_it():
             with Experiment.open(path, "ward 7") as experiment:
                 assert experiment.head.number > 10 and len(experiment.records()) == 7
             with opened(path) as storage:
-                assert storage.tokens.read() == [] and storage.tokens.find("one") is None
-                assert not storage.tokens.end(1, AT)
-                storage.tokens.add(new("one"))
+                assert TokenTable(storage).read() == [] and TokenTable(storage).find("one") is None
+                assert not TokenTable(storage).end(1, AT)
+                TokenTable(storage).add(new("one"))
 
         said = in_child(look)
         assert "can't bring the store up to date, for tokens: the file belongs to" in said
@@ -61,24 +58,24 @@ def test_who_may_only_read_an_older_store_reads_it():
 
 
 def test_who_meets_a_long_writer_reads_an_older_store_all_the_same(old, monkeypatch):
-    monkeypatch.setattr(opening, "PATIENCE_TO_CATCH_UP", 0.1)
+    monkeypatch.setattr(sql, "UPGRADE_TIMEOUT", 0.1)
     with closing(sqlite3.connect(old, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         with opened(old) as storage:
             assert storage.experiments() == ("ward 7", "ward 8")
-            monkeypatch.setattr(sql_tokens, "PATIENCE", 0.1)
+            monkeypatch.setattr(tokens, "TIMEOUT", 0.1)
             with pytest.raises(DowiseError, match="up to date, for tokens: another program has"):
-                storage.tokens.add(new("one"))
+                TokenTable(storage).add(new("one"))
             writer.execute("ROLLBACK")
             assert version(old) == 1
             assert append(storage, "ward 9").number == 1  # as it is
-            assert storage.tokens.add(new("one")).id == 1
-    assert version(old) == schema.VERSION
+            assert TokenTable(storage).add(new("one")).id == 1
+    assert version(old) == sql.VERSION
 
 
 def test_tables_that_do_not_serve_any_more_must_be_brought_up_to_date(old, monkeypatch):
-    monkeypatch.setattr("dowise.experiment.storage.rules.PATIENCE", 0.1)
-    monkeypatch.setattr(schema, "SERVES", 2)
+    monkeypatch.setattr(sql, "TIMEOUT", 0.1)
+    monkeypatch.setattr(sql, "OLDEST_USABLE", 2)
     with closing(sqlite3.connect(old, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         with pytest.raises(DowiseError, match="can't open the store: another program has held"):
@@ -103,9 +100,9 @@ def test_an_older_database_is_brought_up_to_date(postgres, old_database):
     )
     url, connection = old_database
     with opened(url) as storage:
-        assert storage.tokens.add(new("one")).id == 1
+        assert TokenTable(storage).add(new("one")).id == 1
         with pytest.raises(DowiseError, match="is there already"):
-            storage.tokens.add(new("one"))
+            TokenTable(storage).add(new("one"))
     today = postgres.new_database()
     open_storage(postgres.url(today), create=True).close()
     with postgres.connect(today) as fresh:
@@ -121,9 +118,9 @@ def test_a_user_of_the_server_who_may_only_read_reads_an_older_database(postgres
     try:
         database = url.rpartition("/")[2]
         with opened(f"postgresql://guest:guest@127.0.0.1:{postgres.port}/{database}") as storage:
-            assert len(storage.read("ward")) == 1 and storage.tokens.read() == []
+            assert len(storage.read("ward")) == 1 and TokenTable(storage).read() == []
             with pytest.raises(DowiseError, match="for tokens: this user lacks a right there"):
-                storage.tokens.add(new("one"))
+                TokenTable(storage).add(new("one"))
     finally:
         connection.execute("DROP OWNED BY guest")
         connection.execute("DROP ROLE guest")
@@ -135,7 +132,7 @@ def test_a_table_of_the_same_name_in_an_older_database_is_left_alone(old_databas
     connection.execute("INSERT INTO tokens VALUES ('one', 'mine')")
     with opened(url) as storage:
         assert append(storage).number == 2
-        assert storage.tokens.find("one") is None
+        assert TokenTable(storage).find("one") is None
         with pytest.raises(DowiseError, match='relation "tokens" already exists'):
-            storage.tokens.add(new("one"))
+            TokenTable(storage).add(new("one"))
     assert connection.execute("SELECT * FROM tokens").fetchall() == [("one", "mine")]

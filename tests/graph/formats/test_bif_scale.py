@@ -9,8 +9,16 @@ import pytest
 
 from dowise import CausalGraph, DowiseError, Problem
 from dowise.errors import InputSyntaxError
-from dowise.graph.formats.bif import Network, parse_bif, to_bif
-from dowise.graph.formats.cpt import Block, Entry, Variable, cpt_of, domains_of
+from dowise.graph.formats.bif import (
+    Block,
+    Entry,
+    Network,
+    Variable,
+    cpt_of,
+    domains_of,
+    parse_bif,
+    to_bif,
+)
 
 
 def diabetes_like(variables=120, labels=12, seed=7):

@@ -5,7 +5,7 @@ import pytest
 
 from dowise import CausalGraph, DowiseError
 from dowise.errors import InputSyntaxError
-from dowise.graph.formats.exchange import from_networkx, parse_gml, to_gml, to_networkx
+from dowise.graph.formats.gml import from_networkx, parse_gml, to_gml, to_networkx
 
 GRAPH = CausalGraph.parse("B -> A -> C; B <-> A; lone")
 

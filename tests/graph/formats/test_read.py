@@ -136,17 +136,29 @@ PACKED = gzip.compress(BIF.encode(), mtime=0)
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("g.png", b"x", "the ending '.png' is unknown and what .*; known endings are .txt, .graph"),
-        ("graph", b"A, B", "it has no ending and what it says is no graph.* known endings are "),
-        ("g.toml", b'graph = "A -> B"', "the ending '.toml' is unknown and what it says is no "),
+        (
+            "g.png",
+            b"x",
+            "the ending '.png' is unknown and its .*; supported endings are .txt, .graph",
+        ),  # noqa: E501
+        (
+            "graph",
+            b"A, B",
+            "it has no ending and its content is not a graph.* supported endings are ",
+        ),  # noqa: E501
+        ("g.toml", b'graph = "A -> B"', "the ending '.toml' is unknown and its content is not a "),
         ("g.csv.gz", b"A,B\n0,1\n", "the ending '.csv' is unknown"),
         (
             "g.bif",
             b"digraph { A -> B }",
-            "BIF, line 1, column 1: .*; this looks like DOT: let the ",
+            "BIF, line 1, column 1: .*; this looks like DOT: rename ",
         ),
-        ("g.dot", b"dag { A <-> B }", "DOT, line 1, column 1: .*; this looks like dagitty: let "),
-        ("g.dagitty", BIF.encode(), "dagitty, line 2, .*; this looks like BIF: let the name"),
+        (
+            "g.dot",
+            b"dag { A <-> B }",
+            "DOT, line 1, column 1: .*; this looks like dagitty: rename ",
+        ),  # noqa: E501
+        ("g.dagitty", BIF.encode(), "dagitty, line 2, .*; this looks like BIF: rename the"),
         ("g.gml", b"digraph { A -> B }", "GML.*; this looks like DOT"),
         ("g.dot", b"A -> B", "DOT, line 1, column 1: found 'A', expected 'digraph'$"),
         ("g.txt", b"digraph { A -> }", "DOT, line 1, column 16: found '}', expected"),

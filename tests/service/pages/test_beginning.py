@@ -8,7 +8,7 @@ import pytest
 from programs import until
 from served import running
 
-from dowise.problem.files import builtin_names, builtin_path
+from dowise.problem.problem_file import builtin_names, builtin_path
 from dowise.service.pages import beginnings
 
 pytestmark = pytest.mark.slow  # each problem is tried in a process

@@ -17,7 +17,7 @@ MANY = "max_arms = 1000000000\n"
 SOON = {
     "all of a large graph": (f'graph = "{FULL}"\nreward = "V59"\n{DOMAINS}', "too many arms"),
     "brackets": (f"{TINY}domains = {'[' * 200_000}", "nested too deeply"),
-    "brackets in a domain": (f"{TINY}domains = {{X = {'[' * 90}{']' * 90}}}", "which is no label"),
+    "brackets in a domain": (f"{TINY}domains = {{X = {'[' * 90}{']' * 90}}}", "which is not a label"),  # noqa: E501
     "braces in DOT": ("digraph {" + "{" * 3_000 + "A" + "}" * 3_000 + "}", "nested too deeply"),
     "brackets in GML": ("graph [" + "node [" * 30_000, "GML: expected graph"),
     "a long number": (f"{TINY}soft = {'9' * 200_000}", "a number is too long"),

@@ -6,7 +6,7 @@ import pytest
 
 from dowise import load_problem
 from dowise.experiment.rehearsing import rehearse as play
-from dowise.problem.files import builtin_names, builtin_path, parse_problem, problem_text
+from dowise.problem.problem_file import builtin_names, builtin_path, parse_problem, problem_text
 from dowise.service.workshop import texts
 from dowise.service.workshop.failures import BadInputError
 from dowise.service.workshop.jobs import begin, preview, rehearse

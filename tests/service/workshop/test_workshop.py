@@ -15,7 +15,7 @@ import pytest
 from programs import until
 
 import dowise
-from dowise.problem.files import builtin_path
+from dowise.problem.problem_file import builtin_path
 from dowise.service.workshop import (
     BadInputError,
     Limits,

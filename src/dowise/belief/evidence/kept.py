@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
-from dowise.graph.bits import bits
+from dowise.graph.adjacency import bits
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch, equal_columns
-from dowise.problem.record import past_record
-from dowise.problem.values import MISSING
+from dowise.problem.domains import MISSING
+from dowise.problem.record import RecordBatch, equal_columns, past_record
 
 __all__ = ["KeptRecords"]
 

@@ -31,7 +31,7 @@ from dowise.compiling import kernels_of
 from dowise.errors import DowiseError
 from dowise.model.alternatives import Contrasts, alternatives_of
 from dowise.problem import Intervention, Problem, Record
-from dowise.problem.frame import RecordBatch
+from dowise.problem.record import RecordBatch
 
 __all__ = ["SMALLEST", "Monitor"]
 

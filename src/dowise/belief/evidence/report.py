@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.errors import import_extra
-from dowise.graph.bits import closure
-from dowise.graph.edges import EdgeName
-from dowise.graph.names import as_text
+from dowise.graph.adjacency import closure
+from dowise.graph.edges import EdgeName, as_text
 from dowise.plain import numbers_from
 from dowise.problem import Problem
 
@@ -87,10 +86,10 @@ class Evidence:
         edge = self.edges[a]
         yield edge
         if not edge.is_bidirected:
-            tie = EdgeName.of(edge.one, "<->", edge.other)
+            tie = EdgeName.from_ends(edge.one, "<->", edge.other)
             yield from [tie] * (str(tie) not in self.problem.possible.edge_texts)
             return
-        arrows = {EdgeName.of(edge.one, arrow, edge.other) for arrow in ("->", "<-")}
+        arrows = {EdgeName.from_ends(edge.one, arrow, edge.other) for arrow in ("->", "<-")}
         yield from [self.edges[b] for b in self.ranking if self.edges[b] in arrows][:1]
 
     def frame(self) -> Any:
@@ -190,7 +189,7 @@ class Evidence:
         )
         yield f"Alarm {level}, {when}: the records speak against the graph. Accused: {accused}."
         for edge in map(EdgeName.parse, self.suspected):
-            tie = EdgeName.of(edge.one, "<->", edge.other)
+            tie = EdgeName.from_ends(edge.one, "<->", edge.other)
             if not edge.is_bidirected and str(tie) in self.suspected and self._are_close(edge, tie):
                 yield f"{edge} and {tie} look alike{self._how_to_tell(edge.one)}."
         marked = "; ".join(_marked(EdgeName.parse(text)) for text in self.suspected)

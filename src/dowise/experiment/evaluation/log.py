@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
 from dowise.problem import Intervention, Problem, Record
-from dowise.problem.frame import RecordBatch
-from dowise.problem.record import check_record
-from dowise.problem.values import MISSING
+from dowise.problem.domains import MISSING
+from dowise.problem.record import RecordBatch, check_record
 
 __all__ = ["NEVER", "Decide", "Learn", "LearnMany", "Logged", "Retract", "Step", "check_logged"]
 

@@ -17,9 +17,9 @@ from dowise.policies.best import real_name
 from dowise.policies.policy import RecordPolicy, certainly
 from dowise.policies.registry import policy_factory
 from dowise.problem import Problem, Record
-from dowise.problem.frame import RecordBatch
+from dowise.problem.domains import MISSING
 from dowise.problem.problem import ArmLike
-from dowise.problem.values import MISSING
+from dowise.problem.record import RecordBatch
 from dowise.randomness import stream
 
 __all__ = ["Learner", "Rule", "Target", "TargetLike", "as_target"]

@@ -1,13 +1,7 @@
-"""Where journals live, and the tokens of those who use them over HTTP."""
+"""Stores of journals: SQLite, PostgreSQL and memory. `base` has their contract."""
 
-from dowise.experiment.storage.checks import check_storage
-from dowise.experiment.storage.contract import Snapshot, Storage, Writing
+from dowise.experiment.storage.base import Snapshot, Storage, StorageTransaction
 from dowise.experiment.storage.memory import MemoryStorage
-from dowise.experiment.storage.opening import open_storage
-from dowise.experiment.storage.token_checks import check_token_storage
-from dowise.experiment.storage.token_contract import Token, TokenStorage
+from dowise.experiment.storage.url import open_storage
 
-__all__ = [
-    "MemoryStorage", "Snapshot", "Storage", "Token", "TokenStorage", "Writing", "check_storage",
-    "check_token_storage", "open_storage",
-]  # fmt: skip
+__all__ = ["MemoryStorage", "Snapshot", "Storage", "StorageTransaction", "open_storage"]

@@ -1,8 +1,8 @@
 """Journals in a PostgreSQL database, with a lock for each experiment.
 
-The lock is an advisory one of the server's, keyed by 64 bits of the experiment's name and held
-until the transaction ends: it needs no row to exist, and is gone with the connection of whoever
-held it. Two names that share a key would only wait for one another.
+The lock is an advisory lock of the server, keyed by 64 bits of the experiment's name and held until
+the transaction ends: it needs no row to exist, and ends with the connection of its holder. Two
+names that share a key would only wait for one another.
 """
 
 from __future__ import annotations
@@ -15,151 +15,163 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import QueuePool
 
 from dowise.errors import DowiseError, import_extra
-from dowise.experiment.storage import schema
-from dowise.experiment.storage.database import Row, Values
-from dowise.experiment.storage.location import Location
-from dowise.experiment.storage.rules import HOW_TO_MAKE
-
-__all__ = ["PostgresDatabase"]
+from dowise.experiment.storage import sql
+from dowise.experiment.storage.base import HOW_TO_MAKE, TIMEOUT
+from dowise.experiment.storage.sql import Row, SqlStorage, Values
+from dowise.experiment.storage.url import Location
 
 Result = TypeVar("Result")
 
-_LOCK_TIMEOUT = "55P03"
-_SECONDS_TO_CONNECT = 10
+CONNECT_TIMEOUT = 10  # seconds
+POOL_SIZE = 8  # a server has room for about a hundred connections of all programs together
+
+_LOCK_TIMEOUT_STATE = "55P03"
+_MISSING_PART = "it lacks a part of its own tables: restore it from a copy"
+_REASONS = {
+    "28P01": "the server refuses this user and password: correct them in the URL",
+    "28000": "the server refuses this user: correct the URL, or let the server accept it",
+    "3D000": "the server has no such database: make it with createdb, or correct the URL",
+    "42501": "this user lacks a right there: let the server's keeper grant it",
+    "25006": "the server takes no writes now, being read-only or a standby: name the primary one",
+    "53100": "the server's disk is full: make room, then do it again",
+    "53300": "the server has no connection left: try again later, or raise max_connections",
+    "54000": "what it should hold is too large for PostgreSQL",
+    "42P01": _MISSING_PART,
+    "42703": _MISSING_PART,
+}
 
 
-class PostgresDatabase:
-    """A database of a PostgreSQL server."""
+class PostgresStorage(SqlStorage):
+    """Store in a database of a PostgreSQL server."""
 
-    one_writer = False
-    most_idle = 8  # a server has room for about a hundred from all programs together
+    single_writer = False
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, timeout: float = TIMEOUT) -> None:
         assert location.url is not None
         import_extra("psycopg", "postgres", "a store in PostgreSQL")
-        self.location = location
-        settings = {"connect_timeout": _SECONDS_TO_CONNECT} | dict(location.url.query)
-        self._engine = create_engine(
+        settings = {"connect_timeout": CONNECT_TIMEOUT} | dict(location.url.query)
+        engine = create_engine(
             location.url,
             connect_args={"connect_timeout": settings["connect_timeout"]},
-            poolclass=NullPool,
-            isolation_level="AUTOCOMMIT",
             hide_parameters=True,
+            isolation_level="AUTOCOMMIT",
+            poolclass=QueuePool,
+            pool_size=POOL_SIZE,
+            max_overflow=-1,
+            pool_use_lifo=True,
         )
+        super().__init__(location, engine, timeout)
 
-    def prepare(self, create: bool) -> int:
-        """See that the tables are there; make them where that is asked for."""
-        shown = self.location.shown
+    def find_tables(self, create: bool) -> int:
+        """Return the version of the tables; create them if requested."""
         with self._engine.connect() as connection:
-            found = schema.find_version(connection, shown)
-            if found is None and not create:
-                raise DowiseError(f"there is no store in {shown}: make it ({HOW_TO_MAKE})")
-            if found is None:
-                self.begin(connection, "", time.monotonic() + 60)
-                found = schema.find_version(connection, shown)
-                if found is None:
-                    schema.make_tables(connection)
-                    found = schema.VERSION
-                connection.exec_driver_sql("COMMIT")
-            schema.check_version(found, shown)
-            return found
+            version = sql.find_version(connection, self.location.shown)
+            if version is not None:
+                return version
+            if not create:
+                raise DowiseError(f"there is no store in {self}: make it ({HOW_TO_MAKE})")
+            self._change(connection, sql.create_tables, time.monotonic() + TIMEOUT)
+            return sql.VERSION
 
-    def catch_up(self, deadline: float) -> None:
-        """Bring older tables up to date."""
+    def upgrade(self, deadline: float) -> None:
+        """Migrate older tables."""
         with self._engine.connect() as connection:
-            self.begin(connection, "", deadline)
-            found = schema.find_version(connection, self.location.shown)
-            if found is not None and found < schema.VERSION:
-                schema.migrate(connection, found)
-            connection.exec_driver_sql("COMMIT")
+            self._change(connection, sql.upgrade_tables, deadline)
 
-    def connect(self, identity: Hashable) -> Connection:  # noqa: ARG002
-        """A connection to tables that are there."""
-        connection = self._engine.connect()
+    def _change(
+        self,
+        connection: Connection,
+        change: Callable[[Connection, str], None],
+        deadline: float,
+    ) -> None:
         try:
-            version = schema.find_version(connection, self.location.shown)
-            if version is None:
-                raise DowiseError(f"the tables of {self.location.shown} are gone: restore them")
-            schema.check_version(version, self.location.shown)
+            self.begin(connection, "", deadline)
+            change(connection, self.location.shown)
+            connection.exec_driver_sql("COMMIT")
         except BaseException:
-            connection.close()
+            connection.invalidate()
             raise
-        return connection
+
+    def set_up(self, connection: Connection) -> None:
+        """Check that the tables are there."""
+        if sql.find_version(connection, self.location.shown) is None:
+            raise DowiseError(f"the tables of {self} are gone: restore them")
 
     def identity(self) -> Hashable:
-        """A server is itself."""
+        """Return a constant: the server knows its database by its name."""
         return None
 
-    def patiently(self, call: Callable[[], Result]) -> Result:
-        """Call: a server itself waits where it must."""
+    def retry_busy(self, call: Callable[[], Result]) -> Result:
+        """Call once: readers never wait."""
         return call()
 
     def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
-        """Let the driver run a statement, or several; the rows that the last one gives."""
+        """Run one or several statements by the driver, and return the rows of the last one."""
         driver = _driver(connection)
-        with _as_sqlalchemy_says(connection):
+        with _wrap_errors(connection):
             cursor = driver.execute(text, values or None)
             while cursor.nextset():
                 pass
             return cursor.fetchall() if cursor.description else []
 
     def commit(self, connection: Connection, text: str = "", values: Values = ()) -> None:
-        """Run a last statement, if there is one, and commit: in one journey to the server.
+        """Run a last statement, if any, and commit, in one round trip.
 
-        The values stand in the text, as the driver quotes them, and what fails ends all of it. (A
-        pipeline would do too, but where a connection is lost in one, the driver does not say so.)
+        The driver quotes the values into the text, and a failure ends all of it. (A pipeline would
+        do too, but the driver does not report a connection that is lost in one.)
         """
         import psycopg
 
-        with _as_sqlalchemy_says(connection):
+        with _wrap_errors(connection):
             cursor = psycopg.ClientCursor(_driver(connection))
             cursor.execute(f"{text}; COMMIT" if text else "COMMIT", values or None)
-
-    def close(self) -> None:
-        """Nothing is left open but connections."""
 
     def begin(
         self,
         connection: Connection,
         experiment: str,
         deadline: float,
-        meanwhile: Callable[[], None] | None = None,
+        on_wait: Callable[[], None] | None = None,
     ) -> None:
-        """Begin to write, alone in the experiment; the server wakes who has waited longest.
+        """Begin a transaction as the only writer of the experiment, in order of arrival.
 
-        Who does not get in at once stands in a queue, behind a lock of the session's. Only its
-        first waits for the experiment, having read what is new `meanwhile`: so little is left to
-        read while all others wait.
+        Writers that have to wait queue at a second lock, of the session. Only the first of them
+        waits for the experiment, after `on_wait` has read what is new: so little is left to read
+        while all others wait.
         """
-        alone, queue = _key(f"dowise:{experiment}"), _key(f"dowise queue:{experiment}")
-        patience = max(int(1000 * (deadline - time.monotonic())), 1)
+        lock, queue = _key(f"dowise:{experiment}"), _key(f"dowise queue:{experiment}")
+        timeout = max(int(1000 * (deadline - time.monotonic())), 1)
         try:
-            ((is_in,),) = self.run(
+            ((is_admitted,),) = self.run(
                 connection,
                 "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
-                f"SET LOCAL lock_timeout = {patience}; SET LOCAL synchronous_commit = on; "
-                f"SELECT CASE WHEN pg_try_advisory_xact_lock({alone}) THEN 1 "
+                f"SET LOCAL lock_timeout = {timeout}; SET LOCAL synchronous_commit = on; "
+                f"SELECT CASE WHEN pg_try_advisory_xact_lock({lock}) THEN 1 "
                 f"ELSE (SELECT 0 FROM (SELECT pg_advisory_lock({queue})) AS waited) END",
             )
-            if not is_in:
-                if meanwhile is not None:
-                    meanwhile()
+            if not is_admitted:
+                if on_wait is not None:
+                    on_wait()
                 self.run(
                     connection,
-                    f"SELECT pg_advisory_xact_lock({alone}); SELECT pg_advisory_unlock({queue})",
+                    f"SELECT pg_advisory_xact_lock({lock}); SELECT pg_advisory_unlock({queue})",
                 )
         except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) == _LOCK_TIMEOUT:
+            if getattr(error.orig, "sqlstate", None) == _LOCK_TIMEOUT_STATE:
                 raise TimeoutError from None
             raise
 
     def clean(self, connection: Connection, deadline: float) -> None:  # noqa: ARG002
-        """Let the server make the old rows' room free; when it is used again is its own affair."""
-        with suppress(DBAPIError):  # not the tables' owner; autovacuum does it some time later
+        """Let the server free the space of old rows; it overwrites them by its own rules."""
+        with suppress(DBAPIError):  # not the owner of the tables; autovacuum does it later
             connection.exec_driver_sql("VACUUM events, snapshots")
+
+    def explain(self, error: BaseException) -> str | None:
+        """Return a readable message for an error of the server."""
+        return _REASONS.get(str(getattr(error, "sqlstate", "")))
 
 
 def _key(text: str) -> int:
@@ -167,13 +179,13 @@ def _key(text: str) -> int:
 
 
 def _driver(connection: Connection) -> Any:
-    """The driver's own connection: SQLAlchemy takes longer for a statement than the server."""
+    """Return the driver's connection: SQLAlchemy takes longer for a statement than the server."""
     return connection.connection.driver_connection
 
 
 @contextmanager
-def _as_sqlalchemy_says(connection: Connection) -> Iterator[None]:
-    """What the driver raises, as the error that SQLAlchemy makes of it."""
+def _wrap_errors(connection: Connection) -> Iterator[None]:
+    """Raise errors of the driver as SQLAlchemy does."""
     import psycopg
 
     driver = _driver(connection)

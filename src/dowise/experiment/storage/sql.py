@@ -1,70 +1,359 @@
-"""Journals in tables: a SQLite file, or a PostgreSQL database, by SQLAlchemy Core."""
+"""Journals in SQL tables through SQLAlchemy Core: the parts that SQLite and PostgreSQL share.
+
+Connections come from SQLAlchemy's pool and commit by themselves, except between `begin` and
+`commit`. A forked child gets a new pool and leaves its parent's connections alone, without even
+closing them: closing a SQLite file there could remove files that the parent relies on.
+
+`MIGRATIONS[v]` turns the tables of version v into those of version v + 1. All missing steps run in
+one transaction, under the lock that keeps other writers out, when a store is opened. If they can't
+run, for example because the user may only read the store, tables from `OLDEST_USABLE` on are used
+as they are. Version 2 added the tokens of the web app.
+"""
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Hashable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, CursorResult, bindparam, delete, func, insert, select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    CursorResult,
+    Engine,
+    Executable,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.sql.expression import ClauseElement
 
 from dowise.errors import DowiseError, UnavailableError
-from dowise.experiment.event import Event
-from dowise.experiment.storage.contract import Snapshot
-from dowise.experiment.storage.database import Database
-from dowise.experiment.storage.failures import is_refused, plainly, too_long
-from dowise.experiment.storage.lines import Lines, Loan
-from dowise.experiment.storage.rules import (
-    PATIENCE,
-    TOKENS,
-    check_alone,
-    is_worth_keeping,
-    named,
+from dowise.experiment.event import DamagedEventError, Event
+from dowise.experiment.storage.base import (
+    TIMEOUT,
+    Snapshot,
+    check_exist,
+    check_next,
+    check_not_nested,
+    should_keep,
 )
-from dowise.experiment.storage.schema import events, snapshots
-from dowise.experiment.storage.sql_tokens import SqlTokens
-from dowise.experiment.storage.sql_writing import SqlWriting
-from dowise.experiment.storage.statements import READ, SPAN, as_events
-
-__all__ = ["SqlStorage"]
+from dowise.experiment.storage.url import Location
 
 Result = TypeVar("Result")
+Row = tuple[Any, ...]
+Values = Sequence[Any] | Mapping[str, Any]
 
-_MOMENT = 1.0  # seconds
-PATIENCE_FOR_SNAPSHOTS = 5.0  # seconds: a snapshot that is not kept costs some time later on
+VERSION = 2
+OLDEST_USABLE = 1  # the tables of journals are the same from this version on
+UPGRADE_TIMEOUT = 2.0  # seconds, if the older tables are usable: the next to open may upgrade them
+SNAPSHOT_TIMEOUT = 5.0  # seconds: a snapshot that is not kept only costs some time later on
+FORK_TIMEOUT = 10.0  # seconds
+REFUSAL_TIMEOUT = 1.0  # seconds: a refusal that lasts longer is not caused by a passing writer
+
+# -- tables -----------------------------------------------------------------------------------
+
+_METADATA = MetaData()
+
+
+def _text_column(name: str) -> Column[str]:
+    return Column(name, Text, nullable=False)
+
+
+events = Table(
+    "events",
+    _METADATA,
+    Column("experiment", Text, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    *map(_text_column, ("kind", "at", "actor", "salt", "body", "hash")),
+)
+snapshots = Table(
+    "snapshots",
+    _METADATA,
+    Column("experiment", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    _text_column("hash"),
+    Column("body", LargeBinary, nullable=False),
+)
+tokens = Table(
+    "tokens",
+    _METADATA,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("hash", Text, nullable=False, unique=True),
+    *map(_text_column, ("kind", "role", "name")),
+    Column("parent", BigInteger),
+    _text_column("made_at"),
+    Column("ends_at", Text),
+    Column("ended_at", Text),
+)
+schema = Table("dowise_schema", _METADATA, Column("version", Integer, nullable=False))
+
+
+def _add_tokens(connection: Connection) -> None:
+    # In plain SQL: a step leads to the tables of its version, whatever today's tables are.
+    connection.exec_driver_sql(
+        "CREATE TABLE tokens (id BIGINT NOT NULL, hash TEXT NOT NULL, kind TEXT NOT NULL, "
+        "role TEXT NOT NULL, name TEXT NOT NULL, parent BIGINT, made_at TEXT NOT NULL, "
+        "ends_at TEXT, ended_at TEXT, PRIMARY KEY (id), UNIQUE (hash))"
+    )
+
+
+MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {1: _add_tokens}
+
+
+def find_version(connection: Connection, shown: str) -> int | None:
+    """Return the version of the store's tables, or None if there are none.
+
+    Raises `DowiseError` for the tables of another program or of a newer dowise.
+    """
+    names = set(inspect(connection).get_table_names())
+    if schema.name in names:
+        versions = connection.execute(select(schema.c.version)).scalars().all()
+        if len(versions) != 1 or type(versions[0]) is not int or versions[0] < 1:
+            raise DowiseError(
+                f"{shown} is damaged: it does not say of which version it is; restore it from a "
+                "copy"
+            )
+        if versions[0] > VERSION:
+            raise DowiseError(
+                f"{shown} was written by a newer dowise (schema {versions[0]}; this one knows "
+                f"{VERSION}): pip install --upgrade dowise"
+            )
+        return int(versions[0])
+    foreign = names if connection.dialect.name == "sqlite" else names & set(_METADATA.tables)
+    if foreign:
+        raise DowiseError(
+            f"{shown} is no store of dowise: it holds tables of something else "
+            f"({', '.join(sorted(foreign)[:3])}); name another place"
+        )
+    return None
+
+
+def create_tables(connection: Connection, shown: str) -> None:
+    """Create the tables, unless they exist, inside the caller's transaction."""
+    if find_version(connection, shown) is None:
+        _METADATA.create_all(connection, checkfirst=False)
+        connection.execute(insert(schema).values(version=VERSION))
+
+
+def upgrade_tables(connection: Connection, shown: str) -> None:
+    """Migrate older tables to the current version, inside the caller's transaction."""
+    version = find_version(connection, shown)
+    if version is not None and version < VERSION:
+        for step in range(version, VERSION):
+            MIGRATIONS[step](connection)
+        connection.execute(update(schema).values(version=VERSION))
+
+
+# -- statements -------------------------------------------------------------------------------
+
+
+class Statement:
+    """A frequent statement, compiled once per dialect and run by the driver.
+
+    SQLAlchemy takes longer to prepare a statement than SQLite takes to run it.
+    """
+
+    def __init__(self, clause: Executable) -> None:
+        assert isinstance(clause, ClauseElement)
+        self._clause = clause
+        self._compiled: dict[str, tuple[str, Sequence[str] | None]] = {}
+
+    def bind(self, connection: Connection, values: Mapping[str, Any]) -> tuple[str, Values]:
+        """Return the text for the connection's dialect, and the values for its driver."""
+        dialect = connection.dialect
+        if dialect.name not in self._compiled:
+            compiled: Any = self._clause.compile(dialect=dialect)
+            order = compiled.positiontup if compiled.positional else None
+            self._compiled[dialect.name] = str(compiled), order
+        text, order = self._compiled[dialect.name]
+        return text, values if order is None else [values[name] for name in order]
+
 
 _OF_EXPERIMENT = events.c.experiment == bindparam("name")
+_AFTER = events.c.number > bindparam("after")
+_READ = Statement(select(events).where(_OF_EXPERIMENT, _AFTER).order_by(events.c.number))
+_READ_RANGE = Statement(
+    select(events)
+    .where(_OF_EXPERIMENT, _AFTER, events.c.number <= bindparam("upto"))
+    .order_by(events.c.number)
+)
+_LAST_NUMBER = Statement(select(func.max(events.c.number)).where(_OF_EXPERIMENT))
+_APPEND = Statement(insert(events))
 _LAST = select(events).where(_OF_EXPERIMENT).order_by(events.c.number.desc()).limit(1)
-_SNAPSHOT = select(snapshots).where(snapshots.c.experiment == bindparam("name"))
 _NEXT_NAME = select(func.min(events.c.experiment)).where(events.c.experiment > bindparam("name"))
+_SNAPSHOT = select(snapshots).where(snapshots.c.experiment == bindparam("name"))
+_DROP_SNAPSHOTS = delete(snapshots).where(snapshots.c.experiment == bindparam("name"))
+_ERASE = (
+    update(events)
+    .where(_OF_EXPERIMENT, events.c.number == bindparam("erased"))
+    .values(salt=bindparam("new_salt"), body=bindparam("new_body"))
+)
 
 
-class SqlStorage:
-    """A store in tables; `open_storage` makes one of a file name or a URL."""
+def _to_events(rows: Iterable[Row]) -> list[Event]:
+    result = []
+    for row in rows:  # SQLite would hold anything in any column
+        if type(row[1]) is not int or {*map(type, row)} != {int, str}:
+            raise DamagedEventError(f"event {row[1]} of {row[0]} can't be read: run an audit")
+        result.append(Event(*row))
+    return result
 
-    def __init__(self, database: Database, patience: float = PATIENCE) -> None:
-        self._database = database
-        self._location = database.location
-        self._patience = patience
-        self._lines = Lines(database.connect, database.most_idle)
-        weakref.finalize(self, _close, self._lines, database)
+
+def _read_events(result: CursorResult[Any]) -> list[Event]:
+    return _to_events(tuple(row) for row in result)
+
+
+def _read_snapshot(connection: Connection, experiment: str) -> Snapshot | None:
+    row = connection.execute(_SNAPSHOT, {"name": experiment}).first()
+    return None if row is None else Snapshot(row.experiment, row.number, row.hash, bytes(row.body))
+
+
+# -- storage ----------------------------------------------------------------------------------
+
+
+class SqlStorage(ABC):
+    """Store in SQL tables. `open_storage` opens one from a file name or a URL.
+
+    The abstract methods are what a kind of database does in its own way.
+    """
+
+    single_writer: bool
+    """True if the database admits only one writer, whatever the experiment."""
+
+    def __init__(self, location: Location, engine: Engine, timeout: float = TIMEOUT) -> None:
+        self.location = location
+        self._engine = engine
+        self._timeout = timeout
+        self._reset_locks()
+        _ALL.add(self)
+        weakref.finalize(self, engine.dispose)  # so the engine must not refer to the storage
+
+    def _reset_locks(self) -> None:
+        self._write_lock = threading.RLock()  # which only its owner can release
+        self._holders: set[tuple[int, str]] = set()
+
+    @abstractmethod
+    def find_tables(self, create: bool) -> int:
+        """Return the version of the tables; create them if requested, else raise if missing."""
+
+    @abstractmethod
+    def upgrade(self, deadline: float) -> None:
+        """Migrate older tables. Raises TimeoutError after the deadline (by `time.monotonic`)."""
+
+    @abstractmethod
+    def set_up(self, connection: Connection) -> None:
+        """Check and configure a new connection."""
+
+    @abstractmethod
+    def identity(self) -> Hashable:
+        """Return a value that changes when the location holds another store, or is accessed
+        in another way."""
+
+    @abstractmethod
+    def retry_busy(self, call: Callable[[], Result]) -> Result:
+        """Call, and repeat the call while the database is briefly busy."""
+
+    @abstractmethod
+    def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
+        """Run a statement by the driver, and return its rows."""
+
+    @abstractmethod
+    def commit(self, connection: Connection, text: str = "", values: Values = ()) -> None:
+        """Run a last statement, if any, and commit."""
+
+    @abstractmethod
+    def begin(
+        self,
+        connection: Connection,
+        experiment: str,
+        deadline: float,
+        on_wait: Callable[[], None] | None = None,
+    ) -> None:
+        """Begin a transaction that excludes other writers of the experiment.
+
+        Raises TimeoutError after the deadline (by `time.monotonic`).
+        """
+
+    @abstractmethod
+    def clean(self, connection: Connection, deadline: float) -> None:
+        """Discard old copies of what was erased, after the erasure was committed."""
+
+    @abstractmethod
+    def explain(self, error: BaseException) -> str | None:
+        """Return a readable message for an error of the driver, if it is a known one."""
+
+    def is_refused(self, error: BaseException) -> bool:  # noqa: ARG002
+        """Return True if the user may not open the store, or not in this way."""
+        return False
+
+    # -- opening and closing --------------------------------------------------------------------
+
+    def prepare(self, create: bool) -> None:
+        """Check, create or upgrade the tables.
+
+        Older tables that are usable stay as they are if they can't be upgraded: for a user who may
+        only read the store, or while another program writes for long.
+        """
+        with self.translate_errors_of_change("open the store"):
+            version = self.find_tables(create)
+            if version >= VERSION:
+                return
+            is_usable = version >= OLDEST_USABLE
+            try:
+                self.upgrade(time.monotonic() + (UPGRADE_TIMEOUT if is_usable else TIMEOUT))
+            except (SQLAlchemyError, sqlite3.Error, PermissionError, TimeoutError):
+                if not is_usable:
+                    raise
+
+    def close(self) -> None:
+        """Close files and connections; later calls open them again."""
+        self._engine.dispose()
+
+    def __str__(self) -> str:
+        return self.location.shown
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    def _reset_after_fork(self) -> None:
+        _ABANDONED.append(self._engine.pool)
+        self._engine.dispose(close=False)
+        self._reset_locks()
+
+    # -- reading --------------------------------------------------------------------------------
 
     def experiments(self) -> tuple[str, ...]:
-        """The names of all experiments, sorted."""
+        """Return the names of all experiments, sorted."""
 
-        def names(connection: Connection) -> list[str]:
-            found: list[str] = []
+        def read_names(connection: Connection) -> list[str]:
+            # One lookup in the index per name: DISTINCT would read every event.
+            names: list[str] = []
             name = connection.execute(select(func.min(events.c.experiment))).scalar()
             while name is not None:
-                found.append(name)
+                names.append(name)
                 name = connection.execute(_NEXT_NAME, {"name": name}).scalar()
-            return found
+            return names
 
-        return tuple(sorted(self._ask(names)))
+        return tuple(sorted(self.query(read_names)))
 
     def read(
         self,
@@ -73,203 +362,160 @@ class SqlStorage:
         upto: int | None = None,
         kinds: Collection[str] | None = None,
     ) -> list[Event]:
-        """The events with a number above `after` and up to `upto`, of these kinds, in order."""
-        given = {"name": experiment, "after": after}
+        """Return the events above `after` and up to `upto`, of these kinds, in order."""
+        values: dict[str, Any] = {"name": experiment, "after": after}
         if upto is not None:
-            given["upto"] = upto
+            values["upto"] = upto
         if kinds is None:
-            hot = READ if upto is None else SPAN
-            return self._ask(lambda c: as_events(hot.run(self._database, c, given)))
-        wanted = select(events).where(
-            _OF_EXPERIMENT, events.c.number > after, events.c.kind.in_(sorted(kinds))
-        )
+            statement = _READ if upto is None else _READ_RANGE
+            return self.query(lambda c: _to_events(self.run_statement(c, statement, values)))
+        chosen = select(events).where(_OF_EXPERIMENT, _AFTER, events.c.kind.in_(sorted(kinds)))
         if upto is not None:
-            wanted = wanted.where(events.c.number <= upto)
-        wanted = wanted.order_by(events.c.number)
-        return self._ask(lambda c: _events(c.execute(wanted, given)))
+            chosen = chosen.where(events.c.number <= bindparam("upto"))
+        chosen = chosen.order_by(events.c.number)
+        return self.query(lambda c: _read_events(c.execute(chosen, values)))
 
     def last(self, experiment: str) -> Event | None:
-        """The last event, or None where there is no such experiment."""
-        found = self._ask(lambda c: _events(c.execute(_LAST, {"name": experiment})))
-        return found[0] if found else None
+        """Return the last event, or None if the experiment does not exist."""
+        rows = self.query(lambda c: _read_events(c.execute(_LAST, {"name": experiment})))
+        return rows[0] if rows else None
 
     def snapshot(self, experiment: str) -> Snapshot | None:
-        """The newest snapshot, if there is one."""
-        return self._ask(lambda connection: _snapshot(connection, experiment))
+        """Return the newest snapshot, if any."""
+        return self.query(lambda connection: _read_snapshot(connection, experiment))
 
-    def keep_snapshot(self, snapshot: Snapshot) -> None:
-        """Keep it in place of older ones, unless it is out of date or none of this journal."""
-        name = snapshot.experiment
-        patience = min(PATIENCE_FOR_SNAPSHOTS, self._patience)
-        with (
-            suppress(DowiseError),
-            self._hold(name, patience) as block,
-            plainly(self._location, "keep a snapshot"),
-        ):
-            there = _snapshot(block.connection, name)
-            if is_worth_keeping(snapshot, block.read(snapshot.number - 1), there):
-                gone = delete(snapshots).where(snapshots.c.experiment == bindparam("name"))
-                block.connection.execute(gone, {"name": name})
-                block.connection.execute(insert(snapshots), snapshot._asdict())
+    def run_statement(
+        self, connection: Connection, statement: Statement, values: Mapping[str, Any]
+    ) -> list[Row]:
+        """Run a frequent statement, and return its rows as plain tuples."""
+        return self.run(connection, *statement.bind(connection, values))
 
-    @contextmanager
-    def writing(
-        self, experiment: str, meanwhile: Callable[[], None] | None = None
-    ) -> Iterator[SqlWriting]:
-        """Hold the experiment; commit at the end of the block."""
-        with self._hold(experiment, self._patience, meanwhile) as block:
-            yield block
-        if block.erases:
-            self._clean(experiment)
-
-    @property
-    def tokens(self) -> SqlTokens:
-        """The tokens of those who use the store over HTTP."""
-        return SqlTokens(self._database, self._ask, lambda: self._hold(TOKENS, self._patience))
-
-    def close(self) -> None:
-        """Let go of files and connections; whatever is asked afterwards opens them anew."""
-        self._lines.close()
-        self._database.close()
-
-    def __str__(self) -> str:
-        return self._location.shown
-
-    def __repr__(self) -> str:
-        return f"<SqlStorage {self}>"
-
-    def _ask(self, work: Callable[[Connection], Result]) -> Result:
-        """Read; once more where a connection turns out to be dead that was idle before."""
+    def query(self, work: Callable[[Connection], Result]) -> Result:
+        """Read with a connection; try again once if an idle connection turns out to be dead."""
         try:
-            with plainly(self._location, "read the store"):
+            with self.translate_errors("read the store"):
                 try:
-                    return self._ask_once(work)
+                    return self._query(work)
                 except DBAPIError as error:
                     if not error.connection_invalidated:
                         raise
-                    self._lines.close()
-                return self._ask_once(work)
+                    self._engine.dispose()
+                return self._query(work)
         except TimeoutError:
             raise UnavailableError(
                 f"{self}: can't read the store: another program repairs or closes it all the time"
             ) from None
 
-    def _ask_once(self, work: Callable[[Connection], Result]) -> Result:
-        """Read; again where the place turns out to be another one by now (`SqliteFiles`).
+    def _query(self, work: Callable[[Connection], Result]) -> Result:
+        """Read, again if the location held another store by the end (see `Place` in `sqlite`).
 
-        A writer may also have left and come back meanwhile, so that it is the same: what a user may
-        not do is so for longer than a moment.
+        A writer may also have left and come back, so that the location looks the same: a refusal
+        counts only if it lasts.
         """
-        began = time.monotonic()
+        start = time.monotonic()
         while True:
-            identity = self._database.identity()
+            identity = self.identity()
             try:
-                found = self._ask_at(identity, work)
+                with _Lease(self) as lease:
+                    result = self.retry_busy(partial(work, lease.take()))
+                    lease.reusable = True
             except Exception as error:
-                is_another = self._database.identity() != identity
-                if not is_another and not (
-                    is_refused(error) and time.monotonic() < began + _MOMENT
-                ):
+                is_passing = self.is_refused(error) and time.monotonic() < start + REFUSAL_TIMEOUT
+                if self.identity() == identity and not is_passing:
                     raise
                 time.sleep(0.001)
             else:
-                if self._database.identity() == identity:
-                    return found
-            if time.monotonic() > began + self._patience:
+                if self.identity() == identity:
+                    return result
+            if time.monotonic() > start + self._timeout:
                 raise TimeoutError
 
-    def _ask_at(self, identity: Hashable, work: Callable[[Connection], Result]) -> Result:
-        loan = self._lines.take(identity)
-        well = False
-        try:
-            found = self._database.patiently(lambda: work(loan.connection))
-            well = True
-        finally:
-            self._lines.give_back(loan, well)
-        return found
+    # -- writing --------------------------------------------------------------------------------
+
+    def keep_snapshot(self, snapshot: Snapshot) -> None:
+        """Replace older snapshots, unless it is out of date or of another journal."""
+        name, timeout = snapshot.experiment, min(SNAPSHOT_TIMEOUT, self._timeout)
+        with (
+            suppress(DowiseError),
+            self.hold(name, repr(name), timeout) as block,
+            self.translate_errors("keep a snapshot"),
+        ):
+            stored = _read_snapshot(block.connection, name)
+            if should_keep(snapshot, block.read(snapshot.number - 1), stored):
+                block.connection.execute(_DROP_SNAPSHOTS, {"name": name})
+                block.connection.execute(insert(snapshots), snapshot._asdict())
 
     @contextmanager
-    def _hold(
-        self, experiment: str, patience: float, meanwhile: Callable[[], None] | None = None
-    ) -> Iterator[SqlWriting]:
-        deadline = time.monotonic() + patience
-        with self._turn(experiment, patience), self._line() as line:
+    def writing(
+        self, experiment: str, on_wait: Callable[[], None] | None = None
+    ) -> Iterator[SqlTransaction]:
+        """Open a transaction on the experiment; commit at the end of the block."""
+        with self.hold(experiment, repr(experiment), on_wait=on_wait) as block:
+            yield block
+        if block.erases:
+            self._clean(experiment)
+
+    @contextmanager
+    def hold(
+        self,
+        experiment: str,
+        label: str,
+        timeout: float | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> Iterator[SqlTransaction]:
+        """Exclude other writers of the experiment; `label` names it in messages.
+
+        The empty name stands for what is not a journal: the tables themselves, and tokens.
+        """
+        timeout = self._timeout if timeout is None else timeout
+        deadline = time.monotonic() + timeout
+        with self._exclude_threads(experiment, label, timeout), _Lease(self) as lease:
             try:
-                with plainly(self._location, f"write to {named(experiment)}"):
-                    self._begin(line, experiment, deadline, meanwhile)
+                with self.translate_errors(f"write to {label}"):
+                    try:
+                        self.begin(lease.take(), experiment, deadline, on_wait)
+                    except DBAPIError as error:
+                        if not error.connection_invalidated:
+                            raise
+                        lease.release()  # an idle connection that was dead
+                        self._engine.dispose()
+                        self.begin(lease.take(), experiment, deadline, on_wait)
             except TimeoutError:
-                raise too_long(self._location, experiment, patience) from None
-            assert line.loan is not None
-            loan, lines = line.loan, self._lines
-            block = SqlWriting(
-                self._database, loan.connection, experiment, lambda: loan.process is lines.process
-            )
+                raise self._too_long(label, timeout) from None
+            assert lease.connection is not None
+            block = SqlTransaction(self, lease.connection, experiment, label)
             try:
                 yield block
                 block.commit()
             except BaseException:
-                line.well = block.roll_back()
+                lease.reusable = block.roll_back()
                 raise
             finally:
                 block.ended = True
-            line.well = True
+            lease.reusable = True
 
     @contextmanager
-    def _line(self) -> Iterator[_Line]:
-        """A connection, given back in any case: also if one is stopped while it begins to write."""
-        line = _Line()
+    def _exclude_threads(self, experiment: str, label: str, timeout: float) -> Iterator[None]:
+        """Admit one thread of this process at a time if the database admits only one writer."""
+        write_lock, holders = self._write_lock, self._holders
+        me = (threading.get_ident(), "" if self.single_writer else experiment)
+        check_not_nested(label, me in holders)
         try:
-            yield line
-        finally:
-            if line.loan is not None:
-                self._lines.give_back(line.loan, line.well)
-
-    @contextmanager
-    def _turn(self, experiment: str, patience: float) -> Iterator[None]:
-        """One thread of this process at a time, where the database lets in only one writer."""
-        lines, one_writer = self._lines, self._database.one_writer
-        me = (threading.get_ident(), "" if one_writer else experiment)
-        check_alone(experiment, me in lines.holders)
-        turn, holders = lines.turn, lines.holders
-        try:
-            if one_writer and not turn.acquire(timeout=patience):
-                raise too_long(self._location, experiment, patience)
+            if self.single_writer and not write_lock.acquire(timeout=timeout):
+                raise self._too_long(label, timeout)
             holders.add(me)
             yield
         finally:
             holders.discard(me)
-            with suppress(RuntimeError):  # it was not ours
-                turn.release()
-
-    def _begin(
-        self,
-        line: _Line,
-        experiment: str,
-        deadline: float,
-        meanwhile: Callable[[], None] | None,
-    ) -> None:
-        """See that nobody else can write; on a new connection where an idle one was dead."""
-        begin = self._database.begin
-        line.loan = self._lines.take(self._database.identity())
-        try:
-            begin(line.loan.connection, experiment, deadline, meanwhile)
-        except DBAPIError as error:
-            if not error.connection_invalidated:
-                raise
-            self._lines.give_back(line.loan, well=False)
-            line.loan = None
-            self._lines.close()
-            line.loan = self._lines.take(self._database.identity())
-            begin(line.loan.connection, experiment, deadline, meanwhile)
+            with suppress(RuntimeError):  # not acquired
+                write_lock.release()
 
     def _clean(self, experiment: str) -> None:
-        """What was erased is committed; now its old copies, while others may write again."""
-        deadline = time.monotonic() + self._patience
+        """Discard old copies of what was erased, while others may write again."""
         try:
-            with plainly(self._location, "clean the store"), self._line() as line:
-                line.loan = self._lines.take(self._database.identity())
-                self._database.clean(line.loan.connection, deadline)
-                line.well = True
+            with self.translate_errors("clean the store"), _Lease(self) as lease:
+                self.clean(lease.take(), time.monotonic() + self._timeout)
+                lease.reusable = True
             return
         except TimeoutError:
             reason = "somebody reads or writes it all the time"
@@ -280,24 +526,244 @@ class SqlStorage:
             f"remain in the store's files ({reason}): once that is over, erase the same again"
         )
 
+    # -- errors ---------------------------------------------------------------------------------
 
-class _Line:
-    """A connection in use; `well` says whether it can be used again."""
+    @contextmanager
+    def translate_errors(self, action: str) -> Iterator[None]:
+        """Translate database errors into readable `DowiseError`s without credentials.
 
-    def __init__(self) -> None:
-        self.loan: Loan | None = None
-        self.well = False
+        The driver's error is not chained, since it may contain the URL. TimeoutError passes.
+        """
+        try:
+            yield
+        except TimeoutError:
+            raise
+        except (SQLAlchemyError, sqlite3.Error, OSError, UnicodeError, OverflowError) as error:
+            raise UnavailableError(f"{self}: can't {action}: {self._reason(error)}") from None
+
+    @contextmanager
+    def translate_errors_of_change(self, action: str) -> Iterator[None]:
+        """Translate errors, and timeouts, of changes to the tables themselves."""
+        try:
+            with self.translate_errors(action):
+                yield
+        except TimeoutError:
+            raise UnavailableError(
+                f"{self}: can't {action}: another program has held it for a minute; end that one, "
+                "or try again later"
+            ) from None
+
+    def _reason(self, error: Exception) -> str:
+        root = driver_error(error)
+        if (reason := self.explain(root)) is not None:
+            return reason
+        if getattr(error, "connection_invalidated", False):
+            return (
+                "the connection was lost: look whether the server runs, then do it again; what was "
+                "being written is there whole or not at all, which reading it will show"
+            )
+        message = " ".join(str(getattr(root, "strerror", None) or root).split())
+        is_safe = message and self.location.is_discreet(message)
+        reason = message if is_safe else type(root).__name__
+        if "connect" in message and self.location.url is not None:
+            reason += " (see that the server runs, and that host, user and password are right)"
+        return reason
+
+    def _too_long(self, label: str, timeout: float) -> DowiseError:
+        return UnavailableError(
+            f"{self}: {label} can't be written: another program or thread has held it for "
+            f"{timeout:g} seconds; end that one, or try again later"
+        )
 
 
-def _snapshot(connection: Connection, experiment: str) -> Snapshot | None:
-    row = connection.execute(_SNAPSHOT, {"name": experiment}).first()
-    return None if row is None else Snapshot(row.experiment, row.number, row.hash, bytes(row.body))
+def driver_error(error: BaseException) -> BaseException:
+    """Return the driver's error inside an error of SQLAlchemy."""
+    root = getattr(error, "orig", None)
+    return root if isinstance(root, BaseException) else error
 
 
-def _events(result: CursorResult[Any]) -> list[Event]:
-    return as_events([tuple(row) for row in result])
+class SqlTransaction:
+    """Open write transaction in SQL tables; committed at the end of the block, or not at all."""
+
+    def __init__(
+        self, storage: SqlStorage, connection: Connection, experiment: str, label: str
+    ) -> None:
+        self.connection = connection
+        self.erases = False
+        self.ended = False
+        self._storage = storage
+        self._experiment = experiment
+        self._label = label
+        self._process = os.getpid()
+        self._last: int | None = None
+        self._failed = False
+        self._unsent: Event | None = None
+
+    def read(self, after: int = 0) -> list[Event]:
+        """Return all events with a number above `after`, in order."""
+        self._send()
+        with self._guarded("read the store"):
+            # Including `after` itself: if it exists, the last number is known without a query.
+            result = _to_events(self._run(_READ, after=after - 1))
+            if result:
+                self._last = result[-1].number
+            return [event for event in result if event.number > after]
+
+    def append(self, events: Iterable[Event]) -> None:
+        """Add the next events; the last one is sent with the commit, which saves a round trip."""
+        added = list(events)
+        with self._guarded(f"write to {self._label}"):
+            if self._last is None:
+                ((number,),) = self._run(_LAST_NUMBER)
+                self._last = number or 0
+            last = self._last
+        check_next(self._experiment, last, added)
+        if added:
+            self._send()
+            self._unsent = added.pop()
+            self._last = self._unsent.number
+            if added:
+                with self._guarded(f"write to {self._label}"):
+                    self.connection.execute(_INSERT_MANY, [event.row() for event in added])
+
+    def _send(self) -> None:
+        if self._unsent is not None:
+            with self._guarded(f"write to {self._label}"):
+                self._storage.run_statement(self.connection, _APPEND, self._unsent.row())
+                self._unsent = None
+
+    def erase(self, numbers: Collection[int]) -> None:
+        """Replace these events with erased ones, and drop the experiment's snapshots."""
+        self._send()
+        with self._guarded(f"erase in {self._label}"):
+            erased = [
+                event.erased()
+                for number in sorted(set(numbers))
+                for event in _to_events(self._run(_READ_RANGE, after=number - 1, upto=number))
+            ]
+        check_exist(self._experiment, numbers, [event.number for event in erased])
+        with self._guarded(f"erase in {self._label}"):
+            name = {"name": self._experiment}
+            for event in erased:
+                values = {"new_salt": event.salt, "new_body": event.body, "erased": event.number}
+                self.connection.execute(_ERASE, values | name)
+            self.connection.execute(_DROP_SNAPSHOTS, name)
+            self.erases = True
+
+    def commit(self) -> None:
+        """Commit, unless something in the block failed and the caller ignored it."""
+        with self._guarded(f"write to {self._label}"):
+            last: tuple[Any, ...] = ()
+            if self._unsent is not None:
+                last = _APPEND.bind(self.connection, self._unsent.row())
+            self._storage.commit(self.connection, *last)
+
+    def roll_back(self) -> bool:
+        """Undo everything; return False if the connection can't be used again."""
+        if self._process != os.getpid():
+            return False
+        with suppress(DowiseError), self._storage.translate_errors("leave it as it was"):
+            self._storage.run(self.connection, "ROLLBACK")
+            return not self._failed
+        return False
+
+    def _run(self, statement: Statement, **values: Any) -> list[Row]:
+        values["name"] = self._experiment
+        return self._storage.run_statement(self.connection, statement, values)
+
+    @contextmanager
+    def _guarded(self, action: str) -> Iterator[None]:
+        if self.ended or self._process != os.getpid():
+            raise DowiseError(
+                "this writing block has ended, or belongs to the process that forked this one: "
+                "open another one"
+            )
+        if self._failed:
+            raise DowiseError(
+                f"{self._storage}: nothing was written to {self._label}, since the store failed "
+                "inside of this block: do it again"
+            )
+        try:
+            with self._storage.translate_errors(action):
+                yield
+        except BaseException:
+            self._failed = True
+            raise
 
 
-def _close(lines: Lines, database: Database) -> None:
-    lines.close()
-    database.close()
+_INSERT_MANY = insert(events)
+
+
+# -- connections and forks --------------------------------------------------------------------
+
+_ALL: weakref.WeakSet[SqlStorage] = weakref.WeakSet()
+_ABANDONED: list[object] = []  # connections that a forked child must neither use nor close
+_LOCKED_FOR_FORK: list[threading.RLock] = []
+
+
+class _Lease:
+    """A connection of the pool, returned in any case, even if Ctrl-C comes while one begins.
+
+    It is closed unless it is marked as `reusable`.
+    """
+
+    def __init__(self, storage: SqlStorage) -> None:
+        self.connection: Connection | None = None
+        self.reusable = False
+        self._storage = storage
+        self._process = os.getpid()
+        self._pool: object = None
+
+    def take(self) -> Connection:
+        """Check a connection out, and set it up if it is new."""
+        engine = self._storage._engine
+        self._pool = engine.pool
+        connection = self.connection = engine.connect()
+        if "is_set_up" not in connection.info:
+            self._storage.set_up(connection)
+            connection.info["is_set_up"] = True
+        return connection
+
+    def release(self) -> None:
+        """Return the connection, or close it if it is of no more use."""
+        connection, self.connection = self.connection, None
+        if connection is None:
+            return
+        if self._process != os.getpid():
+            _ABANDONED.append(connection)
+            return
+        with suppress(SQLAlchemyError):
+            if not self.reusable or self._pool is not self._storage._engine.pool:
+                connection.invalidate()  # also if the store was closed during the call
+            connection.close()
+
+    def __enter__(self) -> _Lease:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _before_fork() -> None:
+    """Wait for writers: SQLite in the child would take the locks of other threads for its own."""
+    locks = [storage._write_lock for storage in list(_ALL)]
+    _LOCKED_FOR_FORK.extend(lock for lock in locks if lock.acquire(timeout=FORK_TIMEOUT))
+
+
+def _after_fork_in_parent() -> None:
+    while _LOCKED_FOR_FORK:
+        _LOCKED_FOR_FORK.pop().release()
+
+
+def _after_fork_in_child() -> None:
+    _LOCKED_FOR_FORK.clear()
+    for storage in list(_ALL):
+        storage._reset_after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

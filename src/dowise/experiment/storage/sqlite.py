@@ -1,11 +1,18 @@
-"""Journals in a SQLite file: WAL, full sync, and a lock that 16 programs share without losing time.
+"""Journals in a SQLite file: write-ahead log, full sync, one writer at a time.
 
-SQLite lets one writer in at a time. Its own way of waiting sleeps longer and longer, so that one
-writer may be shut out while another one takes turn after turn, and many who come back to look take
-the time of who writes. Here those who wait stand in a queue (`queue_lock`), and only the first of
-them looks. Who writes goes on for a `BURST` of events, then stands in the queue again: to wake
-another process for each event would cost more than the event. The file is never opened by other
-means than SQLite's: closing it would drop SQLite's locks.
+SQLite's own busy handler waits longer and longer, so that a process may be shut out while another
+one takes turn after turn. So writers wait for a `FileLock`, and only its holder tries SQLite's
+lock. A writer goes on for a `BURST` without waiting again: waking another process for every event
+would cost more than the event. The file is never opened by other means than SQLite: closing it
+would drop SQLite's locks.
+
+SQLite keeps a -wal and a -shm file beside a store in use, and even a reader creates them. Files
+created by a user who may only read are left behind, and the owner can't write to them: so such a
+user opens the store in a way that creates none. If others have it open, SQLite reads along in the
+files that they created. If nobody has, everything is in the file itself, and SQLite is told that
+nobody writes to it (`immutable`). That is true only as long as the file stays as it was: so its
+time and size are part of a `Place`, and what was read from a place that has changed by then is read
+again.
 """
 
 from __future__ import annotations
@@ -14,167 +21,154 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Hashable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from math import inf
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
+from sqlalchemy.pool import NullPool, QueuePool
 
 from dowise.errors import DowiseError, UnavailableError
-from dowise.experiment.storage import schema
-from dowise.experiment.storage.database import Row, Values
-from dowise.experiment.storage.failures import is_busy
-from dowise.experiment.storage.location import Location
-from dowise.experiment.storage.rules import HOW_TO_MAKE, WITHOUT_WAL
-from dowise.experiment.storage.sqlite_files import READING_ALONE, WRITING, Place, SqliteFiles
-from dowise.queue_lock import QueueLock
-
-__all__ = ["SqliteDatabase"]
+from dowise.experiment.storage import sql
+from dowise.experiment.storage.base import HOW_TO_MAKE, TIMEOUT, WITHOUT_WAL
+from dowise.experiment.storage.file_lock import FileLock
+from dowise.experiment.storage.sql import Row, SqlStorage, Values, driver_error
+from dowise.experiment.storage.url import Location
 
 Result = TypeVar("Result")
 
-# In seconds; found by trial with 16 processes on two cores.
-PAUSES = (0.0005, 0.002)  # between two looks of the first in the queue: at first, and later on
-PAUSES_WITHOUT_QUEUE = (0.001, 0.01)
+# In seconds, found by trial with 16 processes on two cores. Pauses are the first and the longest.
+PAUSES_WITH_LOCK = (0.0005, 0.002)
+PAUSES = (0.001, 0.01)
 BURST = 0.03
-MEANWHILE = 0.005  # between two times of reading what others write
-PATIENCE_IN_QUEUE = 5.0  # then the first may have been stopped, and we look for ourselves
-PATIENCE_TO_OPEN = 60.0
+LOCK_TIMEOUT = 5.0  # then its holder may have been stopped, and this process tries for itself
+ON_WAIT_INTERVAL = 0.005  # between two calls of `on_wait`
+FOLDER_LOCK_TIMEOUT = 1.0  # a file is removed in a moment
+POOL_SIZE = 40  # threads of a web server: opening a connection takes longer than reading
+
+WRITABLE = "rw"
+SHARED = "ro&readonly_shm=1"  # reading along with a writer, in the files that it created
+ROLLBACK = "ro"  # a file that is not in WAL mode, while another process writes to it
+IMMUTABLE = "ro&immutable=1"
+
+_REPLACED = "restore it from a copy, or name another file"
+_REASONS = {
+    "SQLITE_NOTADB": f"it is not a SQLite file, so no store of dowise: {_REPLACED}; in a "
+    "command the store comes first",
+    "SQLITE_CORRUPT": f"it is damaged or cut short: {_REPLACED}",
+    "SQLITE_FULL": "the disk is full: make room, then do it again",
+    "SQLITE_READONLY": "the file or its folder is read-only: let this user write to them, or copy "
+    "the store to a folder of your own",
+    "SQLITE_CANTOPEN": "it can't be opened: both the file and its folder must let this user read "
+    "and write",
+    "SQLITE_PERM": "this user may not open it",
+    "SQLITE_IOERR": "the system could not read or write it: see that the disk is well and has room",
+    "SQLITE_TOOBIG": "what it should hold is too large for SQLite",
+}
+_REFUSALS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")
 
 
-class SqliteDatabase:
-    """A file of SQLite."""
+class SqliteStorage(SqlStorage):
+    """Store in a SQLite file."""
 
-    one_writer = True
-    most_idle = 40  # as many as a web server has threads: to open one takes longer than to read
+    single_writer = True
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, timeout: float = TIMEOUT) -> None:
         assert location.path is not None
-        self.location = location
         self._path = Path(os.path.realpath(location.path))
         self._files = SqliteFiles(self._path)
-        self._queue = QueueLock(self._path)
-        self._burst_began = -inf
+        self._lock = FileLock(self._path)
+        self._burst_start = -inf
+        super().__init__(location, _pooled_engine(self._files, location.shown), timeout)
 
-    def prepare(self, create: bool) -> int:
-        """See that the file is a store, and of which version; make it where that is asked for.
+    def find_tables(self, create: bool) -> int:
+        """Return the version of the tables; create the file and the tables if requested.
 
-        A foreign file is looked at by a connection that can't write.
+        A foreign file is opened by a connection that can't write.
         """
-        shown = self.location.shown
-        version = self._look(create)
-        if version is None and not create:
+        version = self._find_version(create)
+        if version is not None:
+            return version
+        if not create:
             raise DowiseError(
-                f"{shown} is empty: make a store of it ({HOW_TO_MAKE}); or {WITHOUT_WAL}"
+                f"{self} is empty: make a store of it ({HOW_TO_MAKE}); or {WITHOUT_WAL}"
             )
-        if version is None:
-            self._make()
-            return schema.VERSION
-        return version
+        self._change(sql.create_tables, "rwc", time.monotonic() + TIMEOUT)
+        return sql.VERSION
 
-    def _look(self, create: bool) -> int | None:
-        shown = self.location.shown
+    def _find_version(self, create: bool) -> int | None:
         if self._path.is_dir():
-            raise DowiseError(f"{shown} is a folder: give the name of a file in it")
+            raise DowiseError(f"{self} is a folder: give the name of a file in it")
         if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
-            raise DowiseError(f"{shown} is no file, but a pipe, a device or a link to itself")
+            raise DowiseError(f"{self} is no file, but a pipe, a device or a link to itself")
         if not self._path.exists():
             if not create:
-                raise DowiseError(f"there is no store {shown}: make it ({HOW_TO_MAKE})")
+                raise DowiseError(f"there is no store {self}: make it ({HOW_TO_MAKE})")
             if not self._path.parent.is_dir():
-                raise DowiseError(f"{shown} can't be made: there is no folder {self._path.parent}")
+                raise DowiseError(f"{self} can't be made: there is no folder {self._path.parent}")
             return None
-        found = self._files.place(), self._files.has_wal()
+        place, has_wal = self._files.place(), self._files.has_wal()
+        mode = WRITABLE if place is None else place.mode
+        if mode == WRITABLE:
+            mode = "ro" if has_wal else IMMUTABLE  # which leaves nothing beside a foreign file
         try:
-            return self._find_version(*found)
+            with _single_engine(self._path, mode).connect() as connection:
+                return self._version(connection)
         except (SQLAlchemyError, DowiseError):
-            if found == (self._files.place(), self._files.has_wal()):
+            if (place, has_wal) == (self._files.place(), self._files.has_wal()):
                 raise
-        return self._look(create)  # somebody wrote to it meanwhile
-
-    def _find_version(self, place: Place | None, has_wal: bool) -> int | None:
-        mode = WRITING if place is None else place.mode
-        if mode == WRITING:
-            mode = "ro" if has_wal else READING_ALONE  # which leaves nothing beside a foreign file
-        with self._engine(mode).connect() as connection:
-            version = self._version(connection)
-        if version is not None:
-            schema.check_version(version, self.location.shown)
-        return version
+        return self._find_version(create)  # another process has written to it since
 
     def _version(self, connection: Connection) -> int | None:
-        """That of its tables; this is where SQLite opens the files."""
+        """Return the version of the tables; this is where SQLite opens the files."""
         try:
-            return _patiently(lambda: schema.find_version(connection, self.location.shown))
+            return _retry(lambda: sql.find_version(connection, self.location.shown))
         except SQLAlchemyError:
             self._files.drop_own_wal()
             raise
 
-    def _make(self) -> None:
-        def make(connection: Connection) -> None:
-            if schema.find_version(connection, self.location.shown) is None:
-                schema.make_tables(connection)
+    def upgrade(self, deadline: float) -> None:
+        """Migrate older tables."""
+        self._change(sql.upgrade_tables, "rw", deadline)
 
-        self._change(make, "rwc", time.monotonic() + PATIENCE_TO_OPEN)
-
-    def catch_up(self, deadline: float) -> None:
-        """Bring older tables up to date."""
-
-        def catch_up(connection: Connection) -> None:
-            found = schema.find_version(connection, self.location.shown)
-            if found is not None and found < schema.VERSION:
-                schema.migrate(connection, found)
-
-        self._change(catch_up, "rw", deadline)
-
-    def _change(self, change: Callable[[Connection], None], mode: str, deadline: float) -> None:
+    def _change(
+        self, change: Callable[[Connection, str], None], mode: str, deadline: float
+    ) -> None:
         self._check_may_write()
-        with self._engine(mode).connect() as connection:
+        with _single_engine(self._path, mode).connect() as connection:
             with self._files.opened_to_write():
-                _patiently(lambda: _set_up(connection), deadline)
+                _retry(lambda: _configure(connection), deadline)
             self.begin(connection, "", deadline)
-            change(connection)
+            change(connection, self.location.shown)
             connection.exec_driver_sql("COMMIT")
 
-    def connect(self, identity: Hashable) -> Connection:
-        """A connection to a store that is there, in the way in which this user may open it."""
-        shown = self.location.shown
-        if not isinstance(identity, Place):
-            raise UnavailableError(f"there is no store {shown}: make it ({HOW_TO_MAKE})")
-        is_writer = identity.mode == WRITING
-        connection = self._engine(identity.mode).connect()
-        try:
-            with self._files.opened_to_write() if is_writer else nullcontext():
-                version = self._version(connection)
-                if version is None:
-                    raise UnavailableError(f"{shown} was emptied: restore it from a copy")
-                schema.check_version(version, shown)
-                if is_writer:
-                    _patiently(lambda: _set_up(connection))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def set_up(self, connection: Connection) -> None:
+        """Check that the file is a store, and configure a connection that may write."""
+        is_writable = _driver(connection).place.mode == WRITABLE
+        with self._files.opened_to_write() if is_writable else nullcontext():
+            if self._version(connection) is None:
+                raise UnavailableError(f"{self} was emptied: restore it from a copy")
+            if is_writable:
+                _retry(lambda: _configure(connection))
 
-    def identity(self) -> Hashable:
-        """Which file has the name now, and how this user may open it."""
+    def identity(self) -> Place | None:
+        """Return the file that has the name now, and how this user may open it."""
         return self._files.place()
 
-    def patiently(self, call: Callable[[], Result]) -> Result:
-        """Call, again where a reader met another one's recovery of the file after a crash."""
-        return _patiently(call)
+    def retry_busy(self, call: Callable[[], Result]) -> Result:
+        """Call, again if a reader met another process that recovers the file after a crash."""
+        return _retry(call)
 
     def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
-        """Let the driver run a statement; the rows that it gives."""
+        """Run a statement by the driver, and return its rows."""
         return _driver(connection).execute(text, values).fetchall()
 
     def commit(self, connection: Connection, text: str = "", values: Values = ()) -> None:
-        """Run a last statement, if there is one, and commit."""
+        """Run a last statement, if any, and commit."""
         execute = _driver(connection).execute
         if text:
             execute(text, values)
@@ -185,113 +179,329 @@ class SqliteDatabase:
         connection: Connection,
         experiment: str,  # noqa: ARG002
         deadline: float,
-        meanwhile: Callable[[], None] | None = None,
+        on_wait: Callable[[], None] | None = None,
     ) -> None:
-        """Begin to write, alone in the file."""
+        """Begin a transaction as the only writer of the file."""
         execute = _driver(connection).execute
-        if time.monotonic() - self._burst_began < BURST:
+        if time.monotonic() - self._burst_start < BURST:
             try:
                 execute("BEGIN IMMEDIATE")
                 return
             except sqlite3.OperationalError as error:
-                if not is_busy(error):
+                if not _is_busy(error):
                     raise
         self._check_may_write()
-        place = None
+        lock = None
         try:
-            place = self._queue.join(min(PATIENCE_IN_QUEUE, max(deadline - time.monotonic(), 0.0)))
-            pauses = PAUSES_WITHOUT_QUEUE if place is None else PAUSES
-            _patiently(lambda: execute("BEGIN IMMEDIATE"), deadline, pauses, _sparsely(meanwhile))
-            self._burst_began = time.monotonic()
+            lock = self._lock.acquire(min(LOCK_TIMEOUT, max(deadline - time.monotonic(), 0.0)))
+            pauses = PAUSES if lock is None else PAUSES_WITH_LOCK
+            _retry(lambda: execute("BEGIN IMMEDIATE"), deadline, on_wait, pauses)
+            self._burst_start = time.monotonic()
         finally:
-            self._queue.leave(place)
+            self._lock.release(lock)
+
+    def close(self) -> None:
+        """Close the connections, and delete the lock file unless it is in use."""
+        super().close()
+        self._lock.remove()
 
     def _check_may_write(self) -> None:
-        """Refuse before any file is made beside one that this user may only read."""
-        if self._path.exists() and (why := self._files.hindrance()):
-            raise PermissionError(why)
+        """Refuse before a file is created beside one that this user may only read."""
+        if self._path.exists() and (reason := self._files.write_obstacle()):
+            raise PermissionError(reason)
 
     def clean(self, connection: Connection, deadline: float) -> None:
-        """Bring the pages without what was erased into the file, and empty the WAL.
+        """Move the pages without the erased contents into the file, and empty the WAL.
 
-        In the file SQLite overwrites what is deleted (secure_delete), also where it moves rows;
-        the WAL holds pages as they were before.
+        In the file SQLite overwrites what is deleted (secure_delete), also if it moves rows; the
+        WAL holds pages as they were before.
         """
         execute = _driver(connection).execute
 
-        def empty_the_wal() -> None:
+        def empty_wal() -> None:
             busy, _, _ = execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if busy:
                 raise _BusyError
 
-        _patiently(empty_the_wal, deadline)
+        _retry(empty_wal, deadline)
 
-    def close(self) -> None:
-        """Take the file of the queue away, where nobody is in it."""
-        self._queue.remove()
+    def explain(self, error: BaseException) -> str | None:
+        """Return a readable message for an error of SQLite."""
+        name = str(getattr(error, "sqlite_errorname", ""))
+        if name.startswith(_REFUSALS) and (
+            reason := self._files.read_obstacle() or self._files.write_obstacle()
+        ):
+            return reason
+        if name == "SQLITE_ERROR" and str(error).startswith("no such "):
+            return "it lacks a part of its own tables: restore it from a copy"
+        return next((text for key, text in _REASONS.items() if name.startswith(key)), None)
 
-    def _engine(self, mode: str) -> Engine:
-        name = f"file:{quote(str(self._path))}?mode={mode}"
-        return create_engine(
-            "sqlite://",
-            creator=lambda: sqlite3.connect(
-                name, uri=True, timeout=0, check_same_thread=False, isolation_level=None
-            ),
-            poolclass=NullPool,
-            isolation_level="AUTOCOMMIT",
-        )
+    def is_refused(self, error: BaseException) -> bool:
+        """Return True if SQLite may not open its files, or not in this way."""
+        return str(getattr(driver_error(error), "sqlite_errorname", "")).startswith(_REFUSALS)
+
+
+# -- connections ------------------------------------------------------------------------------
+
+
+class _FileConnection(sqlite3.Connection):
+    """Connection that remembers which file it was opened for."""
+
+    place: Place
 
 
 class _BusyError(Exception):
-    """A checkpoint could not be completed for the readers there are."""
+    """A checkpoint could not be completed because of readers."""
 
 
-def _set_up(connection: Connection) -> None:
+def _pooled_engine(files: SqliteFiles, shown: str) -> Engine:
+    """Return an engine that opens the file as this user may, and keeps connections to it."""
+
+    def connect() -> _FileConnection:
+        place = files.place()
+        if place is None:
+            raise UnavailableError(f"there is no store {shown}: make it ({HOW_TO_MAKE})")
+        connection = _connect(files.path, place.mode)
+        connection.place = place
+        return connection
+
+    engine = create_engine(
+        "sqlite://",
+        creator=connect,
+        isolation_level="AUTOCOMMIT",
+        poolclass=QueuePool,
+        pool_size=POOL_SIZE,
+        max_overflow=-1,
+        pool_use_lifo=True,
+    )
+
+    @event.listens_for(engine, "checkout")
+    def check_place(connection: Any, *_: object) -> None:
+        """Replace a connection to another file of the same name, or to a file in another state."""
+        if connection.place != files.place():
+            raise DisconnectionError
+
+    return engine
+
+
+def _single_engine(path: Path, mode: str) -> Engine:
+    return create_engine(
+        "sqlite://",
+        creator=lambda: _connect(path, mode),
+        isolation_level="AUTOCOMMIT",
+        poolclass=NullPool,
+    )
+
+
+def _connect(path: Path, mode: str) -> _FileConnection:
+    return sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}",
+        uri=True,
+        timeout=0,
+        check_same_thread=False,
+        isolation_level=None,
+        factory=_FileConnection,
+    )
+
+
+def _configure(connection: Connection) -> None:
     for setting in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
         connection.exec_driver_sql(f"PRAGMA {setting}")
 
 
-def _driver(connection: Connection) -> sqlite3.Connection:
-    """The driver's own: a busy file is met too often for SQLAlchemy to wrap each time."""
+def _driver(connection: Connection) -> _FileConnection:
+    """Return the driver's connection: a busy file is too frequent for SQLAlchemy's wrapping."""
     driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
+    assert isinstance(driver, _FileConnection)
     return driver
 
 
-def _sparsely(call: Callable[[], None] | None) -> Callable[[], None] | None:
-    """The same call, which does nothing where it was made a moment ago."""
-    if call is None:
-        return None
-    ended = -inf
-
-    def now_and_then() -> None:
-        nonlocal ended
-        if time.monotonic() - ended > MEANWHILE:
-            call()
-            ended = time.monotonic()
-
-    return now_and_then
-
-
-def _patiently(
+def _retry(
     call: Callable[[], Result],
     deadline: float | None = None,
-    pauses: tuple[float, float] = PAUSES_WITHOUT_QUEUE,
-    meanwhile: Callable[[], None] | None = None,
+    on_wait: Callable[[], None] | None = None,
+    pauses: tuple[float, float] = PAUSES,
 ) -> Result:
-    """Call until the file is not busy; TimeoutError after the deadline."""
+    """Call until the file is not busy. Raises TimeoutError after the deadline."""
     if deadline is None:
-        deadline = time.monotonic() + PATIENCE_TO_OPEN
+        deadline = time.monotonic() + TIMEOUT
+    waited = -inf
     pause, longest = pauses
     while True:
         try:
             return call()
         except (sqlite3.OperationalError, DBAPIError, _BusyError) as error:
-            if not (isinstance(error, _BusyError) or is_busy(error)):
+            if not _is_busy(error):
                 raise
         if time.monotonic() > deadline:
             raise TimeoutError
-        if meanwhile is not None:
-            meanwhile()
+        if on_wait is not None and time.monotonic() - waited > ON_WAIT_INTERVAL:
+            on_wait()
+            waited = time.monotonic()
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(1.5 * pause, longest)
+
+
+def _is_busy(error: BaseException) -> bool:
+    """Return True if another process holds a lock on the file."""
+    name = str(getattr(driver_error(error), "sqlite_errorname", ""))
+    return isinstance(error, _BusyError) or name.startswith(
+        ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
+    )
+
+
+# -- files ------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """The file that has the name now, and how this user opens it, in the words of SQLite's URIs."""
+
+    device: int
+    inode: int
+    mode: str
+    state: tuple[int, int] | None = None
+    """Time of the last write and size, if the file is read as immutable."""
+
+
+class SqliteFiles:
+    """The files of a SQLite store, and what this user may do with them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._wal, self._shm, self._journal = (
+            path.with_name(f"{path.name}{ending}") for ending in ("-wal", "-shm", "-journal")
+        )
+
+    def place(self) -> Place | None:
+        """Return what is there now, or None if there is no file."""
+        try:
+            status = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        file = status.st_dev, status.st_ino
+        if self._may_write():
+            return Place(*file, WRITABLE)
+        if self._wal.exists() and (self._shm.exists() or self._has_events_in_wal()):
+            return Place(*file, SHARED)
+        if self._journal.exists():
+            return Place(*file, ROLLBACK)
+        return Place(*file, IMMUTABLE, (status.st_mtime_ns, status.st_size))
+
+    def _may_write(self) -> bool:
+        return os.access(self.path, os.W_OK) and (
+            os.access(self.path.parent, os.W_OK)
+            or all(os.access(file, os.W_OK) for file in (self._wal, self._shm))
+        )
+
+    def has_wal(self) -> bool:
+        """Return True if there is a -wal file, which may be empty."""
+        return self._wal.exists()
+
+    def _has_events_in_wal(self) -> bool:
+        try:
+            return self._wal.stat().st_size > 0
+        except OSError:
+            return False
+
+    def drop_own_wal(self) -> None:
+        """Remove an empty -wal file of this user that no process can be using.
+
+        SQLite creates one if the last process to read along with has just left. No process is
+        opening it to write at that time (`opened_to_write`).
+        """
+        with self._folder_lock(exclusive=True) as is_held, suppress(OSError):
+            status = self._wal.stat()
+            is_ours = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
+            if is_held and is_ours and not status.st_size and not self._shm.exists():
+                self._wal.unlink()
+
+    def opened_to_write(self) -> AbstractContextManager[bool]:
+        """Protect the files while SQLite opens them for a writer.
+
+        Until there is a -shm file, a -wal file that is being opened looks unused.
+        """
+        return self._folder_lock(exclusive=False)
+
+    @contextmanager
+    def _folder_lock(self, exclusive: bool) -> Iterator[bool]:
+        """Lock the folder, which needs no right to write there; yield True if that succeeded.
+
+        A writer continues without the lock after a while: nobody can hold up the owner.
+        """
+        try:
+            import fcntl
+
+            folder = os.open(self.path.parent, os.O_RDONLY)
+        except (ImportError, OSError):  # Windows, where an open file can't be removed
+            yield False
+            return
+        try:
+            is_held = False
+            deadline = time.monotonic() + (0.0 if exclusive else FOLDER_LOCK_TIMEOUT)
+            operation = (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB
+            while not is_held:
+                try:
+                    fcntl.flock(folder, operation)
+                    is_held = True
+                except OSError:
+                    if time.monotonic() >= deadline:
+                        break
+                    time.sleep(0.005)
+            yield is_held
+        finally:
+            os.close(folder)
+
+    def write_obstacle(self) -> str | None:
+        """Return what keeps this user from writing: the file, its owner, and the remedy."""
+        with suppress(OSError, AttributeError):  # AttributeError: Windows
+            if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
+                return "its file system is mounted read-only: copy the store to another one"
+        if self.path.exists() and not os.access(self.path, os.W_OK):
+            return (
+                f"{_owner_clause(self.path, 'the file')} may not write to it: ask for that right, "
+                "or copy the store to a folder of your own"
+            )
+        for file in (self._wal, self._shm):
+            if file.exists() and not os.access(file, os.W_OK):
+                return (
+                    f"{_owner_clause(file, f'{file.name} beside it')} may not write to it: end the "
+                    "owner's programs that use the store; if the file is still there then, let "
+                    f"root give it to you (chown {_user_name()} {file.name})"
+                )
+        if not self._may_write():
+            return (
+                f"{_owner_clause(self.path.parent, 'its folder')} may not make files there, as "
+                "SQLite has to: ask for that right, or keep the store in a folder of your own"
+            )
+        return None
+
+    def read_obstacle(self) -> str | None:
+        """Return what keeps this user from reading."""
+        for file in (self.path, self._wal, self._shm):
+            with suppress(OSError):
+                if file.exists() and not os.access(file, os.R_OK):
+                    return f"{_owner_clause(file, file.name)} may not read it: ask for that right"
+        if self._has_events_in_wal() and not self._shm.exists() and not self._may_write():
+            return (
+                f"its newest events are in {self._wal.name}, which only who may write to the store "
+                "can read now: let its owner look at it once, or copy both files to a folder of "
+                "your own"
+            )
+        return None
+
+
+def _owner_clause(path: Path, label: str) -> str:
+    try:
+        owner = path.owner()
+    except (KeyError, OSError, NotImplementedError):  # a user without a name; Windows
+        owner = "another user"
+    return f"{label} belongs to {owner}, and you ({_user_name()})"
+
+
+def _user_name() -> str:
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except (ImportError, KeyError):  # Windows; a user without a name
+        return str(os.geteuid()) if hasattr(os, "geteuid") else "this user"

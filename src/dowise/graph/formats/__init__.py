@@ -1,61 +1,99 @@
-"""Readers and writers of structure: the text form, DOT, GML, dagitty and BIF."""
+"""Readers and writers of causal graphs: the text form, DOT, GML, dagitty and BIF.
+
+>>> detect_format("dag { X -> Y }"), detect_format("# mine\\nX -> Y"), detect_format("Dear all,")
+('dagitty', 'text', None)
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from dowise.errors import DowiseError, InputSyntaxError
 from dowise.files import ending_of, existing_file, read_file
 from dowise.graph.formats.bif import parse_bif
 from dowise.graph.formats.dagitty import parse_dagitty
 from dowise.graph.formats.dot import parse_dot
-from dowise.graph.formats.exchange import parse_gml
-from dowise.graph.formats.recognise import reading_as, recognise
-from dowise.graph.formats.structure import Structure
+from dowise.graph.formats.gml import parse_gml
+from dowise.graph.formats.grammar import Structure
 from dowise.graph.formats.text import parse_text
+
+Result = TypeVar("Result")
+
+_SKIPPED = r"(?:\s|//[^\n]*|/\*[\s\S]*?\*/|#[^\n]*)*+"
+_NAME = r'(?:"(?:[^"\\]|\\.)*"|[^\s{}"\[\]]+)'
+_OPENINGS = {
+    "dagitty": rf"(?i:dag|pdag|mag|pag)(?:\s+{_NAME})?\s*\{{",
+    "DOT": rf"(?i:(?:strict\s+)?(?:di)?graph)(?:\s+{_NAME})?\s*\{{",
+    # Metadata may come before the graph: Creator "…" Version 1.
+    "GML": rf"(?:\w+\s+{_NAME}\s+){{0,9}}graph\s*\[",
+    "BIF": rf"network(?:\s+{_NAME})?\s*\{{|variable\s+{_NAME}\s*\{{|probability\s*\(",
+}
+_KINDS = {kind: re.compile(_SKIPPED + f"(?:{opening})") for kind, opening in _OPENINGS.items()}
+_ARROW = re.compile(r"->|<-|<\?>")
+
+
+def detect_format(text: str) -> str | None:
+    """Detect a format by the first words of a text; "text" if there is an arrow, else None."""
+    for kind, opening in _KINDS.items():
+        if opening.match(text):
+            return kind
+    return "text" if _ARROW.search(text) else None
+
+
+def parse_as(kind: str, parse: Callable[[str], Result], text: str, remedy: str) -> Result:
+    """Parse a text. If it looks like another format, the syntax error mentions that.
+
+    `remedy` is appended to the error, with "{}" replaced by the name of that format.
+    """
+    try:
+        return parse(text)
+    except InputSyntaxError as error:
+        detected = detect_format(text)
+        if detected in (None, kind, "text"):
+            raise
+        message = f"{error}; {remedy.format(detected)}"
+        raise InputSyntaxError(message, error.line, error.column) from None
+
 
 __all__ = ["GRAPH_ENDINGS", "Structure", "format_of", "parse_structure", "read_structure"]
 
 
 def read_structure(path: str | Path) -> Structure:
-    """Read a file by its ending: .dot, .gv, .gml, .dagitty, .bif; of any other by its content.
+    """Read a file by its ending (.dot, .gv, .gml, .dagitty, .bif), or else by its content.
 
-    A .gz at the end does not count: `asia.bif.gz` is unpacked and read as `asia.bif`.
+    `asia.bif.gz` is unpacked and read as `asia.bif`.
     """
     path = existing_file(path)
     return read_file(path, partial(parse_structure, ending_of(path)))
 
 
 def format_of(ending: str, text: str) -> str | None:
-    """ "text", "DOT", "GML", "dagitty" or "BIF", as the ending says, or else the content."""
-    said = GRAPH_ENDINGS.get(ending)
-    if said in (None, "text"):
-        return recognise(text) or said
-    return said
+    """Return "text", "DOT", "GML", "dagitty" or "BIF" by the ending, or else by the content."""
+    declared = GRAPH_ENDINGS.get(ending)
+    if declared in (None, "text"):
+        return detect_format(text) or declared
+    return declared
 
 
 def parse_structure(ending: str, text: str) -> Structure:
-    """Read the text of a file with this ending."""
+    """Parse the text of a file with this ending."""
     kind = format_of(ending, text)
     try:
         if kind is not None:
-            remedy = "this looks like {}: let the name of the file say so"
-            return reading_as(kind, _PARSERS[kind], text, remedy)
+            remedy = "this looks like {}: rename the file accordingly"
+            return parse_as(kind, _PARSERS[kind], text, remedy)
     except InputSyntaxError:
         if ending in GRAPH_ENDINGS or kind != "text":
             raise
     name = f"the ending {ending!r} is unknown" if ending else "it has no ending"
     raise DowiseError(
-        f"{name} and what it says is no graph that is known; known endings are "
+        f"{name} and its content is not a graph in a supported format; supported endings are "
         f"{', '.join(GRAPH_ENDINGS)}"
     )
-
-
-def _from_bif(text: str) -> Structure:
-    network = parse_bif(text)
-    return Structure(network.graph, network.domains)
 
 
 _PARSERS: dict[str, Callable[[str], Structure]] = {
@@ -63,7 +101,7 @@ _PARSERS: dict[str, Callable[[str], Structure]] = {
     "DOT": lambda text: Structure(parse_dot(text)),
     "GML": lambda text: Structure(parse_gml(text)),
     "dagitty": parse_dagitty,
-    "BIF": _from_bif,
+    "BIF": lambda text: parse_bif(text).structure(),
 }
 
 GRAPH_ENDINGS = {
@@ -75,4 +113,4 @@ GRAPH_ENDINGS = {
     ".dagitty": "dagitty",
     ".bif": "BIF",
 }
-"""The endings of files that hold a graph. In one of "text" there may be any of the formats."""
+"""Endings of graph files. A file with an ending of "text" may hold any of the formats."""

@@ -15,26 +15,24 @@ rain -> grass ('wet', 'dry')
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, listed, suggestion
 from dowise.files import read_file, write_text
 from dowise.graph.causal_graph import CausalGraph
-from dowise.graph.formats.cpt import Block, Domains, Entry, Variable, blocks_of, cpt_of, domains_of
-from dowise.graph.formats.grammar import parse_with
-from dowise.graph.formats.recognise import reading_as
-from dowise.graph.names import bare_text, quoted
+from dowise.graph.edges import bare_text, quoted
+from dowise.graph.formats.grammar import Structure, parse_with
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-__all__ = ["Network", "parse_bif", "read_bif", "to_bif", "write_bif"]
 
 _WORDS = {
     **dict.fromkeys(("WORD", "WORDS", "QUOTED"), "a name"),
@@ -52,25 +50,29 @@ _ROW = re.compile(rf"\(((?:[^\")]|{_QUOTED})*)\)([^;]*);")
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A Bayesian network.
+    """Bayesian network: a graph, the labels of its variables and their probability tables.
 
     `cpts[v]` is a float64 array with one axis for each of `graph.parents(v)`, in that order, and
-    a last one for `v` itself; along each axis the labels stand in the order of `domains`.
+    a last one for `v` itself; along each axis the labels are in the order of `domains`.
     """
 
     graph: CausalGraph
     domains: Domains
     cpts: dict[str, NDArray[np.float64]]
 
+    def structure(self) -> Structure:
+        """Return the graph and the domains without the tables."""
+        return Structure(self.graph, self.domains)
+
 
 def parse_bif(text: str) -> Network:
-    """Read a network.
+    """Parse a network.
 
-    A row must sum to 1 within 0.001. It is divided by its sum where that is off by more than
-    1e-12, and otherwise left to the last bit. A `table` of a variable with parents runs through
-    the variable's own labels slowest and through those of the last parent fastest.
+    A row must sum to 1 within 0.001. It is divided by its sum if that is off by more than 1e-12,
+    and otherwise not changed. In the `table` of a variable with parents the labels of the
+    variable itself vary slowest and those of the last parent fastest.
     """
-    from lark import Transformer  # and so its class stands in here, which makes this function long
+    from lark import Transformer
 
     class Reader(Transformer[Any, Any]):
         def name(self, children: list[Any]) -> str:
@@ -82,7 +84,7 @@ def parse_bif(text: str) -> Network:
         def numbers(self, children: list[Any]) -> list[float]:
             return [number for run in children for number in _numbers(run)]
 
-        def network(self, children: list[Any]) -> None:  # noqa: ARG002 - its name is no matter
+        def network(self, children: list[Any]) -> None:  # noqa: ARG002 - the name is not used
             return None
 
         def type(self, children: list[Any]) -> tuple[int, tuple[str, ...]]:
@@ -126,16 +128,18 @@ def parse_bif(text: str) -> Network:
 
 
 def read_bif(path: str | Path) -> Network:
-    """Read the network of a BIF file."""
-    remedy = "this looks like {}, which has no numbers: give a BIF file"
-    return read_file(path, lambda text: reading_as("BIF", parse_bif, text, remedy))
+    """Read a BIF file."""
+    from dowise.graph.formats import parse_as
+
+    remedy = "this looks like {}, which has no probabilities: pass a BIF file"
+    return read_file(path, lambda text: parse_as("BIF", parse_bif, text, remedy))
 
 
 def to_bif(network: Network) -> str:
-    """The network as BIF, which `parse_bif` reads back to the last bit."""
+    """Return the network as BIF. `parse_bif` restores it to the last bit."""
     graph, domains = network.graph, network.domains
-    for one, other in graph.bidirected_edges:
-        raise DowiseError(f"{one} <-> {other}: a Bayesian network has no bidirected edges")
+    for left, right in graph.bidirected_edges:
+        raise DowiseError(f"{left} <-> {right}: a Bayesian network has no bidirected edges")
     lines = ["network unknown {", "}"]
     for name in graph.variables:
         labels = domains[name]
@@ -143,8 +147,8 @@ def to_bif(network: Network) -> str:
         lines += [f"variable {_name(name)} {{", f"  {declared}", "}"]
     for name in graph.variables:
         parents = graph.parents(name)
-        given = f" | {_listed(parents)}" if parents else ""
-        lines.append(f"probability ( {_name(name)}{given} ) {{")
+        condition = f" | {_listed(parents)}" if parents else ""
+        lines.append(f"probability ( {_name(name)}{condition} ) {{")
         rows = network.cpts[name].reshape(-1, len(domains[name])).tolist()
         for labels, row in zip(product(*(domains[p] for p in parents)), rows, strict=True):
             start = f"({_listed(labels)})" if parents else "table"
@@ -159,14 +163,14 @@ def write_bif(network: Network, path: str | Path) -> None:
 
 
 def _names(run: str) -> tuple[str, ...]:
-    """The names that stand in a row."""
+    """Split a run of names."""
     if '"' not in run:
         return tuple(run.replace(",", " ").split())
     return tuple(map(bare_text, _NAME.findall(run)))
 
 
 def _numbers(run: str) -> list[float]:
-    """The numbers that stand in a row."""
+    """Split a run of numbers."""
     return list(map(float, run.replace(",", " ").split()))
 
 
@@ -176,3 +180,191 @@ def _listed(names: Iterable[str]) -> str:
 
 def _name(name: str) -> str:
     return name if _BARE.fullmatch(name) else quoted(name)
+
+
+_TOLERANCE = 1e-3  # files round their numbers, often to three digits
+_MAX_ENTRIES, _MAX_PARENTS = 50_000_000, 60  # 400 MB; NumPy has at most 64 axes
+_EXACT = 1e-12  # rounding error of a float64 row that should sum to 1
+
+Domains = dict[str, tuple[str, ...]]
+
+
+class Variable(NamedTuple):
+    """`variable name { type discrete [ declared ] { labels }; }`."""
+
+    name: str
+    declared: int
+    labels: tuple[str, ...]
+
+
+class Entry(NamedTuple):
+    """Line of numbers in a block."""
+
+    kind: str  # "table", "default" or "row"
+    labels: tuple[str, ...]  # of the parents, in a row
+    numbers: list[float]
+
+
+class Block(NamedTuple):
+    """`probability ( name | parents ) { entries }`."""
+
+    name: str
+    parents: tuple[str, ...]
+    entries: list[Entry]
+
+
+def domains_of(variables: Iterable[Variable]) -> Domains:
+    """Return the labels of each variable, validated."""
+    domains: Domains = {}
+    for name, declared, labels in variables:
+        if name in domains:
+            raise DowiseError(f"the variable {name!r} is declared twice: remove one declaration")
+        if declared != len(labels):
+            raise DowiseError(
+                f"variable {name!r} is declared with [ {declared} ] labels but lists {len(labels)} "
+                f"({listed(labels)}): correct the number or the list"
+            )
+        if len(set(labels)) < len(labels):
+            label, _ = Counter(labels).most_common(1)[0]
+            raise DowiseError(f"variable {name!r} lists the label {label!r} twice: rename one")
+        domains[name] = labels
+    if not domains:
+        raise DowiseError("the network is empty: it does not declare any variables")
+    return domains
+
+
+def blocks_of(blocks: Iterable[Block], domains: Domains) -> dict[str, Block]:
+    """Return the probability block of each variable. There must be exactly one."""
+    by_name: dict[str, Block] = {}
+    for block in blocks:
+        for role, name in [("variable", block.name), *(("parent", p) for p in block.parents)]:
+            if name not in domains:
+                raise DowiseError(
+                    f"probability of {block.name!r}: unknown {role} {name!r}"
+                    f"{suggestion(name, domains)}; declare it with 'variable {name} {{ ... }}'"
+                )
+            if block.parents.count(name) > 1:
+                raise DowiseError(
+                    f"probability of {block.name!r}: the parent {name!r} is listed twice: "
+                    "name each parent once"
+                )
+        if block.name in by_name:
+            raise DowiseError(f"probability of {block.name!r} is defined twice: remove one block")
+        by_name[block.name] = block
+    for name in domains:
+        if name not in by_name:
+            raise DowiseError(
+                f"variable {name!r} has no probability block: "
+                f"add 'probability ( {name} ) {{ table ...; }}'"
+            )
+    return by_name
+
+
+def cpt_of(block: Block, domains: Domains) -> NDArray[np.float64]:
+    """Return the table of a block; axes: the parents as the block lists them, then the variable.
+
+    Rows that are off by rounding are divided by their sums; rows that sum to 1 are not changed.
+    """
+    import numpy as np
+
+    rows = _rows(block, domains)
+    sums = rows.sum(axis=1)
+    for wrong, message in [
+        ((rows < 0).any(axis=1), "has a negative entry: a probability is between 0 and 1"),
+        (~(np.abs(sums - 1) <= _TOLERANCE), "must sum to 1: correct or rescale its entries"),
+    ]:
+        for index in np.flatnonzero(wrong).tolist():
+            row = listed(map(repr, rows[index].tolist()))
+            raise DowiseError(
+                f"{_row_name(block, index, domains)} = {row} (sum {sums[index]:.6g}) {message}"
+            )
+    rounded = np.abs(sums - 1) > _EXACT
+    rows[rounded] /= sums[rounded, np.newaxis]
+    return rows.reshape([len(domains[name]) for name in (*block.parents, block.name)])
+
+
+def _rows(block: Block, domains: Domains) -> NDArray[np.float64]:
+    """Return the numbers of a block: a row for every combination of the parents' labels."""
+    import numpy as np
+
+    count, size = math.prod(len(domains[p]) for p in block.parents), len(domains[block.name])
+    if count * size > _MAX_ENTRIES or len(block.parents) > _MAX_PARENTS:
+        raise DowiseError(
+            f"the table of {block.name!r} is too large: {len(block.parents)} parents make it more "
+            f"than {_MAX_ENTRIES:,} numbers or {_MAX_PARENTS} axes; remove some of its parents"
+        )
+    rows, is_set = np.empty((count, size)), np.zeros(count, dtype=bool)
+
+    def refuse_length(numbers: list[float], expected: int, where: str) -> None:
+        labels = f"{size} labels ({listed(domains[block.name])})"
+        each = f"{count} rows of {labels}" if expected > size else labels
+        raise DowiseError(f"{where} has {len(numbers)} numbers instead of {expected}, for {each}")
+
+    def refuse_twice(index: int) -> None:
+        if is_set[index]:
+            raise DowiseError(
+                f"{_row_name(block, index, domains)} is defined twice: remove one of the two"
+            )
+
+    positions = [
+        {label: index for index, label in enumerate(domains[parent])} for parent in block.parents
+    ]
+    default: list[float] | None = None
+    for kind, labels, numbers in block.entries:
+        if kind == "row":
+            index = _row_index(block, labels, positions)
+            if len(numbers) != size:
+                refuse_length(numbers, size, _row_name(block, index, domains))
+            refuse_twice(index)
+            rows[index], is_set[index] = numbers, True
+        elif kind == "table":
+            if len(numbers) != count * size:
+                refuse_length(numbers, count * size, f"the table of P({block.name})")
+            refuse_twice(int(is_set.argmax()))
+            rows[:], is_set[:] = np.reshape(numbers, (size, count)).T, True
+        else:
+            if len(numbers) != size:
+                refuse_length(numbers, size, f"the default of P({block.name})")
+            default = numbers
+    if default is not None:
+        rows[~is_set] = default
+    elif not is_set.all():
+        missing = _row_name(block, int(is_set.argmin()), domains)
+        raise DowiseError(f"{missing} is missing: add this row, or a 'default' line")
+    return rows
+
+
+def _row_index(
+    block: Block, labels: tuple[str, ...], positions: Sequence[Mapping[str, int]]
+) -> int:
+    """Return the index of a row; the label of the last parent varies fastest."""
+    if len(labels) != len(block.parents):
+        parents = ", ".join(block.parents)
+        remedy = f"write one label for each of {parents}" if parents else "write 'table ...;'"
+        raise DowiseError(
+            f"{_row(block, labels)}: {block.name} has {len(block.parents)} parents, "
+            f"not {len(labels)}: {remedy}"
+        )
+    index = 0
+    for parent, label, domain in zip(block.parents, labels, positions, strict=True):
+        if label not in domain:
+            raise DowiseError(
+                f"{_row(block, labels)}: {parent} has no label {label!r}"
+                f"{suggestion(label, domain)}; its labels are {listed(domain)}"
+            )
+        index = index * len(domain) + domain[label]
+    return index
+
+
+def _row(block: Block, labels: tuple[str, ...]) -> str:
+    """Return a row as it is written in the file."""
+    return f"P({block.name}), row ({', '.join(labels)})"
+
+
+def _row_name(block: Block, index: int, domains: Domains) -> str:
+    """Return the row at this index as it is written in a formula: `P(X | A=a, B=b)`."""
+    condition: list[str] = []
+    for parent in reversed(block.parents):
+        index, position = divmod(index, len(domains[parent]))
+        condition.insert(0, f"{parent}={domains[parent][position]}")
+    return f"P({block.name} | {', '.join(condition)})" if condition else f"P({block.name})"

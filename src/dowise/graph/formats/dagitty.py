@@ -1,6 +1,6 @@
-"""dagitty's model code, with its exposures, outcomes and latent variables.
+"""dagitty's model code, with exposures, outcomes and latent variables.
 
-A latent variable is projected out: what it drives becomes tied by bidirected edges. The tags
+A latent variable is projected out: its children become joined by bidirected edges. The tags
 `[doubtful]` and `[certain]` mark an edge.
 
 >>> structure = parse_dagitty('''dag {
@@ -21,12 +21,8 @@ from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError, InputSyntaxError
 from dowise.graph.causal_graph import CausalGraph
-from dowise.graph.edges import mark_of, says_yes
-from dowise.graph.formats.grammar import parse_with
-from dowise.graph.formats.structure import Arrow, Sketch, Structure, isolated
-from dowise.graph.names import bare_text, quoted
-
-__all__ = ["parse_dagitty", "to_dagitty"]
+from dowise.graph.edges import bare_text, is_true, mark_of, quoted
+from dowise.graph.formats.grammar import Arrow, GraphSketch, Structure, isolated, parse_with
 
 _WORDS = {
     "KIND": "'dag'",
@@ -44,16 +40,16 @@ _ROLES = {  # dagitty's words and their abbreviations
     **dict.fromkeys(("selected", "selectednode", "s"), "selected"),
 }
 _REFUSED = {
-    "adjusted": "what to adjust for follows from the graph here: drop the tag, and if {0} is seen "
-    'before each choice make it context = ["{0}"] of the problem',
-    "selected": "effects that are learned from selected cases are not those of all, and nothing "
-    "here corrects that: drop the tag if {0} does not decide who gets into the data",
+    "adjusted": "dowise derives adjustment sets from the graph: remove the tag, and if {0} is "
+    'known before each choice, declare it as context = ["{0}"] in the problem',
+    "selected": "effects learned from selected cases do not hold for all cases, and dowise does "
+    "not correct for selection: remove the tag if {0} does not determine who is in the data",
 }
 _BARE = re.compile(r"[A-Za-z0-9_.]+")
 
 
 class _Chain(NamedTuple):
-    """Names and groups joined by arrows; a name with its tags is a chain of one."""
+    """Names and groups joined by arrows; a name with its tags is a chain of length one."""
 
     ends: list[Any]  # a name, or the list of statements of a group
     arrows: list[str]
@@ -61,7 +57,7 @@ class _Chain(NamedTuple):
 
 
 def parse_dagitty(text: str) -> Structure:
-    """Read a `dag { ... }`; positions don't matter. `adjusted` and `selected` are refused."""
+    """Parse a `dag { ... }`. Positions are ignored; `adjusted` and `selected` are refused."""
     from lark import Transformer
 
     class Reader(Transformer[Any, Any]):
@@ -70,7 +66,7 @@ def parse_dagitty(text: str) -> Structure:
 
         def tag(self, children: list[Any]) -> str:
             name, *value = children
-            return str(name) if says_yes(*value or [True]) else f"{name}={value[0]}"
+            return str(name) if is_true(*value or [True]) else f"{name}={value[0]}"
 
         def tags(self, children: list[Any]) -> tuple[str, ...]:
             return tuple(children)
@@ -79,10 +75,10 @@ def parse_dagitty(text: str) -> Structure:
             tags = children.pop() if isinstance(children[-1], tuple) else ()
             for arrow in children[1::2]:
                 if arrow not in ("->", "<-", "<->"):
-                    raise _unsuitable(f"an edge '{arrow}' says too little about causes", arrow)
+                    raise _unsuitable(f"an edge '{arrow}' does not determine causes", arrow)
             return _Chain(children[::2], children[1::2], list(tags))
 
-        def setting(self, children: list[Any]) -> None:  # noqa: ARG002 - about the drawing
+        def setting(self, children: list[Any]) -> None:  # noqa: ARG002 - only affects the drawing
             return None
 
         def body(self, children: list[Any]) -> list[Any]:
@@ -90,20 +86,20 @@ def parse_dagitty(text: str) -> Structure:
 
         def kind(self, children: list[Any]) -> None:
             if children[0].lower() not in ("dag", "digraph"):
-                raise _unsuitable(f"a '{children[0]}' leaves causes open", children[0])
+                raise _unsuitable(f"a '{children[0]}' does not determine causes", children[0])
 
         def start(self, children: list[Any]) -> list[Any]:
             return list(children[-1])
 
-    sketch = Sketch()
+    sketch = GraphSketch()
     roles: dict[str, set[str]] = {role: set() for role in _ROLES.values()}
-    _take_in(parse_with("dagitty", text, Reader(), _WORDS, "dagitty"), sketch, roles)
-    for role, why in _REFUSED.items():
+    _add_statements(parse_with("dagitty", text, Reader(), _WORDS, "dagitty"), sketch, roles)
+    for role, reason in _REFUSED.items():
         for name in sorted(roles.pop(role)):
-            raise DowiseError(f"dagitty: {name} is tagged '{role}': {why.format(name)}")
+            raise DowiseError(f"dagitty: {name} is tagged '{role}': {reason.format(name)}")
     for role in ("exposure", "outcome"):
         for name in sorted(roles[role] & roles["latent"]):
-            raise DowiseError(f"dagitty: {name} can't be both {role} and latent: drop one tag")
+            raise DowiseError(f"dagitty: {name} can't be both {role} and latent: remove one tag")
     exposures, outcomes, latent = (tuple(sorted(names)) for names in roles.values())
     graph = sketch.graph().project(latent)
     if not graph.variables:
@@ -112,7 +108,7 @@ def parse_dagitty(text: str) -> Structure:
 
 
 def to_dagitty(graph: CausalGraph) -> str:
-    """Directed edges, then bidirected ones, then the variables without any."""
+    """Return directed edges, bidirected ones and isolated variables as a `dag`."""
     tags = {"?": " [doubtful]", "!": " [certain]", "": ""}
     lines = [
         f"{_name(edge.one)} {edge.arrow} {_name(edge.other)}{tags[graph.marks.get(str(edge), '')]}"
@@ -122,20 +118,24 @@ def to_dagitty(graph: CausalGraph) -> str:
     return "\n".join(["dag {", *lines, "}"]) + "\n"
 
 
-def _take_in(statements: list[_Chain], sketch: Sketch, roles: dict[str, set[str]]) -> list[str]:
-    """Add the statements between two braces to the sketch; return the names they mention."""
+def _add_statements(
+    statements: list[_Chain], sketch: GraphSketch, roles: dict[str, set[str]]
+) -> list[str]:
+    """Add the statements of a block to the sketch and return the names they mention."""
     mentioned: list[str] = []
     for ends, arrows, tags in statements:
-        groups = [[end] if isinstance(end, str) else _take_in(end, sketch, roles) for end in ends]
+        groups = [
+            [end] if isinstance(end, str) else _add_statements(end, sketch, roles) for end in ends
+        ]
         mentioned += (name for group in groups for name in group)
         mark = mark_of(dict.fromkeys(tags, True), f"dagitty: an edge at {mentioned[-1]}")
         sketch.chain(groups, [Arrow(arrow, mark) for arrow in arrows])
         for tag in _REFUSED.keys() & {tag.lower() for tag in tags} if arrows else ():
             raise DowiseError(
-                f"dagitty: an edge at {mentioned[-1]} is tagged '{tag}', which only a variable can "
-                f"be: write {mentioned[-1]} [{tag}] if that is meant"
+                f"dagitty: an edge at {mentioned[-1]} is tagged '{tag}', which is a tag for "
+                f"variables: write {mentioned[-1]} [{tag}] if that is intended"
             )
-        if not arrows:  # the tags of an edge say nothing about its ends
+        if not arrows:  # the tags of an edge do not apply to its ends
             for tag in tags:
                 if tag.lower() in _ROLES:
                     roles[_ROLES[tag.lower()]].update(groups[0])
@@ -152,5 +152,5 @@ def _unsuitable(what: str, token: Any) -> InputSyntaxError:
 
 
 def _name(name: str) -> str:
-    # dagitty itself can't have a variable 'graph' or 'node'; ours can, in quotes.
+    # dagitty has no variables named 'graph' or 'node'; here they are quoted.
     return name if _BARE.fullmatch(name) and name not in ("graph", "node") else quoted(name)

@@ -1,4 +1,4 @@
-"""Graphviz' DOT language, where an edge drawn with two heads (`dir=both`) is bidirected.
+"""Graphviz' DOT language: an edge with two heads (`dir=both`) is bidirected.
 
 The attributes `doubtful=true` and `certain=true` mark an edge.
 
@@ -18,12 +18,8 @@ from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
 from dowise.graph.causal_graph import CausalGraph
-from dowise.graph.edges import EdgeName, mark_of
-from dowise.graph.formats.grammar import parse_with
-from dowise.graph.formats.structure import Arrow, Sketch, isolated
-from dowise.graph.names import bare_text, quoted
-
-__all__ = ["parse_dot", "to_dot"]
+from dowise.graph.edges import EdgeName, bare_text, mark_of, quoted
+from dowise.graph.formats.grammar import Arrow, GraphSketch, isolated, parse_with
 
 _A_NAME = "a name (in quotes, unless it is a plain word or number)"
 _WORDS = {
@@ -43,7 +39,7 @@ _KEYWORDS = {"strict", "graph", "digraph", "subgraph", "node", "edge"}
 
 
 class _Chain(NamedTuple):
-    """Nodes and groups joined by arrows; a node or group alone is a chain of one."""
+    """Nodes and groups joined by arrows; a single node or group is a chain of length one."""
 
     ends: list[Any]  # a name, or the list of statements of a group
     attributes: dict[str, str]
@@ -56,7 +52,7 @@ class _Defaults(NamedTuple):
 
 
 def parse_dot(text: str) -> CausalGraph:
-    """Read a digraph; ports, and all attributes but an edge's `dir` and marks, don't matter."""
+    """Parse a digraph. Ports and all attributes except `dir` and marks of edges are ignored."""
     from lark import Transformer
 
     class Reader(Transformer[Any, Any]):
@@ -88,7 +84,7 @@ def parse_dot(text: str) -> CausalGraph:
         def defaults(self, children: list[Any]) -> _Defaults | None:
             return _Defaults(_merged(children)) if children[0].type == "EDGE" else None
 
-        def setting(self, children: list[Any]) -> None:  # noqa: ARG002 - about the drawing
+        def setting(self, children: list[Any]) -> None:  # noqa: ARG002 - only affects the drawing
             return None
 
         def body(self, children: list[Any]) -> list[Any]:
@@ -101,13 +97,13 @@ def parse_dot(text: str) -> CausalGraph:
         def start(self, children: list[Any]) -> list[Any]:
             return list(children[-1])
 
-    sketch = Sketch()
-    _take_in(parse_with("dot", text, Reader(), _WORDS, "DOT"), sketch, {})
+    sketch = GraphSketch()
+    _add_statements(parse_with("dot", text, Reader(), _WORDS, "DOT"), sketch, {})
     return sketch.graph()
 
 
 def to_dot(graph: CausalGraph) -> str:
-    """Directed edges, then bidirected ones (dashed), then the variables without any."""
+    """Return directed edges, bidirected ones (dashed) and isolated variables as a digraph."""
     lines = [_line(edge, graph) for edge in graph.edges]
     lines += [f"    {_name(name)};" for name in isolated(graph)]
     return "\n".join(["digraph {", *lines, "}"]) + "\n"
@@ -119,23 +115,25 @@ def _line(edge: EdgeName, graph: CausalGraph) -> str:
     attributes = ["dir=both"] if edge.is_bidirected else []
     attributes += [f"style={style}"] if style else []
     attributes += ["doubtful=true" if mark == "?" else "certain=true"] if mark else []
-    written = f" [{', '.join(attributes)}]" if attributes else ""
-    return f"    {_name(edge.one)} -> {_name(edge.other)}{written};"
+    suffix = f" [{', '.join(attributes)}]" if attributes else ""
+    return f"    {_name(edge.one)} -> {_name(edge.other)}{suffix};"
 
 
-def _take_in(statements: list[Any], sketch: Sketch, defaults: dict[str, str]) -> list[str]:
-    """Add the statements between two braces to the sketch; return the names they mention.
+def _add_statements(
+    statements: list[Any], sketch: GraphSketch, defaults: dict[str, str]
+) -> list[str]:
+    """Add the statements of a block to the sketch and return the names they mention.
 
-    `defaults` are an edge's attributes: they come in from outside and change on the way down.
+    `defaults` are edge attributes, inherited from the outer block and changed by `edge [...]`.
     """
     mentioned: list[str] = []
     for statement in statements:
-        attributes = _over(defaults, statement.attributes)
+        attributes = _with_defaults(defaults, statement.attributes)
         if isinstance(statement, _Defaults):
             defaults = attributes
             continue
         groups = [
-            [end] if isinstance(end, str) else _take_in(end, sketch, defaults)
+            [end] if isinstance(end, str) else _add_statements(end, sketch, defaults)
             for end in statement.ends
         ]
         mentioned += (name for group in groups for name in group)
@@ -144,12 +142,12 @@ def _take_in(statements: list[Any], sketch: Sketch, defaults: dict[str, str]) ->
     return list(dict.fromkeys(mentioned))
 
 
-def _over(defaults: dict[str, str], own: dict[str, str]) -> dict[str, str]:
-    """The attributes of an edge; a mark of its own goes before any mark by default."""
+def _with_defaults(defaults: dict[str, str], attributes: dict[str, str]) -> dict[str, str]:
+    """Return the attributes of an edge; its mark, if any, replaces a default mark."""
     marks = ("doubtful", "certain")
-    if any(key in own for key in marks):
+    if any(key in attributes for key in marks):
         defaults = {key: value for key, value in defaults.items() if key not in marks}
-    return defaults | own
+    return defaults | attributes
 
 
 def _arrow(attributes: dict[str, str], groups: list[list[str]]) -> Arrow:
@@ -173,12 +171,12 @@ def _undirected(what: str, token: Any) -> InputSyntaxError:
 
 
 def _merged(children: list[Any]) -> dict[str, str]:
-    """The attributes of all the brackets; the last word counts."""
+    """Merge the attributes of all brackets; later ones win."""
     return {k: v for child in children if isinstance(child, dict) for k, v in child.items()}
 
 
 def _name(name: str) -> str:
-    # Graphviz would keep the doubled backslash of a quoted name; we read it as one, because
-    # otherwise a name that ends in a backslash could not be written at all.
+    # Graphviz keeps the doubled backslash of a quoted name. Here it is read as a single one,
+    # because otherwise a name that ends in a backslash could not be written.
     bare = _BARE.fullmatch(name) and name.lower() not in _KEYWORDS
     return name if bare else quoted(name)

@@ -1,18 +1,20 @@
-"""One way to run a lark grammar, and one way to say where a text went wrong."""
+"""Lark parsers with readable syntax errors, and the parts that all graph readers share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dowise.errors import DowiseError, InputSyntaxError, kind_of
+from dowise.graph.causal_graph import CausalGraph
+from dowise.graph.edges import Edge, EdgeName, Mark
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Transformer
-
-__all__ = ["parse_with"]
 
 
 def parse_with(
@@ -22,11 +24,10 @@ def parse_with(
     words: Mapping[str, str],
     what: str,
 ) -> Any:
-    """Parse `text` by the grammar file of that name and fold the tree with the transformer.
+    """Parse `text` with the grammar file of that name and fold the tree with the transformer.
 
-    `words` says each terminal of the grammar in plain English, or hides it with an empty word;
-    a fixed text such as '{' speaks for itself. `what` names the kind of text, for the message of
-    a syntax error.
+    `words` names each terminal of the grammar in plain English, or hides it with an empty word;
+    fixed terminals such as '{' need no name. `what` names the kind of text in syntax errors.
     """
     from lark.exceptions import UnexpectedEOF, UnexpectedInput, VisitError
 
@@ -36,17 +37,19 @@ def parse_with(
         tree = _parser(grammar).parse(text)
     except UnexpectedInput as error:
         line, column = error.line, error.column
-        if isinstance(error, UnexpectedEOF) or line < 1 or _at_end(error):
-            line, column, found = *_end_of(text), "the text ends"
+        is_at_end = getattr(getattr(error, "token", None), "type", None) == "$END"
+        if isinstance(error, UnexpectedEOF) or line < 1 or is_at_end:
+            lines = text.split("\n")
+            line, column, excerpt = len(lines), len(lines[-1]) + 1, "the text ends"
         else:
-            found = f"found {_excerpt(text, line, column)}"
+            excerpt = f"found {_excerpt(text, line, column)}"
         accepted = getattr(error, "accepts", None) or getattr(error, "expected", None)
         accepted = accepted or getattr(error, "allowed", None) or ()
-        said = {_word(_parser(grammar), words, name) for name in accepted}
-        expected = sorted(word for word in said if word)
+        named = {_word(_parser(grammar), words, name) for name in accepted}
+        expected = sorted(word for word in named if word)
         remedy = f", expected {_either(expected)}" if expected else ""
         raise InputSyntaxError(
-            f"{what}, line {line}, column {column}: {found}{remedy}", line, column
+            f"{what}, line {line}, column {column}: {excerpt}{remedy}", line, column
         ) from None
     try:
         return transformer.transform(tree)
@@ -73,18 +76,8 @@ def _word(parser: Lark, words: Mapping[str, str], name: str) -> str:
     return f"'{pattern.value}'" if pattern.type == "str" else name
 
 
-def _at_end(error: Any) -> bool:
-    token = getattr(error, "token", None)
-    return token is not None and token.type == "$END"
-
-
-def _end_of(text: str) -> tuple[int, int]:
-    lines = text.split("\n")
-    return len(lines), len(lines[-1]) + 1
-
-
 def _excerpt(text: str, line: int, column: int) -> str:
-    """The offending bit of the text, short enough for one line of a message."""
+    """Return the offending part of the text, short enough for one line of a message."""
     rest = text.split("\n")[line - 1][column - 1 :].rstrip("\r")
     word = rest.split(maxsplit=1)[0] if rest.strip() else "the end of the line"
     return repr(word[:20]) if rest.strip() else word
@@ -92,3 +85,71 @@ def _excerpt(text: str, line: int, column: int) -> str:
 
 def _either(options: list[str]) -> str:
     return options[0] if len(options) == 1 else ", ".join(options[:-1]) + " or " + options[-1]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Content of a graph file: the graph, and the labels and roles of variables if present."""
+
+    graph: CausalGraph
+    domains: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Labels of each variable; only BIF has them."""
+    exposures: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    latent: tuple[str, ...] = ()
+    """Hidden variables, projected out of the graph; like the roles above, only dagitty has them."""
+
+
+class Arrow(NamedTuple):
+    """Connection of two neighbours in a chain: ->, <- or <->, and its mark."""
+
+    shape: str
+    mark: Mark = ""
+
+
+class GraphSketch:
+    """Graph under construction while a file is read, chain by chain."""
+
+    def __init__(self) -> None:
+        self.directed: list[Edge] = []
+        self.bidirected: list[Edge] = []
+        self.marked: dict[Mark, list[str]] = {"?": [], "!": []}
+        self._marks: dict[str, Mark] = {}
+        self.names: dict[str, None] = {}
+
+    def chain(self, groups: Sequence[Sequence[str]], arrows: Iterable[Arrow]) -> None:
+        """Join every variable of each group to every variable of the next group."""
+        self.names.update((name, None) for group in groups for name in group)
+        for lefts, (shape, mark), rights in zip(groups, arrows, groups[1:], strict=False):
+            for left, right in product(lefts, rights):
+                edge = EdgeName.from_ends(left, shape, right)
+                ends = self.bidirected if edge.is_bidirected else self.directed
+                ends.append((edge.one, edge.other))
+                before = self._marks.setdefault(str(edge), mark)
+                # An edge may be drawn twice, but not once with a mark and once without. Two
+                # different marks are refused by the graph itself.
+                if before != mark and not (before and mark):
+                    kind = "doubtful" if "?" in (before, mark) else "certain"
+                    raise DowiseError(
+                        f"{edge} is drawn twice, as {kind} and without a mark: keep one"
+                    )
+                if mark:
+                    self.marked[mark].append(str(edge))
+
+    def graph(self) -> CausalGraph:
+        """Build the graph."""
+        if not self.names:
+            raise DowiseError("the graph is empty: it does not name any variables")
+        return CausalGraph(
+            self.directed,
+            self.bidirected,
+            self.names,
+            doubtful=self.marked["?"],
+            certain=self.marked["!"],
+        )
+
+
+def isolated(graph: CausalGraph) -> list[str]:
+    """Return the variables without edges, which a writer must list separately."""
+    joined = {end for edge in (*graph.directed_edges, *graph.bidirected_edges) for end in edge}
+    return [name for name in graph.variables if name not in joined]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from dowise.errors import DowiseError, MissingExtraError, kind_of
 from dowise.graph.causal_graph import CausalGraph
-from dowise.graph.formats.exchange import from_networkx, to_networkx
+from dowise.graph.formats.gml import from_networkx, to_networkx
 
 if TYPE_CHECKING:
     import networkx

@@ -1,4 +1,4 @@
-"""The text form of a causal graph, the one that people type.
+"""The text form of a causal graph, for typing.
 
 >>> print(parse_text('''
 ...     Z -> X -> Y   # a chain
@@ -19,12 +19,8 @@ from typing import Any, NamedTuple
 
 from dowise.errors import InputSyntaxError
 from dowise.graph.causal_graph import CausalGraph
-from dowise.graph.edges import EdgeName, Mark
-from dowise.graph.formats.grammar import parse_with
-from dowise.graph.formats.structure import Arrow, Sketch, isolated
-from dowise.graph.names import as_text, bare_text, quoted
-
-__all__ = ["parse_text", "to_text"]
+from dowise.graph.edges import EdgeName, Mark, as_text, bare_text, quoted
+from dowise.graph.formats.grammar import Arrow, GraphSketch, isolated, parse_with
 
 _WORDS = {
     **dict.fromkeys(("NAME", "QUOTED"), "a variable name"),
@@ -33,8 +29,8 @@ _WORDS = {
     "_SEPARATOR": "a new line, ';' or ','",
     "$END": "the end",
 }
-_WORDS_IN_A_ROW = re.compile(r"\w[\w.\-:']*(?:[ \t]+\w[\w.\-:']*)+")
-_SIGNS = frozenset('-=<>?!;,"')  # what arrows, marks, quotes and ends are made of
+_SEVERAL_WORDS = re.compile(r"\w[\w.\-:']*(?:[ \t]+\w[\w.\-:']*)+")
+_SIGNS = frozenset('-=<>?!;,"')  # characters of arrows, marks, quotes and separators
 _DOUBTFUL = {"->": "?->", "<-": "<-?", "<->": "<?>"}
 _ARROWS = {
     **{shape: Arrow(shape) for shape in _DOUBTFUL},
@@ -43,14 +39,14 @@ _ARROWS = {
 
 
 class _Variable(NamedTuple):
-    """A name, and the '!' behind it if there is one."""
+    """A name, and the token of the '!' after it, if any."""
 
     name: str
     certain: Any
 
 
 def parse_text(text: str) -> CausalGraph:
-    """Read statements such as `A -> B <- C`, `A <-> D` or a lone name."""
+    """Parse statements such as `A -> B <- C`, `A <-> D` or a lone name."""
     from lark import Transformer
 
     class Reader(Transformer[Any, Any]):
@@ -69,40 +65,40 @@ def parse_text(text: str) -> CausalGraph:
     try:
         statements = parse_with("text", text, Reader(), _WORDS, "graph")
     except InputSyntaxError as error:
-        raise _with_quotes(text, error) from None
+        raise _with_hint(text, error) from None
     if not statements:
         raise InputSyntaxError(
             "the graph is empty: write statements such as 'X -> Y; Z -> Y'", 1, 1
         )
-    sketch = Sketch()
+    sketch = GraphSketch()
     for statement in statements:
         variables, arrows = statement[::2], statement[1::2]
         _refuse_mark(None, variables[0])
-        marked = [_certain(*pair) for pair in zip(arrows, variables[1:], strict=True)]
+        marked = [_apply_mark(*pair) for pair in zip(arrows, variables[1:], strict=True)]
         sketch.chain([[variable.name] for variable in variables], marked)
     return sketch.graph()
 
 
-def _with_quotes(text: str, error: InputSyntaxError) -> InputSyntaxError:
-    """The error, with a word on quotes where it is inside of what looks like one name."""
+def _with_hint(text: str, error: InputSyntaxError) -> InputSyntaxError:
+    """Add a hint to a syntax error: on quotes inside a name, or on the spelling of arrows."""
     if not isinstance(text, str) or error.line is None or error.column is None:
         return error
     line = text.split("\n")[error.line - 1]
-    for words in _WORDS_IN_A_ROW.finditer(line):
+    for words in _SEVERAL_WORDS.finditer(line):
         if words.start() < error.column - 1 < words.end():
             hint = f"a name with a space goes in double quotes: {quoted(words[0])}"
             return InputSyntaxError(f"{error}; {hint}", error.line, error.column)
-    found = line[error.column - 1 : error.column]
-    if not found.isprintable() or not found.strip() or found.isalnum() or found in _SIGNS:
+    sign = line[error.column - 1 : error.column]
+    if not sign.isprintable() or not sign.strip() or sign.isalnum() or sign in _SIGNS:
         return error
-    hint = f"a name with {found} in it goes in double quotes"
-    if found in "→⇒⟶":
+    hint = f"a name with {sign} in it goes in double quotes"
+    if sign in "→⇒⟶":
         hint = "an arrow is written ->"
     return InputSyntaxError(f"{error}; {hint}", error.line, error.column)
 
 
 def to_text(graph: CausalGraph) -> str:
-    """Directed edges, then bidirected ones, then the variables without any."""
+    """Return directed edges, bidirected ones and isolated variables as text."""
     statements = [_statement(edge, graph.marks.get(str(edge), "")) for edge in graph.edges]
     return "; ".join(statements + [as_text(name) for name in isolated(graph)])
 
@@ -112,8 +108,8 @@ def _statement(edge: EdgeName, mark: Mark) -> str:
     return f"{as_text(edge.one)} {arrow} {as_text(edge.other)}{'!' if mark == '!' else ''}"
 
 
-def _certain(arrow: Arrow, variable: _Variable) -> Arrow:
-    """The arrow into a variable, certain if a '!' stands behind that."""
+def _apply_mark(arrow: Arrow, variable: _Variable) -> Arrow:
+    """Return the arrow into a variable, marked as certain if a '!' follows the variable."""
     if variable.certain is None:
         return arrow
     if arrow != Arrow("<->"):
@@ -122,18 +118,18 @@ def _certain(arrow: Arrow, variable: _Variable) -> Arrow:
 
 
 def _refuse_mark(arrow: Arrow | None, variable: _Variable) -> None:
-    """A '!' that belongs to no plain '<->'."""
+    """Raise `InputSyntaxError` for a '!' that does not belong to a plain '<->'."""
     token = variable.certain
     if token is None:
         return
-    why = {
-        None: "it stands behind the second name of one",
-        "": "an arrow is certain without it",
+    reason = {
+        None: "it must follow the second name",
+        "": "a directed edge is certain without it",
         "?": "this edge is marked as doubtful: keep one mark",
     }[arrow and arrow.mark]
     raise InputSyntaxError(
-        f"graph, line {token.line}, column {token.column}: '!' behind {variable.name}: it marks a "
-        f"'<->' as certain, as in 'A <-> B!', and {why}",
+        f"graph, line {token.line}, column {token.column}: '!' after {variable.name}: it marks a "
+        f"'<->' as certain, as in 'A <-> B!', and {reason}",
         token.line,
         token.column,
     )

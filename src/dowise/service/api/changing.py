@@ -14,7 +14,7 @@ from dowise.experiment.plan import problem_of
 from dowise.experiment.sent import records_from
 from dowise.policies.registry import is_built_in
 from dowise.problem import Problem
-from dowise.problem.files import problem_text
+from dowise.problem.problem_file import problem_text
 from dowise.service.api.bodies import Erase, Import, New, Revise, keyword_options
 from dowise.service.api.common import (
     PREFIX,

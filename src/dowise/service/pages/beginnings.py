@@ -9,7 +9,7 @@ from typing import Any
 from starlette.datastructures import FormData
 
 from dowise.problem import builtin_names, load_problem
-from dowise.problem.files import builtin_path, problem_text
+from dowise.problem.problem_file import builtin_path, problem_text
 from dowise.service.pages.forms import text_in
 from dowise.service.pages.past import Chart
 from dowise.service.workshop import BadInputError

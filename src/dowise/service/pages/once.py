@@ -7,8 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from dowise.errors import DowiseError
-from dowise.experiment.storage import Token
-from dowise.service.tokens import Made
+from dowise.service.tokens import Made, Token
 
 __all__ = ["Once"]
 

@@ -11,7 +11,6 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData
 
 from dowise.errors import DowiseError
-from dowise.experiment.storage import Token
 from dowise.service import tokens
 from dowise.service.api.common import house_of
 from dowise.service.failures import says
@@ -19,6 +18,7 @@ from dowise.service.pages.beginnings import whole_in
 from dowise.service.pages.forms import Filled, in_page_words, text_in
 from dowise.service.pages.rendering import render
 from dowise.service.settings import is_loopback
+from dowise.service.tokens import Token
 from dowise.service.visitors import Admin, Visitor
 
 __all__ = ["router"]

@@ -12,9 +12,8 @@ from dowise.picture.svg import inline_svg, legend
 from dowise.plain import plain
 from dowise.policies.best import best_name
 from dowise.problem import Problem
-from dowise.problem.describe import costs_in_words, doubts_in_words
-from dowise.problem.explain import why_others_are_out
-from dowise.problem.files import problem_text
+from dowise.problem.arms import why_others_are_out
+from dowise.problem.problem_file import costs_in_words, doubts_in_words, problem_text
 from dowise.service.workshop.texts import Graph
 
 __all__ = ["describe", "describe_graph"]

@@ -13,7 +13,7 @@ from typing import Any
 from dowise.checks import real_number, whole_number
 from dowise.errors import DowiseError, suggestion
 from dowise.policies.registry import policy_names
-from dowise.problem.files import parse_problem, problem_text
+from dowise.problem.problem_file import parse_problem, problem_text
 from dowise.service.workshop.describing import describe, describe_graph
 from dowise.service.workshop.failures import BadInputError
 from dowise.service.workshop.limits import peak_megabytes

@@ -23,8 +23,8 @@ from dowise.graph import CausalGraph
 from dowise.graph.formats import Structure, format_of, parse_structure
 from dowise.plain import counted
 from dowise.problem import Problem
-from dowise.problem.files import parse_problem, toml
 from dowise.problem.problem import MAX_ARMS
+from dowise.problem.problem_file import parse_problem, toml
 from dowise.service.workshop.failures import BadInputError
 from dowise.service.workshop.places import placed
 

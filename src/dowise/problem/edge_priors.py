@@ -1,0 +1,202 @@
+"""Edges of a problem: hidden variables projected out, priors of doubtful edges, and soft edges.
+
+>>> graph = CausalGraph.parse("U -> X; U -> Y; Z ?-> X -> Y; Z <-> Y")
+>>> observed = observed_edges(graph, ("U",), {"Y <-> Z": 0.7})
+>>> print(observed.graph, observed.priors)
+X -> Y; Z ?-> X; X <-> Y!; Y <-> Z {'Y <-> Z': 0.7, 'Z -> X': 0.5}
+
+A graph without an edge that exists can mislead a policy forever. So with `soft` each absent
+directed edge along the order of the factors gets a small prior, and so does each absent hidden
+common cause whose earlier end some arm may set: only there could it make observing differ from
+setting.
+
+>>> soft_edges(CausalGraph.parse("Z -> X -> Y"), "Y", (), settable={"X", "Z"})
+('X <-> Y', 'X <-> Z', 'Y <-> Z', 'Z -> Y')
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from itertools import combinations
+from numbers import Real
+from types import MappingProxyType
+from typing import NamedTuple
+
+from dowise.errors import DowiseError
+from dowise.graph import CausalGraph
+from dowise.graph.edges import EdgeName, known_edge, prior_of
+from dowise.graph.transforms import factor_order
+
+EdgePrior = float | Mapping[str, float] | None
+
+
+class ObservedEdges(NamedTuple):
+    """The graph of what can be seen, and the priors of its edges that are not certain, sorted."""
+
+    graph: CausalGraph
+    priors: dict[str, float]
+
+
+def edge_prior_from_user(
+    edge_prior: EdgePrior, drawn: CausalGraph, hidden: Collection[str] = ()
+) -> EdgePrior:
+    """A number for every "<->" without a mark, or numbers by the texts of edges; None for none."""
+    if edge_prior is None:
+        return None
+    if not isinstance(edge_prior, Mapping):
+        return _probability("edge_prior", edge_prior)
+    created = _created(drawn, hidden)
+    priors: dict[str, float] = {}
+    for given, number in edge_prior.items():
+        edge = known_edge(given, {*drawn.edge_texts, *created})
+        prior = _probability(f"edge_prior of {edge}", number)
+        if prior < 1 and edge in created:
+            raise DowiseError(
+                f"{edge} can't have the edge_prior {prior:g}: hidden variables make it certain; "
+                "leave it out of edge_prior"
+            )
+        if prior < 1 and drawn.marks.get(edge) == "!":
+            raise DowiseError(
+                f"{edge} is marked as certain ('!'), but its edge_prior is {prior:g}: "
+                "drop one of the two"
+            )
+        if priors.setdefault(edge, prior) != prior:
+            raise DowiseError(f"edge_prior has two numbers for {edge}: keep one")
+    return MappingProxyType(dict(sorted(priors.items())))
+
+
+def observed_edges(
+    drawn: CausalGraph, hidden: Collection[str], edge_prior: EdgePrior
+) -> ObservedEdges:
+    """Project out what is hidden; bidirected edges that come of it are certain."""
+    priors = {str(edge): _prior(drawn, edge, edge_prior) for edge in drawn.edges}
+    if not hidden:
+        return ObservedEdges(drawn, _below_one(priors))
+    for edge in drawn.edges:
+        _refuse_doubt_at_hidden(edge, priors[str(edge)], hidden)
+    left, created = drawn.project(hidden), _created(drawn, hidden)
+    graph = CausalGraph(
+        left.directed_edges,
+        left.bidirected_edges,
+        left.variables,
+        doubtful=[e for e, mark in left.marks.items() if mark == "?" and e not in created],
+        certain=[
+            edge for edge in left.edge_texts if edge in created or left.marks.get(edge) == "!"
+        ],
+    )
+    kept = {e: p for e, p in priors.items() if e in graph.edge_texts and e not in created}
+    return ObservedEdges(graph, _below_one(kept))
+
+
+def _created(drawn: CausalGraph, hidden: Collection[str]) -> frozenset[str]:
+    """The edges that stand for paths through hidden variables."""
+    others = [str(edge) for edge in drawn.edges if not {edge.one, edge.other} & {*hidden}]
+    return frozenset(drawn.without(others).project(hidden).edge_texts)
+
+
+def _prior(drawn: CausalGraph, edge: EdgeName, given: EdgePrior) -> float:
+    mark = drawn.marks.get(str(edge), "")
+    prior = prior_of(str(edge), mark)
+    if isinstance(given, Mapping):
+        return given.get(str(edge), prior)
+    return given if given is not None and edge.is_bidirected and not mark else prior
+
+
+def _below_one(priors: Mapping[str, float]) -> dict[str, float]:
+    return {edge: prior for edge, prior in sorted(priors.items()) if prior < 1}
+
+
+def _probability(name: str, number: object) -> float:
+    if isinstance(number, Real) and not isinstance(number, bool):
+        if 0 < float(number) <= 1:
+            return float(number)
+        if number == 0:
+            raise DowiseError(f"{name}=0: an edge that can't be there is left out of the graph")
+    raise DowiseError(
+        f"{name}={number!r} must be a probability above 0 and at most 1 (then it is certain)"
+    )
+
+
+def _refuse_doubt_at_hidden(edge: EdgeName, prior: float, hidden: Collection[str]) -> None:
+    at = [name for name in (edge.one, edge.other) if name in hidden]
+    if prior < 1 and at:
+        remedy = f"'{edge}!'" if edge.is_bidirected else f"'{edge}'"
+        raise DowiseError(
+            f"{edge} is doubtful (prior {prior:g}), but {at[0]} is hidden, and no data can tell "
+            f"such an edge: make it certain ({remedy}, or edge_prior 1), or leave {at[0]} out of "
+            "the graph and mark what it may tie, as in 'A <?> B'"
+        )
+
+
+MAX_DOUBTFUL_ARROWS = 8
+"""Into one variable: that makes 256 sets of causes to tell apart."""
+MAX_HIDDEN_CAUSES = 21
+"""In all: beyond that too few of their sets could be looked at."""
+
+
+def soft_edges(
+    graph: CausalGraph, reward: str, context: Collection[str], settable: Collection[str]
+) -> tuple[str, ...]:
+    """The texts of the edges that the graph lacks and that might be there, sorted.
+
+    No arrow goes into the context, which is seen whatever its causes, nor anything into what only
+    follows from the reward. `settable` is what some arm sets.
+    """
+    there = set(graph.edge_texts)
+    after = graph.descendants(reward) - {reward}
+    found: list[str] = []
+    for u, v in combinations(_order(graph, reward, context), 2):
+        if v in context or v in after:
+            continue
+        found.append(str(EdgeName.from_ends(u, "->", v)))
+        if u not in context and u in settable:
+            found.append(str(EdgeName.from_ends(u, "<->", v)))
+    return tuple(sorted(edge for edge in found if edge not in there))
+
+
+def with_soft_edges(
+    graph: CausalGraph, priors: Mapping[str, float], soft: float, edges: Iterable[str]
+) -> tuple[CausalGraph, dict[str, float]]:
+    """The graph with all these edges, and the priors of what is not certain in it, sorted."""
+    edges = tuple(edges)
+    priors = {**priors, **dict.fromkeys(edges, soft)}
+    _refuse_wide_families(priors)
+    _refuse_many_causes(priors)
+    return graph.with_edges(edges), dict(sorted(priors.items()))
+
+
+def _refuse_wide_families(doubtful: Iterable[str]) -> None:
+    """Refuse where a variable has too many doubtful arrows, naming the one with most of them."""
+    arrows = Counter(edge.other for edge in map(EdgeName.parse, doubtful) if not edge.is_bidirected)
+    for name, count in sorted(arrows.items(), key=lambda family: (-family[1], family[0]))[:1]:
+        if count > MAX_DOUBTFUL_ARROWS:
+            raise DowiseError(
+                f"soft: {name} would have {count} doubtful arrows, which is {2**count:,} sets of "
+                f"causes to tell apart, and {MAX_DOUBTFUL_ARROWS} are the limit: leave variables "
+                "out of the graph, or drop soft and draw single doubtful arrows, "
+                f"such as 'A ?-> {name}'"
+            )
+
+
+def _refuse_many_causes(doubtful: Iterable[str]) -> None:
+    """Refuse where there are too many doubtful hidden causes, naming who has most of them."""
+    causes = [edge for edge in map(EdgeName.parse, doubtful) if edge.is_bidirected]
+    if len(causes) <= MAX_HIDDEN_CAUSES:
+        return
+    ends = Counter(end for edge in causes for end in (edge.one, edge.other))
+    name, count = min(ends.items(), key=lambda end: (-end[1], end[0]))
+    raise DowiseError(
+        f"soft: there would be {len(causes)} doubtful hidden causes, {count} of them at {name}, "
+        f"and {MAX_HIDDEN_CAUSES} are the limit: say with manipulable which few you can set, "
+        "leave variables out of the graph, or drop soft and draw single edges, such as "
+        f"'A ?-> {name}' or 'A <?> {name}'"
+    )
+
+
+def _order(graph: CausalGraph, reward: str, context: Collection[str]) -> list[str]:
+    """The order of the factors: the context, what does not follow from the reward, it, the rest."""
+    everything = graph.mask(graph.variables)
+    after = graph.mask(graph.descendants(reward))
+    pools = graph.mask(context), everything & ~after, graph.mask(reward), everything
+    return [graph.variables[v] for v in factor_order(graph.adjacency, pools)]

@@ -1,0 +1,373 @@
+"""Problem files in TOML, built-in problems, and problems as JSON.
+
+A list that is not closed continues on the lines below it, so that Python's TOML reader reports one
+of those lines. Here the error names the line in which the list begins.
+
+>>> _explain('context = ["Age"\\nreward = "Recovery"', "Unclosed array (at line 2, column 1)")
+'a list lacks its ] or a comma (at line 1, column 11), before line 2'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from dowise.errors import DowiseError, InputSyntaxError, suggestion
+from dowise.files import ending_of, read_file, stem_of, write_text
+from dowise.graph import CausalGraph
+from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
+from dowise.problem.domains import names_of
+from dowise.problem.prior import plain_prior
+from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem, remade
+
+_BUILTIN = Path(__file__).parent / "builtin"
+
+
+def builtin_names() -> tuple[str, ...]:
+    """The problems that come with dowise, which `load_problem` takes by name."""
+    return tuple(sorted(path.stem for path in _BUILTIN.glob("*.toml")))
+
+
+def builtin_path(name: str) -> Path:
+    """The file of a built-in problem."""
+    return _BUILTIN / f"{name}.toml"
+
+
+def load_problem(source: str | Path) -> Problem:
+    """Load a problem file, or a built-in problem by its name; unnamed, it has its file's name.
+
+    >>> len(load_problem("task3").arms)
+    9
+    """
+    path = Path(source)
+    if str(source) in builtin_names() and not path.is_file():
+        path = builtin_path(str(source))
+    if not str(source).strip() or not os.path.lexists(path):
+        raise DowiseError(_not_there(str(source)[:80]))
+    return read_file(path, partial(_parse_file, path))
+
+
+def _not_there(shown: str) -> str:
+    """That there is no such problem, in words, and which one was perhaps meant."""
+    if shown.endswith((".toml", ".gz")):
+        beside = [*map(str, Path(shown).parent.glob("*.toml"))]
+        meant = suggestion(shown, beside)
+        return f"there is no file {shown}{meant}: give the path of a problem file"
+    return (
+        f"no problem {shown!r}{suggestion(shown, builtin_names())}: give the path "
+        f"of a problem file (.toml) or one of {', '.join(builtin_names())}"
+    )
+
+
+def _parse_file(path: Path, text: str) -> Problem:
+    seen = format_of(ending_of(path), text)
+    if seen == "text" and (ending_of(path) not in GRAPH_ENDINGS or "=" in text):
+        seen = None  # a page of TOML has arrows too, but no graph in the text form has a "="
+    if seen is not None:
+        raise DowiseError(
+            f"this is a graph, not a problem: write a problem file (.toml) with "
+            f'graph_file = "{path.name}" and reward = "…"'
+        )
+    return parse_problem(text, path.parent, stem_of(path))
+
+
+def parse_problem(
+    text: str, folder: Path | None = None, name: str | None = None, is_new: bool = False
+) -> Problem:
+    """Read the text of a problem file; `graph_file` is looked up in `folder`.
+
+    `name` is the problem's where the text has none.
+
+    Without a folder other files are refused. Unless it `is_new`, the text is then one that we
+    wrote, and nothing is said that was said when it was written.
+    """
+    page = read_toml(text)
+    return _build(page if name is None else {"name": name, **page}, folder, is_new)
+
+
+def save_problem(problem: Problem, path: str | Path) -> None:
+    """Write the problem file that `load_problem` reads back."""
+    write_text(path, problem_text(problem))
+
+
+def problem_text(problem: Problem) -> str:
+    """The problem as the text of a problem file."""
+    lines = [
+        f"{key} = {toml(value)}"
+        for key, value in (("name", problem.name), ("description", problem.description))
+        if value is not None
+    ]
+    lines += [f"graph = {toml(problem.drawn.to_text())}", f"reward = {toml(problem.reward)}"]
+    lines += ["minimise = true"] if problem.minimise else []
+    lines += [f"context = {toml(problem.context)}"] if problem.context else []
+    if problem.non_manipulable:
+        lines += [f"non_manipulable = {toml(problem.non_manipulable)}"]
+    lines += [f"hidden = {toml(problem.hidden)}"] if problem.hidden else []
+    lines += [f"edge_prior = {prior!r}"] if isinstance(prior := problem.edge_prior, float) else []
+    lines += [f"soft = {problem.soft!r}"] if problem.soft is not None else []
+    if problem.arms_kind == "custom":
+        lines += [f"arms = {toml([str(arm) for arm in problem.arms])}"]
+    elif problem.arms_kind != "pomis" or problem.forbidden or problem.costs:
+        lines += [f"arms = {toml(problem.arms_kind)}"]
+    if problem.forbidden:
+        lines += [f"forbidden = {toml(map(str, problem.forbidden))}"]
+    lines += [f"max_arms = {problem.max_arms}"] if problem.max_arms != MAX_ARMS else []
+    if problem.max_program != MAX_PROGRAM:
+        lines += [f"max_program = {problem.max_program}"]
+    if not isinstance(problem.prior, Mapping) and problem.prior != 1.0:
+        lines += [f"prior = {problem.prior!r}"]
+    lines += ["", "[domains]"]
+    domains = {**problem.domains, **problem.hidden_domains}
+    lines += [f"{toml(name)} = {toml(labels)}" for name, labels in domains.items()]
+    lines += ["", "[reward_values]"]
+    lines += [f"{toml(label)} = {value!r}" for label, value in problem.reward_values.items()]
+    if problem.costs:
+        lines += ["", "[costs]"]
+        lines += [f"{toml(text)} = {cost!r}" for text, cost in problem.costs.items()]
+    if isinstance(problem.edge_prior, Mapping):
+        lines += ["", "[edge_prior]"]
+        lines += [f"{toml(edge)} = {number!r}" for edge, number in problem.edge_prior.items()]
+    if isinstance(problem.prior, Mapping):
+        lines += ["", "[prior]"]
+        lines += [f"{toml(name)} = {_numbers(c)}" for name, c in problem.prior.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _build(page: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
+    keys = [*signature(Problem).parameters, "graph_file"]
+    for key in page:
+        if key not in keys:
+            raise DowiseError(
+                f"unknown key {key!r}{suggestion(key, keys)}: a problem file has {', '.join(keys)}"
+            )
+    if ("graph" in page) == ("graph_file" in page):
+        raise DowiseError('give the graph either as graph = "X -> Y" or as graph_file = "…"')
+    options = {key: page[key] for key in page if key not in ("graph", "graph_file")}
+    if "graph" in page:
+        graph = CausalGraph.parse(page["graph"])
+    elif not isinstance(page["graph_file"], str):
+        raise DowiseError(f"graph_file={page['graph_file']!r} must be the path of a file")
+    elif folder is None:
+        raise DowiseError(
+            'graph_file is not read here: put the graph into the text, graph = "X -> Y"'
+        )
+    else:
+        graph = _read_graph_file(folder / page["graph_file"], options)
+    for key in ("domains", "prior", "costs"):
+        options |= {key: _undotted(options[key], {*graph})} if key in options else {}
+    if "reward_values" in options:
+        options["reward_values"] = _with_numbers(options["reward_values"])
+    if isinstance(options.get("prior"), str):
+        if folder is None:
+            raise DowiseError("a file of the prior is not read here: put its counts into the text")
+        options["prior"] = folder / options["prior"]
+    if "reward" not in options:
+        raise DowiseError(
+            'no reward: say which variable to maximise, reward = "Y", above any [table]; or to '
+            "minimise, with minimise = true"
+        )
+    if folder is not None or is_new:
+        return Problem(graph, **options)
+    return remade({"graph": graph, **options})
+
+
+def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:
+    """The graph of a file; what else the file says (domains, tags) fills in what is not given."""
+    structure = read_structure(path)
+    own = options.get("domains", {})
+    options["domains"] = {**structure.domains, **own} if isinstance(own, dict) else own
+    if len(structure.outcomes) == 1:
+        options.setdefault("reward", structure.outcomes[0])
+    reward = options.get("reward")
+    if structure.exposures and isinstance(reward, str) and "manipulable" not in options:
+        given = (name for key in ("context", "hidden") for name in names_of(key, options.get(key)))
+        named = [name for name in given if isinstance(name, str)]
+        spoken_for = {*structure.exposures, reward, *named}
+        options.setdefault(
+            "non_manipulable", [name for name in structure.graph if name not in spoken_for]
+        )
+    return structure.graph
+
+
+def _undotted(table: Any, names: set[str]) -> Any:
+    """The table with names that have a dot in one piece: to TOML, X.1 without quotes is 1 in X."""
+    if not isinstance(table, dict):
+        return table
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        dotted = {f"{key}.{rest}": part for rest, part in value.items()} if _is_table(value) else {}
+        found |= dotted if dotted and dotted.keys() <= names else {key: value}
+    return found
+
+
+def _with_numbers(table: Any) -> Any:
+    """The table with labels such as 12.0 in one piece: to TOML, without quotes that is 0 in 12."""
+    if not isinstance(table, dict):
+        return table
+    found: dict[object, Any] = {}
+    for key, value in table.items():
+        numbers = value.keys() if _is_table(value) else ()
+        if numbers and all(map(str.isdecimal, (key.lstrip("-"), *numbers))):
+            found |= {float(f"{key}.{rest}"): part for rest, part in value.items()}
+        else:
+            found[key] = value
+    return found
+
+
+def _is_table(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def toml(value: str | Iterable[str]) -> str:
+    """A TOML basic string, or an array of them. JSON's escapes are TOML's, but for DEL."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return "[" + ", ".join(toml(item) for item in value) + "]"
+
+
+def _numbers(counts: Any) -> str:
+    """A number, or nested arrays of numbers."""
+    return f"[{', '.join(map(_numbers, counts))}]" if isinstance(counts, tuple) else repr(counts)
+
+
+_UNCLOSED, _LACKS = "Unclosed array", "a list lacks its ] or a comma"
+_PLACE = re.compile(r"\(at line (\d+), column \d+\)$")
+# Texts and comments, in which brackets are letters; brackets; and what a line is told by.
+_PIECE = re.compile(
+    r"""\"""(?:\\.|[^\\])*?\"""|'''.*?'''|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*|[\[\]=\n]""",
+    re.DOTALL,
+)
+_NEXT_ENTRY = re.compile(
+    r"""[ \t]*(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*=|\[[ \t]*[A-Za-z_][^\[\],\n]*\])"""
+)
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """The page that a text of TOML is."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also numbers of 5,000 digits
+        raise InputSyntaxError(f"not valid TOML: {_explain(text, str(error))}") from None
+
+
+def _explain(text: str, said: str) -> str:
+    if not said.startswith((_UNCLOSED, "Invalid value")):
+        return said
+    found, lines = _PLACE.search(said), text.split("\n")
+    before = len(lines) if found is None else int(found[1]) - 1
+    opened = _open_list("\n".join(lines[:before]))
+    if opened is None:
+        return said.replace(_UNCLOSED, _LACKS)
+    # Where the line is the next entry of the page, the list should have ended before it.
+    is_over = found is None or _NEXT_ENTRY.match(lines[before]) is not None
+    if is_over or said.startswith(_UNCLOSED):
+        until = "the end" if found is None else f"line {found[1]}"
+        return f"{_LACKS} (at {opened}), before {until}"
+    return f"{said}, in a list that begins at {opened}: does it lack its ]?"
+
+
+def _open_list(text: str) -> str | None:
+    """Where the list begins that is still open at the end of whole lines, if one is."""
+    begins: list[int] = []
+    is_value = False
+    for piece in _PIECE.finditer(text):
+        match piece[0]:
+            case "=":
+                is_value = True
+            case "\n":
+                is_value = False
+            case "[" if begins or is_value:  # else it is the header of a table
+                begins.append(piece.start())
+            case "]" if begins:
+                begins.pop()
+    if not begins:
+        return None
+    line, column = text.count("\n", 0, begins[0]) + 1, begins[0] - text.rfind("\n", 0, begins[0])
+    return f"line {line}, column {column}"
+
+
+def describe_arms(problem: Problem) -> dict[str, Any]:
+    """The problem, its intervention sets and its arms, both in canonical order.
+
+    >>> from dowise.problem import load_problem
+    >>> page = describe_arms(load_problem("task1"))
+    >>> page["roles"], page["intervention_sets"], page["arms"]
+    ({'X': 'manipulable', 'Y': 'reward', 'Z': 'non_manipulable'}, [[], ['X']], [{}, {'X': '0'}, \
+{'X': '1'}])
+    """
+    roles = {name: problem.role(name) for name in problem.graph}
+    return {
+        "name": problem.name,
+        "description": problem.description,
+        "graph": problem.drawn.to_text(),
+        "reward": problem.reward,
+        "minimise": problem.minimise,
+        "reward_values": dict(problem.reward_values),
+        "roles": dict(sorted({**roles, **dict.fromkeys(problem.hidden, "hidden")}.items())),
+        "domains": {
+            name: list(labels)
+            for name, labels in sorted({**problem.domains, **problem.hidden_domains}.items())
+        },
+        "hidden": list(problem.hidden),
+        "edge_priors": dict(problem.edge_priors),
+        "soft": problem.soft,
+        "prior": plain_prior(problem.prior),
+        "forbidden": [dict(assignment) for assignment in problem.forbidden],
+        "costs": dict(problem.costs),
+        "kind": problem.arms_kind,
+        "intervention_sets": [sorted(names) for names in problem.intervention_sets],
+        "arms": [dict(arm) for arm in problem.arms],
+        "arm_costs": problem.payoff.costs.tolist(),
+    }
+
+
+def doubts_in_words(problem: Problem) -> list[str]:
+    """How likely the edges that are not certain are to be there, a line for each number.
+
+    >>> from dowise.graph import CausalGraph
+    >>> graph = CausalGraph.parse("Z ?-> X -> Y; X <-> Y")
+    >>> for line in doubts_in_words(Problem(graph, "Y", soft=0.1)): print(line)
+    X <-> Y with probability 0.9
+    Z -> X with probability 0.5
+    3 more, not drawn, each with probability 0.1 (soft)
+    """
+    drawn = set(problem.graph.edge_texts)
+    by_prior: dict[float, list[str]] = {}
+    for edge, prior in problem.edge_priors.items():
+        if edge in drawn:
+            by_prior.setdefault(prior, []).append(edge)
+    lines = [
+        f"{', '.join(edges)} with probability {prior:g}"
+        for prior, edges in sorted(by_prior.items(), reverse=True)
+    ]
+    more = len(problem.edge_priors) - sum(map(len, by_prior.values()))
+    if more:
+        those = "1 more, not drawn," if more == 1 else f"{more} more, not drawn, each"
+        lines += [f"{those} with probability {problem.soft:g} (soft)"]
+    return lines
+
+
+def costs_in_words(problem: Problem) -> tuple[str, ...]:
+    """What variables and arms cost, each with its number.
+
+    >>> costs_in_words(Problem("Z -> X -> Y", "Y", costs={"X": 0.1, "Z": 2}))
+    ('X 0.1', 'Z 2')
+    """
+    return tuple(f"{text} {cost:g}" for text, cost in problem.costs.items())
+
+
+def describe_problems(problems: Iterable[tuple[str, Problem]]) -> dict[str, Any]:
+    """What each of some problems, under these names, is about, and how many arms it has."""
+    return {
+        "problems": [
+            {"name": name, "description": problem.description, "arms": len(problem.arms)}
+            for name, problem in problems
+        ]
+    }

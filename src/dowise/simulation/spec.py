@@ -1,0 +1,455 @@
+"""Specification of a simulation: worlds, policies and settings, validated and built once.
+
+A policy is given by name, by a factory, or with a problem of its own (`On`). The last is for wrong
+graphs: the world knows the truth, and the policy decides in a problem with the same recorded
+variables, but perhaps without an arrow of the world's graph.
+
+>>> from dowise.problem import load_problem
+>>> drawn = On(load_problem("task1"), "ids", label="ids, drawn")
+>>> [policy.label for policy in policy_specs(["ts", ("mine", "ucb"), drawn])]
+['ts', 'mine', 'ids, drawn']
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+import dowise
+from dowise.belief import Belief
+from dowise.checks import true_or_false, whole_number
+from dowise.compiling import source_digest
+from dowise.environments import Manner, OneWorld, World, Worlds, worlds_of
+from dowise.environments.sources import ChordalWorlds
+from dowise.errors import FAILURES, DowiseError, OwnCodeError, described, is_own, own_place
+from dowise.policies import Policy
+from dowise.policies.registry import import_named, made_by, make_checked, policy_factory
+from dowise.problem import Problem
+from dowise.problem.problem_file import problem_text
+from dowise.simulation.executors import pickle_task
+from dowise.simulation.run_directory import Job, JobResult, digest_of
+from dowise.simulation.trial import (
+    Trial,
+    TrialCollector,
+    TrialInputs,
+    arm_positions,
+    kept_rounds,
+    make_world,
+    prepare_trials,
+    run_trial,
+    seed_of,
+)
+
+MAX_ROUNDS = 10_000_000  # per trial, which is kept in memory
+TRIALS_PER_JOB = 10
+QUICK_TRIALS_PER_JOB = 50
+"""Trials per job of policies whose trials take less time than the work around a job."""
+
+PolicyFactory = str | Callable[..., Policy]
+ProblemOrWorld = str | Path | Problem | World
+ProblemLike = ProblemOrWorld | tuple[str, ProblemOrWorld]
+
+
+@dataclass(frozen=True)
+class On:
+    """A policy that decides in a problem of its own, whatever the problem of the world is.
+
+    Parameters
+    ----------
+    problem
+        Problem of the policy. It has the recorded variables, domains, context and reward of the
+        world's problem, and arms that are among the world's; a world with `arms="all"` has all.
+    policy
+        Name or factory of the policy.
+    label
+        Name of the policy in the simulation. Defaults to the policy's name.
+
+    Examples
+    --------
+    >>> from dowise import load_problem
+    >>> On(load_problem("task1"), "ts", label="as drawn").label
+    'as drawn'
+    """
+
+    problem: Problem
+    policy: PolicyFactory
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.problem, Problem):
+            raise DowiseError(f"On({self.problem!r}, …): pass a Problem first, then the policy")
+
+
+PolicyLike = PolicyFactory | On | tuple[str, PolicyFactory | On]
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """A policy in a simulation: its label, its factory and, if it has one, its own problem."""
+
+    label: str
+    factory: Callable[..., Policy]
+    problem: Problem | None = None
+
+    @classmethod
+    def from_user(cls, policy: PolicyLike) -> PolicySpec:
+        """Resolve a name, a factory, `On`, or a pair (label, one of these)."""
+        label, kind = policy if isinstance(policy, tuple) and len(policy) == 2 else (None, policy)
+        problem = None
+        if isinstance(kind, On):
+            problem, label, kind = kind.problem, label or kind.label, kind.policy
+        if isinstance(kind, str):
+            import_named(kind)
+        factory: Any = policy_factory(kind) if isinstance(kind, str) else kind
+        if not hasattr(factory, "__qualname__"):
+            raise DowiseError(
+                f"{kind!r} is not a policy: pass a name, a class or function that makes one, a "
+                "pair (label, policy), or On(problem, policy)"
+            )
+        name = label or kind
+        return cls(name if isinstance(name, str) else factory.__name__, factory, problem)
+
+    @cached_property
+    def options(self) -> frozenset[str]:
+        """Names of the options of the factory."""
+        return frozenset(inspect.signature(self.factory).parameters)
+
+    def make(self, problem: Problem, **options: Any) -> Policy:
+        """Make a fresh policy for a world of this problem."""
+        return made_by(self.factory, self.problem or problem, options)
+
+    def check(self, problem: Problem, **options: Any) -> None:
+        """Raise `DowiseError` if the policy can't be made, or does not fit worlds of a problem."""
+        make_checked(self.label, self.factory, self.problem or problem, **options)
+        if self.problem is not None:
+            try:
+                arm_positions(problem, self.problem)
+            except DowiseError as error:
+                raise DowiseError(f"the policy {self.label!r}: {error}") from None
+
+    @property
+    def is_custom(self) -> bool:
+        """True if the policy is user code, which may do anything."""
+        return not is_builtin(self.factory)
+
+    @property
+    def is_quick(self) -> bool:
+        """True if a trial of the policy is known to take hardly any time."""
+        return not self.is_custom and getattr(self.factory, "is_quick", False) is True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the factory, the digest of its sources and the policy's own problem."""
+        data = {
+            "made by": f"{self.factory.__module__}:{self.factory.__qualname__}",
+            "source": source_fingerprint(self.factory),
+        }
+        return data | ({} if self.problem is None else {"problem": problem_text(self.problem)})
+
+
+def policy_specs(policies: Iterable[PolicyLike]) -> list[PolicySpec]:
+    """Resolve policies; each must have a label of its own."""
+    specs: dict[str, PolicySpec] = {}
+    for policy in policies:
+        spec = PolicySpec.from_user(policy)
+        if spec.label in specs:
+            raise DowiseError(f"two policies are called {spec.label!r}: use different labels")
+        specs[spec.label] = spec
+    return list(specs.values())
+
+
+@dataclass(frozen=True)
+class SimulationSpec:
+    """Everything that determines the results: equal specifications give equal bits."""
+
+    worlds: Mapping[str, Worlds]
+    policies: Mapping[str, PolicySpec]
+    options: Mapping[str, Mapping[str, Any]]
+    horizon: int
+    trials: int
+    seed: int
+    every: int
+    observational: int
+    expected: bool = False
+    """True if expected regret is computed too (`dowise.simulation.expected_regret`)."""
+
+    @classmethod
+    def from_user(
+        cls,
+        problems: Iterable[ProblemLike],
+        policies: Iterable[PolicyLike],
+        *,
+        horizon: int,
+        trials: int,
+        seed: int,
+        options: Mapping[str, Mapping[str, Any]],
+        every: int,
+        observational: int,
+        world_options: Manner,
+        expected: bool,
+    ) -> SimulationSpec:
+        """Validate all arguments, and build every world and policy once before anything is run."""
+        horizon = whole_number("horizon", horizon, 1, MAX_ROUNDS)
+        trials = whole_number("trials", trials, 1)
+        every, seed = whole_number("every", every, 1), whole_number("seed", seed, 0)
+        observational = whole_number("observational", observational, 0)
+        for values in (problems, policies):
+            if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
+                raise DowiseError('pass lists: simulate(["task1"], ["ids", "ts"], …)')
+        worlds = dict(
+            _labelled_worlds(problems, None if world_options == Manner() else world_options)
+        )
+        specs = {policy.label: policy for policy in policy_specs(policies)}
+        if not worlds or not specs:
+            raise DowiseError("at least one problem and one policy are required")
+        for label, values in options.items():
+            if label not in specs:
+                raise DowiseError(f"options for {label!r}, which is not among the policies")
+            if not isinstance(values, Mapping):
+                raise DowiseError(f"options={options!r}: expected {{policy: {{option: value}}}}")
+        spec = cls(
+            worlds=worlds,
+            policies=specs,
+            options=options,
+            horizon=horizon,
+            trials=trials,
+            seed=seed,
+            every=every,
+            observational=observational,
+            expected=true_or_false("expected", expected),
+        )
+        samples = [make_world(source, seed, 0).problem for source in worlds.values()]
+        if spec.expected:
+            for (label, source), problem in zip(worlds.items(), samples, strict=True):
+                reason = _why_not_expected(source)
+                if reason is not None:
+                    raise DowiseError(
+                        f"{label}: expected=True needs worlds that are drawn from a belief's "
+                        f"prior, {reason}"
+                    )
+                Belief(problem)
+        for label, policy in specs.items():
+            for problem in samples:
+                policy.check(problem, **spec.policy_options(label, 0))
+        return spec
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything the results depend on, except trials and horizon."""
+        problems = {}
+        for label, worlds in self.worlds.items():
+            problems[label] = worlds.spec()
+            if isinstance(worlds, OneWorld):
+                problems[label]["source"] = source_fingerprint(type(worlds.world))
+        return {
+            "dowise": dowise.__version__,
+            "sources": source_digest(),
+            "problems": problems,
+            "policies": {
+                label: policy.to_json()
+                | {"options": _to_json(dict(self.options.get(label, {})), label)}
+                for label, policy in self.policies.items()
+            },
+            "seed": self.seed,
+            "every": self.every,
+            "observational": self.observational,
+            "expected": self.expected,
+        }
+
+    def jobs(self, spec: Mapping[str, Any] | None = None) -> list[Job]:
+        """Return all jobs, by problem; of each problem the first trials of all policies come first.
+
+        `spec` is `to_json()`, if the caller has it already.
+        """
+        spec = self.to_json() if spec is None else spec
+        shared = {key: x for key, x in spec.items() if key not in ("problems", "policies")}
+        jobs = []
+        for problem in self.worlds:
+            of_problem = []
+            for label, policy in self.policies.items():
+                pair = spec["problems"][problem], spec["policies"][label]
+                source = digest_of([shared, problem, label, *pair])
+                size = QUICK_TRIALS_PER_JOB if policy.is_quick else TRIALS_PER_JOB
+                for first in range(0, self.trials, size):
+                    last = min(first + size, self.trials) - 1
+                    digest = sha256(f"{source} {first}-{last} {self.horizon}".encode()).hexdigest()
+                    of_problem.append(Job(problem, label, first, last, self.horizon, digest))
+            jobs += sorted(of_problem, key=lambda job: job.first)
+        return jobs
+
+    def policy_options(self, policy: str, trial: int) -> dict[str, Any]:
+        """Return the user's options, with defaults for the options `seed` and `horizon`."""
+        defaults: dict[str, Any] = {}
+        if "seed" in self.policies[policy].options:
+            defaults["seed"] = seed_of(self.seed, trial)
+        if "horizon" in self.policies[policy].options:
+            defaults["horizon"] = self.horizon
+        return defaults | dict(self.options.get(policy, {}))
+
+    def check_picklable(self) -> None:
+        """Raise `DowiseError` if a world can't be pickled for other processes."""
+        for label, worlds in self.worlds.items():
+            if isinstance(worlds, OneWorld):
+                pickle_task(f"the world {label!r}", worlds)
+
+    def run(self, job: Job) -> JobResult:
+        """Run the trials of a job."""
+        trials = [*job.trials]
+        collector = TrialCollector(trials, kept_rounds(self.horizon, self.every), self.expected)
+        prepared = prepare_trials(self.worlds[job.problem], self.horizon, self.seed, trials)
+        for trial, (world, inputs) in zip(trials, prepared, strict=True):
+            collector.add(self._run_trial(job, world, inputs, trial))
+        return collector.result()
+
+    def _run_trial(self, job: Job, world: World, inputs: TrialInputs | None, trial: int) -> Trial:
+        policy = self.policies[job.policy]
+        try:
+            return run_trial(
+                world,
+                partial(policy.make, **self.policy_options(job.policy, trial)),
+                self.horizon,
+                self.seed,
+                trial,
+                observational=self.observational,
+                expected=self.expected,
+                inputs=inputs,
+            )
+        except FAILURES as error:
+            worlds = self.worlds[job.problem]
+            is_custom_world = isinstance(worlds, OneWorld) and not is_builtin(type(worlds.world))
+            if isinstance(error, SystemExit) and not (is_custom_world or policy.is_custom):
+                raise  # a signal handler of the program may end it at any time
+            kind = DowiseError if own_place(error) is None else OwnCodeError
+            place = f"{job.policy} on {job.problem}, trial {trial}"
+            raise kind(f"{place}: {described(error)}") from error
+
+
+def _to_json(value: Any, label: str) -> Any:
+    """Convert an option to JSON data, so that equal options have equal digests."""
+    if isinstance(value, Mapping):
+        return {str(key): _to_json(part, label) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_json(part, label) for part in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _to_json(value.tolist(), label)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    raise DowiseError(
+        f"an option of {label!r} is {value!r}: expected numbers, strings, lists or mappings of "
+        "them, which identify the run"
+    )
+
+
+def _labelled_worlds(
+    problems: Iterable[ProblemLike], world_options: Manner | None
+) -> Iterator[tuple[str, Worlds]]:
+    labels: set[str] = set()
+    for problem in problems:
+        is_pair = isinstance(problem, tuple) and len(problem) == 2
+        name, source = cast(Any, problem) if is_pair else (None, cast(Any, problem))
+        worlds = worlds_of(source, world_options)
+        label = str(name or worlds.label or f"problem {len(labels) + 1}")
+        if label in labels:
+            raise DowiseError(
+                f'two problems are called {label!r}: use different names (name = "…" in a problem '
+                "file), in Python pairs (label, problem or world)"
+            )
+        labels.add(label)
+        yield label, worlds
+
+
+# -- expected regret -------------------------------------------------------------------------------
+
+
+def has_expected_regret(worlds: Worlds) -> bool:
+    """Return True if worlds are drawn from the prior of a belief, as `expected` requires."""
+    return _why_not_expected(worlds) is None
+
+
+def _why_not_expected(worlds: Worlds) -> str | None:
+    """Return why expected regret would not have the mean of the regret; None if it has."""
+    if isinstance(worlds, OneWorld):
+        return "but this world has fixed CPTs: pass its problem, or leave expected out"
+    if worlds.manner.strong:
+        return "but strong worlds are drawn otherwise: leave strong or expected out"
+    if isinstance(worlds, ChordalWorlds):
+        return None
+    problem = worlds.problem
+    if problem.hidden or problem.possible.bidirected_edges:
+        return (
+            "but with hidden causes they are not: worlds draw CPTs of hidden variables, beliefs "
+            "have factors (docs/hidden.md); leave expected out"
+        )
+    if problem.edge_priors and worlds.manner.edges == "all":
+        doubtful = ", ".join(problem.edge_priors)
+        return f"but these have all doubtful edges ({doubtful}): draw them too, edges='prior'"
+    return None
+
+
+# -- user code -------------------------------------------------------------------------------------
+
+
+def is_builtin(factory: Callable[..., Any]) -> bool:
+    """Return True if a class or function belongs to dowise."""
+    return factory.__module__.partition(".")[0] == "dowise"
+
+
+def source_fingerprint(factory: Callable[..., Any]) -> str | None:
+    """Return a digest of the sources of user code, so that a change is noticed.
+
+    It covers the files of the class or function and of its base classes, with all files of the
+    packages they are in. Nothing else that they import is covered. None for built-ins, which the
+    version identifies, and for code without a source.
+    """
+    if is_builtin(factory):
+        return None
+    owner = getattr(factory, "__self__", factory)  # the class of a class method
+    classes = (owner if isinstance(owner, type) else type(owner)).__mro__
+    parts = [text for part in (factory, *classes) for text in _source_texts(part)]
+    package = factory.__module__.partition(".")[0]
+    files: set[Path] = set()
+    for name in {factory.__module__, *(each.__module__ for each in classes)}:
+        module, root = sys.modules.get(name), name.partition(".")[0]
+        file = getattr(module, "__file__", None)
+        if file is None or root == "dowise" or not (is_own(file) or root == package):
+            continue
+        files.add(Path(file))
+        for folder in getattr(sys.modules.get(root), "__path__", ()):
+            files.update(Path(folder).rglob("*.py"))
+    for path in sorted(files):
+        with suppress(OSError):
+            parts += [path.name.encode(), path.read_bytes()]
+    if not parts:
+        return None
+    digest = sha256()
+    for part in parts:
+        digest.update(b"%d\n" % len(part) + part)
+    return digest.hexdigest()[:16]
+
+
+def _source_texts(part: Any) -> Iterator[bytes]:
+    """Yield the source of a function, or of the methods of a class that was defined in no file."""
+    module = sys.modules.get(part.__module__)
+    if isinstance(part, type):
+        if module is None or getattr(module, "__file__", None) or module.__name__ == "builtins":
+            return
+        for method in filter(inspect.isfunction, vars(part).values()):
+            yield from _source_texts(method)
+        return
+    # Code compiled from a string has the file name of `python -c`, whose text is another.
+    is_string = getattr(getattr(part, "__code__", None), "co_filename", "") == "<string>"
+    if is_string and part.__module__ != "__main__":
+        return
+    with suppress(OSError, TypeError):
+        yield inspect.getsource(part).encode()

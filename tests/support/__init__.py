@@ -1,0 +1,1 @@
+"""Helpers for the tests, by subject: problems, worlds, stores, servers, oracles."""
