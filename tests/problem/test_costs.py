@@ -12,16 +12,9 @@ from support.doubtful_problems import with_doubtful
 
 from dowise import DowiseError, Environment, Intervention, Problem, load_problem, make_environment
 from dowise.errors import DowiseWarning
-<<<<<<< HEAD
 from dowise.problem.arms import why_others_are_out
 from dowise.problem.payoff import cheaper_equivalent
 from dowise.problem.problem_file import parse_problem, problem_text
-from dowise.problem.widen import with_doubtful
-=======
-from dowise.problem.costs import cheaper_way
-from dowise.problem.explain import why_others_are_out
-from dowise.problem.files import parse_problem, problem_text
->>>>>>> 647ff79ba095a6d87eadd068cfb597353704514a
 
 CHAIN = "Z -> X -> Y"
 

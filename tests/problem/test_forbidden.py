@@ -29,16 +29,9 @@ from dowise import (
 )
 from dowise.cli.main import main
 from dowise.errors import DowiseWarning
-<<<<<<< HEAD
 from dowise.graph.pomis import is_minimal
 from dowise.problem.arms import why_others_are_out
 from dowise.problem.problem_file import parse_problem, problem_text
-from dowise.problem.widen import with_doubtful
-=======
-from dowise.graph.minimal import is_minimal
-from dowise.problem.explain import why_others_are_out
-from dowise.problem.files import parse_problem, problem_text
->>>>>>> 647ff79ba095a6d87eadd068cfb597353704514a
 
 CHAIN = CausalGraph.parse("Z -> X -> Y")
 
