@@ -118,7 +118,7 @@ def answer(way):
     if way == "gammas":
         from numba import njit
 
-        from dowise.belief import kernels
+        from dowise.belief import draw_kernels as kernels
 
         kernels.by_betas = njit(lambda _shapes, _lanes: False)
     for line in sys.stdin:

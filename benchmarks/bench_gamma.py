@@ -10,9 +10,7 @@ import pytest
 from bench_belief import best_times
 from numba import njit
 
-from dowise.belief.beta import betas
-from dowise.belief.gamma import gammas, take_logs
-from dowise.belief.variates import stream_key
+from dowise.belief.variates import betas, gammas, stream_key, take_logs
 
 ROWS, LANES = 2000, 256
 

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 
 from dowise import CausalGraph
-from dowise.picture.layout import layout
+from dowise.plotting.layout import layout
 
 SPARSE = [(27, 52, 0), (27, 52, 5), (60, 120, 10)]
 # Each of them should take at most about two seconds.

@@ -1,6 +1,6 @@
 """A plain twin of z2-ts: dense tables, NumPy for the bootstrap and the formulas, SLSQP for weights.
 
-The formulas are the library's own (`dowise.identification.estimators`); everything numeric is
+The formulas are the library's own (`dowise.identification.identify`); everything numeric is
 written out again, as one would in an afternoon: all arms are resampled in every round, contraction
 paths are found once.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dowise import Intervention, Problem
-from dowise.identification import estimators
+from dowise.identification import identify as estimators
 from dowise.identification.formula import Product, Sum, Term
 
 

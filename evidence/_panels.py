@@ -17,8 +17,8 @@ from dowise.simulation.panels import ALL_PANELS
 from dowise.simulation.report import claims_table
 
 import dowise
-from dowise.cli.progress import shown_progress
-from dowise.files import write_text
+from dowise._core.files import write_text
+from dowise.cli.console import shown_progress
 from dowise.simulation.analysis import Claim
 from dowise.simulation.reproduce import Reproduction, reproduce
 

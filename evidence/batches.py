@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from dowise import Environment, load_problem, make_environment, make_policy
-from dowise.policies.record_policy import RecordPolicy
+from dowise.policies.base import RecordPolicy
 
 RESULTS = Path(__file__).parent / "results"
 HORIZON, SIZE = 500, 10

@@ -25,8 +25,8 @@ from scipy import stats
 
 import dowise
 from dowise import simulate
-from dowise.cli.progress import shown_progress
-from dowise.files import write_text
+from dowise._core.files import write_text
+from dowise.cli.console import shown_progress
 
 HERE = Path(__file__).parent
 TASKS = ("task1", "task2", "task3", "healthcare")

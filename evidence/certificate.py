@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from dowise import Belief, load_problem, make_environment, make_policy
-from dowise.environments.draw import Manner
+from dowise.environments.random_worlds import Manner
 from dowise.environments.sources import random_worlds
 from dowise.information import estimate_of
-from dowise.policies.certified import CertifiedSampling
+from dowise.policies.certified_ids import CertifiedSampling
 from dowise.problem import Problem
 from dowise.simulation import bounds
 from dowise.simulation.trial import make_world, run_trial

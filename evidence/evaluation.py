@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise import Belief, Environment, Problem, load_problem, make_environment
+from dowise._core.files import write_text
 from dowise.experiment.evaluation import Decide, Learn, Logged, Replay, Step, evaluate
-from dowise.experiment.evaluation.estimates import Estimated, doubly_robust
-from dowise.files import write_text
+from dowise.experiment.evaluation.estimators import Estimated, doubly_robust
 from dowise.problem import Record
 
 HERE = Path(__file__).parent

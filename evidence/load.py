@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from service.crowd import check_the_journal, crowd  # noqa: E402
 
-from dowise.files import write_text  # noqa: E402
+from dowise._core.files import write_text  # noqa: E402
 
 LIMIT = 0.1  # seconds
 

@@ -16,8 +16,8 @@ from beyond import compared
 from dowise.simulation.pages import heading, table
 
 from dowise import simulate
-from dowise.cli.progress import shown_progress
-from dowise.files import write_text
+from dowise._core.files import write_text
+from dowise.cli.console import shown_progress
 
 HERE = Path(__file__).parent
 SEED = 4003

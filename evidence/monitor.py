@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise import Belief, CausalGraph, Environment, Problem, make_environment, make_policy
-from dowise.belief.evidence import Monitor
-from dowise.files import write_text
+from dowise._core.files import write_text
+from dowise.belief.monitor import Monitor
 from dowise.policies import Policy
 from dowise.problem.record import RecordBatch
 

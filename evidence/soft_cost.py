@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dowise.files import write_text
+from dowise._core.files import write_text
 from dowise.problem import Problem, load_problem
 from dowise.simulation import On, simulate
 

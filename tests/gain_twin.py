@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 
+from dowise._core.rng import generator, key_of
 from dowise.belief import Dirichlet
-from dowise.belief.row_draws import RowDraws
+from dowise.belief.draw_kernels import RowDraws
 from dowise.problem.domains import MISSING
-from dowise.randomness import generator, key_of
 
 
 def all_entries(posterior, codes, samples, seed):

@@ -6,8 +6,8 @@ from dowise import CausalGraph, Problem
 from dowise.experiment.event import Event, as_body
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import MemoryStorage
+from dowise.policies.base import allowed_arms, certainly
 from dowise.policies.decision import Decision
-from dowise.policies.policy import allowed_arms, certainly
 
 WARD = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y"), "Y", "C", "Z", arms="all")
 """Arms do(), do(X=…), do(W=…) and both; the context C is seen before, Z and Y after."""

@@ -6,8 +6,8 @@ GREEDY = '''\
 import numpy as np
 
 from dowise import Decision, make_policy, register_policy
-from dowise.policies.policy import BayesianPolicy, allowed_arms
-from dowise.randomness import generator
+from dowise.policies.base import BayesianPolicy, allowed_arms
+from dowise._core.rng import generator
 
 NUMBER = 3
 

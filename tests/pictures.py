@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 from served import running
 
 from dowise import Experiment
-from dowise.experiment import maker
+from dowise.experiment import event as maker
 from dowise.problem.problem_file import parse_problem
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"

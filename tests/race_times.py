@@ -4,7 +4,9 @@ from time import process_time
 from unittest.mock import patch
 
 from dowise import simulate
-from dowise.policies import bernoulli, thompson, ucb
+from dowise.policies import baselines as bernoulli
+from dowise.policies import baselines as ucb
+from dowise.policies import thompson
 
 HOME = {"ucb": ucb, "bernoulli-ts": bernoulli, "ts": thompson}
 """Where the kernel is that plays the rounds of a policy."""

@@ -6,9 +6,9 @@ import time
 
 import httpx2
 
-from dowise.service import tokens
-from dowise.service.serving import Server
-from dowise.service.settings import Settings
+from dowise_web import tokens
+from dowise_web.server import Server
+from dowise_web.settings import Settings
 
 
 class Running:

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 from dowise.experiment.storage import open_storage
-from dowise.service.tokens import Token
+from dowise_web.tokens import Token
 
 AT = "2026-01-01T00:00:00.000000Z"
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from dowise import compiling
+from dowise._core import kernels as compiling
 
 CODE = """
 import numpy as np
-from dowise.belief.kernels import count_record
+from dowise.belief.draw_kernels import count_record
 from dowise.problem import load_problem
 from dowise.model import model_of
 

@@ -24,7 +24,7 @@ from dowise.cli.main import main
 from dowise.environments.gym import CausalBanditEnv
 from dowise.experiment import Experiment
 from dowise.experiment.evaluation import Decide, Learn, Logged, evaluate
-from dowise.experiment.figures import intervals_then
+from dowise.experiment.plots import intervals_then
 from dowise.information import delta_interval, estimate_in_blocks, estimate_of
 from dowise.policies import policy_names
 from dowise.policies.registry import policy_info

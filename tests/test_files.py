@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from dowise import DowiseError, files
-from dowise.files import write_bytes, write_text
+from dowise import DowiseError
+from dowise._core import files
+from dowise._core.files import write_bytes, write_text
 
 
 def names_in(folder):

@@ -188,7 +188,7 @@ def test_a_payoff_knows_the_direction():
     assert [payoff.unscale(x) for x in payoff.scaled] == [3, -1, 1]
     assert Payoff.from_user(
         "Y", ("0", "1"), None, minimise=True
-    ).is_plain  # a mean is a probability  # noqa: E501
+    ).is_plain  # a mean is a probability
     means = np.array([[2.0, 1.0, 1.0], [0.0, 0.5, -1.0]])
     assert payoff.best_of(means[0]) == 1
     assert payoff.regrets(means).tolist() == [[1, 0, 0], [1, 1.5, 0]]

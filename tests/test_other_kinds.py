@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
+from dowise._core.files import read_file
 from dowise.errors import DowiseError
-from dowise.files import read_file
 
 
 def _database(path):

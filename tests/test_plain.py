@@ -9,9 +9,9 @@ import pytest
 
 import dowise
 from dowise import DowiseError, load_problem
-from dowise.checks import real_number, share, whole_number
+from dowise._core.text import plain
+from dowise._core.validation import real_number, share, whole_number
 from dowise.information import Interval
-from dowise.plain import plain
 
 
 def test_plain_data():

@@ -17,10 +17,10 @@ from dowise import (
     make_policy,
     register_policy,
 )
+from dowise._core.rng import generator
 from dowise.policies import Decision, policy_names, registry
-from dowise.policies.policy import BayesianPolicy, allowed_arms, certainly
+from dowise.policies.base import BayesianPolicy, allowed_arms, certainly
 from dowise.policies.registry import policy_info
-from dowise.randomness import generator
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "own-policy.md").read_text("utf-8")

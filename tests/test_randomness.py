@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dowise.randomness import key_of, keys_and_coins, keys_of
+from dowise._core.rng import key_of, keys_and_coins, keys_of
 
 GENERATORS = [
     np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64, np.random.MT19937,

@@ -12,13 +12,11 @@ if TYPE_CHECKING:
     from dowise.belief import Belief as Belief
     from dowise.client import Client as Client
     from dowise.environments import Environment as Environment
-    from dowise.environments import check_environment as check_environment
     from dowise.environments import make_environment as make_environment
     from dowise.errors import DowiseError as DowiseError
     from dowise.experiment import Experiment as Experiment
     from dowise.graph import CausalGraph as CausalGraph
     from dowise.policies import Decision as Decision
-    from dowise.policies import check_policy as check_policy
     from dowise.policies import make_policy as make_policy
     from dowise.policies import register_policy as register_policy
     from dowise.policies import value_of_continuing as value_of_continuing
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
     from dowise.problem import Problem as Problem
     from dowise.problem import load_problem as load_problem
     from dowise.simulation.simulate import simulate as simulate
+    from dowise.testing import check_environment as check_environment
+    from dowise.testing import check_policy as check_policy
     from dowise.testing import check_storage as check_storage
 
 _HOME = {
@@ -38,8 +38,8 @@ _HOME = {
     "Experiment": "dowise.experiment",
     "Intervention": "dowise.problem",
     "Problem": "dowise.problem",
-    "check_environment": "dowise.environments",
-    "check_policy": "dowise.policies",
+    "check_environment": "dowise.testing",
+    "check_policy": "dowise.testing",
     "check_storage": "dowise.testing",
     "load_problem": "dowise.problem",
     "make_environment": "dowise.environments",

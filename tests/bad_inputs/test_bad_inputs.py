@@ -8,7 +8,7 @@ import sys
 import pytest
 from bad_inputs.cases import cases, tried
 
-from dowise.policies import own
+from dowise.policies import registry as own
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,8 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from dowise.belief import beta, variates
+from dowise.belief import variates
+from dowise.belief import variates as beta
 
 pytestmark = pytest.mark.slow  # what only these need takes long to compile
 

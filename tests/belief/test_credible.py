@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dowise.belief.credible import beta_interval, dirichlet_intervals
+from dowise.belief.predictive import beta_interval, dirichlet_intervals
 
 SIZES = (0.001, 0.01, 0.05, 0.3, 0.5, 1.0, 1.5, 3.0, 10.0, 100.0, 1e4, 1e6, 1e9)
 

@@ -10,8 +10,8 @@ import pytest
 from evidence_twin import CHAIN, Twin, key_of, random_problem, random_records, table, told
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, make_environment
-from dowise.belief.evidence import Monitor
-from dowise.model.alternatives import alternatives_of
+from dowise.belief.monitor import Monitor
+from dowise.model.missing_edges import alternatives_of
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -9,7 +9,7 @@ import pytest
 from evidence_twin import CHAIN, random_problem, random_records, told
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
-from dowise.belief.evidence import Monitor
+from dowise.belief.monitor import Monitor
 
 
 def largest(page, number):
@@ -131,7 +131,7 @@ def test_what_there_is_no_room_for_changes_nothing(monkeypatch, how):
     belief, seen = Belief(problem, evidence=True), {"X": 0, "Y": 1, f"B{how}": 0}
     belief.update({}, {"A": 1} | seen)
     before = json.dumps(belief.as_dict())
-    monkeypatch.setattr("dowise.model.alternatives.MAX_ENTRIES", 3)
+    monkeypatch.setattr("dowise.model.missing_edges.MAX_ENTRIES", 3)
     columns = {"arm": ["do(A=0)"]} | {name: [x] for name, x in seen.items()}  # no arm sets A
     given = {
         "update": ({"A": 0}, seen),

@@ -11,7 +11,8 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from dowise.belief import gamma, variates
+from dowise.belief import variates
+from dowise.belief import variates as gamma
 
 pytestmark = pytest.mark.slow  # what only these need takes long to compile
 

@@ -12,9 +12,8 @@ from strategies import examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, make_environment
 from dowise.belief import Dirichlet, Mixture
-from dowise.belief.means import MAX_LANES
-from dowise.model.structures import MAX_PATTERNS
-from dowise.model.subsets import fitted, likeliest_subsets
+from dowise.belief.edge_weights import MAX_LANES
+from dowise.model.edge_structures import MAX_PATTERNS, fitted, likeliest_subsets
 from dowise.problem.domains import MISSING
 from dowise.problem.record import RecordBatch, past_record
 

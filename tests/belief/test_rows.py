@@ -9,8 +9,9 @@ import pytest
 from choices import one_in
 from scipy import stats
 
-from dowise.belief import careful, kernels
-from dowise.randomness import key_of
+from dowise._core.rng import key_of
+from dowise.belief import draw_kernels as careful
+from dowise.belief import draw_kernels as kernels
 
 ALARM = 1e-4
 ROWS = [

@@ -17,7 +17,11 @@ import pytest
 
 import dowise
 from dowise import Belief, load_problem
-from dowise.belief import beta, careful, gamma, kernels, variates
+from dowise.belief import draw_kernels as careful
+from dowise.belief import draw_kernels as kernels
+from dowise.belief import variates
+from dowise.belief import variates as beta
+from dowise.belief import variates as gamma
 from dowise.model import kernels as circuits
 
 PLAINEST = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}

@@ -106,7 +106,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dowise.files.os.fsync", full)
+    monkeypatch.setattr("dowise._core.files.os.fsync", full)
     belief.update("do()", {"Z": 0, "X": 1, "Y": 1})
     with pytest.raises(DowiseError, match="No space left"):
         belief.save(path)

@@ -16,8 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import dowise
-from dowise.cli.group import _sayer
-from dowise.cli.main import main
+from dowise.cli.main import _sayer, main
 from dowise.errors import DowiseWarning
 
 
@@ -312,7 +311,7 @@ def test_bounds_show_how_far_they_are(run, monkeypatch):
         assert off_terminal
         yield lambda *news: told.append(news)
 
-    monkeypatch.setattr("dowise.cli.progress.bar", bar)
+    monkeypatch.setattr("dowise.cli.console.bar", bar)
     run("bounds", "task1", "--horizon", "3", "--samples", "1000")
     assert len({what for what, _, _ in told}) == 3
 
@@ -466,7 +465,7 @@ def test_warnings_of_ours_are_one_line_and_others_are_not_swallowed(
     (line,) = (x for x in found.stderr.splitlines() if "sets of doubtful edges" in x)
     assert line.startswith("Note: there are ") and "mixture.py" not in found.stderr
     others = []
-    monkeypatch.setattr("dowise.cli.group._usual", lambda *given: others.append(given))
+    monkeypatch.setattr("dowise.cli.main._usual", lambda *given: others.append(given))
     say = _sayer()
     say("odd", RuntimeWarning, "h.py", 7)
     say("known", DowiseWarning, "h.py", 8)

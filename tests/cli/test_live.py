@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from desk import one_line
 
-from dowise.cli import store
+from dowise.cli import arguments as store
 from dowise.experiment import Experiment
 
 ASK = ("ask", "ward.db", "-c", "Age=1")
@@ -330,7 +330,7 @@ def test_a_stop_is_no_error(ward, monkeypatch):
 def test_a_clock_that_is_behind(ward, monkeypatch):
     from datetime import UTC, datetime
 
-    from dowise.experiment import maker
+    from dowise.experiment import event as maker
 
     monkeypatch.setattr(maker, "now", lambda: datetime(2020, 1, 1, tzinfo=UTC))
     assert "--accept-clock" in ward.fails("tell", "ward.db", "2", "Recovery=1")

@@ -8,7 +8,8 @@ import pytest
 from desk import WARD, one_line
 
 from dowise.experiment import Experiment
-from dowise.policies import own, registry
+from dowise.policies import registry
+from dowise.policies import registry as own
 
 
 def test_a_new_experiment_for_people(desk):

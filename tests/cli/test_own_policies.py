@@ -7,7 +7,8 @@ import sys
 import pytest
 from own_policies import BROKEN, FAILING_LINE, GREEDY, LEAVING_LINES
 
-from dowise.policies import own, registry
+from dowise.policies import registry
+from dowise.policies import registry as own
 
 RACE = ("--horizon", "5", "--trials", "2", "--workers", "1")
 

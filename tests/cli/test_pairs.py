@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowise.cli.pairs import options_of, typed_pair, values_of
+from dowise.cli.arguments import options_of, typed_pair, values_of
 from dowise.errors import DowiseError
 
 

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from dowise.cli import progress
+from dowise.cli import console as progress
 
 
 @pytest.fixture

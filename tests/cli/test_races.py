@@ -5,7 +5,7 @@ import json
 import pytest
 
 import dowise
-from dowise.cli.pairs import options_by_policy
+from dowise.cli.arguments import options_by_policy
 
 RACE = ("--horizon", "20", "--trials", "4", "--workers", "1")
 

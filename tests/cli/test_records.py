@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from desk import one_line
 
-from dowise.cli import progress
+from dowise.cli import console as progress
 from dowise.cli.main import main
 from dowise.experiment import Experiment
 

@@ -82,7 +82,7 @@ def test_no_stop_at_any_moment_shows_a_traceback_or_leaves_a_worker(tmp_path):
 
 DEAF = """
 import hashlib
-from dowise.cli.stopping import say_kept, stoppable
+from dowise.cli.signals import say_kept, stoppable
 with stoppable():
     say_kept("; all is kept")
     print("ready", flush=True)

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from dowise.cli.tables import print_numbered, print_table, print_wrapped
+from dowise.cli.console import print_numbered, print_table, print_wrapped
 
 COLUMNS = ("arm", "mean", "P(best)")
 ROWS = [("do(Pain relief=nerve block)", "0.5", "0.25"), ("do()", "0.125", "0.75")]

@@ -14,7 +14,7 @@ from desk import one_line
 
 from dowise.cli.main import main
 from dowise.experiment.storage import open_storage
-from dowise.service.tokens import begin_session, who
+from dowise_web.tokens import begin_session, who
 
 SECRET = re.compile(r"dowise_[\w-]{43}", re.ASCII)
 

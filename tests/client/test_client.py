@@ -12,7 +12,7 @@ from served import running
 from dowise import CausalGraph, Client, DowiseError, Experiment, Problem
 from dowise.errors import DowiseWarning
 from dowise.experiment.event import WITHHELD
-from dowise.experiment.importing import BadRowsError
+from dowise.experiment.records import BadRowsError
 
 pytestmark = pytest.mark.slow  # it plays every kind of experiment twice
 

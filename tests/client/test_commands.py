@@ -9,7 +9,7 @@ from desk import Desk, one_line
 from served import running
 
 from dowise import Client, load_problem
-from dowise.client.line import Line
+from dowise.client.transport import Line
 from dowise.errors import DowiseWarning
 
 pytestmark = pytest.mark.slow  # each starts a server and many commands

@@ -10,9 +10,8 @@ import pytest
 from played import COIN
 
 from dowise import Client, DowiseError
-from dowise.client import line as line_module
-from dowise.client.address import address_of
-from dowise.client.line import Line
+from dowise.client import transport as line_module
+from dowise.client.transport import Line, address_of
 from dowise.errors import ConflictError, MissingExtraError, NotFoundError, UnavailableError
 
 TOKEN = "dw-secret-0123456789"

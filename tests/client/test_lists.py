@@ -3,8 +3,8 @@
 import pytest
 
 from dowise import Client
-from dowise.client import looks
-from dowise.client.line import Line
+from dowise.client import client as looks
+from dowise.client.transport import Line
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_how_many_are_trivial(size, density, share):
 
 
 def test_it_does_not_try_for_ever(monkeypatch):
-    monkeypatch.setattr("dowise.environments.chordal._ATTEMPTS", 20)
+    monkeypatch.setattr("dowise.environments.random_worlds._ATTEMPTS", 20)
     with pytest.raises(DowiseError, match=r"\(0 have fewer, 20 have more\): choose a smaller size"):
         random_problem(40, 0.9, 0)
 

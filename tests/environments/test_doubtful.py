@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from strategies import cases, examples
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment
-from dowise.environments import DrawnWorlds, Manner, check_environment, worlds_of
+from dowise.environments import DrawnWorlds, Manner, worlds_of
+from dowise.testing import check_environment
 
 DOUBTFUL = "C -> X; X -> Y; Z ?-> Y; C ?-> Y; X <-> Y; Z <?> X"
 

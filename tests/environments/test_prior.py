@@ -13,8 +13,8 @@ from dowise import (
     simulate,
 )
 from dowise.environments import Manner
-from dowise.environments.draw import draw_world
-from dowise.experiment.rehearsing import rehearse
+from dowise.environments.random_worlds import draw_world
+from dowise.experiment.rehearsal import rehearse
 from dowise.simulation import bounds
 
 PRIOR = {"X": [8.0, 2.0], "Y": [[[1.0, 3.0], [5.0, 1.0]], [[2.0, 2.0], [0.5, 0.1]]]}

@@ -282,7 +282,7 @@ def test_reasons_that_were_worded_otherwise_are_told_apart_from_changes():
 
 
 def test_what_made_a_decision_is_said_again_when_it_changes(monkeypatch):
-    from dowise.experiment import asking
+    from dowise.experiment import ask as asking
 
     experiment = played(2)
     here = asking.maker()

@@ -3,9 +3,9 @@
 import pytest
 from live_tools import WARD, journal, new, played, rehash, saying
 
-from dowise.experiment import imagining
-from dowise.policies.batches import StandIn
-from dowise.randomness import stream
+from dowise._core.rng import stream
+from dowise.experiment import replay as imagining
+from dowise.policies.base import StandIn
 
 CONTEXTS = [{"C": 0}, {"C": 1}, {"C": 0}, {"C": 0}, {"C": 1}]
 
@@ -58,7 +58,7 @@ def test_other_policies_imagine_nothing(policy):
 
 def test_batches_of_journals_from_before_are_audited_as_they_were(monkeypatch):
     with monkeypatch.context() as then:
-        then.setattr("dowise.experiment.learner.imagines", lambda _: False)
+        then.setattr("dowise.experiment.replay.imagines", lambda _: False)
         experiment = played(4)
         asked = experiment.ask_many(CONTEXTS)
     assert all("imagined" not in event.says for event in asked_events(experiment))

@@ -8,7 +8,7 @@ import pytest
 import dowise
 from dowise import DowiseError, Experiment, load_problem
 from dowise.experiment import journal
-from dowise.experiment.importing import BadRowsError
+from dowise.experiment.records import BadRowsError
 
 GOOD = {"C": [0, 1], "Z": [0, 1], "X1": [1, 1], "X2": [0, 1], "Y": [1, None]}
 BAD = {**GOOD, "Y": [1, 7]}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import cases, examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem
-from dowise.experiment.columns import MOST_ROWS, digest, pack, unpack
+from dowise.experiment.records import MOST_ROWS, digest, pack, unpack
 from dowise.problem.record import RecordBatch
 
 GRAPH = CausalGraph.parse("Age -> Dose -> Recovery; Diet -> Recovery")
@@ -260,6 +260,6 @@ def test_a_page_is_small():
 
 
 def test_too_many_records_are_refused(monkeypatch):
-    monkeypatch.setattr("dowise.experiment.columns.MOST_ROWS", 4)
+    monkeypatch.setattr("dowise.experiment.records.MOST_ROWS", 4)
     with pytest.raises(DowiseError, match="5 records are too many for one import"):
         pack(WARD.records(TABLE))

@@ -7,7 +7,7 @@ from dowise import CausalGraph, Problem
 from dowise.errors import DowiseError
 from dowise.experiment.advice import floor_advice, softened
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.rehearsing import rehearse
+from dowise.experiment.rehearsal import rehearse
 from dowise.experiment.storage import MemoryStorage
 
 PAST = {

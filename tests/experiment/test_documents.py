@@ -9,29 +9,28 @@ import pytest
 from all_kinds import KINDS, WARD, one_of, still
 from hypothesis import given
 
+from dowise._core.text import number_from, numbers_from, plain
 from dowise.belief import Belief
-from dowise.cli.show_looks import show_audit, show_evaluation, show_explanation, show_status
+from dowise.cli.queries import show_audit, show_evaluation, show_explanation, show_status
 from dowise.errors import DowiseError
-from dowise.experiment import documents
-from dowise.experiment.arms import ArmsStatus
-from dowise.experiment.asking import Asked
+from dowise.experiment import wire as documents
+from dowise.experiment.advice import Counted
+from dowise.experiment.ask import Asked
 from dowise.experiment.audit import Audit
-from dowise.experiment.by_arm import FORMAT, ArmByArm
 from dowise.experiment.case import Case
-from dowise.experiment.counted import Counted
 from dowise.experiment.evaluation import Evaluation
 from dowise.experiment.event import WITHHELD, Event
-from dowise.experiment.explain import Explanation
+from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import History
-from dowise.experiment.sent import (
+from dowise.experiment.read_model import FORMAT, ArmByArm
+from dowise.experiment.status import ArmsStatus, Status
+from dowise.experiment.wire import (
     options_page,
     records_from,
     records_page,
     target_from,
     target_page,
 )
-from dowise.experiment.status import Status
-from dowise.plain import number_from, numbers_from, plain
 from dowise.problem import Intervention
 
 pytestmark = pytest.mark.slow  # every kind of experiment

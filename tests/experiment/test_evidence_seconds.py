@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from dowise import CausalGraph, Problem, load_problem
-from dowise.experiment.looking import evidence_seconds
-from dowise.model.alternatives import alternatives_of, count_alternatives
+from dowise.experiment.read_model import evidence_seconds
+from dowise.model.missing_edges import alternatives_of, count_alternatives
 
 
 @pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare", "asia", "sachs"])

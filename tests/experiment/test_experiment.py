@@ -10,7 +10,7 @@ import pytest
 from live_tools import WARD, new
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_policy
-from dowise.experiment import maker as made_by
+from dowise.experiment import event as made_by
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import MemoryStorage
 from dowise.policies.registry import policy_names

@@ -6,7 +6,7 @@ import pytest
 from played import begun, played
 
 from dowise.errors import DowiseError, NotFoundError
-from dowise.experiment.figures import intervals_then
+from dowise.experiment.plots import intervals_then
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 

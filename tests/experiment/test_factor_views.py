@@ -12,7 +12,7 @@ from strategies import cases, examples
 
 from dowise import Belief, CausalGraph, Problem, load_problem
 from dowise.errors import DowiseError
-from dowise.experiment.factor_views import (
+from dowise.experiment.factor_tables import (
     MOST_ROWS,
     MOST_SETS,
     MOST_VERSIONS,

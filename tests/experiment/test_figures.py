@@ -6,7 +6,7 @@ from choices import one_in
 from played import begun, played, tossed
 
 from dowise.errors import DowiseError
-from dowise.experiment.figures import MOST_ARMS, draw, figure_data, intervals_then
+from dowise.experiment.plots import MOST_ARMS, draw, figure_data, intervals_then
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 
@@ -133,7 +133,7 @@ def test_long_titles_and_names_keep_to_their_panels(tmp_path, monkeypatch):
     experiment.ask({context[0]: 0, context[1]: 1, "Ward": "surgery and after"})
     figures = []
     monkeypatch.setattr(
-        "dowise.experiment.drawing.save_figure", lambda figure, _path: figures.append(figure)
+        "dowise.experiment.plots.save_figure", lambda figure, _path: figures.append(figure)
     )
     experiment.figure(tmp_path / "ward.png")
     (figure,) = figures

@@ -7,7 +7,7 @@ from live_tools import WARD, new, played
 from dowise import DowiseError
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import MemoryStorage
-from dowise.policies.policy import BayesianPolicy
+from dowise.policies.base import BayesianPolicy
 
 PLANS = [
     (

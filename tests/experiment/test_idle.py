@@ -7,7 +7,7 @@ from live_tools import new
 
 from dowise import Belief, CausalGraph, Problem
 from dowise.experiment.case import Case
-from dowise.experiment.idle import Idle
+from dowise.experiment.counters import Idle
 from dowise.problem.record import past_record
 
 PLAIN = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y; Y -> A"), "Y", "C", arms="all")

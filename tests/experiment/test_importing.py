@@ -4,7 +4,7 @@ import pytest
 from live_tools import new, played
 
 from dowise.errors import DowiseError
-from dowise.experiment.importing import BadRowsError
+from dowise.experiment.records import BadRowsError
 from dowise.problem.tables import read_records
 
 

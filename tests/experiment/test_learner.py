@@ -5,7 +5,7 @@ import pytest
 from live_tools import WARD, InOrder, new
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, register_policy
-from dowise.experiment import learner as learning
+from dowise.experiment import replay as learning
 from dowise.experiment.experiment import Experiment
 from dowise.policies import registry
 from dowise.policies.registry import policy_names

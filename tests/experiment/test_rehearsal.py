@@ -8,10 +8,9 @@ import pytest
 from choices import one_in
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
-from dowise.experiment.rehearsal import Rehearsal, Spread, given
-from dowise.experiment.rehearsal_figure import draw_rehearsal, rehearsal_figure
-from dowise.experiment.rehearsing import rehearse
-from dowise.plain import amount
+from dowise._core.text import amount
+from dowise.experiment.plots import draw_rehearsal, rehearsal_figure
+from dowise.experiment.rehearsal import Rehearsal, Spread, given, rehearse
 
 ARRAYS = ("regret", "at_random", "stopping", "cost", "sure")
 INF = float("inf")

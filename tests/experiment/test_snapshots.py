@@ -6,9 +6,9 @@ import zlib
 import pytest
 from live_tools import journal, new, played
 
-from dowise.experiment import snapshots
+from dowise.experiment import journal as snapshots
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.facts import Facts
+from dowise.experiment.state import Facts
 from dowise.experiment.storage import Snapshot
 
 

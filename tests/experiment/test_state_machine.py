@@ -17,7 +17,8 @@ from live_tools import InOrder
 
 from dowise import CausalGraph, DowiseError, Problem
 from dowise.errors import DowiseWarning
-from dowise.experiment import learner, snapshots
+from dowise.experiment import journal as snapshots
+from dowise.experiment import replay as learner
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import MemoryStorage, Snapshot
 from dowise.policies import registry

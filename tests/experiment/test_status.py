@@ -8,9 +8,10 @@ from played import COIN, begun, played, tossed
 from scipy import stats
 
 from dowise.errors import DowiseError
-from dowise.experiment import maker, seeing
-from dowise.experiment.by_arm import ArmByArm
-from dowise.experiment.status_words import duration
+from dowise.experiment import event as maker
+from dowise.experiment import view as seeing
+from dowise.experiment.read_model import ArmByArm
+from dowise.experiment.status import duration
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from dowise import DowiseError, Experiment
-from dowise.experiment import facts
+from dowise.experiment import state as facts
 from dowise.experiment.storage import sql
 
 pytestmark = pytest.mark.slow  # real processes, and real waits

@@ -6,9 +6,9 @@ import pytest
 from live_tools import WARD, new
 
 from dowise import CausalGraph, Problem
-from dowise.experiment.arms import Came, contexts_of
+from dowise.experiment.counters import Idle
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.idle import Idle
+from dowise.experiment.status import Came, contexts_of
 
 OTHER = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y; C -> W"), "Y", ("C", "W"), "Z")
 

@@ -8,9 +8,9 @@ import pytest
 from live_tools import WARD, new
 
 from dowise import Belief, DowiseError
+from dowise.experiment.config import Plan
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.facts import Facts
-from dowise.experiment.plan import Plan
+from dowise.experiment.state import Facts
 from dowise.experiment.storage import MemoryStorage
 
 THREADS, ROUNDS = 8, 6
@@ -210,23 +210,23 @@ LOOKS = {
         lambda e, _: e.status(evidence=True),
     ),
     "rounds": (
-        "dowise.experiment.looking",
+        "dowise.experiment.read_model",
         "value_of_continuing",
         lambda e, _: e.status(evidence=False, rounds=2),
     ),
     "history": ("dowise.belief.Belief", "draw", lambda e, _: e.history()),
     "explain": ("dowise.belief.Belief", "draw", lambda e, _: e.explain(1)),
-    "evaluate": ("dowise.experiment.views", "evaluate", lambda e, _: e.evaluate("random")),
+    "evaluate": ("dowise.experiment.view", "evaluate", lambda e, _: e.evaluate("random")),
     "audit": ("dowise.experiment.audit", "decide", lambda e, _: e.audit()),
     "export": (
-        "dowise.experiment.views",
+        "dowise.experiment.view",
         "columns_of",
         lambda e, folder: e.export(folder / "w.csv"),
     ),
-    "frame": ("dowise.experiment.views", "columns_of", lambda e, _: e.frame()),
-    "records": ("dowise.experiment.views", "_copies", lambda e, _: e.records()),
-    "pending": ("dowise.experiment.views", "_copies", lambda e, _: e.pending()),
-    "idle": ("dowise.experiment.views", "Idle", lambda e, _: e.idle(1)),
+    "frame": ("dowise.experiment.view", "columns_of", lambda e, _: e.frame()),
+    "records": ("dowise.experiment.view", "_copies", lambda e, _: e.records()),
+    "pending": ("dowise.experiment.view", "_copies", lambda e, _: e.pending()),
+    "idle": ("dowise.experiment.view", "Idle", lambda e, _: e.idle(1)),
 }
 
 

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 import dowise
 from dowise.cli.main import main
 from dowise.experiment.storage import MemoryStorage
-from dowise.service.app import make_app
-from dowise.service.house import House
-from dowise.service.settings import Settings
+from dowise_web.app import make_app
+from dowise_web.registry import House
+from dowise_web.settings import Settings
 
 PACKAGES = [
     "dowise.environments",

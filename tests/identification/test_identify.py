@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from strategies import cases, examples
 
 from dowise import CausalGraph, Problem, load_problem
-from dowise.identification import estimators, identify
+from dowise.identification import identify
+from dowise.identification import identify as estimators
 from dowise.identification.circuit import compile_estimators
 from dowise.identification.formula import Product, Quotient, Sum, Term, as_latex, as_text
 from dowise.identification.pooling import fill_marginals

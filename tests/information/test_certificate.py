@@ -11,11 +11,13 @@ from strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise.information import estimate_of
-from dowise.information.betting import _CLOSE, certify, upper_mean
 from dowise.information.certificate import (
+    _CLOSE,
     CHOOSING,
     certificate_of,
     certified_regret,
+    certify,
+    upper_mean,
     usual_lam,
     worth_of,
 )

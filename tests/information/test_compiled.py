@@ -9,7 +9,7 @@ ROUND = """
 import sys
 from dowise import make_policy, load_problem
 make_policy("ids", load_problem("task1"), samples=10).decide(None, 0)
-assert "dowise.information.boxes" not in sys.modules
+assert "dowise.information.kl" not in sys.modules
 from dowise.information import pairs, summary
 assert [str(types[0].dtype) for types in summary.summarise.signatures] == ["float32"]
 assert pairs.best_pair.signatures and not pairs.best_pair_on_hull.signatures

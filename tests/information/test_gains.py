@@ -8,10 +8,9 @@ import pytest
 from choices import one_in
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
+from dowise._core.rng import generator, key_of
 from dowise.information import gains
-from dowise.information.gains import Gains, context_chances, likely_contexts
-from dowise.information.outcomes import outcomes_of
-from dowise.randomness import generator, key_of
+from dowise.information.gains import Gains, context_chances, likely_contexts, outcomes_of
 
 THREE = {"bad": 0, "fair": 1, "good": 3}
 PROBLEMS = {

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
-from dowise.belief import in_blocks
-from dowise.belief.in_blocks import draw_in_blocks
+from dowise.belief import belief as in_blocks
+from dowise.belief.belief import draw_in_blocks
 from dowise.information import estimate_in_blocks, estimate_of, gain_interval, gains_above_0
 from dowise.model.draws import Draws
 

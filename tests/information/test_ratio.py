@@ -9,8 +9,7 @@ from scipy.optimize import minimize
 
 from dowise import DowiseError
 from dowise.information import IDSAction, information_ratio, minimise_ratio
-from dowise.information.pairs import best_pair, best_pair_on_hull
-from dowise.information.ratio import NOTHING
+from dowise.information.ratio import NOTHING, best_pair, best_pair_on_hull
 
 # Smaller ones than 1e-100 have a square of 0: their ratio would be that of no regret at all.
 numbers = st.floats(1e-100, 1) | st.sampled_from([0.0, 1e-9, 0.5, 1.0])

@@ -6,7 +6,7 @@ from commit_twin import Enumerated
 
 from dowise import CausalGraph, Problem, load_problem
 from dowise.model import model_of
-from dowise.model.backward import fill_means, forward, pass_back, trace_of
+from dowise.model.kernels import fill_means, forward, pass_back, trace_of
 
 THREE = Problem(
     CausalGraph.parse("C -> X; C -> Y; Z -> X -> W -> Y; Z -> Y"), "Y", "C", "Z",

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from dowise.model.circuit import ONE, QUOTIENT, ZERO, Builder, TooLargeError
+from dowise.model.elimination import Algebra, Table
 from dowise.model.kernels import run_circuit, unrolled
-from dowise.model.tables import Algebra, Table
 
 
 def evaluated(circuit, inputs, undefined=0.0):

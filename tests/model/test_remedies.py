@@ -17,9 +17,9 @@ from dowise import (
     simulate,
 )
 from dowise.errors import DowiseWarning
+from dowise.model.elimination import Plans
 from dowise.model.factors import Factors
-from dowise.model.plans import Plans
-from dowise.model.remedies import remedies
+from dowise.model.reward_circuit import remedies
 
 
 def limited(problem, limit):

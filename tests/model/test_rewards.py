@@ -12,10 +12,9 @@ from strategies import cases, examples
 from dowise import CausalGraph, DowiseError, Problem, load_problem, simulate
 from dowise.belief import Belief
 from dowise.model import model_of
-from dowise.model.elimination import elimination
+from dowise.model.elimination import Plans, elimination
 from dowise.model.factors import Factors
-from dowise.model.plans import Plans
-from dowise.model.rewards import reward_distributions
+from dowise.model.reward_circuit import reward_distributions
 
 
 def rewards(problem, cpts, context, dtype=np.float64):

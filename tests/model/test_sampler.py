@@ -9,8 +9,7 @@ from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
 from dowise.belief.predictive import draw_worlds, imagine
 from dowise.model import model_of, sampler
 from dowise.model.kernels import play_round
-from dowise.model.sampler import Sampler, outcome, sampler_of
-from dowise.model.sampling import Script
+from dowise.model.sampler import Sampler, Script, outcome, sampler_of
 
 PROBLEMS = {
     "task1": load_problem("task1"),

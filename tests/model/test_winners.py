@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowise.model.winners import find_winners, find_winners_by_odds
+from dowise.model.kernels import find_winners, find_winners_by_odds
 
 KEY = np.uint64(0xD0)
 

@@ -13,7 +13,7 @@ import pytest
 
 from dowise import CausalGraph, Problem
 from dowise.errors import DowiseError, MissingExtraError
-from dowise.picture import draw, picture, render
+from dowise.plotting import draw, picture, render
 
 RED, ORANGE, VIOLET = "#c1121f", "#d97706", "#7b4b94"
 

@@ -12,10 +12,9 @@ from matplotlib.text import Text
 
 from dowise import CausalGraph, DowiseError, Problem
 from dowise.errors import DowiseWarning
-from dowise.picture import draw, picture, render
-from dowise.picture.fonts import lettered
+from dowise.plotting import draw, picture, render
+from dowise.plotting.figures import lettered, save_figure
 from dowise.simulation.analysis import RegretCurve
-from dowise.simulation.pens import save_figure
 from dowise.simulation.plots import save_curves
 
 CJK = Problem(CausalGraph.parse('"薬" -> "회복" <- "größe"'), "회복", name="患者")

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from dowise import CausalGraph
-from dowise.picture import arcs
-from dowise.picture.layers import arrange
-from dowise.picture.layout import Layout, layout, text_width
+from dowise.plotting import layout as arcs
+from dowise.plotting.layout import Layout, arrange, layout, text_width
 
 TASK_3 = """C -> Y; C -> X3; Z2 -> Y; Z2 -> X3; X1 -> Y; Z1 -> X1; X3 -> X2; Z1 -> Y; X2 -> Y"""
 HEALTHCARE = """Lifestyle -> Health; Lifestyle -> Recovery; Treatment -> Health; Diet -> Health

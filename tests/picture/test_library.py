@@ -8,7 +8,7 @@ import pytest
 
 CODE = """\
 import os
-from dowise.picture.library import matplotlib_part
+from dowise.plotting.figures import matplotlib_part
 matplotlib_part("figure").Figure().savefig(os.devnull, format="png")
 print(os.environ.get("MPLCONFIGDIR", "its own"))
 """

@@ -16,8 +16,8 @@ from strategies import cases, examples
 import dowise
 from dowise import CausalGraph, Problem, load_problem
 from dowise.errors import DowiseError
-from dowise.picture import picture
-from dowise.picture.svg import inline_svg, legend
+from dowise.plotting import picture
+from dowise.plotting.svg import inline_svg, legend
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHEET = Path(dowise.__file__).parent / "service" / "static" / "graph.css"
@@ -191,8 +191,8 @@ def test_it_needs_no_drawing_library():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from dowise import load_problem\n"
-        "from dowise.picture.drawing import picture\n"
-        "from dowise.picture.svg import inline_svg, legend\n"
+        "from dowise.plotting.scene import picture\n"
+        "from dowise.plotting.svg import inline_svg, legend\n"
         "drawn = picture(load_problem('task1'))\n"
         "assert inline_svg(drawn) and legend(drawn)"
     )

@@ -16,9 +16,9 @@ from dowise import (
     make_policy,
 )
 from dowise.belief.predictive import imagine
-from dowise.experiment.by_arm import ArmByArm
+from dowise.experiment.read_model import ArmByArm
 from dowise.policies import policy_names
-from dowise.policies.record_policy import RecordPolicy
+from dowise.policies.base import RecordPolicy
 
 TASK1 = load_problem("task1")
 TASK3 = load_problem("task3")

@@ -7,7 +7,7 @@ import pytest
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem, make_environment, make_policy
 from dowise.model import model_of
-from dowise.policies import planning
+from dowise.policies import bayes_optimal as planning
 
 TWO_ARMS = Problem(CausalGraph.parse("X -> Y"), "Y")
 IN_CONTEXT = Problem(

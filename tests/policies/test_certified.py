@@ -9,7 +9,7 @@ from dowise.environments import make_environment
 from dowise.errors import DowiseWarning
 from dowise.information import estimate_of, minimise_ratio
 from dowise.information.certificate import certificate_of, worth_of
-from dowise.policies.certified import CertifiedSampling
+from dowise.policies.certified_ids import CertifiedSampling
 from dowise.simulation.trial import make_world, run_trial
 
 pytestmark = pytest.mark.slow  # what only these need takes long to compile

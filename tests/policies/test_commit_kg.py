@@ -19,9 +19,10 @@ from dowise import (
     make_policy,
 )
 from dowise.model import model_of
-from dowise.model.backward import trace_of
-from dowise.policies import best_name, commit_lanes
-from dowise.policies.commit_look import trigamma
+from dowise.model.kernels import trace_of
+from dowise.policies import best_name
+from dowise.policies import commit_kg_kernels as commit_lanes
+from dowise.policies.commit_kg_kernels import trigamma
 from dowise.policies.registry import policy_factory
 from dowise.simulation.trial import run_trial
 

@@ -15,8 +15,8 @@ from dowise import (
     value_of_continuing,
 )
 from dowise.belief.predictive import draw_worlds
-from dowise.experiment.by_arm import ArmByArm
-from dowise.policies import continuing
+from dowise.experiment.read_model import ArmByArm
+from dowise.policies import value_of_continuing as continuing
 from dowise.policies.thompson import ThompsonSampling
 
 TWO_ARMS = Problem(CausalGraph.parse("X -> Y"), "Y")

@@ -7,8 +7,8 @@ import pytest
 
 from dowise import CausalGraph, DowiseError, Problem, check_policy, load_problem, make_policy
 from dowise.policies import Decision, policy_names
+from dowise.policies.base import BayesianPolicy, RecordPolicy
 from dowise.policies.floor import floored
-from dowise.policies.policy import BayesianPolicy, RecordPolicy
 from dowise.simulation import simulate
 from dowise.simulation.spec import policy_specs
 

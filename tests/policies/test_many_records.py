@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, check_policy, make_policy
+from dowise._core.rng import generator
 from dowise.policies import Decision, policy_names
-from dowise.policies.policy import allowed_arms
-from dowise.policies.record_policy import RecordPolicy, digest_of
+from dowise.policies.base import RecordPolicy, allowed_arms, digest_of
 from dowise.problem.domains import MISSING
 from dowise.problem.record import RecordBatch, past_record
-from dowise.randomness import generator
 
 TWO_ARMS = Problem(CausalGraph.parse("X -> Y"), "Y")
 LARGE = Problem(

@@ -7,7 +7,8 @@ from own_policies import GREEDY
 
 from dowise import load_problem, make_policy, simulate
 from dowise.errors import DowiseError, OwnCodeError
-from dowise.policies import import_policies, own, registry
+from dowise.policies import import_policies, registry
+from dowise.policies import registry as own
 from dowise.policies.registry import is_known, policy_info
 
 

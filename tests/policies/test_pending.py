@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Problem, make_environment, make_policy
-from dowise.policies.kl_ucb import kl_ucb_index
+from dowise.policies.baselines import kl_ucb_index
 
 PROBLEM = Problem(
     CausalGraph.parse("C -> X -> Y; C -> Y; C -> W; W -> Y; X -> W"), "Y", "C", arms="all"

@@ -16,7 +16,7 @@ from dowise import make_policy as make
 from dowise.belief import Dirichlet
 from dowise.environments import front_door_world
 from dowise.policies import policy_names
-from dowise.policies.arm_data import settled_size
+from dowise.policies.z2 import settled_size
 from dowise.simulation.trial import run_trial
 
 THREE_VALUES = Problem(

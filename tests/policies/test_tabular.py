@@ -9,8 +9,7 @@ from joblib import Parallel, delayed
 from scipy import optimize, stats
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem, make_environment, make_policy
-from dowise.policies.bernoulli import coin
-from dowise.policies.kl_ucb import bernoulli_upper_bound, kl_ucb_index
+from dowise.policies.baselines import bernoulli_upper_bound, coin, kl_ucb_index
 
 TWO_ARMS = Problem(CausalGraph.parse("X -> Y"), "Y")
 IN_CONTEXT = Problem(CausalGraph.parse("C -> Y; X -> Y"), "Y", context="C")

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import httpx2
 
 from dowise import Experiment
-from dowise.service import tokens
+from dowise_web import tokens
 
 NAME, PROBLEM = "ward", "task2"
 AT = f"/api/experiments/{NAME}"

@@ -6,7 +6,7 @@ import pytest
 from live_tools import InOrder
 
 from dowise import register_policy
-from dowise.experiment import plan
+from dowise.experiment import config as plan
 from dowise.policies import registry
 from dowise.problem.problem_file import parse_problem
 
@@ -146,9 +146,9 @@ def test_a_name_that_no_address_can_hold_is_refused(ward, name):
 
 def test_every_word_behind_a_name_is_known():
     """A new page or verb is one more ending that a name can't have."""
-    from dowise.service.app import make_app
-    from dowise.service.house import _WORDS
-    from dowise.service.settings import Settings
+    from dowise_web.app import make_app
+    from dowise_web.registry import _WORDS
+    from dowise_web.settings import Settings
 
     app = make_app(None, Settings())
     paths = [path for path in app.openapi()["paths"] if "{name}/" in path]

@@ -14,7 +14,7 @@ import pytest
 from dowise import Experiment
 from dowise.experiment.case import Case
 from dowise.problem.problem_file import parse_problem
-from dowise.service.api.journal import safe_csv
+from dowise_web.api.queries import safe_csv
 
 pytestmark = pytest.mark.slow  # a server, and hundreds of requests
 

@@ -17,9 +17,9 @@ from served import running
 
 from dowise import Experiment, load_problem
 from dowise.experiment.storage import MemoryStorage
-from dowise.service.app import make_app
-from dowise.service.house import House
-from dowise.service.settings import Settings
+from dowise_web.app import make_app
+from dowise_web.registry import House
+from dowise_web.settings import Settings
 
 # Not `negative_data_rejection`: it takes a query that nobody asks for, ?x=1, for one to be refused.
 pytestmark = pytest.mark.slow  # every address is tried with what its description allows

@@ -3,7 +3,7 @@
 import pytest
 
 from dowise.experiment.storage import open_storage
-from dowise.service.house import House
+from dowise_web.registry import House
 
 
 @pytest.fixture

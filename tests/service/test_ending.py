@@ -10,7 +10,7 @@ import programs
 import pytest
 
 from dowise import Experiment, load_problem
-from dowise.service import tokens
+from dowise_web import tokens
 
 pytestmark = pytest.mark.slow  # each starts a process
 

@@ -12,7 +12,7 @@ from served import running
 
 import dowise
 from dowise import Experiment, load_problem
-from dowise.policies import own
+from dowise.policies import registry as own
 
 pytestmark = pytest.mark.slow  # each spoils a store of its own
 

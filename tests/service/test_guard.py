@@ -12,9 +12,10 @@ import pytest
 from programs import until
 from served import running
 
-from dowise.service import connections, guard
-from dowise.service.settings import Settings
-from dowise.service.visitors import seal
+from dowise_web import security as guard
+from dowise_web import server as connections
+from dowise_web.auth import seal
+from dowise_web.settings import Settings
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 
@@ -275,7 +276,7 @@ def answers_of_every_kind(ward, admin, monkeypatch):
     yield 500, admin.get("/api/experiments")
     yield 500, ward.browser().get("/?all")
     monkeypatch.undo()
-    monkeypatch.setattr("dowise.service.failures._answer", lambda *_, **_more: 1 / 0)
+    monkeypatch.setattr("dowise_web.errors._answer", lambda *_, **_more: 1 / 0)
     yield 500, admin.get("/api/experiments/none")  # the answer to an error is an error
     monkeypatch.undo()
     yield 200, admin.get("/api/me")
@@ -323,7 +324,7 @@ def test_over_tls_browsers_are_told_to_stay_with_it():
 
 
 def of_ours(caplog):
-    return [record.getMessage() for record in caplog.records if record.name == "dowise.service"]
+    return [record.getMessage() for record in caplog.records if record.name == "dowise_web"]
 
 
 def test_the_log_has_no_secret_and_nothing_of_what_was_asked(ward, admin, caplog):

@@ -8,9 +8,9 @@ from programs import until
 
 from dowise import Experiment, load_problem
 from dowise.errors import DowiseError, UnavailableError
-from dowise.service import looks
-from dowise.service.looks import Looks, UnderwayError
-from dowise.service.turns import Turns
+from dowise_web import cache as looks
+from dowise_web.cache import Looks, UnderwayError
+from dowise_web.limits import Turns
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 
@@ -316,7 +316,7 @@ def test_as_many_stand_in_line_for_one_look_as_there_are_turns(line):
 
 def test_who_gives_up_in_line_lets_those_who_wait_try(line, monkeypatch):
     shared, turns, look_at_b, _, _, _, _ = line
-    monkeypatch.setattr("dowise.service.turns._PATIENCE", 0.01)
+    monkeypatch.setattr("dowise_web.limits._PATIENCE", 0.01)
     with turns.take(3), pytest.raises(UnavailableError):
         look_at_b(2)
     assert shared._lines["a", "B"].visitors == {1}

@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from dowise.service.tokens import ROLES
+from dowise_web.tokens import ROLES
 
 pytestmark = pytest.mark.slow  # a server, and every address of it
 

@@ -6,9 +6,9 @@ import httpx2
 import pytest
 from served import running
 
-from dowise.service import tokens
-from dowise.service.settings import Settings
-from dowise.service.visitors import seal
+from dowise_web import tokens
+from dowise_web.auth import seal
+from dowise_web.settings import Settings
 
 AT = "/api/experiments/ward%207"
 

@@ -1,6 +1,6 @@
 """Under which names a server is known."""
 
-from dowise.service.settings import Settings
+from dowise_web.settings import Settings
 
 
 def test_behind_a_proxy_pages_without_tls_are_not_ours():

@@ -12,7 +12,8 @@ from programs import until
 from served import running
 
 from dowise import Experiment, load_problem
-from dowise.service import tokens, watching
+from dowise_web import sse as watching
+from dowise_web import tokens
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 

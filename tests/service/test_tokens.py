@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dowise import DowiseError
 from dowise.experiment.storage import MemoryStorage, open_storage
-from dowise.service.tokens import (
+from dowise_web.tokens import (
     LINK_MINUTES,
     ROLES,
     SESSION_HOURS,
@@ -44,7 +44,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("dowise.experiment.maker.now", clock)
+    monkeypatch.setattr("dowise.experiment.event.now", clock)
     return clock
 
 
@@ -256,7 +256,7 @@ def test_a_role_or_kind_that_only_a_newer_dowise_knows_is_good_for_nothing(stora
 RACE = """
 import sys
 from dowise.experiment.storage import open_storage
-from dowise.service.tokens import begin_session
+from dowise_web.tokens import begin_session
 storage = open_storage("ward.db")
 print("ready", flush=True)
 secrets = sys.stdin.read().split()

@@ -7,9 +7,9 @@ import pytest
 from programs import until
 
 from dowise.errors import UnavailableError
-from dowise.service import turns
-from dowise.service.failures import RefusedError
-from dowise.service.turns import Turns
+from dowise_web import limits as turns
+from dowise_web.errors import RefusedError
+from dowise_web.limits import Turns
 
 
 @pytest.fixture

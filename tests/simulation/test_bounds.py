@@ -171,7 +171,7 @@ def test_one_arm_has_nothing_to_regret():
 @pytest.mark.parametrize("prior", [1.0, 0.05])
 def test_progress_is_shown_within_every_part(prior, monkeypatch):
     """Also where there is one context and one round: some draws at a time, whatever the prior."""
-    monkeypatch.setattr("dowise.belief.in_blocks._WORK", 1.0)
+    monkeypatch.setattr("dowise.belief.belief._WORK", 1.0)
     monkeypatch.setattr("dowise.simulation.bound_run._PAUSE", 0.0)
     told = {}
 

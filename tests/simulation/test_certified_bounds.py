@@ -12,9 +12,9 @@ from scipy.stats import t as student
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise.cli.main import main
-from dowise.environments.draw import Manner
+from dowise.environments.random_worlds import Manner
 from dowise.environments.sources import random_worlds
-from dowise.policies.certified import CertifiedSampling
+from dowise.policies.certified_ids import CertifiedSampling
 from dowise.simulation import bounds
 from dowise.simulation.bounds import _upper_quantile
 from dowise.simulation.trial import make_world, run_trial

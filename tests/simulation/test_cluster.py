@@ -9,7 +9,8 @@ from own_policies import GREEDY
 from programs import end, start, until
 
 from dowise import DowiseError, simulate
-from dowise.policies import own, registry
+from dowise.policies import registry
+from dowise.policies import registry as own
 
 RACE = {"horizon": 200, "trials": 60, "seed": 2, "options": {"ids": {"samples": 200}}}
 

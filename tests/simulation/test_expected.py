@@ -11,11 +11,11 @@ from choices import one_in
 from click.testing import CliRunner
 
 from dowise import Belief, CausalGraph, DowiseError, Environment, Problem, make_policy, simulate
+from dowise._core.rng import stream
 from dowise.belief import Dirichlet, Mixture
 from dowise.cli.main import main
 from dowise.environments import Manner, worlds_of
 from dowise.problem import Intervention
-from dowise.randomness import stream
 from dowise.simulation import On, Result
 from dowise.simulation import expected_regret as module
 from dowise.simulation.expected_regret import DRAWS

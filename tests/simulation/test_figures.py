@@ -104,7 +104,7 @@ def test_a_picture_that_can_t_be_written_leaves_the_older_one(result, tmp_path, 
     def full(*_args, **_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dowise.files.os.fsync", full)
+    monkeypatch.setattr("dowise._core.files.os.fsync", full)
     with pytest.raises(DowiseError, match="race.png: can't be written .No space left"):
         result.plot(path)
     assert path.read_bytes() == b"older" and len([*tmp_path.iterdir()]) == 1

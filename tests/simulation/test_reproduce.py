@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from dowise import DowiseError
+from dowise.plotting.figures import apart
 from dowise.simulation.analysis import (
     Claim,
     RegretCurve,
@@ -19,7 +20,6 @@ from dowise.simulation.analysis import (
     spread_of,
     standings,
 )
-from dowise.simulation.pens import apart
 from dowise.simulation.plots import save_curves
 from dowise.simulation.reproduce import (
     PANELS,

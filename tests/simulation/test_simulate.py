@@ -14,8 +14,8 @@ import pytest
 
 from dowise import CausalGraph, DowiseError, Problem, make_policy, register_policy, simulate
 from dowise.policies import registry
+from dowise.policies.baselines import UCB
 from dowise.policies.thompson import ThompsonSampling
-from dowise.policies.ucb import UCB
 from dowise.simulation import Result
 from dowise.simulation import spec as specs
 from dowise.simulation import trial as trials

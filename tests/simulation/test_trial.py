@@ -7,9 +7,9 @@ import pytest
 from race_times import rest_and_play
 
 from dowise import Environment, Problem, load_problem, make_environment, make_policy, simulate
+from dowise._core.rng import stream, streams
 from dowise.environments import Manner, worlds_of
 from dowise.environments.cpts import random_cpts
-from dowise.randomness import stream, streams
 from dowise.simulation.run_directory import CodedStrings
 from dowise.simulation.trial import (
     Purpose,

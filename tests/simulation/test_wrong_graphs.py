@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem, make_policy, simulate
-from dowise.policies.tabular import TabularPolicy
+from dowise.policies.arm_rewards import TabularPolicy
 from dowise.simulation import On
 from dowise.simulation import trial as trials
 from dowise.simulation.trial import make_world, run_trial

@@ -3,8 +3,8 @@
 The posterior of section 4: each row of each CPT has an independent Dirichlet distribution whose
 parameters are the prior counts plus how often each value was seen, equations (2) and (3). Every
 observation teaches about every arm, because the arms share the CPTs. Where causes are hidden,
-factors take the place of CPTs (`dowise.problem.order`), and where edges are doubtful there is such
-a posterior for every set of them (`dowise.belief.mixture`).
+factors take the place of CPTs (`dowise.problem.variable_order`), and where edges are doubtful there is such
+a posterior for every set of them (`dowise.belief.posterior`).
 
 >>> from dowise.problem import load_problem
 >>> belief = Belief(load_problem("task1"))
@@ -15,31 +15,51 @@ a posterior for every set of them (`dowise.belief.mixture`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief.dirichlet import Dirichlet
-from dowise.belief.evidence import Evidence, Monitor
-from dowise.belief.evidence.kept import KeptRecords
-from dowise.belief.mixture import Mixture, posterior_for
-from dowise.belief.posterior import Posterior
+from dowise._core.files import read_file, write_text
+from dowise._core.rng import Random, generator, key_of
+from dowise._core.text import counted
+from dowise._core.validation import share, true_or_false
+from dowise.belief.evidence import Evidence
+from dowise.belief.monitor import KeptRecords, Monitor
+from dowise.belief.posterior import Dirichlet, Mixture, Posterior, posterior_for
 from dowise.belief.prior import Prior
-from dowise.belief.unused import lacking, warn_of_no_reward
-from dowise.checks import share, true_or_false
-from dowise.errors import DowiseError, kind_of
-from dowise.files import read_file, write_text
+from dowise.errors import DowiseError, DowiseWarning, kind_of
 from dowise.model import Codes
 from dowise.model.draws import Draws
 from dowise.problem import Problem, Record
+from dowise.problem.domains import MISSING
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch, check_record, check_same_problem
-from dowise.randomness import Random
 
-__all__ = ["Belief"]
+
+def lacking(posterior: Dirichlet | Mixture) -> dict[str, dict[str, int]]:
+    """How often a variable could not be counted, by what was lacking, "" where no arm needs it."""
+    names = posterior.model.factors.variables
+    return {
+        name: {(*names, "")[u]: int(row[u]) for u in np.flatnonzero(row)}
+        for name, row in zip(names, posterior.unused, strict=True)
+        if row.any()
+    }
+
+
+def warn_of_no_reward(records: RecordBatch, stacklevel: int = 3) -> None:
+    """Say so where there are records and the reward was seen in none of them."""
+    problem = records.problem
+    if len(records) and (records.codes[problem.reward_position] == MISSING).all():
+        warnings.warn(
+            f"{counted(len(records), 'record')}, none with a value of the reward: they teach "
+            f"nothing about {problem.reward}; its values belong in a column of that name",
+            DowiseWarning,
+            stacklevel=stacklevel,
+        )
 
 
 class Belief:
@@ -290,11 +310,11 @@ class Belief:
         return twin
 
     def save(self, path: str | Path) -> None:
-        """Write the belief to a JSON file; `dowise.belief.storage` documents the format.
+        """Write the belief to a JSON file; `dowise.belief.serialization` documents the format.
 
         A write that fails leaves an older file as it was.
         """
-        from dowise.belief.storage import as_text
+        from dowise.belief.serialization import as_text
 
         write_text(path, as_text(self.as_dict()))
 
@@ -310,7 +330,7 @@ class Belief:
 
         `posterior` is the class of a posterior of your own.
         """
-        from dowise.belief.storage import as_page
+        from dowise.belief.serialization import as_page
 
         if not isinstance(problem, Problem):
             raise DowiseError("Belief.load takes the path and then the Problem it is about")
@@ -334,3 +354,29 @@ class Belief:
 
     def __repr__(self) -> str:
         return f"<Belief about {self.problem!r}>"
+
+
+_WORK = 1e8  # multiplications of a block: less than a tenth of a second
+_ROW = 20  # so many multiplications take as long as drawing one entry of a row
+_WHOLE_ROW = 60  # the same in double precision
+_NUMBERS = 2**24  # of a block: 64 MB, or twice as much in double precision
+
+
+def draw_in_blocks(belief: Belief, codes: Codes, samples: int, rng: Random) -> Iterator[Draws]:
+    """The same draws that `belief.draw` makes, block by block.
+
+    A posterior of one's own makes them all at once.
+    """
+    posterior = belief.posterior
+    if not isinstance(posterior, Dirichlet | Mixture):
+        yield belief.draw(codes, samples, rng)
+        return
+    circuit, draw, row = posterior.model.circuit, posterior.draw_lanes, _ROW
+    if not posterior.is_fine_in(codes):
+        circuit, draw, row = posterior.model.whole_circuit, posterior.draw_whole_lanes, _WHOLE_ROW
+    key = key_of(generator(rng))
+    work = circuit.multiplications + row * int(circuit.block_sizes.sum())
+    lanes = int(min(_WORK / work, _NUMBERS / circuit.results.size))
+    lanes = max(lanes // posterior.block, 1) * posterior.block
+    for first in range(0, samples, lanes):
+        yield draw(key, codes, first, min(lanes, samples - first))

@@ -1,6 +1,6 @@
 """The compiled kernels of a mixture that learn: counts, evidence, and how likely edges are.
 
-A version of a variable has tables of its own (`dowise.model.structures`), and every record counts
+A version of a variable has tables of its own (`dowise.model.edge_structures`), and every record counts
 in every version.
 """
 
@@ -9,15 +9,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int64, njit
+from numba import float32, int64, njit, uint64
 
-from dowise.belief.kernels import unpack
-from dowise.belief.variates import log64
-from dowise.compiling import kernel
-
-__all__ = [
-    "Learned", "Tables", "evidence_of", "learn_mixed", "learn_mixed_many", "weigh",
-]  # fmt: skip
+from dowise._core.hashing import GOLDEN, mix
+from dowise._core.kernels import kernel
+from dowise.belief.draw_kernels import PADDING, draw_logs, draw_row, normalise, unpack, workspace
+from dowise.belief.variates import log64, stream_key
+from dowise.model.kernels import run_circuit, unrolled
+from dowise.model.reward_circuit import Reading
 
 NAT = float(2**36)  # one nat of evidence, which is counted in whole numbers
 
@@ -153,3 +152,226 @@ def _normalised(logs, start, stop):
     for i in range(start, stop):
         logs[i] /= total
     return top + np.log(total)
+
+
+class Lanes(NamedTuple):
+    """Room for the choices of a block of lanes, and for the draws of one row."""
+
+    versions: Any
+    """versions[v, lane]."""
+    tally: Any
+    distinct: Any
+    sorted: Any
+    row: Any
+    whole: Any
+    """The same in double precision."""
+
+
+@njit
+def _pick(stream, lane, shares, start, stop):
+    """Which of the shares a lane takes."""
+    u = np.float64(mix(stream + uint64(lane) * GOLDEN) >> uint64(11)) * 2.0**-53
+    for i in range(start, stop - 1):
+        u -= shares[i]
+        if u < 0:
+            return i
+    return stop - 1
+
+
+@kernel()
+def choose(key, streams, options, weights, first, lanes, versions):
+    """A pattern for every component and lane, and an alternative for each of its districts."""
+    components = len(options.components) - 1
+    for c in range(components):
+        start, stop = options.components[c], options.components[c + 1]
+        stream = stream_key(key[0], key[1], streams + c)
+        if stop - start == 1:
+            for i in range(options.patterns[start], options.patterns[stop]):
+                d = options.districts[i]
+                own = stream_key(key[0], key[1], streams + components + d)
+                for lane in range(lanes):
+                    a = _alternative(own, options, weights, d, first + lane)
+                    for j in range(options.alternatives[a], options.alternatives[a + 1]):
+                        versions[options.variables[j], lane] = options.versions[j]
+            continue
+        for lane in range(lanes):
+            p = _pick(stream, first + lane, weights.patterns, start, stop)
+            for i in range(options.patterns[p], options.patterns[p + 1]):
+                d = options.districts[i]
+                a = options.first[d]
+                if options.first[d + 1] - a > 1:
+                    own = stream_key(key[0], key[1], streams + components + d)
+                    a = _alternative(own, options, weights, d, first + lane)
+                for j in range(options.alternatives[a], options.alternatives[a + 1]):
+                    versions[options.variables[j], lane] = options.versions[j]
+
+
+@njit
+def _alternative(stream, options, weights, d, lane):
+    """Which alternative of a district a lane takes."""
+    return _pick(stream, lane, weights.alternatives, options.first[d], options.first[d + 1])
+
+
+@njit(inline="always")
+def read_from(reading, entries):
+    """The same reads from other entries, those of another context."""
+    return Reading(
+        reading.variables, reading.reads, entries, reading.sizes, reading.targets, reading.slots,
+        reading.blocks, reading.shifts,
+    )  # fmt: skip
+
+
+@njit(inline="always")
+def room_for(tables, reading, block):
+    """Room for `block` lanes."""
+    variables, versions = len(tables.first) - 1, tables.first[-1]
+    widest, width = 0, block + PADDING
+    for i in range(len(reading.sizes)):
+        widest = max(widest, reading.sizes[i])
+    return Lanes(
+        np.zeros((variables, block), dtype=np.int64), np.zeros(versions, dtype=np.int64),
+        np.empty(versions, dtype=np.int64), np.empty(block, dtype=np.int64),
+        np.empty((widest, width), dtype=np.float32), np.empty((widest, width)),
+    )  # fmt: skip
+
+
+@kernel()
+def _group(tables, v, lanes, room):
+    """Sort the lanes of a block by the version of v; returns how many versions there are.
+
+    room.distinct has these, room.tally how many lanes each of them has, and room.sorted the lanes,
+    version by version.
+    """
+    if tables.first[v + 1] - tables.first[v] == 1:
+        room.distinct[0], room.tally[tables.first[v]] = tables.first[v], lanes
+        return int64(1)
+    count = int64(0)
+    for lane in range(lanes):
+        m = room.versions[v, lane]
+        if room.tally[m] == 0:
+            room.distinct[count] = m
+            count += 1
+        room.tally[m] += 1
+    start = 0
+    for i in range(count):
+        m = room.distinct[i]
+        start += room.tally[m]
+        room.tally[m] = start - room.tally[m]
+    for lane in range(lanes):
+        m = room.versions[v, lane]
+        room.sorted[room.tally[m]] = lane
+        room.tally[m] += 1
+    start = 0
+    for i in range(count):
+        m = room.distinct[i]
+        stop = room.tally[m]
+        room.tally[m] = stop - start
+        start = stop
+    return count
+
+
+@kernel()
+def _scatter(rows, first, reading, read, values, own, count, lanes):
+    """Bring the draws of a row to all slots that it feeds, in these lanes of the block.
+
+    They stand in rows[first : first + size]. Where a version has all lanes, they are in the first
+    of the slots already.
+    """
+    start = reading.targets[read] + (1 if count == lanes else 0)
+    for i in range(start, reading.targets[read + 1]):
+        slot = reading.slots[i]
+        for k in range(reading.sizes[read]):
+            here, there = rows[first + k], values[slot + k]
+            if count == lanes:
+                for lane in range(lanes):
+                    there[lane] = here[lane]
+            else:
+                for j in range(count):
+                    there[own[j]] = here[j]
+
+
+@kernel()
+def draw_mixed_block(key, learned, tables, options, weights, reading, circuit, lanes, work, room):
+    """Choose versions for these lanes, (first, how many), draw their rows, and run the circuit."""
+    first, width = lanes
+    choose(key, len(learned.counts), options, weights, first, width, room.versions)
+    for i in range(len(reading.variables)):
+        start = 0
+        for d in range(_group(tables, reading.variables[i], width, room)):
+            m = room.distinct[d]
+            count = room.tally[m]
+            room.tally[m] = 0
+            for read in range(reading.reads[m], reading.reads[m + 1]):
+                entry, size = reading.entries[read], reading.sizes[read]
+                for k in range(size):
+                    work.shapes[k] = learned.prior[entry + k] + learned.counts[entry + k]
+                shapes = work.shapes[:size]
+                into, slot = room.row, int64(0)
+                if count == width:  # all lanes: straight to where they belong
+                    into, slot = work.values, reading.slots[reading.targets[read]]
+                draw_row(key, entry, first, shapes, into, slot, work.total, count)
+                own = room.sorted[start : start + count]
+                _scatter(into, slot, reading, read, work.values, own, count, width)
+            start += count
+    run_circuit(work.values, width, circuit.operations, work.total)
+
+
+@kernel()
+def draw_mixed(key, learned, tables, options, weights, reading, tape, block, begin, out):
+    """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c); see `kernels.draw_results`.
+
+    `weights` is filled in too.
+    """
+    circuit = unrolled(tape)
+    work, room = workspace(circuit, block), room_for(tables, reading, block)
+    weigh(learned.evidence, options, weights)
+    draws = out.shape[2]
+    for first in range(0, draws, block):
+        lanes = min(block, draws - first)
+        own = begin + first, lanes
+        draw_mixed_block(key, learned, tables, options, weights, reading, circuit, own, work, room)
+        for arm in range(out.shape[0]):
+            for y in range(out.shape[1]):
+                row = work.values[circuit.results[arm, y]]
+                for lane in range(lanes):  # rounding may have carried a sum beyond 1
+                    out[arm, y, first + lane] = min(row[lane], float32(1))
+
+
+@kernel()
+def draw_mixed_whole(key, learned, tables, options, weights, reading, tape, block, begin, out):
+    """Fill out[arm, y, draw] in double precision, y = 0 included; see `careful.draw_whole`."""
+    circuit = unrolled(tape)
+    room = room_for(tables, reading, block)
+    weigh(learned.evidence, options, weights)
+    values = np.empty((circuit.slots, block + PADDING))
+    undefined = values[0, :0]
+    for i in range(len(circuit.constants)):
+        for lane in range(values.shape[1]):
+            values[i, lane] = circuit.constants[i]
+    for first in range(0, out.shape[2], block):
+        number, lanes = begin + first, min(block, out.shape[2] - first)
+        choose(key, len(learned.counts), options, weights, number, lanes, room.versions)
+        for i in range(len(reading.variables)):
+            start = 0
+            for d in range(_group(tables, reading.variables[i], lanes, room)):
+                m = room.distinct[d]
+                count = room.tally[m]
+                room.tally[m] = 0
+                for read in range(reading.reads[m], reading.reads[m + 1]):
+                    entry, size = reading.entries[read], reading.sizes[read]
+                    draw_logs(
+                        key, learned.prior, learned.counts, entry, size, number, count, room.row
+                    )
+                    into, slot = room.whole, int64(0)
+                    if count == lanes:
+                        into, slot = values, reading.slots[reading.targets[read]]
+                    normalise(room.row[:size], into, slot, count)
+                    own = room.sorted[start : start + count]
+                    _scatter(into, slot, reading, read, values, own, count, lanes)
+                start += count
+        run_circuit(values, lanes, circuit.operations, undefined)
+        for arm in range(out.shape[0]):
+            for y in range(out.shape[1]):
+                row = values[circuit.results[arm, y]]
+                for lane in range(lanes):
+                    out[arm, y, first + lane] = min(row[lane], 1.0)

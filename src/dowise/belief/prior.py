@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.files import read_file
 from dowise.errors import DowiseError, suggestion
-from dowise.files import read_file
 from dowise.model import Factors
-from dowise.model.layout import Layout
+from dowise.model.factors import Layout
 from dowise.problem.prior import Prior, checked_counts, fits, misfit, parse_prior
 
 __all__ = ["Prior", "parse_prior", "prior_counts"]

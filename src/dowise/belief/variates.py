@@ -11,16 +11,12 @@ number of lanes.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import float32, float64, int32, int64, njit, uint64
 
-from dowise.mixing import GOLDEN, mix
-
-__all__ = [
-    "ATTEMPT", "CALLED", "INLINED", "SCAN", "SMALL", "at", "cell_end", "cells", "exp32", "from_one",
-    "log32", "log64", "normals", "other_uniform", "stream_key", "uniform",
-]  # fmt: skip
+from dowise._core.hashing import GOLDEN, mix
 
 SCAN = 64  # lanes that are looked through together for one that rejected
 ATTEMPT = uint64(1 << 44)  # counters of one attempt: more lanes than anybody draws
@@ -164,3 +160,326 @@ def cells(z):
 def cell_end(cell):
     """The end of a uniform's cell."""
     return from_one(np.int32(cell << int32(13))) - float32(1 - 2.0**-10)
+
+
+LARGEST_PRODUCT = 4  # with more logarithms the normals are faster
+LARGEST_ORDERED = 4  # with more uniforms the product is faster
+
+_WIDEST, _FARTHEST = 0.6, 4.0  # where E is used: v and w above 0.4, and so many deviations from 0
+
+
+class Fit(NamedTuple):
+    """What belongs to two shapes; see above. The scale is κ^(−1/2)."""
+
+    a: float
+    b: float
+    r: float
+    rho: float
+    kappa: float
+    scale: float
+    low: float
+    high: float
+    e0: float
+    e1: float
+    e2: float
+    e3: float
+
+
+@SMALL
+def _fall(s, r, rho, slope):
+    """G(s) where slope = m (1 + ρ)."""
+    v, w = 1 + s, 1 - rho * s
+    return (slope * (v + w) / (r * v * v + w * w) - 2 * rho) / (v * w)
+
+
+@CALLED
+def fit(a, b):
+    """The numbers of two shapes, 1 ≤ a ≤ b."""
+    one, other = 2 * a - 1, 2 * b - 1  # A and B
+    rho = (other + 5 * one) / (5 * other + one)
+    more = 1 + rho
+    m = one * more + 2 * rho
+    r = m / (other * more + 2)
+    top, spare = 2 * m * more / (1 + r) - 2 * rho, 1 / (one + 3)
+    kappa = top - spare
+    scale = 1 / math.sqrt(kappa)
+    tilt = (top / 2 + rho) * ((1 - rho) - 4 * (r - rho) / (1 + r)) - top * (1 - rho)
+    low = min(_WIDEST, _FARTHEST * scale)
+    high = min(_WIDEST / rho, _FARTHEST * scale)
+    left = (_fall(-low, r, rho, m * more) - top + tilt * low) / (low * low)
+    right = (_fall(high, r, rho, m * more) - top - tilt * high) / (high * high)
+    third = (right - left) / (high + low)
+    second = left + third * low
+    return Fit(a, b, r, rho, kappa, scale, -low, high, spare / 2, tilt / 3, second / 4, third / 5)
+
+
+@SMALL
+def _parts(s, r, rho):
+    """(x, 1 − x)."""
+    v, w = float32(1) + s, float32(1) - rho * s
+    x, y = (r * v) * v, w * w
+    whole = float32(1) / (x + y)
+    return x * whole, y * whole
+
+
+@SMALL
+def _is_sure(s, end, low, high, e0, e1, e2, e3):
+    """Whether s is kept whatever the uniform is in its cell, which ends there."""
+    s2 = s * s
+    left_out = s2 * ((e0 + e1 * s) + s2 * (e2 + e3 * s))
+    return (s >= low) & (s <= high) & (end <= float32(1) - left_out)
+
+
+@INLINED
+def _by_normals(key, first, f, out, rest, lanes):
+    r, rho, scale = float32(f.r), float32(f.rho), float32(f.scale)
+    low, high = float32(f.low), float32(f.high)
+    e0, e1, e2, e3 = float32(f.e0), float32(f.e1), float32(f.e2), float32(f.e3)
+    half = (lanes + 1) // 2
+    z = at(key, first)
+    for i in range(half):
+        bits = mix(z)
+        z += GOLDEN
+        out[i], out[half + i] = normals(bits, scale)
+        one, other = cells(bits)
+        rest[i], rest[half + i] = cell_end(one), cell_end(other)
+    for i in range(2 * half):  # short loops overlap with themselves
+        s = out[i]
+        sure = _is_sure(s, rest[i], low, high, e0, e1, e2, e3)
+        x, y = _parts(s, r, rho)
+        out[i], rest[i] = x if sure else float32(-1), y if sure else s
+    for start in range(0, lanes, SCAN):
+        part = out[start : min(start + SCAN, lanes)]
+        still_open = 0
+        for i in range(len(part)):
+            still_open += part[i] < float32(0)
+        if still_open:
+            for i in range(start, start + len(part)):
+                if out[i] < float32(0):
+                    z = at(key, first + (i if i < half else i - half))
+                    s = _settle(z, i < half, rest[i], f)
+                    out[i], rest[i] = _parts(s, r, rho)
+
+
+@CALLED
+def _settle(z, is_one, s, f):
+    """The s that is kept, by the exact test in double precision, from the first attempt on."""
+    while True:
+        bits, more = mix(z), mix(z + ATTEMPT)
+        one, other = cells(bits)
+        u = (one + uniform(more)) / 1024 if is_one else (other + other_uniform(more)) / 1024
+        v, w = 1 + float64(s), 1 - f.rho * s
+        if v > 0 and w > 0:
+            whole = (f.r * v * v + w * w) / (1 + f.r)
+            kept = (2 * f.a - 1) * log64(v) + (2 * f.b - 1) * log64(w) - (f.a + f.b) * log64(whole)
+            if log64(u) < kept + 0.5 * f.kappa * float64(s) * s:
+                return s
+        z += ATTEMPT + ATTEMPT
+        one_s, other_s = normals(mix(z), float32(f.scale))
+        s = one_s if is_one else other_s
+
+
+@SMALL
+def _from_log(x):
+    """(1 − e^x, e^x) for −87 ≤ x ≤ 0, each to about 1e-7 of its size: Cephes' polynomial."""
+    k = np.floor(x * float32(1.44269504089) + float32(0.5))
+    r = x - k * float32(0.693359375) + k * float32(2.12194440e-4)
+    r2 = r * r
+    p = (float32(5.0000001201e-1) + float32(1.6666665459e-1) * r) + (
+        float32(4.1665795894e-2) + float32(8.3334519073e-3) * r
+    ) * r2
+    p += (float32(1.3981999507e-3) + float32(1.9875691500e-4) * r) * (r2 * r2)
+    power = np.int32((np.int32(k) + int32(127)) << int32(23)).view(np.float32)
+    more = power * (r + p * r2)  # e^x = power + more
+    return (float32(1) - power) - more, power + more
+
+
+@SMALL
+def _uniforms(key, first, out, half):
+    z = at(key, first)
+    for i in range(half):
+        bits = mix(z)
+        z += GOLDEN
+        out[i], out[half + i] = uniform(bits), other_uniform(bits)
+
+
+@INLINED
+def _by_product(key, first, factors, b, out, rest, lanes):
+    half = (lanes + 1) // 2
+    for i in range(2 * half):
+        rest[i] = float32(0)
+    for factor in range(factors):
+        power = float32(1 / (b + factor))
+        _uniforms(key + uint64(factor) * ATTEMPT, first, out, half)
+        for i in range(2 * half):
+            rest[i] += log32(out[i]) * power
+    for i in range(2 * half):
+        out[i], rest[i] = _from_log(rest[i])
+
+
+@INLINED
+def _by_order(key, first, uniforms, out, rest, lanes):
+    """The second smallest of these uniforms: `rest`, while `out` is the smallest."""
+    half = (lanes + 1) // 2
+    for i in range(2 * half):
+        rest[i] = float32(1)
+    _uniforms(key, first, out, half)
+    for number in range(1, uniforms):
+        z = at(key + uint64(number) * ATTEMPT, first)
+        for i in range(half):
+            bits = mix(z)
+            z += GOLDEN
+            x, y = uniform(bits), other_uniform(bits)
+            rest[i] = min(rest[i], max(out[i], x))
+            out[i] = min(out[i], x)
+            rest[half + i] = min(rest[half + i], max(out[half + i], y))
+            out[half + i] = min(out[half + i], y)
+    for i in range(2 * half):
+        out[i], rest[i] = rest[i], float32(1) - rest[i]
+
+
+@CALLED
+def _in_order(key, first, a, b, out, rest, lanes):
+    """The same for a ≤ b."""
+    whole = int(a)
+    if a != whole or whole > LARGEST_PRODUCT:
+        _by_normals(key, first, fit(a, b), out, rest, lanes)
+    elif b == 1:
+        half = (lanes + 1) // 2
+        _uniforms(key, first, out, half)
+        for i in range(2 * half):
+            rest[i] = float32(1) - out[i]
+    elif whole == 2 and b <= LARGEST_ORDERED and b == int(b):
+        _by_order(key, first, int(b) + 1, out, rest, lanes)
+    else:
+        _by_product(key, first, whole, b, out, rest, lanes)
+
+
+@CALLED
+def betas(key, first, a, b, out, rest, lanes):
+    """Fill out[:lanes] with Beta(a, b) variates and rest[:lanes] with what they leave to 1.
+
+    Both shapes are at least 1. `first` is the number of the first lane in the stream. `out` and
+    `rest` have room for one lane more, which serves as scratch where `lanes` is odd.
+    """
+    if a <= b:
+        _in_order(key, first, a, b, out, rest, lanes)
+    else:
+        _in_order(key, first, b, a, rest, out, lanes)
+
+
+LARGEST_ERLANG = 4  # a product of six uniforms could fall below float32's 2^-126
+
+
+@SMALL
+def _surely(t, cell, d):
+    """Marsaglia & Tsang's candidate d·v³ with v = 1 + t if it is accepted for sure, or else −1.
+
+    The test is v > 0 and log u < h, where, with t = cx, h = 3d(log(1+t) − t + t²/2 − t³/3)
+    = −d t⁴ (3/4 − 3t/5 + 3t²/6 − …). For t ≥ −½ the bracket is at most 3/4 − 3t/5 + 0.89t², and
+    1 + h ≤ e^h: so u < 1 − d t⁴ (3/4 − 3t/5 + 0.89t²) settles almost every case without a
+    logarithm, even if of u no more is known than its first ten bits, its cell.
+    """
+    v = float32(1) + t
+    t2 = t * t
+    bracket = (float32(0.75) - float32(0.6) * t) + float32(0.89) * t2
+    sure = (t >= float32(-0.5)) & (cell_end(cell) <= float32(1) - (d * t2) * (t2 * bracket))
+    return (d * v) * (v * v) if sure else float32(-1)
+
+
+@INLINED
+def _erlang(key, first, shape, out, lanes):
+    half = (lanes + 1) // 2
+    z = at(key, first)
+    for i in range(half):
+        bits = mix(z)
+        z += GOLDEN
+        out[i] = uniform(bits)
+        out[half + i] = other_uniform(bits)
+    for factor in range(1, shape):
+        z = at(key + uint64(factor) * ATTEMPT, first)
+        for i in range(half):
+            bits = mix(z)
+            z += GOLDEN
+            out[i] *= uniform(bits)
+            out[half + i] *= other_uniform(bits)
+    for i in range(2 * half):
+        out[i] = -log32(out[i])
+
+
+@INLINED
+def _marsaglia_tsang(key, first, shape, out, lanes):
+    d = shape - 1 / 3
+    c = 1 / math.sqrt(9 * d)
+    half = (lanes + 1) // 2
+    z = at(key, first)
+    for i in range(half):
+        bits = mix(z)
+        z += GOLDEN
+        t, s = normals(bits, float32(c))
+        one, other = cells(bits)
+        out[i] = _surely(t, one, float32(d))
+        out[half + i] = _surely(s, other, float32(d))
+    for start in range(0, lanes, SCAN):
+        part = out[start : min(start + SCAN, lanes)]
+        still_open = 0
+        for i in range(len(part)):
+            still_open += part[i] < float32(0)
+        if still_open:
+            for i in range(start, start + len(part)):
+                if out[i] < float32(0):
+                    upper = i < half
+                    out[i] = _gamma_settle(key, first + (i if upper else i - half), upper, d, c)
+
+
+@CALLED
+def _gamma_settle(key, counter, upper, d, c):
+    """Marsaglia & Tsang's own test, in double precision, from the lane's first attempt on."""
+    z = at(key, counter)
+    while True:
+        bits, rest = mix(z), mix(z + ATTEMPT)
+        x, y = normals(bits, float32(1))
+        one, other = cells(bits)
+        u = (one + uniform(rest)) / 1024
+        if not upper:
+            x, u = y, (other + other_uniform(rest)) / 1024
+        v = 1 + c * x
+        v3 = v * v * v
+        x2 = float64(x) * x
+        if v > 0 and (
+            u < 1 - 0.0331 * (x2 * x2)  # their squeeze, which spares most logarithms
+            or log64(u) < 0.5 * x2 + d - d * v3 + 3 * d * log64(v)
+        ):
+            return float32(d * v3)
+        z += ATTEMPT + ATTEMPT
+
+
+@CALLED
+def gammas(key, first, shape, out, lanes):
+    """Fill out[:lanes] with gamma variates of a shape of at least 1.
+
+    `first` is the number of the first lane in the stream. `out` has room for one lane more,
+    which serves as scratch where `lanes` is odd.
+    """
+    whole = int(shape)
+    if whole == shape and whole <= LARGEST_ERLANG:
+        _erlang(key, first, whole, out, lanes)
+    else:
+        _marsaglia_tsang(key, first, shape, out, lanes)
+
+
+@INLINED
+def take_logs(key, first, shape, out, lanes):
+    """Turn variates of a shape, or of shape + 1 where that is below 1, into logarithms of variates.
+
+    `out` comes from `gammas`, with the same key.
+    """
+    for i in range(lanes):
+        out[i] = log32(out[i])
+    if shape < 1:
+        # attempts are counted in pairs from 0 by `gammas`; the last counter is free
+        z = at(key - ATTEMPT, first)
+        inverse = float32(1 / shape)
+        for i in range(lanes):
+            out[i] += log32(uniform(mix(z))) * inverse
+            z += GOLDEN

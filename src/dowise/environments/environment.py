@@ -19,24 +19,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dowise.compiling import kernels_of
-from dowise.environments.arc_reversal import Reversal, flat_entries, reversal_of
+from dowise._core.kernels import kernels_of
+from dowise._core.rng import Random, generator
 from dowise.environments.cpts import checked_cpts, checked_graph
+from dowise.environments.hidden_context import Reversal, flat_entries, reversal_of
 from dowise.errors import DowiseError, kind_of
 from dowise.graph import CausalGraph
 from dowise.graph.formats.bif import Network, write_bif
 from dowise.model import Codes
-from dowise.model.sampling import Mechanism
+from dowise.model.sampler import Mechanism
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
-from dowise.randomness import Random, generator
-
-__all__ = ["Environment", "OptimalMap", "Tables", "means_of_worlds"]
 
 Tables = Mapping[str, NDArray[np.float64]]
 
@@ -345,3 +343,42 @@ class OptimalMap(Mapping[tuple[str, ...], Intervention]):
 
     def __repr__(self) -> str:
         return f"<OptimalMap of {', '.join(self._environment.problem.context) or 'no context'}>"
+
+
+_METHODS = ("draw_context", "play", "means", "best_arm", "regret")
+
+
+class World(Protocol):
+    """The promises that `check_environment` holds a world to."""
+
+    @property
+    def problem(self) -> Problem:
+        """What is to be decided in it."""
+
+    def draw_context(self, rng: Random) -> dict[str, str]:
+        """A label for each context variable."""
+
+    def play(self, arm: ArmLike, context: Context, rng: Random) -> dict[str, str]:
+        """A label for each observed variable; the same for the same seed, whatever came before."""
+
+    def means(self, context: Context = None) -> NDArray[np.float64]:
+        """The true mean reward of every arm in this context, net: `problem.payoff.net(gross)`."""
+
+    def best_arm(self, context: Context = None) -> Intervention:
+        """The first arm with the best net mean: the largest, or the smallest with `minimise`."""
+
+    def regret(self, arm: ArmLike, context: Context = None) -> float:
+        """How far the arm's mean is from the best one; never negative."""
+
+
+def lack_of(world: object) -> str | None:
+    """What keeps something from being a world at first sight, in words; None where nothing does.
+
+    Whether it keeps its promises only `check_environment` can say.
+    """
+    if isinstance(world, type):
+        return f"to be made first: {world.__name__}(…), not the class itself"
+    if not isinstance(getattr(world, "problem", None), Problem):
+        return "a Problem as its attribute problem"
+    missing = (name for name in _METHODS if not callable(getattr(world, name, None)))
+    return next((f"a method {name}" for name in missing), None)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dowise.checks import whole_number
-from dowise.environments.world import World
+from dowise._core.validation import whole_number
+from dowise.environments.environment import World
 from dowise.errors import DowiseError, import_extra
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from dowise._core.files import ending_of, read_file, stem_of
 from dowise.environments.environment import Environment
 from dowise.errors import DowiseError, listed, suggestion
-from dowise.files import ending_of, read_file, stem_of
 from dowise.graph import CausalGraph
 from dowise.graph.formats import format_of
 from dowise.graph.formats.bif import Network, parse_bif, read_bif
@@ -23,8 +23,6 @@ from dowise.problem import Problem, builtin_names, load_problem
 from dowise.problem.libraries import problem_from_pgmpy
 from dowise.problem.problem import ArmLike
 from dowise.problem.problem_file import builtin_path
-
-__all__ = ["network_world", "pgmpy_world", "read_world"]
 
 OneOrMore = str | Iterable[str]
 WorldParts = tuple[Problem, dict[str, NDArray[np.float64]], CausalGraph]
@@ -149,3 +147,25 @@ def _find(path: str | Path) -> tuple[Path, Problem | None]:
 
 def _network_of(name: str) -> Path:
     return builtin_path(name).with_name("networks") / f"{name}.bif"
+
+
+_IS_ZERO, _IS_ONE = [1.0, 0.0], [0.0, 1.0]
+
+
+def front_door_world() -> Environment:
+    """X -> Z -> Y; X <-> Y with N = {Z}; the means are .50 for do(), .44 and .56 for do(X=x)."""
+    problem = Problem(
+        CausalGraph.parse("X -> Z -> Y; X <-> Y"), "Y", non_manipulable="Z", name="front-door"
+    )
+    graph = CausalGraph.parse("U_X -> X; U_XY -> X; U_XY -> Y; U_Z -> Z; U_Y -> Y; X -> Z -> Y")
+    exclusive_or = [[_IS_ZERO, _IS_ONE], [_IS_ONE, _IS_ZERO]]
+    cpts: dict[str, ArrayLike] = {
+        "U_X": [0.5, 0.5],
+        "U_Y": [0.6, 0.4],
+        "U_Z": [0.6, 0.4],
+        "U_XY": [0.5, 0.5],
+        "X": exclusive_or,  # of U_X and U_XY
+        "Z": exclusive_or,  # of U_Z and X
+        "Y": [[[_IS_ZERO, _IS_ONE]] * 2, exclusive_or],  # of U_XY, U_Y and Z: Z unless both U are 1
+    }
+    return Environment(problem, cpts, graph)

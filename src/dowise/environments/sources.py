@@ -21,23 +21,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.environments.chordal import MAX_SIZE, RandomProblem, check_shape, random_problem
-from dowise.environments.draw import USUAL, Manner, draw_world, draw_worlds
-from dowise.environments.environment import Environment
-from dowise.environments.world import World, lack_of
+from dowise._core.rng import Random, generator
+from dowise.environments.environment import Environment, World, lack_of
+from dowise.environments.random_worlds import (
+    MAX_SIZE,
+    USUAL,
+    EdgesOfWorlds,
+    Manner,
+    RandomProblem,
+    check_shape,
+    draw_world,
+    draw_worlds,
+    random_problem,
+)
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.problem import Problem, load_problem
 from dowise.problem.problem_file import problem_text
-
-__all__ = [
-    "ChordalWorlds",
-    "DrawnWorlds",
-    "OneWorld",
-    "Worlds",
-    "random_worlds",
-    "worlds_of",
-]
 
 MOST_CONTEXTS = 1024  # whose means tell a world of somebody else's apart
 
@@ -209,3 +209,29 @@ def _digest_of_means(world: World) -> str:
         else:
             digest.update(np.ascontiguousarray(means, dtype="<f8").tobytes())
     return digest.hexdigest()
+
+
+def make_environment(
+    problem: str | Problem,
+    seed: Random,
+    hidden_values: int = 2,
+    strong: bool = False,
+    edges: EdgesOfWorlds = "all",
+) -> Environment:
+    """A world for a problem, or the built-in one of that name.
+
+    CPT rows come from the problem's prior, Dirichlet(1) where it has none.
+
+    Each bidirected edge A <-> B becomes a hidden cause of its own, `U(A,B)`, with `hidden_values`
+    values; what the problem calls hidden is there with its domain. With `strong` hidden causes
+    matter more: they have three values at least, unless the problem gives a domain other than 0 and
+    1, and all rows that no prior tells of come from Dirichlet(.2). The world has all edges that are
+    drawn, doubtful or not; `edges="prior"` draws every doubtful one, soft ones included, with its
+    prior.
+    "chordal-15-0.2" is a world on a random chordal graph with 15 variables and density
+    0.2 (`dowise.environments.random_problem`): graph, roles and CPTs all come from the seed.
+    """
+    rng = generator(seed)
+    if not isinstance(problem, str | Path | Problem):
+        raise DowiseError(f"give a Problem or the name of one, not {problem!r}")
+    return random_worlds(problem, Manner(hidden_values, strong, edges)).draw(rng)

@@ -17,13 +17,12 @@ from math import inf
 from typing import Any
 
 from dowise.errors import DowiseError
-from dowise.experiment.asking import Question, decide
-from dowise.experiment.event import DamagedEventError, Event, Head
-from dowise.experiment.facts import Facts
-from dowise.experiment.learner import Learner
-from dowise.experiment.maker import maker
+from dowise.experiment.ask import Question, decide
+from dowise.experiment.event import DamagedEventError, Event, Head, maker
+from dowise.experiment.progress import Track, tracked
+from dowise.experiment.replay import Learner
+from dowise.experiment.state import Facts
 from dowise.experiment.storage.base import Storage
-from dowise.experiment.tracking import Track, tracked
 
 __all__ = ["Audit", "Finding", "audit", "head_of"]
 

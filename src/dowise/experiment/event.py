@@ -13,17 +13,22 @@ is gone.
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
+import platform
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from hashlib import sha256
 from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple
 
+from dowise._core.rng import DRAWS
 from dowise.errors import DowiseError
-
-__all__ = ["KINDS", "WITHHELD", "DamagedEventError", "Event", "Head", "as_body", "as_text"]
+from dowise.policies.decision import WORDING
 
 KINDS = (
     "created", "asked", "told", "amended", "withdrawn", "revised", "imported", "erased",
@@ -199,3 +204,68 @@ def as_body(page: Mapping[str, Any]) -> str:
         odd = error.object[error.start : error.end]
         raise DowiseError(f"{odd!r} can't be written down: use other characters") from None
     return text
+
+
+_LONGEST = 200  # characters of an actor's name
+_SKEW = timedelta(minutes=5)  # so far clocks of machines that share a store may be apart
+
+
+@cache
+def maker() -> dict[str, str]:
+    """What the bits and words of a decision depend on, besides what was known."""
+    import llvmlite
+    import llvmlite.binding
+    import numba
+    import numpy as np
+
+    import dowise
+
+    return {
+        "dowise": dowise.__version__,
+        "draws": DRAWS,
+        "wording": WORDING,
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "llvmlite": llvmlite.__version__,
+        "processor": f"{platform.machine()} {llvmlite.binding.get_host_cpu_name()}",
+    }
+
+
+def actor_of(given: str | None) -> str:
+    """Who acts: the one named, or the system's user."""
+    if given is not None:
+        if not isinstance(given, str) or not given.strip() or not given.isprintable():
+            raise DowiseError(f"actor={given!r:.80}: say who acts, by a short text")
+        if len(given) > _LONGEST:
+            raise DowiseError(f"the actor is a text of {len(given)} characters: use a short one")
+        return given.strip()
+    try:
+        name = getpass.getuser().encode(errors="replace").decode()  # a name that is no UTF-8
+        return "".join(letter if letter.isprintable() else "?" for letter in name)[:_LONGEST]
+    except (KeyError, OSError, ImportError):  # a user without a name, as in a container
+        return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+
+
+def now() -> datetime:
+    """The time, which tests replace."""
+    return datetime.now(UTC)
+
+
+def time_after(last: str, accept_clock: bool = False) -> str:
+    """The time of the next event: never before that of the last one.
+
+    A clock that is a little behind gets the last event's time; one that is far behind is an error,
+    unless it is accepted.
+    """
+    current = now()
+    text = current.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if text >= last:
+        return text
+    behind = datetime.fromisoformat(last) - current
+    if behind > _SKEW and not accept_clock:
+        raise DowiseError(
+            f"this machine's clock says {text}, but the last event was at {last}: one of the two "
+            "clocks was wrong. Set the clock right, or go on with `accept_clock`, "
+            "which gives events the last one's time until the clock has passed it"
+        )
+    return last

@@ -8,39 +8,105 @@ derived again.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dowise.checks import whole_number
-from dowise.errors import ConflictError, DowiseError
-from dowise.experiment import telling
-from dowise.experiment.asking import (
+from dowise._core.validation import whole_number
+from dowise.errors import ConflictError, DowiseError, NotFoundError, suggestion
+from dowise.experiment import tell as telling
+from dowise.experiment.ask import (
     Asked,
     Question,
     as_asked,
+    checked_request,
     decide,
+    listed_arms,
+    listed_contexts,
 )
 from dowise.experiment.case import Case
-from dowise.experiment.event import DamagedEventError, Event
-from dowise.experiment.facts import FORMAT, Facts
-from dowise.experiment.given import checked_request, listed_arms, listed_contexts
-from dowise.experiment.importing import checked_import, checked_rows, refuse_twice
-from dowise.experiment.journal import Journal
-from dowise.experiment.maker import actor_of, maker
-from dowise.experiment.opening import Store, checked_name, name_in, opened
-from dowise.experiment.plan import DEFAULT_POLICY, Plan
-from dowise.experiment.revising import check_readable, warn_of_forbidden
-from dowise.experiment.snapshots import draft_of
-from dowise.experiment.storage import MemoryStorage
-from dowise.experiment.views import Views
-from dowise.experiment.warming import play_a_round
+from dowise.experiment.config import DEFAULT_POLICY, Plan
+from dowise.experiment.event import DamagedEventError, Event, actor_of, maker
+from dowise.experiment.journal import Journal, draft_of
+from dowise.experiment.records import (
+    check_readable,
+    checked_import,
+    checked_rows,
+    refuse_twice,
+    warn_of_forbidden,
+)
+from dowise.experiment.state import FORMAT, Facts
+from dowise.experiment.storage import MemoryStorage, open_storage
+from dowise.experiment.storage.base import HOW_TO_MAKE, WITHOUT_WAL, Storage
+from dowise.experiment.view import Views
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
 
-__all__ = ["Experiment"]
+
+def play_a_round(experiment: Experiment) -> None:
+    """Ask, tell in two pieces, amend, import, ask for several and look, where nothing was yet."""
+    problem = experiment.problem
+    first = {name: domain[0] for name, domain in problem.domains.items()}
+    asked = experiment.ask({name: first[name] for name in problem.context})
+    seen = {
+        name: label
+        for name, label in first.items()
+        if name not in (*asked.context, *asked.arm, problem.reward)
+    }
+    if seen:
+        experiment.tell(asked.id, seen)
+    experiment.tell(asked.id, {problem.reward: first[problem.reward]})
+    experiment.amend(asked.id, {problem.reward: problem.domains[problem.reward][-1]}, "a try")
+    experiment.import_records({name: [label] for name, label in first.items()})
+    experiment.ask_many([asked.context] * 2)
+    with suppress(DowiseError):  # of a graph that is too large for some look, the others serve
+        experiment.status()
+        experiment.history(points=2)
+        experiment.explain(asked.id)
+        experiment.value_of_continuing(2, worlds=4)
+
+
+Store = str | Path | Storage
+
+
+@contextmanager
+def opened(store: Store, create: bool = False) -> Iterator[Storage]:
+    """Open a store, and close it again if the block fails."""
+    storage = open_storage(store, create=create)
+    try:
+        yield storage
+    except BaseException:
+        if storage is not store:
+            storage.close()
+        raise
+
+
+def name_in(storage: Storage, name: str | None) -> str:
+    """Return the name of an experiment in a store; it is optional if there is only one."""
+    names = storage.experiments()
+    if not names:
+        is_file = not str(storage).startswith("postgresql")
+        raise DowiseError(
+            f"{storage} holds no experiment: make one ({HOW_TO_MAKE})"
+            f"{f'; or {WITHOUT_WAL}' if is_file else ''}"
+        )
+    if name is None and len(names) > 1:
+        raise DowiseError(f"{storage} holds {', '.join(names)}: say which (`name`)")
+    if name is not None and name not in names:
+        raise NotFoundError(
+            f"{storage} has no experiment {name!r}{suggestion(str(name), names)}: it holds "
+            f"{', '.join(names)}"
+        )
+    return names[0] if name is None else name
+
+
+def checked_name(name: object) -> str:
+    """Validate the name of an experiment, and strip it."""
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 200:
+        raise DowiseError(f"{name!r:.80} is no name for an experiment: use a short text")
+    return name.strip()
 
 
 class Experiment(Views):

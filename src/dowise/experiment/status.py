@@ -1,32 +1,228 @@
 """Where an experiment stands: what each arm is expected to bring, how sure that is, what is open.
 
-Everything follows from the posterior as of now (`dowise.experiment.arms`).
+Everything follows from the posterior as of now (`dowise.experiment.status`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise._core.text import amount, counted, number_from, numbers_from, plain
+from dowise._core.validation import real_number
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
-from dowise.checks import real_number
 from dowise.errors import import_extra
-from dowise.experiment.arms import ArmsStatus, Came, arms_status, contexts_of, draws_for
-from dowise.experiment.by_arm import ArmByArm
 from dowise.experiment.case import Case
-from dowise.experiment.maker import now
-from dowise.plain import amount, number_from, plain
-from dowise.problem import Problem
+from dowise.experiment.event import now
+from dowise.experiment.read_model import ArmByArm
+from dowise.problem import Intervention, Problem
 from dowise.problem.problem import Context
 
 if TYPE_CHECKING:
-    from dowise.policies.continuing import Continuing
+    from dowise.policies.value_of_continuing import Continuing
 
-__all__ = ["Status", "looked_at", "waiting"]
+
+LEVEL = 0.9  # of the intervals
+DRAWS, FEWEST_DRAWS = 10_000, 1000
+MOST_CONTEXTS = 64
+_OF_AN_ARM = ("mean", "low", "high", "best", "regret", "plays")
+_ALIKE = 1e-9  # means that are closer than this, as a share, are equal
+_WORK = 1.5e9  # multiplications that are done in about a second
+_WORK_OF_AN_ARM = 150  # in multiplications, for one draw: quantiles, who wins
+
+Floats = NDArray[np.float64]
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ArmsStatus:
+    """The arms in one context."""
+
+    context: dict[str, str]
+    arms: tuple[Intervention, ...]
+    mean: Floats
+    """The posterior mean reward of each arm, net of cost, exact, in the user's units."""
+    low: Floats
+    """The ends of the central 90 % credible interval of each arm's mean reward."""
+    high: Floats
+    best: Floats
+    """How likely each arm is to be the best."""
+    regret: Floats
+    """What each arm is expected to cost a round, against the best."""
+    plays: NDArray[np.int64]
+    """How many decisions with an outcome played it in this context."""
+    leader: int
+    """The position of the arm with the best posterior mean; of equals the likeliest to be best."""
+    draws: int
+    """How many draws all but the means rest on."""
+    weight: float = 1.0
+    """The share of decisions in this context."""
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether all arms have the same posterior mean."""
+        return bool(np.ptp(self.mean) <= _ALIKE * np.abs(self.mean).max())
+
+    @property
+    def stopping(self) -> float:
+        """What stopping now with the best-looking arm is expected to cost a round."""
+        return float(self.regret[self.leader])
+
+    def as_dict(self, problem: Problem) -> dict[str, Any]:
+        """For JSON, once `plain` has gone over it."""
+
+        return {
+            "context": self.context,
+            "share": self.weight,
+            "leader": str(self.arms[self.leader]),
+            "leaders": [str(self.arms[i]) for i in tied(problem, self)],
+            "expected_regret_of_stopping": self.stopping,
+            "draws": self.draws,
+            "arms": [
+                {"arm": str(arm), **{name: getattr(self, name)[i] for name in _OF_AN_ARM}}
+                for i, arm in enumerate(self.arms)
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> ArmsStatus:
+        """The way back from `as_dict`, under the same problem."""
+        rows = page["arms"]
+        if [row["arm"] for row in rows] != [str(arm) for arm in problem.arms]:
+            raise ValueError("the arms are not those of the problem")
+        numbers = {name: numbers_from([row[name] for row in rows]) for name in _OF_AN_ARM}
+        return cls(
+            dict(page["context"]),
+            problem.arms,
+            **{name: numbers[name] for name in _OF_AN_ARM if name != "plays"},
+            plays=numbers["plays"].astype(np.int64),
+            leader=[row["arm"] for row in rows].index(page["leader"]),
+            draws=page["draws"],
+            weight=number_from(page["share"]),
+        )
+
+
+def arms_status(
+    belief: Belief,
+    context: Context,
+    plays: NDArray[np.int64] | None = None,
+    draws: int = DRAWS,
+    weight: float = 1.0,
+) -> ArmsStatus:
+    """The arms in one context; what is random about it has a fixed seed."""
+    problem, payoff = belief.problem, belief.problem.payoff
+    codes = problem.context_codes(context)
+    drawn = belief.draw(codes, draws, 0)
+    rewards = drawn.rewards(payoff).astype(np.float64)
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(rewards, [tail, 1 - tail], axis=1)
+    winners, _ = drawn.winners(payoff)
+    labels = problem.context_labels(codes)
+    mean, many = belief.mean_rewards(labels), len(problem.arms)
+    best = np.bincount(winners, minlength=many) / draws
+    return ArmsStatus(
+        labels,
+        problem.arms,
+        mean,
+        low,
+        high,
+        best,
+        payoff.regrets(rewards.T).mean(axis=0),
+        np.zeros(many, dtype=np.int64) if plays is None else plays,
+        _leader(payoff.regrets(mean), best, payoff.span),
+        draws,
+        weight,
+    )
+
+
+def _leader(regrets: Floats, best: Floats, span: float) -> int:
+    """The arm with the best mean; of those that are equal but for rounding, the likeliest best."""
+    equal = np.flatnonzero(regrets <= _ALIKE * span)
+    return int(equal[best[equal].argmax()])
+
+
+def draws_for(belief: Belief, looks: int, fewest: int = FEWEST_DRAWS, most: int = DRAWS) -> int:
+    """How many draws for each of so many looks take about a second in all, within limits."""
+    circuit = getattr(getattr(belief.posterior, "model", None), "circuit", None)
+    work = _WORK_OF_AN_ARM * len(belief.problem.arms)
+    if circuit is not None:
+        work += sum(part.size for part in circuit.operations)
+    return int(np.clip(_WORK / (max(looks, 1) * work), fewest, most))
+
+
+class Came:
+    """How often each context came, and how often each arm was played in it."""
+
+    def __init__(self, problem: Problem, cases: Iterable[Case] = ()) -> None:
+        self._problem = problem
+        self.times: Counter[Labels] = Counter()
+        self._played: Counter[tuple[Labels, Intervention]] = Counter()
+        for case in cases:
+            self.count(case, 1)
+
+    def count(self, case: Case, step: int) -> None:
+        """One decision more, or with −1 one less."""
+        labels = self.context(case)
+        if labels is None:
+            return
+        self.times[labels] += step
+        if not self.times[labels]:
+            del self.times[labels]
+        if case.status == "done":
+            self._played[labels, case.arm] += step
+
+    def copy(self) -> Came:
+        """One that goes on by itself."""
+        twin = Came(self._problem)
+        twin.times, twin._played = self.times.copy(), self._played.copy()
+        return twin
+
+    def most_common(self, most: int) -> list[Labels]:
+        """The contexts that came most often; of those that came as often the first by name."""
+        found = sorted(self.times.items(), key=lambda one: (-one[1], one[0]))
+        return [labels for labels, _ in found[:most]]
+
+    def context(self, case: Case) -> Labels | None:
+        """That of a decision under the problem as it is now; None where it is not known."""
+        if case.status == "erased":
+            return None
+        known = case.known
+        labels = [known.get(name) for name in self._problem.context]
+        return None if None in labels else tuple(map(str, labels))
+
+    def plays(self, context: Mapping[str, str]) -> NDArray[np.int64]:
+        """How many decisions with an outcome played each arm in a context."""
+        labels = self._labels(context)
+        return np.array([self._played[labels, arm] for arm in self._problem.arms])
+
+    def shares(self, contexts: list[dict[str, str]]) -> list[float]:
+        """How often each of these contexts came, as a share; all alike where none came yet."""
+        counts = [self.times[self._labels(context)] for context in contexts]
+        total = sum(counts)
+        return [count / total if total else 1 / len(counts) for count in counts]
+
+    def _labels(self, context: Mapping[str, str]) -> Labels:
+        return tuple(context[name] for name in self._problem.context)
+
+
+def contexts_of(problem: Problem, came: Came, most: int = MOST_CONTEXTS) -> list[dict[str, str]]:
+    """All contexts where these are few, else those that came most often."""
+    names = problem.context
+    every = product(*(problem.domains[name] for name in names))
+    if prod(len(problem.domains[name]) for name in names) <= most or not came.times:
+        chosen = list(islice(every, most))
+    else:
+        chosen = came.most_common(most)
+    return [dict(zip(names, labels, strict=True)) for labels in chosen]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +303,6 @@ class Status:
 
     def in_words(self, tolerance: float | None = None) -> str:
         """All of it in sentences."""
-        from dowise.experiment.status_words import status_in_words
 
         return status_in_words(self, tolerance)
 
@@ -175,7 +370,7 @@ class Status:
     @classmethod
     def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Status:
         """The way back from `as_dict`, under the same problem."""
-        from dowise.policies.continuing import Continuing
+        from dowise.policies.value_of_continuing import Continuing
 
         evidence, more = page["evidence"], page.get("continuing")
         return cls(
@@ -239,3 +434,204 @@ def usual_tolerance(problem: Problem) -> float:
 def waiting(case: Case) -> float:
     """For how many seconds a decision has been pending."""
     return max((now() - datetime.fromisoformat(case.asked_at)).total_seconds(), 0.0)
+
+
+_SHOWN, _NAMED = 10, 3  # pending decisions, arms that tie
+_TIE = 1e-12  # means that are closer than this, as a share, are the same
+_UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60))
+
+
+def status_in_words(status: Status, tolerance: float | None = None) -> str:
+    """All that there is to say, a sentence or two a line."""
+    lines = [f"{status.name}: {decisions_in_words(status)}."]
+    for one in status.contexts:
+        where = "" if not one.context else f"{context_text(one)}: "
+        lines.append(f"{where}{leader_in_words(status, one)}")
+    has_more = status.continuing is not None
+    lines += [stopping_in_words(status, has_more), *continuing_in_words(status)]
+    if tolerance is not None:
+        lines.append(status.advice(tolerance))
+    lines += pending_in_words(status)
+    lines += lacking_in_words(status)
+    lines += graph_in_words(status)
+    return "\n".join([*lines, *status.notes])
+
+
+def context_text(one: ArmsStatus) -> str:
+    """ "C=1, D=low"."""
+    return ", ".join(f"{name}={label}" for name, label in one.context.items())
+
+
+def decisions_in_words(status: Status) -> str:
+    """How many decisions there are, and of which kind."""
+    counts = status.counts
+    parts = [f"{counts['done']:,} with an outcome", f"{counts['pending']:,} pending"]
+    parts += [f"{counts[kind]:,} {kind}" for kind in ("withdrawn", "erased") if counts[kind]]
+    text = f"{counted(counts['asked'], 'decision')} ({', '.join(parts)})"
+    if status.imported:
+        brought = counted(status.imported, "imported record")
+        text += f", {brought} (in the means; plays are decisions alone)"
+    return f"{text}; the policy is {status.policy}"
+
+
+def leader_in_words(status: Status, one: ArmsStatus) -> str:
+    """Which arm looks best in a context, and how sure that is."""
+    i, same = one.leader, tied(status.problem, one)
+    mean, cost = amount(one.mean[i]), f"is expected to cost {amount(one.stopping)} a round"
+    if len(same) == len(one.arms) > 1:
+        return (
+            f"Nothing tells the arms apart yet: all have a mean reward of {mean}, and always "
+            f"playing one of them {cost}."
+        )
+    notes = ["smaller is better"] * status.problem.minimise
+    notes += ["net of what it costs"] * status.problem.payoff.has_costs
+    order = f" ({', '.join(notes)})" if notes else ""
+    if len(same) > 1:
+        return (
+            f"{_arms_in_words(one, same)} tie for the best, each with a mean reward of "
+            f"{mean}{order}; one of them is the best with probability {one.best[same].sum():.2g}, "
+            f"and always playing one of them {cost}."
+        )
+    return (
+        f"{one.arms[i]} looks best, with a mean reward of {mean}{order}; it is the best with "
+        f"probability {one.best[i]:.2g}, and always playing it {cost}."
+    )
+
+
+def tied(problem: Problem, one: ArmsStatus) -> list[int]:
+    """The arms whose mean is that of the arm that looks best, which is among them."""
+    if one.are_alike:
+        return list(range(len(one.arms)))
+    scale = max(problem.payoff.span, float(np.abs(one.mean).max()))
+    same: list[int] = np.flatnonzero(
+        np.abs(one.mean - one.mean[one.leader]) <= _TIE * scale
+    ).tolist()
+    return same
+
+
+def _arms_in_words(one: ArmsStatus, places: list[int]) -> str:
+    if len(places) > _NAMED:
+        return f"{len(places):,} of {counted(len(one.arms), 'arm')}"
+    *first, last = (str(one.arms[i]) for i in places)
+    return f"{', '.join(first)} and {last}"
+
+
+def stopping_in_words(status: Status, has_more: bool = False) -> str:
+    """What stopping now is expected to cost; `has_more` where it is said what more rounds gain."""
+    over = f", {_weighed(status)}" if len(status.contexts) > 1 else ""
+    cost = f"Expected regret of stopping now: {amount(status.stopping)} a round{over}."
+    if has_more and status.problem.context:
+        return cost  # what could be gained at most follows, over other contexts
+    return f"{cost} No further experiment can gain more than that."
+
+
+def continuing_in_words(status: Status) -> Iterator[str]:
+    """What more rounds are worth, where that was asked for."""
+    found = status.continuing
+    if found is None:
+        return
+    if not found.explore:
+        yield (
+            f"Experimenting on in the next {counted(found.rounds, 'round')} is not expected to "
+            "gain anything over staying with what looks best now."
+        )
+    else:
+        how = "experiment in all of them"
+        if found.explore < found.rounds:
+            how = f"experiment in {found.explore:,} of them, then stay with what looks best"
+        each = amount(found.value / found.rounds)
+        yield (
+            f"{counted(found.rounds, 'more round')} are expected to gain {amount(found.value)} ± "
+            f"{amount(found.error)} in all, {each} a round, over staying with what looks best now: "
+            f"{how}."
+        )
+    if found.policy != status.policy:
+        yield (
+            f"That is reckoned as if {found.policy} chose the arms from now on, since it is quick "
+            f"to play out; the experiment itself goes on with {status.policy}."
+        )
+    if status.problem.context:
+        yield (
+            f"At most {amount(found.limit)} could be gained, {amount(found.limit / found.rounds)} "
+            "a round. That is over the contexts as they are to be expected, and the cost of "
+            f"stopping {_weighed(status)}: so the two may differ."
+        )
+
+
+def _weighed(status: Status) -> str:
+    """Of which contexts the cost of stopping is that, and how much each counts."""
+    if status.is_one_context:
+        return "in this context alone"
+    return "over the contexts as they came" if status.has_contexts else "over all contexts alike"
+
+
+def pending_in_words(status: Status) -> Iterator[str]:
+    """What has not been told yet, and for how long: the oldest first."""
+    if status.pending:
+        yield f"{counted(len(status.pending), 'decision')} pending, the oldest first:"
+        yield from _first_of([pending_line(status, case) for case in status.pending])
+    if status.incomplete:
+        yield (
+            f"{counted(len(status.incomplete), 'decision')} with an outcome that does not count "
+            "before more is told:"
+        )
+        yield from _first_of([incomplete_line(status, case) for case in status.incomplete])
+
+
+def _first_of(lines: list[str]) -> Iterator[str]:
+    yield from (f"  {line}" for line in lines[:_SHOWN])
+    if len(lines) > _SHOWN:
+        yield f"  … and {len(lines) - _SHOWN:,} more"
+
+
+def incomplete_line(status: Status, case: Case) -> str:
+    """One decision of which something does not count yet."""
+    return f"decision {case.id}, {case.arm}; not told: {', '.join(case.open(status.problem))}"
+
+
+def pending_line(status: Status, case: Case) -> str:
+    """One pending decision."""
+    return (
+        f"decision {case.id}, {case.arm}: for {duration(waiting(case))}; not told: "
+        f"{', '.join(case.open(status.problem))}"
+    )
+
+
+def lacking_in_words(status: Status) -> Iterator[str]:
+    """What does not count, or not as it should, and why."""
+    restricted, instead = status.counts["restricted"], status.counts["played_otherwise"]
+    if restricted:
+        yield (
+            f"{counted(restricted, 'decision')} made among fewer than all arms. Where what "
+            "restricts the choice also affects the outcome and is not in the context, learning "
+            "from them is biased."
+        )
+    if instead:
+        yield (
+            f"{counted(instead, 'decision')} where another arm was played: such have no "
+            "propensity, and are learned from only if that had nothing to do with the unit."
+        )
+    for why, times in status.left_out.items():
+        yield f"{counted(times, 'record')} left out: {why}."
+    for name, reasons in status.unused.items():
+        for why, times in reasons.items():
+            yield f"{name} was not used in {counted(times, 'record')}: {why}."
+
+
+def graph_in_words(status: Status) -> Iterator[str]:
+    """How likely doubtful edges are, and what the records say against the graph."""
+    if status.edges:
+        each = ", ".join(f"{edge} ({chance:.2f})" for edge, chance in status.edges.items())
+        yield f"How likely doubtful edges are to be there: {each}."
+    if status.evidence is not None:
+        yield from str(status.evidence).splitlines()
+        if status.evidence.alarms:
+            yield "`revise` takes a problem with these edges; docs/evidence.md tells more."
+
+
+def duration(seconds: float) -> str:
+    """ "3 days", "1 hour", "20 seconds"."""
+    for unit, size in _UNITS:
+        if seconds >= size:
+            return counted(int(seconds // size), unit)
+    return counted(int(seconds), "second")

@@ -21,8 +21,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from dowise._core.types import Frozen
 from dowise.errors import DowiseError, listed, suggestion
-from dowise.frozen import Frozen
 from dowise.graph.adjacency import Adjacency, bits, closure, mask_of
 from dowise.graph.edges import (
     Edge,

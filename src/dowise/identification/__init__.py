@@ -1,6 +1,5 @@
 """What experiments tell about other interventions: formulas, and estimators from counts."""
 
-from dowise.identification.estimators import Estimator, estimators
-from dowise.identification.identify import identify
+from dowise.identification.identify import Estimator, estimators, identify
 
 __all__ = ["Estimator", "estimators", "identify"]

@@ -2,7 +2,7 @@
 
 An input is how many records of one arm have certain values. Quotients of counts are the
 conditionals of the formulas; sums are done by eliminating one variable after the other, so no table
-is larger than it must be (`dowise.model.tables`).
+is larger than it must be (`dowise.model.elimination`).
 
 A conditional whose condition never occurred is undefined. That makes an estimate undefined, unless
 the conditional is multiplied by 0. To tell, every lane is computed twice, with undefined quotients
@@ -23,11 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.identification.estimators import Estimator, estimators
 from dowise.identification.formula import Expression, Product, Quotient, Sum, Term
+from dowise.identification.identify import Estimator, estimators
 from dowise.model.circuit import ZERO, Builder, Circuit, TooLargeError
-from dowise.model.elimination import elimination
-from dowise.model.tables import Algebra, Table
+from dowise.model.elimination import Algebra, Table, elimination
 from dowise.problem import Intervention, Problem
 
 __all__ = ["Estimates", "Marginals", "compile_estimators"]

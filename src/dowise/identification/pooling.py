@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dowise.compiling import kernel
+from dowise._core.kernels import kernel
 
 __all__ = ["fill_marginals", "least_variance_weights", "pool_estimates"]
 

@@ -1,14 +1,19 @@
 """What an arm costs and what it teaches: Δ, g, and the ratio that IDS minimises."""
 
 from dowise.information.bounds import (
+    Interval,
+    Radii,
     corollary_1,
     corollary_2,
+    delta_interval,
+    gain_interval,
+    gains_above_0,
     gamma_bracket,
     map_entropy,
+    radii,
     theorem_1,
     theorem_2,
 )
-from dowise.information.divergence import minimise_kl, project_to_box
 from dowise.information.estimates import (
     Estimate,
     estimate,
@@ -16,20 +21,8 @@ from dowise.information.estimates import (
     estimate_in_blocks,
     estimate_of,
 )
-from dowise.information.intervals import (
-    Interval,
-    Radii,
-    delta_interval,
-    gain_interval,
-    gains_above_0,
-    radii,
-)
-from dowise.information.ratio import (
-    IDSAction,
-    information_ratio,
-    least_ratio,
-    minimise_ratio,
-)
+from dowise.information.kl import minimise_kl, project_to_box
+from dowise.information.ratio import IDSAction, information_ratio, least_ratio, minimise_ratio
 
 __all__ = [
     "Estimate",

@@ -15,16 +15,105 @@ recover Corollary 2 in the limit.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import isinf, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from dowise._core.kernels import kernels_of
 from dowise.errors import DowiseError
-from dowise.information.intervals import Interval
-from dowise.information.ratio import information_ratio, minimise_ratio
+from dowise.information.estimates import Estimate, slices
+from dowise.information.ratio import FEW, information_ratio, minimise_ratio
 
-__all__ = ["corollary_1", "corollary_2", "gamma_bracket", "map_entropy", "theorem_1", "theorem_2"]
+_kernels = kernels_of("dowise.information.kl")
+
+Floats = NDArray[np.float64]
+_SWEEPS = 2000  # over all cells, that a divergence may take
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """Lower and upper ends, arrays over arms."""
+
+    low: Floats
+    high: Floats
+
+
+class Radii(NamedTuple):
+    """ε₁, ε₂ and ε₃ of the appendix."""
+
+    joint: float
+    best: float
+    outcome: float
+
+
+def radii(samples: int, arms: int, values: int, delta: float) -> Radii:
+    """The radii of Lemma 4 for r reward values; the printed ones at r = 2."""
+    failure = _checked(samples, delta)
+
+    def radius(events: float) -> float:
+        return sqrt((log(events) - log(failure)) / (2 * samples))
+
+    return Radii(radius(6 * values * arms**2), radius(6 * arms), radius(6 * values * arms))
+
+
+def delta_interval(
+    estimate: Estimate, delta: float, samples: int | None = None, printed: bool = True
+) -> Interval:
+    """Lemma 3: an interval for Δ(a), each arm's alone with probability 1 − delta.
+
+    `samples` asks for the radius that another number of draws would give.
+    """
+    n = estimate.samples if samples is None else samples
+    failure = _checked(n, delta)
+    regret, radius = estimate.delta, sqrt((2 if printed else 0.5) / n * log(2 / failure))
+    # The regret of an arm lies between these under every draw.
+    extra = estimate.extra
+    least, most = np.maximum(extra - 1.0, 0.0), 1.0 + extra
+    own = (most - least) * radius
+    return Interval(np.maximum(regret - own, least), np.minimum(regret + own, most))
+
+
+def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) -> Interval:
+    """Lemma 4: intervals for g(a) that hold for all arms at once with probability 1 − delta."""
+    arms, _, values = estimate.joint.shape
+    e = radii(estimate.samples if samples is None else samples, arms, values, delta)
+    low, high = np.empty(arms), np.empty(arms)
+    for some in slices(*estimate.joint.shape, _SWEEPS):
+        joint, best, winning = estimate.joint[some], estimate.best, estimate.winning
+        if not _kernels.gain_bounds(
+            joint, best, winning, _kept_apart(arms), e, low[some], high[some]
+        ):
+            raise DowiseError(
+                "the estimate is inconsistent: no distribution lies within its radii; make it with "
+                "dowise.information.estimate"
+            )
+    return Interval(low, high)
+
+
+def gains_above_0(estimate: Estimate, delta: float, samples: int) -> NDArray[np.bool_]:
+    """Of every arm whether the lower end of Lemma 4 is positive: sooner known than the end."""
+    arms, _, values = estimate.joint.shape
+    e, found = radii(samples, arms, values, delta), np.empty(arms, dtype=np.bool_)
+    for some in slices(*estimate.joint.shape):
+        joint, best, winning = estimate.joint[some], estimate.best, estimate.winning
+        _kernels.are_apart(joint, best, winning, _kept_apart(arms), e, found[some])
+    return found
+
+
+def _kept_apart(arms: int) -> bool:
+    """Or else arms that never win are taken together: the same but for rounding."""
+    return arms <= FEW
+
+
+def _checked(samples: int, failure: float) -> float:
+    if not 0 < failure < 1:
+        raise DowiseError(f"delta={failure!r} must be between 0 and 1, such as 0.05")
+    if not samples >= 1:
+        raise DowiseError(f"samples={samples!r} must be at least 1")
+    return failure
 
 
 def theorem_1(coefficient: float, entropy: float, horizon: int) -> float:

@@ -19,30 +19,189 @@ the exact value.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import product
+from functools import lru_cache
+from itertools import pairwise, product
 from math import prod
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
+from dowise._core.kernels import kernel, kernels_of
+from dowise._core.rng import key_of
 from dowise.belief import Dirichlet, Mixture, Posterior
-from dowise.belief.dirichlet import Key
-from dowise.compiling import kernels_of
+from dowise.belief.draw_kernels import RowDraws
+from dowise.belief.posterior import MAX_CONTEXTS, Key
 from dowise.errors import DowiseError
-from dowise.information.estimates import Estimate, estimate_of
-from dowise.information.outcomes import outcomes_of
+from dowise.information.estimates import Estimate, estimate_of, sum_by_winner
 from dowise.model import Codes
 from dowise.model.draws import Draws
+from dowise.model.model import Model
 from dowise.problem import Problem
-from dowise.randomness import key_of
 
-__all__ = ["About", "Gains", "Seen", "context_chances", "likely_contexts"]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Paths(NamedTuple):
+    """Arm a has the steps from first[a] to first[a + 1], one a variable.
+
+    At step s the value x of the l-th variable has the entry bases[s] + Σ strides[s, k]·codes[k]
+    + x, k < l being the steps before it and codes[k] the values there.
+    """
+
+    first: Integers
+    bases: Integers
+    sizes: Integers
+    strides: Integers
+
+
+class Outcomes:
+    """The steps of all arms, and the rows that they read, in any context."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._context = frozenset(model.problem.context_positions.tolist())
+        self._starts: dict[int, int] = {}
+        self._rows: list[Integers] = []
+        self._informative = self._informative_rows()
+        self.paths = self._paths()
+        rows = np.concatenate(self._rows) if self._rows else np.zeros(0, dtype=np.int64)
+        sizes = model.factors.row_sizes[rows]
+        starts = np.cumsum(sizes) - sizes
+        told = self._informative[rows]
+        self.told_starts: Integers = starts[told]
+        """The first entry of every row that is drawn, among the entries here."""
+        self.told_sizes: Integers = sizes[told]
+        self.entries = int(sizes.sum())
+        first, steps = self.paths.first.tolist(), self.paths.sizes.tolist()
+        bounds = pairwise(first)
+        self._counts = np.array([prod(map(float, steps[a:b])) for a, b in bounds])
+        self._rows_here = rows
+        self._starts_here, self._sizes_here = starts, sizes
+        self._places: dict[Codes, Integers] = {}
+        self._drawn = np.repeat(told, sizes)
+        self._row_draws = RowDraws(model, rows[told]) if told.any() else None
+
+    def count(self, arms: Integers) -> float:
+        """How many outcomes these arms have together."""
+        return float(self._counts[arms].sum())
+
+    @property
+    def longest(self) -> int:
+        """So many steps has the arm that has most, or one more than none."""
+        return int(self.paths.strides.shape[1])
+
+    def draw(
+        self, posterior: Dirichlet | Mixture, key: Key, codes: Codes, samples: int
+    ) -> NDArray[np.float32]:
+        """The entries of all rows here under draws, in a context: (entries, samples)."""
+        if self._row_draws is not None and self._drawn.all():
+            return self._row_draws.draw(posterior, key, codes, samples)
+        values = np.empty((self.entries, samples), dtype=np.float32)
+        values[:] = self.means(posterior, codes)[:, None]
+        if self._row_draws is not None:
+            values[self._drawn] = self._row_draws.draw(posterior, key, codes, samples)
+        return values
+
+    def means(self, posterior: Dirichlet | Mixture, codes: Codes) -> Floats:
+        """The posterior means of all entries here, in a context."""
+        places = self._places.get(codes)
+        if places is None:
+            first = self.model.first_entries(self._rows_here, codes)
+            within = np.arange(self.entries) - np.repeat(self._starts_here, self._sizes_here)
+            if len(self._places) >= MAX_CONTEXTS:
+                self._places.clear()
+            places = self._places[codes] = np.repeat(first, self._sizes_here) + within
+        if isinstance(posterior, Mixture):
+            found: Floats = posterior.mean_entries()[places]
+            return found
+        parameters = posterior.prior[places] + posterior.counts[places]
+        sums = np.add.reduceat(parameters, self._starts_here)
+        means: Floats = parameters / np.repeat(sums, self._sizes_here)
+        return means
+
+    def _informative_rows(self) -> NDArray[np.bool_]:
+        """Those that some arm's reward reads, or whose variable's edges are doubtful."""
+        factors = self.model.factors
+        found = np.zeros(len(factors.row_starts), dtype=bool)
+        found[self.model.circuit.blocks] = True
+        if self.model.problem.edge_priors:
+            structures = self.model.structures
+            is_open = np.array([structures.is_open(v) for v in range(len(factors.sizes))])
+            found |= is_open[factors.targets[factors.row_tables]]
+        return found
+
+    def _paths(self) -> Paths:
+        problem, factors = self.model.problem, self.model.factors
+        first, bases, sizes, strides = [0], list[int](), list[int](), list[dict[int, int]]()
+        for arm in problem.arms:
+            fixed, cut = problem.fixed(arm), problem.graph.mask(arm)
+            under = factors.under(cut)
+            variables = self._variables(cut, under)
+            level = {v: k for k, v in enumerate(variables)}
+            for v in variables:
+                steps = self._strides(int(under[v]))
+                held = sum(fixed[u] * step for u, step in steps.items() if cut >> u & 1)
+                bases.append(self._start(int(under[v])) + int(held))
+                sizes.append(int(factors.sizes[v]))
+                strides.append({level[u]: s for u, s in steps.items() if u in level and u != v})
+            first.append(len(bases))
+        most = max(np.diff(first).tolist(), default=0)
+        table = np.zeros((len(bases), max(most, 1)), dtype=np.int64)
+        for s, steps in enumerate(strides):
+            for k, step in steps.items():
+                table[s, k] = step
+        return Paths(np.array(first), np.array(bases, np.int64), np.array(sizes, np.int64), table)
+
+    def _variables(self, cut: int, under: Integers) -> list[int]:
+        """Those that tell something where these are set, and those that their rows depend on."""
+        factors = self.model.factors
+        is_telling = np.zeros(len(factors.families), dtype=bool)
+        is_telling[factors.row_tables[self._informative]] = True
+        found = set[int]()
+        waiting = [
+            v
+            for v in range(len(under))
+            if not cut >> v & 1 and v not in self._context and is_telling[under[v]]
+        ]
+        while waiting:
+            v = waiting.pop()
+            if v not in found and not cut >> v & 1 and v not in self._context:
+                found.add(v)
+                waiting += factors.families[int(under[v])]
+        return [v for v in factors.order.variables if v in found]
+
+    def _strides(self, f: int) -> dict[int, int]:
+        """How far a step of each variable of a factor moves among the entries here."""
+        factors, step, found = self.model.factors, 1, dict[int, int]()
+        for u in reversed([u for u in factors.families[f] if u not in self._context]):
+            found[u] = step
+            step *= int(factors.sizes[u])
+        return found
+
+    def _start(self, f: int) -> int:
+        """The first entry of a factor here; its rows in the context of all first values."""
+        if f not in self._starts:
+            factors = self.model.factors
+            *scope, _ = factors.families[f]
+            *shape, _ = factors.shapes[f]
+            every = np.searchsorted(factors.row_starts, factors.starts[f]) + np.arange(prod(shape))
+            here = tuple(0 if u in self._context else slice(None) for u in scope)
+            self._starts[f] = sum(int(factors.row_sizes[rows].sum()) for rows in self._rows)
+            self._rows.append(np.asarray(every.reshape(shape)[here]).ravel())
+        return self._starts[f]
+
+
+@lru_cache(maxsize=32)
+def outcomes_of(model: Model) -> Outcomes:
+    """Of a model, built once."""
+    return Outcomes(model)
+
 
 Seen = Literal["reward", "all", "rows"]
 About = Literal["arm", "map"]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_OUTCOMES = 4096  # a hundredth of a second at a thousand draws
 MOST_WALKS = 2**17  # at the means alone: a millisecond
@@ -51,7 +210,7 @@ SAMPLED_WALKS = 256
 LIKELIEST = 64  # contexts that a map is made of
 MOST_CONTEXTS = 2**16  # whose probabilities are computed to find these
 
-_kernels = kernels_of("dowise.information.gain_kernels")
+_kernels = kernels_of("dowise.information.gains")
 
 
 @dataclass(frozen=True)
@@ -219,3 +378,200 @@ def context_chances(posterior: Dirichlet | Mixture) -> Floats:
         spread = tuple(slice(None) if i in own else None for i in range(len(positions)))
         chances = chances * np.transpose(table, np.argsort(own))[spread]
     return chances
+
+
+@kernel()
+def rank_answers(best, arms, ranks, shares):
+    """Fill in ranks and shares where best[q, draw] is one of so many arms.
+
+    Answers are ranked as arms are. Returns the largest number of different ones.
+    """
+    most = 0
+    places = np.empty(arms, dtype=np.int64)
+    for q in range(len(best)):
+        for a in range(arms):
+            places[a] = 0
+        for i in range(best.shape[1]):
+            places[best[q, i]] += 1
+        count = 0
+        for a in range(arms):
+            if places[a] > 0:
+                shares[q, count] = places[a] / best.shape[1]
+                places[a] = count
+                count += 1
+        for i in range(best.shape[1]):
+            ranks[q, i] = places[best[q, i]]
+        most = max(most, count)
+    return most
+
+
+@njit
+def _told(row, ranks, shares, weights, parts):
+    """Σ_q weights[q] Σ_k P(k, o) log(P(k, o) / (P(k) P(o))) for one outcome o, times the draws.
+
+    `row` has P(o) under every draw.
+    """
+    told = 0.0
+    for q in range(len(weights)):
+        sum_by_winner(row, ranks[q], parts)
+        total = 0.0
+        for k in range(parts.shape[1]):
+            parts[0, k] += parts[1, k] + parts[2, k] + parts[3, k]
+            total += parts[0, k]
+        for k in range(parts.shape[1]):
+            if parts[0, k] > 0:
+                told += weights[q] * parts[0, k] * np.log(parts[0, k] / (shares[q, k] * total))
+    return told
+
+
+@kernel()
+def add_rewards(rewards, ranks, shares, weights, gain):
+    """gain[i] is what the reward of arm i tells; rewards[i, y, draw] is P(Y_i = y)."""
+    arms, values, draws = rewards.shape
+    parts = np.empty((4, shares.shape[1]))
+    for i in range(arms):
+        told = 0.0
+        for y in range(values):
+            told += _told(rewards[i, y], ranks, shares, weights, parts)
+        gain[i] = max(told / draws, 0.0)
+
+
+@njit(inline="always")
+def _entry_at(paths, step, level, codes):
+    """The first entry of the row that a step reads after these values."""
+    entry = paths.bases[step]
+    for k in range(level):
+        entry += paths.strides[step, k] * codes[k]
+    return entry
+
+
+@kernel()
+def add_all(paths, arms, values, ranks, shares, weights, gain):
+    """gain[i] is what all outcomes of arms[i] tell: every one of them is looked at.
+
+    They are walked through as an odometer counts; products[l] are the probabilities of what was
+    seen in the first l steps.
+    """
+    draws = values.shape[1]
+    most = paths.strides.shape[1]
+    products = np.ones((most + 1, draws), dtype=np.float32)
+    codes, parts = np.zeros(most, dtype=np.int64), np.empty((4, shares.shape[1]))
+    for i in range(len(arms)):
+        first, told = paths.first[arms[i]], 0.0
+        levels = paths.first[arms[i] + 1] - first
+        level = 0 if levels > 0 else -1
+        codes[0] = -1
+        while level >= 0:
+            codes[level] += 1
+            if codes[level] == paths.sizes[first + level]:
+                level -= 1
+                continue
+            here = values[_entry_at(paths, first + level, level, codes) + codes[level]]
+            before, after = products[level], products[level + 1]
+            for lane in range(draws):
+                after[lane] = before[lane] * here[lane]
+            if level + 1 == levels:
+                told += _told(after, ranks, shares, weights, parts)
+            else:
+                level += 1
+                codes[level] = -1
+        gain[i] = max(told / draws, 0.0)
+
+
+@njit(inline="always")
+def _pick(entries, first, size, u):
+    """The value that a uniform number picks of a row."""
+    value, below = 0, np.float64(entries[first])
+    while below <= u and value < size - 1:
+        value += 1
+        below += entries[first + value]
+    return value
+
+
+@kernel()
+def add_sampled(paths, arms, values, ranks, shares, weights, uniforms, gain):
+    """The same from outcomes that are sampled, as many as `uniforms` has rows.
+
+    An outcome is drawn from one of the draws, these in strata. It tells KL(P(k | o) ‖ P(k)) ≥ 0,
+    whose mean over outcomes is the gain: the estimate has the mean that `add_all` gives.
+    """
+    draws, samples, most = values.shape[1], len(uniforms), paths.strides.shape[1]
+    product = np.empty(draws)
+    codes, parts = np.zeros(most, dtype=np.int64), np.empty((4, shares.shape[1]))
+    for i in range(len(arms)):
+        first, told = paths.first[arms[i]], 0.0
+        levels = paths.first[arms[i] + 1] - first
+        for s in range(samples):
+            lane = min(int((s + uniforms[s, most]) * draws / samples), draws - 1)
+            own = values[:, lane]
+            for lane in range(draws):
+                product[lane] = 1.0
+            for level in range(levels):
+                entry = _entry_at(paths, first + level, level, codes)
+                size = paths.sizes[first + level]
+                codes[level] = _pick(own, entry, size, uniforms[s, level])
+                here = values[entry + codes[level]]
+                for lane in range(draws):
+                    product[lane] *= here[lane]
+            total = 0.0
+            for lane in range(draws):
+                total += product[lane]
+            if total > 0:
+                told += _told(product, ranks, shares, weights, parts) / total
+        gain[i] = max(told / samples, 0.0)
+
+
+@kernel()
+def add_row_information(starts, sizes, values, ranks, shares, weights, told):
+    """told[starts[r]] = Σ_q weights[q] I(answer to q; one value drawn from row r)."""
+    draws, parts = values.shape[1], np.empty((4, shares.shape[1]))
+    for r in range(len(starts)):
+        found = 0.0
+        for x in range(starts[r], starts[r] + sizes[r]):
+            found += _told(values[x], ranks, shares, weights, parts)
+        told[starts[r]] = max(found / draws, 0.0)
+
+
+@kernel()
+def add_rows(paths, arms, means, told, gain):
+    """gain[i] = Σ_r v_r told[r], v_r being how likely arms[i] is to visit row r at the means.
+
+    A walk as in `add_all`; chances[l] is the probability of what was seen in the first l steps.
+    """
+    most = paths.strides.shape[1]
+    chances, codes = np.ones(most + 1), np.zeros(most, dtype=np.int64)
+    for i in range(len(arms)):
+        first, total = paths.first[arms[i]], 0.0
+        levels = paths.first[arms[i] + 1] - first
+        level = 0 if levels > 0 else -1
+        codes[0] = -1
+        while level >= 0:
+            codes[level] += 1
+            if codes[level] == paths.sizes[first + level]:
+                level -= 1
+                continue
+            entry = _entry_at(paths, first + level, level, codes)
+            if codes[level] == 0:
+                total += chances[level] * told[entry]
+            chances[level + 1] = chances[level] * means[entry + codes[level]]
+            if level + 1 < levels:
+                level += 1
+                codes[level] = -1
+        gain[i] = total
+
+
+@kernel()
+def add_sampled_rows(paths, arms, means, told, uniforms, gain):
+    """The same from walks that are sampled at the means."""
+    samples, most = len(uniforms), paths.strides.shape[1]
+    codes = np.zeros(most, dtype=np.int64)
+    for i in range(len(arms)):
+        first, total = paths.first[arms[i]], 0.0
+        levels = paths.first[arms[i] + 1] - first
+        for s in range(samples):
+            for level in range(levels):
+                entry = _entry_at(paths, first + level, level, codes)
+                total += told[entry]
+                size = paths.sizes[first + level]
+                codes[level] = _pick(means, entry, size, uniforms[s, level])
+        gain[i] = total / samples

@@ -16,12 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dowise.compiling import kernels_of
+from dowise._core.kernels import kernel, kernels_of
 from dowise.errors import DowiseError
 
-__all__ = ["IDSAction", "information_ratio", "least_ratio", "minimise_ratio"]
-
-_kernels = kernels_of("dowise.information.pairs")
+_kernels = kernels_of("dowise.information.ratio")
 
 FEW = 256  # so many arms, and all pairs are tried; of more, those that can matter
 NOTHING = 1e-12  # a gain of at most this is rounding, and counts as 0
@@ -86,3 +84,137 @@ def least_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
     ratio = information_ratio(regret, np.where(known <= NOTHING, 0.0, known))
     chosen = int(np.lexsort((regret, ratio))[0])
     return IDSAction(chosen, chosen, 1.0)
+
+
+_ROUNDING = 1e-12
+
+
+@kernel()
+def _best_single(regret, gain, nothing):
+    """(arm, its ratio): the first with the smallest Ψ; where none teaches, that of least regret.
+
+    Its ratio is −1 where no arm teaches anything and the search is over, and the arm is −1 where a
+    number is negative or not finite.
+    """
+    single, least = 0, np.inf
+    cheapest, some = 0, False
+    for a in range(len(regret)):
+        if not (0 <= regret[a] < np.inf and 0 <= gain[a] < np.inf):
+            return -1, -1.0
+        if regret[a] < regret[cheapest]:
+            cheapest = a
+        if gain[a] > nothing:
+            some = True
+            ratio = regret[a] * regret[a] / gain[a]
+        else:
+            ratio = np.inf if regret[a] > 0 else 0.0
+        if ratio < least:
+            single, least = a, ratio
+    return (single, least) if some else (cheapest, -1.0)
+
+
+@kernel()
+def _mixture(regret_a, gain_a, regret_b, gain_b):
+    """(ratio, q, 1 − q) at the inner stationary point of a pair; the ratio is ∞ without one."""
+    d, e = regret_a - regret_b, gain_a - gain_b
+    if d * e == 0:
+        return np.inf, 1.0, 0.0
+    q = (e * regret_b - 2 * d * gain_b) / (d * e)
+    rest = 1 - q
+    if q >= 1:  # or so close below that it was rounded: then the other arm's is exact
+        rest = (2 * d * gain_a - e * regret_a) / (d * e)
+    if not (q > 0 and rest > 0):
+        return np.inf, 1.0, 0.0
+    cost = q * regret_a + rest * regret_b
+    return cost * cost / (q * gain_a + rest * gain_b), q, rest
+
+
+@kernel()
+def best_pair(regret, gain, nothing):
+    """(first, second, probability of the first): the smallest (πᵀΔ)² / πᵀg.
+
+    A gain of at most `nothing` counts as 0. Single arms first, then all pairs. The first is −1
+    where a number is negative or not finite.
+    """
+    single, least = _best_single(regret, gain, nothing)
+    first, second, probability = single, single, 1.0
+    if least <= 0:
+        return first, second, probability
+    for a in range(len(regret)):
+        gain_a = gain[a] if gain[a] > nothing else 0.0
+        for b in range(a + 1, len(regret)):
+            gain_b = gain[b] if gain[b] > nothing else 0.0
+            ratio, q, rest = _mixture(regret[a], gain_a, regret[b], gain_b)
+            if ratio < least:
+                least = ratio
+                first, second, probability = (a, b, q) if q < 1 else (b, a, rest)
+    return first, second, probability
+
+
+@kernel()
+def _turn(regret, gain, a, b, c):
+    """Positive where the way over a, b and c turns left at b, which then lies below the hull."""
+    left = (regret[b] - regret[a]) * (gain[c] - gain[b])
+    return left - (gain[b] - gain[a]) * (regret[c] - regret[b])
+
+
+@kernel()
+def _upper_chain(regret, gain, order, chain):
+    """Fill in the arms of the hull's upper left boundary and return how many they are.
+
+    `order` has the arms by rising regret, then falling gain, then number: an arm that teaches no
+    more than one before it is dominated by that one, or is its double.
+    """
+    count = 0
+    for c in order:
+        if count and gain[c] <= gain[chain[count - 1]]:
+            continue
+        while count > 1 and _turn(regret, gain, chain[count - 2], chain[count - 1], c) > 0:
+            count -= 1
+        chain[count] = c
+        count += 1
+    return count
+
+
+@kernel()
+def _first_on_line(regret, gain, chain, edge):
+    """The first arm up to the edge's left end and from its right end on, all on the edge's line."""
+    left, right = chain[edge], chain[edge + 1]
+    k = edge
+    while k > 0 and _turn(regret, gain, chain[k - 1], chain[k], chain[k + 1]) == 0:
+        k -= 1
+        left = min(left, chain[k])
+    k = edge + 1
+    while k < len(chain) - 1 and _turn(regret, gain, chain[k - 1], chain[k], chain[k + 1]) == 0:
+        k += 1
+        right = min(right, chain[k])
+    return left, right
+
+
+@kernel()
+def best_pair_on_hull(regret, gain, order):
+    """What `best_pair` finds, in linear time; gains are 0 or more than nothing.
+
+    `order` is that of `_upper_chain`. On a line of more than two arms every pair with the point in
+    between is as good: the arms that come first are taken from either side.
+    """
+    single, least = _best_single(regret, gain, 0.0)
+    if least <= 0:
+        return single, single, 1.0
+    chain = np.empty(len(regret), dtype=np.int64)
+    count = _upper_chain(regret, gain, order, chain)
+    edge = -1
+    for k in range(count - 1):
+        a, b = min(chain[k], chain[k + 1]), max(chain[k], chain[k + 1])
+        ratio, _, _ = _mixture(regret[a], gain[a], regret[b], gain[b])
+        if ratio < least:
+            edge, least = k, ratio
+    if edge < 0:
+        return single, single, 1.0
+    left, right = _first_on_line(regret, gain, chain[:count], edge)
+    a, b = min(left, right), max(left, right)
+    ratio, q, rest = _mixture(regret[a], gain[a], regret[b], gain[b])
+    if ratio > least * (1 + _ROUNDING):  # they are not quite in line
+        a, b = min(chain[edge], chain[edge + 1]), max(chain[edge], chain[edge + 1])
+        ratio, q, rest = _mixture(regret[a], gain[a], regret[b], gain[b])
+    return (a, b, q) if q < 1 else (b, a, rest)

@@ -1,27 +1,22 @@
 """The compiled loops of a model: running a circuit, and letting a world run.
 
 Lanes are innermost: a slot of a circuit is a row of `values`, and a column is one draw. What a
-world's loops are handed is in `dowise.model.sampling`.
+world's loops are handed is in `dowise.model.sampler`.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
 
-from dowise.compiling import kernel
-from dowise.model.circuit import QUOTIENT, Operations
-
-__all__ = [
-    "observe_round",
-    "play_round",
-    "run_circuit",
-    "sample_contexts",
-    "sample_record",
-    "unrolled",
-]
+from dowise._core.hashing import GOLDEN, mix
+from dowise._core.kernels import kernel
+from dowise.model.circuit import QUOTIENT, Circuit, Operations
+from dowise.model.model import model_of
+from dowise.problem import Problem
 
 
 class Program(NamedTuple):
@@ -147,3 +142,202 @@ def observe_round(script, t, arm, codes, seen):
     play_round(script, t, arm, codes)
     for v in range(len(seen)):
         seen[v] = codes[script.mechanism.observed[v]]
+
+
+class Trace(NamedTuple):
+    """A circuit that keeps all its values, for kernels; operation i has slot first + i."""
+
+    slots: int
+    first: int
+    constants: Any
+    block_slots: Any
+    block_sizes: Any
+    starts: Any
+    lefts: Any
+    rights: Any
+    results: Any
+    """results[arm, y], all values of the reward."""
+    cones: Any
+    """The operations that an arm's results hang on, last one first, arm behind arm."""
+    cone_starts: Any
+
+
+@lru_cache(maxsize=32)
+def trace_of(problem: Problem) -> Trace:
+    """The trace of a problem, built once."""
+    circuit: Circuit = model_of(problem).trace
+    operations = circuit.operations
+    first = len(circuit.constants) + int(circuit.block_sizes.sum())
+    cones = [
+        _cone(first, operations.starts, operations.lefts, operations.rights, own)
+        for own in circuit.results
+    ]
+    return Trace(
+        circuit.slots, first, circuit.constants, circuit.block_slots, circuit.block_sizes,
+        operations.starts, operations.lefts, operations.rights, circuit.results,
+        np.concatenate(cones), np.cumsum([0, *map(len, cones)]),
+    )  # fmt: skip
+
+
+@kernel()
+def _cone(first, starts, lefts, rights, results):
+    """The operations that these results hang on, last one first."""
+    needed = np.zeros(len(starts) - 1, dtype=np.bool_)
+    for y in range(len(results)):
+        if results[y] >= first:
+            needed[results[y] - first] = True
+    found = np.empty(len(needed), dtype=np.int64)
+    count = 0
+    for i in range(len(needed) - 1, -1, -1):
+        if needed[i]:
+            found[count] = i
+            count += 1
+            for k in range(starts[i], starts[i + 1]):
+                if lefts[k] >= first:
+                    needed[lefts[k] - first] = True
+                if rights[k] >= first:
+                    needed[rights[k] - first] = True
+    return found[:count].copy()
+
+
+@njit
+def fill_means(values, totals, prior, counts, rows, trace):
+    """Set constants and inputs: the mean entries of the rows that each lane reads.
+
+    rows[lane, block] is where a row starts; totals[block, lane] comes back with its sum.
+    """
+    lanes = len(rows)
+    for i in range(len(trace.constants)):
+        for lane in range(lanes):
+            values[i, lane] = trace.constants[i]
+    for r in range(len(trace.block_slots)):
+        slot, size = trace.block_slots[r], trace.block_sizes[r]
+        for lane in range(lanes):
+            entry, total = rows[lane, r], 0.0
+            for k in range(size):
+                total += prior[entry + k] + counts[entry + k]
+            totals[r, lane] = total
+            for k in range(size):
+                values[slot + k, lane] = (prior[entry + k] + counts[entry + k]) / total
+
+
+@njit
+def forward(values, trace):
+    """Run every operation on all lanes."""
+    lanes = values.shape[1]
+    for i in range(len(trace.starts) - 1):
+        out = trace.first + i
+        for lane in range(lanes):
+            values[out, lane] = 0.0
+        for k in range(trace.starts[i], trace.starts[i + 1]):
+            a, b = trace.lefts[k], trace.rights[k]
+            for lane in range(lanes):
+                values[out, lane] += values[a, lane] * values[b, lane]
+
+
+@njit
+def pass_back(values, adjoints, seeds, arm, trace):
+    """The derivatives of Σ_y seeds[y]·P(Y = y | do(arm)) by every input, in its row of `adjoints`.
+
+    Of all operations `adjoints` must be 0, and is 0 again afterwards.
+    """
+    lanes = values.shape[1]
+    for slot in range(trace.first):
+        for lane in range(lanes):
+            adjoints[slot, lane] = 0.0
+    for y in range(len(seeds)):
+        for lane in range(lanes):
+            adjoints[trace.results[arm, y], lane] += seeds[y]
+    for q in range(trace.cone_starts[arm], trace.cone_starts[arm + 1]):
+        i = trace.cones[q]
+        out = trace.first + i
+        for k in range(trace.starts[i], trace.starts[i + 1]):
+            a, b = trace.lefts[k], trace.rights[k]
+            for lane in range(lanes):
+                adjoints[a, lane] += adjoints[out, lane] * values[b, lane]
+            for lane in range(lanes):
+                adjoints[b, lane] += adjoints[out, lane] * values[a, lane]
+        for lane in range(lanes):
+            adjoints[out, lane] = 0.0
+
+
+@kernel()
+def find_winners(drawn, scaled, costs, winners):
+    """The best arm of every draw, the first among equals; returns the sum of their net rewards.
+
+    drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first; scaled[y] is what a
+    value is worth, from 0 to 1, and costs[arm] what the arm costs, on the same scale.
+    """
+    arms, others, samples = drawn.shape
+    top = np.empty(samples)
+    rewards = np.empty(samples)
+    for i in range(samples):
+        top[i] = -np.inf
+    for a in range(arms):
+        for i in range(samples):
+            rewards[i] = scaled[0] - costs[a]
+        for y in range(others):
+            more = scaled[y + 1] - scaled[0]
+            for i in range(samples):
+                rewards[i] += more * drawn[a, y, i]
+        for i in range(samples):  # without a branch, so that it is done many draws at a time
+            better = rewards[i] > top[i]
+            top[i] = rewards[i] if better else top[i]
+            winners[i] = a if better else winners[i]
+    peak = 0.0
+    for i in range(samples):
+        peak += top[i]
+    return peak
+
+
+@kernel()
+def find_winners_by_odds(whole, scaled, costs, key, first, winners):
+    """The same for draws so close to 0 and 1 that rewards can't be told apart, in full precision.
+
+    whole[arm, y, draw] has all values of the reward. What an arm brings above the least value and
+    what it lacks to the greatest are sums without a difference of large numbers, so arms are
+    compared by the odds of the two: 1 − 1e-30 is more than 1 − 1e-20. Arms that tie even so have
+    the same chance each, by a hash of the key (an uint64) and the draw's number, which is `first`
+    and so on: the k-th of them replaces the one before with probability 1/k.
+
+    Of arms with different costs the net rewards decide, from below where one of them is nearer to
+    the least value, from above where both are nearer to the greatest; where even so they are the
+    same, the cheaper one is better: rounding has brought its reward down to the other's, or that
+    one's up. So costs of a whole span are no matter of chance.
+    """
+    arms, values, samples = whole.shape
+    least, most = scaled[0], scaled[0]
+    for y in range(values):
+        least, most = min(least, scaled[y]), max(most, scaled[y])
+    top, highest, lowest = np.empty(samples), np.empty(samples), np.empty(samples)
+    tied = np.empty(samples, dtype=np.int64)
+    for i in range(samples):
+        top[i] = -1.0
+    for a in range(arms):
+        for i in range(samples):
+            brings, lacks = 0.0, 0.0
+            for y in range(values):
+                brings += (scaled[y] - least) * whole[a, y, i]
+                lacks += (most - scaled[y]) * whole[a, y, i]
+            odds = brings / lacks if lacks > 0 else np.inf
+            extra = 0.0 if a == 0 else costs[a] - costs[winners[i]]
+            is_tie = odds == top[i]
+            is_better = odds > top[i]
+            if extra != 0:
+                is_high = brings > lacks and highest[i] > lowest[i]
+                over = lowest[i] - lacks if is_high else brings - highest[i]
+                is_tie = False
+                is_better = over > extra or (over == extra and extra < 0)
+            if is_better:
+                winners[i], top[i], tied[i] = a, odds, 1
+                highest[i], lowest[i] = brings, lacks
+            elif is_tie:
+                tied[i] += 1
+                own = mix(uint64(key) + uint64(first + i) * GOLDEN)
+                coin = mix(own + uint64(tied[i]) * GOLDEN)
+                if np.float64(coin >> uint64(11)) * 2.0**-53 * tied[i] < 1:
+                    winners[i], highest[i], lowest[i] = a, brings, lacks
+    peak = 0.0
+    for i in range(samples):
+        peak += least + highest[i] - costs[winners[i]]
+    return peak

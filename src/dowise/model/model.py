@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.compiling import kernels_of
+from dowise._core.kernels import kernels_of
 from dowise.errors import DowiseError
 from dowise.model.circuit import Circuit
+from dowise.model.edge_structures import Structures
+from dowise.model.elimination import Plans
 from dowise.model.factors import Factors
-from dowise.model.plans import Plans
-from dowise.model.remedies import too_large, too_large_at_once
-from dowise.model.rewards import reward_circuit, reward_distributions
-from dowise.model.structures import Structures
+from dowise.model.reward_circuit import (
+    reward_circuit,
+    reward_distributions,
+    too_large,
+    too_large_at_once,
+)
 from dowise.problem import Problem
 
 __all__ = ["Codes", "Model", "model_of", "with_first_value"]
@@ -80,7 +84,7 @@ class Model:
         """P(Y = y | do(arm), c) of every arm and value, through all variables that are seen.
 
         Every variable that some arm's reward needs is summed out under every arm that leaves it be,
-        and no slot is used twice: for passes backward (`dowise.model.backward`).
+        and no slot is used twice: for passes backward (`dowise.model.kernels`).
         """
         if not self.has_circuit:
             raise DowiseError(self._too_large)

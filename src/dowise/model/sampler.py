@@ -10,20 +10,49 @@ that the arm sets.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.compiling import kernels_of
+from dowise._core.kernels import kernels_of
 from dowise.errors import DowiseError
 from dowise.model.factors import NONE, Factors
 from dowise.model.model import Codes, model_of
-from dowise.model.sampling import Mechanism
 from dowise.problem import Problem
 
-__all__ = ["Sampler", "outcome", "sampler_of"]
-
 Integers = NDArray[np.int64]
+
+
+class Mechanism(NamedTuple):
+    """True numbers, ready to be sampled: variables are numbered, causes come before effects."""
+
+    entries: NDArray[np.float64]
+    """All factors, flat: one row for each context that occurs, or one for all of them."""
+    order: Integers
+    starts: Integers
+    strides: Integers
+    sizes: Integers
+    context: Integers
+    """Where the context variables stand among all."""
+    fixed: Integers
+    """For each arm the codes that it sets, negative where it sets nothing."""
+    observed: Integers
+    """Where the observed variables stand among all, in the order of the problem's variables."""
+
+
+class Script(NamedTuple):
+    """All of a trial that does not depend on what is played."""
+
+    mechanism: Mechanism
+    contexts: Integers
+    """The number of each round's context."""
+    known: Integers
+    """The codes of each context."""
+    uniforms: NDArray[np.float64]
+    """What drives the outcome of each round."""
+
+
 Floats = NDArray[np.float64]
 
 MAX_CELLS = 2**22  # of all tables with their switches

@@ -4,7 +4,7 @@ The paper's IDS looks one round ahead, at what the reward tells about the best a
 This one asks what n = 1, 2, 4, … plays would teach, through every variable that they show, about
 every arm in every context, beyond what as many plays of the incumbent would teach anyway; and
 whether that pays over the rounds to come. All in closed form at the posterior means, without draws
-(`dowise.policies.commit_kernels`; docs/beyond.md has the derivation and the evidence).
+(`dowise.policies.commit_kg_kernels`; docs/beyond.md has the derivation and the evidence).
 """
 
 from __future__ import annotations
@@ -17,26 +17,41 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.rng import Random, generator
+from dowise._core.text import amount
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.prior import Prior
 from dowise.errors import DowiseError
 from dowise.model import Codes
-from dowise.model.backward import trace_of
-from dowise.model.sampling import Script
-from dowise.plain import amount
-from dowise.policies.commit_kernels import Plan, choose, choose_in
-from dowise.policies.commit_lanes import MOST_CONTEXTS, mixed_lanes, most_lanes
-from dowise.policies.commit_look import Contexts, Known, Worth
-from dowise.policies.commit_loop import play_rounds
+from dowise.model.kernels import trace_of
+from dowise.model.sampler import Script
+from dowise.policies.base import (
+    PAST,
+    BayesianPolicy,
+    EdgesThen,
+    Loop,
+    Numbers,
+    allowed_arms,
+    certainly,
+    digest_of,
+)
+from dowise.policies.commit_kg_kernels import (
+    MOST_CONTEXTS,
+    Contexts,
+    Known,
+    Plan,
+    Worth,
+    choose,
+    choose_in,
+    mixed_lanes,
+    most_lanes,
+    play_rounds,
+)
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import BayesianPolicy, EdgesThen, Loop, allowed_arms, certainly
-from dowise.policies.record_policy import digest_of
 from dowise.policies.thompson import arms_of
-from dowise.policies.usable import PAST, Numbers
 from dowise.problem import Problem, Record
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch, equal_columns
-from dowise.randomness import Random, generator
 
 __all__ = ["CommitKG"]
 

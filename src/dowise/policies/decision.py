@@ -12,11 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.text import counted, plain
 from dowise.errors import DowiseError, suggestion
-from dowise.plain import plain
 from dowise.problem import Intervention
-
-__all__ = ["Decision", "Figures", "Workings"]
 
 
 class Workings(Protocol):
@@ -116,3 +114,35 @@ class Decision:
 
     def __repr__(self) -> str:
         return f"<Decision {self}>"
+
+
+WORDING = "2"
+"""Another number whenever a policy words its reasons otherwise: journals have them, and an audit
+must know that it does not compare like with like."""
+BEST_BY_CHANCE = "and allowing for chance no other arm may turn out better"
+"""An arm has the largest upper bound."""
+
+
+def drawn_by_lot(known: str = "what is known", share: float | None = None) -> str:
+    """An arm won a draw from the posterior, or one of many, of which it won a `share`.
+
+    >>> drawn_by_lot(share=0.25)
+    'drawn by lot, each arm with its chance to be the best by what is known: this one has 25 %'
+    """
+    own = "" if share is None else f": this one has {100 * share:.3g} %"
+    return f"drawn by lot, each arm with its chance to be the best by {known}{own}"
+
+
+def not_played_before(in_context: bool) -> str:
+    """A policy that compares arms by their own plays has none of this one."""
+    where = " in this context" if in_context else ""
+    return f"not played before{where}: each arm is played once before they are compared"
+
+
+def under_way(plays: int) -> str:
+    """Plays that have no outcome yet, as a part of a sentence.
+
+    >>> under_way(2), under_way(0)
+    (' (2 plays under way)', '')
+    """
+    return f" ({counted(plays, 'play')} under way)" if plays else ""

@@ -21,22 +21,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.rng import Random, generator
 from dowise.belief import Belief
-from dowise.policies.bernoulli import BernoulliThompsonSampling
-from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import (
+from dowise.policies.base import (
     BayesianPolicy,
+    Numbers,
     Policy,
     RecordPolicy,
+    Usable,
     allowed_arms,
     pick_winner,
 )
-from dowise.policies.reasons import drawn_by_lot
-from dowise.policies.usable import Numbers, Usable
+from dowise.policies.baselines import BernoulliThompsonSampling
+from dowise.policies.decision import Decision, Figures, drawn_by_lot
 from dowise.problem import Problem, Record
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch
-from dowise.randomness import Random, generator
 
 __all__ = ["Floored", "floored"]
 

@@ -10,10 +10,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.kernels import kernel
+from dowise._core.rng import Random, generator, keys_and_coins
+from dowise._core.text import amount
+from dowise._core.validation import below_one, share, whole_number
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
-from dowise.belief.dirichlet import checked_samples
+from dowise.belief.draw_kernels import count_record, draw_results
+from dowise.belief.posterior import checked_samples
 from dowise.belief.prior import Prior
-from dowise.checks import below_one, share, whole_number
 from dowise.errors import DowiseError
 from dowise.information import (
     Estimate,
@@ -26,20 +30,74 @@ from dowise.information import (
     least_ratio,
     minimise_ratio,
 )
-from dowise.information.estimates import check_room
+from dowise.information.estimates import check_room, find_and_count, summarise
 from dowise.information.gains import About, Gains, Seen
-from dowise.information.ratio import FEW
-from dowise.model.sampling import Script
-from dowise.plain import amount
+from dowise.information.ratio import FEW, NOTHING, best_pair
+from dowise.model.kernels import observe_round
+from dowise.model.sampler import Script
+from dowise.policies.base import BayesianPolicy, Edges, Loop, allowed_arms, play_out
 from dowise.policies.decision import Decision, Figures
-from dowise.policies.ids_loop import play_trial
-from dowise.policies.policy import BayesianPolicy, Edges, Loop, allowed_arms
-from dowise.policies.stepping import play_out
+from dowise.policies.thompson import Learned, arms_of
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
-from dowise.randomness import Random, generator
 
-__all__ = ["InformationDirectedSampling"]
+
+def play_trial(
+    problem: Problem,
+    posterior: Dirichlet,
+    samples: int,
+    script: Script,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """The arm of every round; the posterior has learned them."""
+    model, rounds = posterior.model, len(script.contexts)
+    rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
+    chosen = np.empty(rounds, dtype=np.int64)
+    drawn = np.empty((*model.circuit.results.shape, samples), dtype=np.float32)
+    learned = Learned(posterior.prior, posterior.counts, posterior.unused)
+    circuit = model.circuit.tape, posterior.block, problem.payoff.scaled
+    _play_rounds(
+        *keys_and_coins(rng, rounds), learned, arms_of(problem, model.factors), rows, circuit,
+        drawn, script, chosen,
+    )  # fmt: skip
+    return chosen
+
+
+@kernel()
+def _play_rounds(
+    keys: Any, coins: Any, own: Any, arms: Any, rows: Any, circuit: Any, drawn: Any, script: Any,
+    chosen: Any,
+) -> None:  # fmt: skip
+    """Each round a decision and one more record; `circuit` is (tape, block, what values are worth).
+
+    rows[c] are the rows of the circuit under context c; `drawn` is room for the draws.
+    """
+    tape, block, scaled = circuit
+    count, others, samples = drawn.shape
+    one = script.contexts.ndim  # a literal would have everything compiled anew for it
+    winners = np.empty(samples, dtype=np.int64)
+    winning = np.empty(count, dtype=np.int64)
+    best, means = np.empty(count), np.empty(count)
+    regret, gain = np.empty(count), np.empty(count)
+    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
+    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
+    for t in range(len(chosen)):
+        here = rows[script.contexts[t]]
+        draw_results(keys[t], own.prior, own.counts, here, tape, block, one - one, drawn)
+        peak, several = find_and_count(drawn, scaled, arms.costs, winners, best, winning)
+        joint = np.empty((count, several, others + 1))
+        for a in range(count):
+            means[a] = -arms.costs[a]
+        summarise(drawn, scaled, peak, winners, winning[:several], best, joint, means, regret, gain)
+        first, second, probability = best_pair(regret, gain, NOTHING)
+        arm = chosen[t] = first if coins[t] < probability else second
+        observe_round(script, t, chosen[t], codes, seen)
+        p = arms.place[arm]
+        count_record(
+            own.counts, own.unused, seen, arms.fixed[arm], arms.under[p], arms.starts,
+            arms.strides, one,
+        )  # fmt: skip
+
 
 Within = Literal["point", "optimistic", "pessimistic"]
 Choice = Literal["mixture", "deterministic"]

@@ -15,28 +15,100 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from dowise.checks import below_one
-from dowise.errors import DowiseError, OwnCodeError, described, suggestion
-from dowise.policies.own import import_policies, is_asked_for, own_factory
-from dowise.policies.policy import Policy
+from dowise._core.validation import below_one
+from dowise.belief.prior import Prior
+from dowise.errors import (
+    FAILURES,
+    DowiseError,
+    OwnCodeError,
+    described,
+    kind_of,
+    listed,
+    suggestion,
+)
+from dowise.policies.base import Policy
 from dowise.problem import Problem
 
-__all__ = [
-    "PolicyInfo",
-    "import_named",
-    "is_built_in",
-    "is_known",
-    "made_by",
-    "make_checked",
-    "make_policy",
-    "names_with_hidden_causes",
-    "policy_factory",
-    "policy_info",
-    "policy_names",
-    "register_policy",
-]
+if TYPE_CHECKING:
+    from dowise.belief import Belief, Posterior
+    from dowise.policies.base import BayesianPolicy
+
+
+_MODULES: dict[str, Any] = {}  # those that were asked for
+
+
+def asked_for() -> tuple[str, ...]:
+    """The names of the modules that were asked for, so that workers can have them too."""
+    return tuple(_MODULES)
+
+
+def is_asked_for(policy: str) -> bool:
+    """Whether a name is "module:Class", of a module that was asked for."""
+    module, colon, _ = policy.partition(":")
+    return bool(colon) and module in _MODULES
+
+
+def import_policies(module: str, asked_by: str = "") -> None:
+    """Import a module that has policies of one's own, by its name as `import` has it.
+
+    What it registers is known then (`register_policy`), and its classes and functions can be named
+    as "module:Class". `asked_by` stands first in an error, such as "--policy-module mine".
+    """
+    refused = f"{asked_by or f'the module {module!r}'} can't be imported"
+    remedy = "give its name as import does, my_policies"
+    if module.endswith(".py"):
+        remedy = f"give its name as import does, {module.removesuffix('.py').rpartition('/')[2]}"
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise DowiseError(f"{refused}: {module!r} is no name of a module; {remedy}")
+    importlib.invalidate_caches()
+    try:
+        _MODULES[module] = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise OwnCodeError(f"{refused}: {described(error)}") from error
+        raise DowiseError(
+            f"{refused}: there is no such module in this folder or where Python looks; {remedy}"
+        ) from None
+    except DowiseError as error:
+        raise OwnCodeError(f"{refused}: {described(error)}") from error
+    except FAILURES as error:
+        raise OwnCodeError(f"{refused}: {described(error)}") from error
+
+
+def own_factory(policy: str) -> Callable[..., Any]:
+    """What "module:Class" names, of a module that was asked for."""
+    name, _, inside = policy.partition(":")
+    module = _MODULES[name]
+    try:
+        factory = attrgetter(inside)(module)
+    except AttributeError:
+        made_here = [
+            key
+            for key, value in vars(module).items()
+            if callable(value) and getattr(value, "__module__", None) == module.__name__
+        ]
+        close = suggestion(inside, made_here)
+        known = f": it has {listed(made_here)}" if made_here else ""
+        lacking = f"has no {inside!r}" if inside else "has what? Say which class or function it is"
+        raise DowiseError(f"the policy {policy!r}: {name} {lacking}{close}{known}") from None
+    if not callable(factory) or not hasattr(factory, "__qualname__"):
+        raise DowiseError(
+            f"{policy} is {kind_of(factory)}, and no policy: name a class or a function that makes "
+            "one from a problem (docs/own-policy.md)"
+        )
+    try:
+        inspect.signature(factory)
+    except (TypeError, ValueError):
+        raise DowiseError(
+            f"{policy} takes nobody knows what, so it is no policy: name a class or a function "
+            "that makes one from a problem (docs/own-policy.md)"
+        ) from None
+    made: Callable[..., Any] = factory
+    return made
+
 
 Factory = TypeVar("Factory", bound=Callable[..., Policy])
 LearnsFrom = Literal["everything", "rewards", "nothing"]
@@ -237,3 +309,46 @@ def made_by(factory: Callable[..., Policy], problem: Problem, options: Mapping[s
     from dowise.policies.floor import floored
 
     return floored(factory, problem, floor, rest)
+
+
+FEW_ARMS = 12  # with more of them commit-kg was not better than ids
+
+
+def best_name(problem: Problem) -> str:
+    """The name of the policy that we recommend for a problem."""
+    from dowise.model import model_of
+
+    few = len(problem.arms) <= FEW_ARMS
+    return "commit-kg" if few and model_of(problem).has_trace else "ids"
+
+
+def real_name(policy: str, problem: Problem) -> str:
+    """The name itself, or what "best" means for this problem."""
+    return best_name(problem) if policy == "best" else policy
+
+
+def best(
+    problem: Problem,
+    prior: Prior | None = None,
+    belief: Belief | Posterior | None = None,
+) -> BayesianPolicy:
+    """What we recommend today: `commit-kg` with up to twelve arms, `ids` with more.
+
+    It is `ids`, too, where `commit-kg` can't be: with a posterior of one's own, or where its
+    circuit would be too large.
+    """
+    if best_name(problem) == "ids" or not _counts(belief):
+        from dowise.policies.ids import InformationDirectedSampling
+
+        return InformationDirectedSampling(problem, prior=prior, belief=belief)
+    from dowise.policies.commit_kg import CommitKG
+
+    return CommitKG(problem, prior, belief)
+
+
+def _counts(belief: Belief | Posterior | None) -> bool:
+    """Whether a posterior that was given counts, as ours do."""
+    from dowise.belief import Dirichlet, Mixture
+
+    posterior = getattr(belief, "posterior", belief)
+    return posterior is None or isinstance(posterior, Dirichlet | Mixture)

@@ -9,17 +9,16 @@ import numpy as np
 from numba import float32, njit
 from numpy.typing import NDArray
 
+from dowise._core.kernels import kernel
+from dowise._core.rng import Random, generator, key_of, keys_of
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
-from dowise.belief.kernels import count_record, draw_block, workspace
-from dowise.belief.mixture_draws import draw_mixed_block, read_from, room_for
-from dowise.belief.mixture_kernels import learn_mixed, weigh
+from dowise.belief.draw_kernels import count_record, draw_block, workspace
+from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
 from dowise.belief.prior import Prior
-from dowise.compiling import kernel
 from dowise.model import Factors
 from dowise.model.kernels import observe_round, unrolled
-from dowise.model.sampling import Script
-from dowise.policies.decision import Decision, Figures
-from dowise.policies.policy import (
+from dowise.model.sampler import Script
+from dowise.policies.base import (
     BayesianPolicy,
     EdgesThen,
     Loop,
@@ -27,10 +26,9 @@ from dowise.policies.policy import (
     checked_propensity_samples,
     pick_winner,
 )
-from dowise.policies.reasons import drawn_by_lot
+from dowise.policies.decision import Decision, Figures, drawn_by_lot
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
-from dowise.randomness import Random, generator, key_of, keys_of
 
 __all__ = ["Learned", "ThompsonSampling", "arms_of", "mixed_of"]
 

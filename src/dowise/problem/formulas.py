@@ -13,7 +13,7 @@ P(Y=1 | do()) = Σ_{x,z} P(Y=1 | X=x, Z=z) P(X=x | Z=z) P(Z=z)
 P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | X=0, Z=z) P(Z=z)
 P(Y=1 | do(X=1)) = Σ_{z} P(Y=1 | X=1, Z=z) P(Z=z)
 
-With hidden common causes the factors are those of `dowise.problem.order`, one for each variable and
+With hidden common causes the factors are those of `dowise.problem.variable_order`, one for each variable and
 its component T: P(v | T, do(the parents of T)). If an arm leaves v the same component as do(), they
 share its factor, and then the condition may as well be observed: it is written without do().
 (Without hidden causes this is always so.)
@@ -58,8 +58,8 @@ from operator import or_
 
 from dowise.graph.adjacency import bits
 from dowise.problem.intervention import Intervention, bare_or_quoted
-from dowise.problem.order import Order
 from dowise.problem.problem import Problem
+from dowise.problem.variable_order import Order
 
 # The other Greek letters look like Latin ones, and LaTeX has no commands for them.
 _LETTERS = "αβγδεζηθικλμνξπρςστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"

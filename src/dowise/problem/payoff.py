@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.checks import true_or_false
+from dowise._core.validation import true_or_false
 from dowise.errors import DowiseError, listed, suggestion
 from dowise.graph.pomis import is_minimal
 from dowise.problem.arms import forbidden_in

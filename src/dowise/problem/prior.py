@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.files import read_file
 from dowise.errors import DowiseError, suggestion
-from dowise.files import read_file
 from dowise.graph.edges import EdgeName
 from dowise.problem.domains import refuse_hidden
 

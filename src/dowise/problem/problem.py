@@ -18,9 +18,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.checks import share, spelled, text_or_none, whole_number
+from dowise._core.types import Frozen
+from dowise._core.validation import share, spelled, text_or_none, whole_number
 from dowise.errors import DowiseError, DowiseWarning, kind_of, suggestion
-from dowise.frozen import Frozen
 from dowise.graph import CausalGraph
 from dowise.problem.arms import (
     arms_from_user,

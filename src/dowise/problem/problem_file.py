@@ -19,8 +19,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from dowise._core.files import ending_of, read_file, stem_of, write_text
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
-from dowise.files import ending_of, read_file, stem_of, write_text
 from dowise.graph import CausalGraph
 from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
 from dowise.problem.domains import names_of

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.files import existing_file, read_file
 from dowise.errors import DowiseError, import_extra, listed, suggestion
-from dowise.files import existing_file, read_file
 from dowise.problem.domains import MISSING, label_of, refuse_hidden, text_of
 from dowise.problem.intervention import Intervention
 from dowise.problem.record import RecordBatch, refuse_contradiction

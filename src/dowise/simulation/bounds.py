@@ -27,11 +27,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.rng import Random
+from dowise._core.text import plain
+from dowise._core.validation import share, true_or_false, whole_number
 from dowise.belief import Belief
-from dowise.belief.in_blocks import draw_in_blocks
-from dowise.checks import share, true_or_false, whole_number
+from dowise.belief.belief import draw_in_blocks
 from dowise.environments import make_environment
-from dowise.environments.draw import Manner
+from dowise.environments.random_worlds import Manner
 from dowise.environments.sources import random_worlds
 from dowise.errors import DowiseError
 from dowise.information import (
@@ -50,14 +52,12 @@ from dowise.information import (
 )
 from dowise.information.certificate import certified_regret, worth_of
 from dowise.model.draws import Draws
-from dowise.model.sampling import Script
-from dowise.plain import plain
-from dowise.policies.certified import CertifiedSampling, Played
-from dowise.policies.policy import Loop
+from dowise.model.sampler import Script
+from dowise.policies.base import Loop
+from dowise.policies.certified_ids import CertifiedSampling, Played
 from dowise.policies.thompson import ThompsonSampling
 from dowise.problem import Problem
 from dowise.problem.problem import Context
-from dowise.randomness import Random
 from dowise.simulation.spec import MAX_ROUNDS
 from dowise.simulation.trial import make_world, run_trial
 

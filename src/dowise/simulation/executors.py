@@ -34,9 +34,9 @@ from queue import SimpleQueue
 from time import monotonic, process_time
 from typing import Any, BinaryIO, TypeVar
 
-from dowise.checks import whole_number
+from dowise._core.validation import whole_number
 from dowise.errors import DowiseError, DowiseWarning, import_extra
-from dowise.policies.own import asked_for
+from dowise.policies.registry import asked_for
 
 JobT = TypeVar("JobT")
 ResultT = TypeVar("ResultT")

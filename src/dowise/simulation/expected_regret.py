@@ -16,17 +16,16 @@ import numpy as np
 from numba import float32, njit
 from numpy.typing import NDArray
 
+from dowise._core.kernels import kernel
+from dowise._core.rng import keys_of
 from dowise.belief import Belief, Dirichlet, Mixture
-from dowise.belief.kernels import count_record, draw_block, workspace
-from dowise.belief.mixture_draws import draw_mixed_block, read_from, room_for
-from dowise.belief.mixture_kernels import learn_mixed, weigh
-from dowise.compiling import kernel
+from dowise.belief.draw_kernels import count_record, draw_block, workspace
+from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
 from dowise.model.draws import Draws
 from dowise.model.kernels import observe_round, unrolled
-from dowise.model.sampling import Script
+from dowise.model.sampler import Script
 from dowise.policies.thompson import Learned, arms_of, mixed_of
 from dowise.problem import Payoff, Record
-from dowise.randomness import keys_of
 
 DRAWS = 32
 """From the posterior in every round: they add less than a per cent to the variance over worlds."""

@@ -1,6 +1,6 @@
 """Regret curves as a picture: numbers first (`analysis.RegretCurve`), drawing second.
 
-Each policy has its own colour and dashes (`dowise.simulation.pens`), the same in every picture; the
+Each policy has its own colour and dashes (`dowise.plotting.figures`), the same in every picture; the
 name stands at the end of its line.
 """
 
@@ -12,13 +12,20 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dowise._core.text import counted
 from dowise.errors import DowiseError
-from dowise.picture.fonts import lettered
-from dowise.picture.library import matplotlib_part
-from dowise.plain import counted
+from dowise.plotting.figures import (
+    COLOURS,
+    DASHES,
+    GRID,
+    INK,
+    apart,
+    lettered,
+    matplotlib_part,
+    save_figure,
+)
 from dowise.policies import policy_names
 from dowise.simulation.analysis import Measure, RegretCurve
-from dowise.simulation.pens import COLOURS, DASHES, GRID, INK, apart, save_figure
 
 Band = Literal["se", "sd"]
 _BANDS = {"se": "two standard errors", "sd": "two standard deviations"}

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dowise
-from dowise.checks import whole_number
-from dowise.compiling import source_digest
+from dowise._core.files import write_text
+from dowise._core.kernels import source_digest
+from dowise._core.rng import stream
+from dowise._core.validation import whole_number
 from dowise.environments import ChordalWorlds, Manner, worlds_of
 from dowise.errors import DowiseError, import_extra, suggestion
-from dowise.files import write_text
-from dowise.randomness import stream
 from dowise.simulation.analysis import Claim, Measure, Spread, claims, curves, spread_of
 from dowise.simulation.executors import check_workers
 from dowise.simulation.paper_panels import ALL_PANELS, BEYOND, PANELS, Panel, in_order

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dowise.errors import DowiseError, import_extra
-from dowise.picture.drawing import check_path
+from dowise.plotting.figures import save_figure
+from dowise.plotting.scene import check_path
 from dowise.simulation.analysis import Measure, RegretCurve, curves, differences, standings
-from dowise.simulation.pens import save_figure
 from dowise.simulation.plots import plot_regret
 from dowise.simulation.run_directory import InMemoryResults, Job, RunDirectory, select_jobs
 

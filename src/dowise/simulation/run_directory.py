@@ -6,7 +6,7 @@ depend on: world, policy, options, user code, seed, trials, horizon and version.
 looking which files exist. `calls/<digest>.json` lists the jobs of each call for `Result.open`;
 every call writes a file of its own, so that concurrent calls need no lock.
 
-All files are written atomically (`dowise.files`) and carry a checksum over all their bytes, which
+All files are written atomically (`dowise._core.files`) and carry a checksum over all their bytes, which
 is verified whenever they are read. The columns of a Parquet file are problem, policy, trial, round
 (from 1), regret (cumulative), arm and, if requested, expected (cumulative); problem, policy and arm
 are dictionary-encoded.
@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.compiling import kernels_of
+from dowise._core.files import DRAFT, remove_old_drafts, write_bytes, write_text
+from dowise._core.kernels import kernels_of
 from dowise.errors import DowiseError, import_extra
-from dowise.files import DRAFT, remove_old_drafts, write_bytes, write_text
 
 RESULTS = "results"
 CALLS = "calls"
@@ -42,7 +42,7 @@ _SEAL = re.compile(rb"job=([0-9a-f]{64}) sha256=([0-9a-f]{64})")
 _WRITE_BATCH_ROWS = 2**16
 _DICTIONARY_COLUMNS = ["problem", "policy", "arm"]
 
-_kernels = kernels_of("dowise.simulation.kernels")
+_kernels = kernels_of("dowise.simulation.trial")
 
 
 class DamagedError(DowiseError):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dowise.environments import Manner
-from dowise.environments.draw import EdgesOfWorlds
+from dowise.environments.random_worlds import EdgesOfWorlds
 from dowise.errors import DowiseWarning, import_extra
 from dowise.simulation.executors import check_workers, run_jobs
 from dowise.simulation.result import Result

@@ -25,9 +25,9 @@ from typing import Any, cast
 import numpy as np
 
 import dowise
+from dowise._core.kernels import source_digest
+from dowise._core.validation import true_or_false, whole_number
 from dowise.belief import Belief
-from dowise.checks import true_or_false, whole_number
-from dowise.compiling import source_digest
 from dowise.environments import Manner, OneWorld, World, Worlds, worlds_of
 from dowise.environments.sources import ChordalWorlds
 from dowise.errors import FAILURES, DowiseError, OwnCodeError, described, is_own, own_place

@@ -23,16 +23,16 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.kernels import kernel, kernels_of
+from dowise._core.rng import stream, streams
 from dowise.belief import Belief
-from dowise.compiling import kernels_of
 from dowise.environments import DrawnWorlds, Environment, World, Worlds, worlds_of
 from dowise.environments.environment import means_of_worlds
 from dowise.errors import DowiseError, kind_of
-from dowise.model.sampling import Script
+from dowise.model.sampler import Script
 from dowise.policies import Policy
-from dowise.policies.policy import BayesianPolicy, RecordPolicy
+from dowise.policies.base import BayesianPolicy, RecordPolicy
 from dowise.problem import Intervention, Problem
-from dowise.randomness import stream, streams
 from dowise.simulation.run_directory import CodedStrings, JobResult
 
 MAX_DENSE_CONTEXTS = 2**16  # combinations of context values with a table of their own
@@ -41,7 +41,7 @@ MAX_PREPARED_REGRETS = 2**20  # regrets of the trials that are prepared together
 Factory = Callable[[Problem], Policy]
 Integers = NDArray[np.int64]
 
-_kernels = kernels_of("dowise.simulation.kernels")
+_kernels = kernels_of("dowise.simulation.trial")
 
 
 class Purpose(IntEnum):
@@ -385,3 +385,34 @@ def _show_records(policy: Policy, world: World, count: int, rng: np.random.Gener
 def _records(world: World, count: int, rng: np.random.Generator) -> Iterator[Mapping[str, object]]:
     for _ in range(count):
         yield world.play(Intervention(), world.draw_context(rng), rng)
+
+
+@kernel()
+def keep_rounds(rounds, regrets, arms, first, totals, places):
+    """Fill in the cumulative regret and the arm at each of these rounds, counted from 1.
+
+    `regrets` and `arms` have all rounds of a trial; `first` is the position of its arm 0.
+    """
+    total, start = 0.0, 0
+    for k in range(len(rounds)):
+        for t in range(start, rounds[k]):
+            total += regrets[t]
+        totals[k], start = total, rounds[k]
+        places[k] = first + arms[start - 1]
+
+
+@kernel()
+def number_by_first(positions, used, numbers):
+    """Number positions in order of first occurrence; return the number of distinct ones.
+
+    used[i] becomes the position of number i, numbers[t] the number of positions[t]; `used` has
+    room for all possible positions.
+    """
+    ranks, count = np.full(len(used), -1), 0
+    for t in range(len(positions)):
+        position = positions[t]
+        if ranks[position] < 0:
+            ranks[position], used[count] = count, position
+            count += 1
+        numbers[t] = ranks[position]
+    return count

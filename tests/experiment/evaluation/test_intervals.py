@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from dowise import CausalGraph, Problem, load_problem
 from dowise.experiment.evaluation import Decide, Learn, Logged, evaluate
-from dowise.experiment.evaluation.intervals import LAMBDAS, interval, lower_bound, winnings
+from dowise.experiment.evaluation.estimators import LAMBDAS, interval, lower_bound, winnings
 
 SCRIPT = Path(__file__).parents[3] / "evidence" / "evaluation.py"
 script = SimpleNamespace(**runpy.run_path(str(SCRIPT), run_name="evaluation"))

@@ -15,7 +15,7 @@ from pathlib import Path
 from dowise import CausalGraph, Experiment, Problem
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.sql import VERSION
-from dowise.service.tokens import begin_session, make_link, make_token, pages, revoke
+from dowise_web.tokens import begin_session, make_link, make_token, pages, revoke
 
 FOLDER = Path(__file__).parent
 GRAPH = CausalGraph.parse("C -> X -> Z -> Y; C -> Y; X <-> Y")

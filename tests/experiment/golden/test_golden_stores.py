@@ -12,10 +12,10 @@ from journals import is_chain
 
 from dowise import Experiment
 from dowise.experiment.event import KINDS
-from dowise.experiment.snapshots import facts_of_snapshot
+from dowise.experiment.journal import facts_of_snapshot
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.sql import VERSION
-from dowise.service.tokens import make_token, pages, who
+from dowise_web.tokens import make_token, pages, who
 
 FOLDER = Path(__file__).parent
 STORES = sorted(path.name for path in FOLDER.glob("*.db"))

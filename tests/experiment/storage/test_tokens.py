@@ -10,7 +10,7 @@ from some_tokens import AT, new
 
 from dowise import DowiseError
 from dowise.experiment.storage import open_storage
-from dowise.service.tokens import TokenTable
+from dowise_web.tokens import TokenTable
 
 LATER = "2026-01-02T00:00:00.000000Z"
 

@@ -12,8 +12,8 @@ from users import FORK, in_child
 
 from dowise import DowiseError, Experiment
 from dowise.experiment.storage import open_storage
-from dowise.service import tokens
-from dowise.service.tokens import TokenTable
+from dowise_web import tokens
+from dowise_web.tokens import TokenTable
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 

@@ -13,8 +13,8 @@ from users import as_nobody, in_child
 
 from dowise import DowiseError, Experiment
 from dowise.experiment.storage import open_storage, sql
-from dowise.service import tokens
-from dowise.service.tokens import TokenTable
+from dowise_web import tokens
+from dowise_web.tokens import TokenTable
 
 SCHEMA_1 = Path(__file__).parents[1] / "golden" / "schema-1.db"
 

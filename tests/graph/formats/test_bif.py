@@ -177,7 +177,7 @@ ROWS = "(a,0.5) 1,0; (a,c) 1,0; (a,d) 1,0; (b,0.5) 1,0; (b,c) 1,0; "
         (
             given_x_and_y("table 1, 0;"),
             r"table of P\(Z\) has 2 numbers instead of 12, for 6 rows of 2",
-        ),  # noqa: E501
+        ),
         (given_x_and_y("default 1, 0, 0;"), r"default of P\(Z\) has 3 numbers instead of 2"),
         (given_x_and_y("(a, c) 1;"), r"P\(Z \| X=a, Y=c\) has 1 numbers instead of 2, .*\(0, 1\)"),
         (given_x_and_y("(a) 1, 0;"), r"P\(Z\), row \(a\): Z has 2 parents, not 1: .* X, Y"),

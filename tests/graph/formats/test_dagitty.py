@@ -87,7 +87,7 @@ def test_the_written_form():
             2,
             4,
             "an edge '--' does not determine causes.* the arrows ->, <- and <->",
-        ),  # noqa: E501
+        ),
         ("dag { A @-> B }", 1, 9, "an edge '@->' does not determine causes"),
         ("dag { A <-@ B }", 1, 9, "an edge '<-@' does not determine causes"),
         ("dag { A @-o B }", 1, 9, "an edge '@-o' does not determine causes"),

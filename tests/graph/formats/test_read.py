@@ -140,12 +140,12 @@ PACKED = gzip.compress(BIF.encode(), mtime=0)
             "g.png",
             b"x",
             "the ending '.png' is unknown and its .*; supported endings are .txt, .graph",
-        ),  # noqa: E501
+        ),
         (
             "graph",
             b"A, B",
             "it has no ending and its content is not a graph.* supported endings are ",
-        ),  # noqa: E501
+        ),
         ("g.toml", b'graph = "A -> B"', "the ending '.toml' is unknown and its content is not a "),
         ("g.csv.gz", b"A,B\n0,1\n", "the ending '.csv' is unknown"),
         (
@@ -157,7 +157,7 @@ PACKED = gzip.compress(BIF.encode(), mtime=0)
             "g.dot",
             b"dag { A <-> B }",
             "DOT, line 1, column 1: .*; this looks like dagitty: rename ",
-        ),  # noqa: E501
+        ),
         ("g.dagitty", BIF.encode(), "dagitty, line 2, .*; this looks like BIF: rename the"),
         ("g.gml", b"digraph { A -> B }", "GML.*; this looks like DOT"),
         ("g.dot", b"A -> B", "DOT, line 1, column 1: found 'A', expected 'digraph'$"),
@@ -184,7 +184,7 @@ def test_unreadable_files(tmp_path, name, content, message):
 
 
 def test_a_packed_file_that_never_ends_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("dowise.files._MOST_UNPACKED", 2**20)
+    monkeypatch.setattr("dowise._core.files._MOST_UNPACKED", 2**20)
     (tmp_path / "g.txt.gz").write_bytes(gzip.compress(b"A -> B\n" + b" " * 2**20))
     with pytest.raises(DowiseError, match=r"g\.txt\.gz: unpacked it has more than 256 MB: unpack"):
         CausalGraph.read(tmp_path / "g.txt.gz")

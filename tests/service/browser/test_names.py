@@ -6,7 +6,7 @@ import pytest
 from browsed import AGE, DOSE, HOSTILE, HOSTILE_NAME, LABELS, OUTCOME, WHY
 from browsing import flaws, open_all
 
-from dowise.service.pages.rendering import address_of
+from dowise_web.pages.rendering import address_of
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from programs import until
 from served import running
 
 from dowise.problem.problem_file import builtin_names, builtin_path
-from dowise.service.pages import beginnings
+from dowise_web.pages import new_experiment as beginnings
 
 pytestmark = pytest.mark.slow  # each problem is tried in a process
 

@@ -6,7 +6,7 @@ import pytest
 from served import running
 
 from dowise import Experiment, load_problem
-from dowise.experiment.event_words import event_in_words
+from dowise.experiment.history import event_in_words
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import re
 import pytest
 from page_forms import Visit
 
-from dowise.plain import amount
+from dowise._core.text import amount
 
 
 @pytest.fixture(scope="module")

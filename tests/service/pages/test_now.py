@@ -51,7 +51,7 @@ def test_a_reload_asks_nothing(clinic, visits):
 def test_an_old_form_that_is_sent_again_says_so(visit, monkeypatch):
     form = visit.see().form("now/ask") | {"context.Age": "=under 60"}
     assert "was sent before" not in visit.post("now/ask", form).text
-    monkeypatch.setattr("dowise.service.pages.now._REPEATED", 0.0)
+    monkeypatch.setattr("dowise_web.pages.now._REPEATED", 0.0)
     assert (
         "This question was sent before: it is the same decision" in visit.post("now/ask", form).text
     )

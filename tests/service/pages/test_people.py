@@ -8,7 +8,7 @@ import pytest
 from page_forms import Page
 from served import running
 
-from dowise.service import tokens
+from dowise_web import tokens
 
 HERE = "It works on this machine only."
 

@@ -5,8 +5,7 @@ import pytest
 from live_tools import new
 
 from dowise import CausalGraph, Problem
-from dowise.service.pages.past import OTHERS, charts
-from dowise.service.pages.standing import axis_for, standing, unit
+from dowise_web.pages.results import OTHERS, axis_for, charts, standing, unit
 
 
 def many(minimise=False):

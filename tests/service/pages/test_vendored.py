@@ -55,5 +55,5 @@ def test_templates_hold_no_code_and_no_styles():
         for tag in re.findall(r"<script[^>]*>", text):
             assert "src=" in tag or 'type="application/json"' in tag, (path, tag)
         raw = re.findall(r"([\w.]+)\s*\|\s*safe", text)
-        # Pictures alone: dowise.picture.svg escapes the names in them.
+        # Pictures alone: dowise.plotting.svg escapes the names in them.
         assert all(name.endswith((".svg", ".sample")) for name in raw), (path, raw)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dowise.service.workshop import Limits, Workshop
+from dowise_web.sandbox import Limits, Workshop
 
 
 @pytest.fixture(scope="session")

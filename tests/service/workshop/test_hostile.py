@@ -3,7 +3,7 @@
 import psutil
 import pytest
 
-from dowise.service.workshop import BadInputError, Limits, OutOfBoundsError, Workshop
+from dowise_web.sandbox import BadInputError, Limits, OutOfBoundsError, Workshop
 
 pytestmark = pytest.mark.slow  # they wait for limits to be met
 

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from dowise import load_problem
-from dowise.experiment.rehearsing import rehearse as play
+from dowise.experiment.rehearsal import rehearse as play
 from dowise.problem.problem_file import builtin_names, builtin_path, parse_problem, problem_text
-from dowise.service.workshop import texts
-from dowise.service.workshop.failures import BadInputError
-from dowise.service.workshop.jobs import begin, preview, rehearse
+from dowise_web import preview as texts
+from dowise_web.preview import begin, preview, rehearse
+from dowise_web.sandbox import BadInputError
 
 WARD = """
 name = "ward"

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowise.errors import DowiseError, InputSyntaxError
-from dowise.service.workshop.failures import BadInputError
-from dowise.service.workshop.places import placed
-from dowise.service.workshop.texts import read_graph, read_problem
+from dowise_web.preview import placed, read_graph, read_problem
+from dowise_web.sandbox import BadInputError
 
 GRAPHS = {
     "a line": 'graph = "X -> Y; X -> -> Z"\nreward = "Y"',

@@ -2,7 +2,7 @@
 
 import programs
 
-from dowise.service.workshop import Rehearsals
+from dowise_web.rehearsals import Rehearsals
 
 
 class Broken:

@@ -16,15 +16,16 @@ from programs import until
 
 import dowise
 from dowise.problem.problem_file import builtin_path
-from dowise.service.workshop import (
+from dowise_web.sandbox import (
     BadInputError,
+    Child,
     Limits,
     OutOfBoundsError,
     Workshop,
     WorkshopBusyError,
     WorkshopFailedError,
+    _environment,
 )
-from dowise.service.workshop.child import Child, _environment
 
 pytestmark = pytest.mark.slow  # they wait for limits to be met
 
@@ -179,7 +180,7 @@ def test_texts_and_options_have_a_largest_size(workshop):
 
 CONFINED = """
 import json, resource, sys, os, threading
-from dowise.service.workshop.limits import confine, confine_job
+from dowise_web.sandbox import confine, confine_job
 confine(512)
 confine_job("rehearse", 20)
 limits = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
@@ -283,7 +284,7 @@ def test_closing_ends_what_is_done_just_now():
 
 PARENT = """
 import sys, threading, time
-from dowise.service.workshop import Workshop
+from dowise_web.workshop import Workshop
 workshop = Workshop()
 threading.Thread(target=workshop.preview, args=(sys.argv[1],), daemon=True).start()
 while not workshop._at_work or workshop._spare is not None:

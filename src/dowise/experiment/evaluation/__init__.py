@@ -15,10 +15,18 @@ It knows nothing of storage: it is given the steps of an experiment in order (`D
 (2.0, (0.0, 1.0), 0.0, 'not clear')
 """
 
-from dowise.experiment.evaluation.estimates import Estimated
+from dowise.experiment.evaluation.estimators import Estimated
 from dowise.experiment.evaluation.evaluation import Evaluation, evaluate
-from dowise.experiment.evaluation.log import Decide, Learn, LearnMany, Logged, Retract, Step
-from dowise.experiment.evaluation.replay import NothingToEvaluateError, Replay
+from dowise.experiment.evaluation.replay import (
+    Decide,
+    Learn,
+    LearnMany,
+    Logged,
+    NothingToEvaluateError,
+    Replay,
+    Retract,
+    Step,
+)
 
 __all__ = [
     "Decide", "Estimated", "Evaluation", "Learn", "LearnMany", "Logged",

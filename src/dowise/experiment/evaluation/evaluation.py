@@ -6,20 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dowise._core.text import amount, counted, number_from, plain
+from dowise._core.validation import share
 from dowise.belief import Belief
-from dowise.checks import share
 from dowise.errors import DowiseError, import_extra
-from dowise.experiment.evaluation.estimates import (
+from dowise.experiment.evaluation.estimators import (
     Estimated,
     doubly_robust,
     inverse_propensity,
     self_normalised,
     weights,
 )
-from dowise.experiment.evaluation.log import Step
-from dowise.experiment.evaluation.replay import Replay, replay
-from dowise.experiment.evaluation.targets import TargetLike, as_target
-from dowise.plain import amount, counted, number_from, plain
+from dowise.experiment.evaluation.replay import Replay, Step, TargetLike, as_target, replay
 from dowise.problem import Problem
 
 __all__ = ["Evaluation", "evaluate"]
@@ -85,7 +83,7 @@ class Evaluation:
     @property
     def verdict(self) -> Literal["better", "worse", "not clear"]:
         """Whether the interval of the difference is on one side of 0."""
-        low, high = sorted(map(self.problem.payoff.turned, self.difference.interval))
+        low, high = sorted(map(self.problem.payoff.oriented, self.difference.interval))
         return "better" if low > 0 else "worse" if high < 0 else "not clear"
 
     @property
@@ -242,11 +240,11 @@ def evaluate(
         problem=problem,
         target=chosen.name,
         level=level,
-        dr=doubly_robust(found, found.target, level).oriented(payoff.in_units),
-        ips=None if missing else inverse_propensity(found, level).oriented(payoff.in_units),
+        dr=doubly_robust(found, found.target, level).rescaled(payoff.unscale),
+        ips=None if missing else inverse_propensity(found, level).rescaled(payoff.unscale),
         self_normalised=None if steady is None else payoff.unscale(steady),
-        logged=doubly_robust(found, found.logged, level).oriented(payoff.in_units),
-        difference=versus.oriented(lambda scaled: payoff.oriented(payoff.span * scaled)),
+        logged=doubly_robust(found, found.logged, level).rescaled(payoff.unscale),
+        difference=versus.rescaled(lambda scaled: payoff.oriented(payoff.span * scaled)),
         earned=payoff.unscale(float(payoff.net_scaled(found.rewards, found.arms).mean())),
         unsupported=missing,
         largest_weight=float(weight.max()),

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from dowise._core.files import ending_of, existing_file, read_file
 from dowise.errors import DowiseError, InputSyntaxError
-from dowise.files import ending_of, existing_file, read_file
 from dowise.graph.formats.bif import parse_bif
 from dowise.graph.formats.dagitty import parse_dagitty
 from dowise.graph.formats.dot import parse_dot

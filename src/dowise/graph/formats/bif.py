@@ -24,8 +24,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dowise._core.files import read_file, write_text
 from dowise.errors import DowiseError, listed, suggestion
-from dowise.files import read_file, write_text
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.edges import bare_text, quoted
 from dowise.graph.formats.grammar import Structure, parse_with

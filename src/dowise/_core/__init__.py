@@ -1,0 +1,1 @@
+"""Shared foundations: types, validation, files, text, kernels, random streams."""

@@ -1,0 +1,118 @@
+"""Where randomness comes from: the caller's generator or seed, never a default.
+
+A trial or a decision has a stream of its own, `stream(seed, …)`; inside one, counter-based kernels
+draw everything from a key of two words (`key_of`). So results are the same bits for any number of
+workers, and after any stop and resume.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.random.bit_generator import ISeedSequence
+from numpy.typing import NDArray
+
+from dowise.errors import DowiseError
+
+Random = np.random.Generator | int
+
+DRAWS = "2"  # how a key becomes draws of a posterior: another number, and other bits come of it
+
+Words = NDArray[np.uint32]
+
+_FIRST, _FACTOR = 0x43B0D7E5, 0x931E8875  # the constants of numpy's SeedSequence
+_FIRST_OUT, _FACTOR_OUT = 0x8B51F9DD, 0x58F38DED
+_LEFT, _RIGHT = np.uint32(0xCA01F9DD), np.uint32(0x4973F715)
+_HALF = np.uint32(16)
+
+
+def generator(rng: Random | None) -> np.random.Generator:
+    """The caller's generator, or one made from the caller's seed."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, Integral) and not isinstance(rng, bool) and rng >= 0:
+        return np.random.default_rng(int(rng))
+    raise DowiseError(f"rng={rng!r}: give a seed such as 0, or a numpy.random.Generator")
+
+
+def key_of(source: np.random.Generator) -> NDArray[np.uint64]:
+    """Two fresh words from a generator: the key of one call of a counter-based kernel."""
+    bits = source.bit_generator
+    if isinstance(bits, np.random.MT19937):  # its raw words have 32 bits
+        return source.integers(0, 2**64, size=2, dtype=np.uint64)
+    words: NDArray[np.uint64] = bits.random_raw(2)
+    return words
+
+
+def stream(seed: int, *place: int) -> np.random.Generator:
+    """The random numbers of one place under a seed; other places have others."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=place))
+
+
+def streams(seed: int, places: Sequence[tuple[int, ...]]) -> list[np.random.Generator]:
+    """`stream(seed, *place)` for many places of one length, at once: the same bits, sooner.
+
+    A SeedSequence hashes the words of the seed into a pool of four, then the words of the place,
+    and the state of the generator out of the pool. The pool of the seed is numpy's own; what
+    follows is done here for all places together. Numbers in places are below 2³².
+    """
+    pool: Words = np.random.SeedSequence(seed).pool
+    hashed = 16 + 4 * max(0, -(-seed.bit_length() // 32) - 4)  # words, so far
+    for words in np.array(places, dtype=np.uint32).T:
+        salts = _salts(_FIRST, _FACTOR, hashed, 4)
+        pool = _LEFT * pool - _RIGHT * _hash(words[:, None], salts)
+        pool ^= pool >> _HALF
+        hashed += 4
+    state = _hash(np.tile(pool, 2), _salts(_FIRST_OUT, _FACTOR_OUT, 0, 8))
+    ready = state.astype("<u4").view("<u8").astype(np.uint64)
+    made: Any = np.random.PCG64  # it takes any ISeedSequence, whatever its annotations say
+    return [np.random.Generator(made(_Ready(words))) for words in ready]
+
+
+def _salts(first: int, factor: int, start: int, count: int) -> Words:
+    """What so many words are hashed with, and one more: each is the factor times that before."""
+    numbers = [first * pow(factor, start + i, 2**32) % 2**32 for i in range(count + 1)]
+    return np.array(numbers, dtype=np.uint32)
+
+
+def _hash(words: Words, salts: Words) -> Words:
+    hashed: Words = (words ^ salts[:-1]) * salts[1:]
+    return hashed ^ (hashed >> _HALF)
+
+
+class _Ready(ISeedSequence):
+    """The state of a generator that was worked out already."""
+
+    def __init__(self, words: NDArray[np.uint64]) -> None:
+        self._words = words
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> NDArray[Any]:
+        """The words, which are those that a PCG64 asks for: four of 64 bits."""
+        assert (n_words, np.dtype(dtype)) == (len(self._words), self._words.dtype)
+        return self._words
+
+
+def keys_of(source: np.random.Generator, rounds: int) -> NDArray[np.uint64]:
+    """The keys of so many calls of `key_of`, one behind the other: (rounds, 2)."""
+    if isinstance(source.bit_generator, np.random.MT19937):
+        return source.integers(0, 2**64, size=(rounds, 2), dtype=np.uint64)
+    words: NDArray[np.uint64] = source.bit_generator.random_raw(2 * rounds)
+    return words.reshape(rounds, 2)
+
+
+def keys_and_coins(
+    source: np.random.Generator, rounds: int
+) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+    """What so many rounds of `key_of` and then `source.random()` give: (rounds, 2), and a number.
+
+    The generators of NumPy but the Mersenne twister make a uniform of the upper 53 bits of a word.
+    """
+    if isinstance(source.bit_generator, np.random.MT19937):
+        each = [(key_of(source), source.random()) for _ in range(rounds)]
+        return np.array([key for key, _ in each]), np.array([coin for _, coin in each])
+    words = source.bit_generator.random_raw(3 * rounds).reshape(rounds, 3)
+    coins: NDArray[np.float64] = np.multiply(words[:, 2] >> np.uint64(11), 2.0**-53)
+    return np.ascontiguousarray(words[:, :2]), coins

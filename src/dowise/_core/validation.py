@@ -1,0 +1,93 @@
+"""Numbers and truth values that a user gives, checked in one way everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from math import inf, isfinite
+from numbers import Integral, Real
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+
+from dowise.errors import DowiseError, suggestion
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+def whole_number(name: str, number: object, least: int, most: float = inf) -> int:
+    """A whole number within limits, as an int; NumPy's are welcome, truth values are not.
+
+    >>> whole_number("horizon", 0, least=1)
+    Traceback (most recent call last):
+    dowise.errors.DowiseError: horizon=0 must be a whole number, 1 or more
+    """
+    if type(number) is int and least <= number <= most:
+        return number
+    if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < least:
+        raise DowiseError(f"{name}={number!r} must be a whole number, {least} or more")
+    if int(number) > most:
+        raise DowiseError(f"{name}={number!r} must be at most {most:,}")
+    return int(number)
+
+
+def real_number(name: str, number: object, least: float = -inf) -> float:
+    """A finite number of at least so much, as a float."""
+    if isinstance(number, Real) and not isinstance(number, bool):
+        found = float(number)
+        if isfinite(found) and found >= least:
+            return found
+    limit = "" if least == -inf else f" of at least {least:g}"
+    raise DowiseError(f"{name}={number!r} must be a number{limit}")
+
+
+def share(name: str, number: object, example: float = 0.05) -> float:
+    """A number strictly between 0 and 1, as a float."""
+    if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < 1:
+        raise DowiseError(f"{name}={number!r} must be between 0 and 1, such as {example:g}")
+    return float(number)
+
+
+def below_one(name: str, number: object, example: float = 0.1) -> float:
+    """A number from 0 on and below 1, as a float."""
+    if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= float(number) < 1:
+        raise DowiseError(f"{name}={number!r} must be at least 0 and below 1, such as {example:g}")
+    return float(number)
+
+
+def true_or_false(name: str, value: object) -> bool:
+    """A truth value, NumPy's among them; 0, 1 and texts are not."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise DowiseError(f"{name}={value!r} must be True or False")
+
+
+def text_or_none(name: str, value: object) -> str | None:
+    """A text, or nothing."""
+    if value is None or isinstance(value, str):
+        return value
+    raise DowiseError(f"{name}={value!r} must be a text")
+
+
+def spelled(function: Callable[Given, Made]) -> Callable[Given, Made]:
+    """A function that says how a misspelt keyword is spelled; its signature stays what it is.
+
+    >>> @spelled
+    ... def paint(colour="red"): ...
+    >>> paint(color="blue")
+    Traceback (most recent call last):
+    dowise.errors.DowiseError: unknown keyword 'color' (did you mean 'colour'?): there are colour
+    """
+    known = [name for name in signature(function).parameters if name != "self"]
+
+    @wraps(function)
+    def checked(*given: Given.args, **named: Given.kwargs) -> Made:
+        for name in named:
+            if name not in known:
+                close = suggestion(name, known)
+                raise DowiseError(f"unknown keyword {name!r}{close}: there are {', '.join(known)}")
+        return function(*given, **named)
+
+    return checked

@@ -1,0 +1,419 @@
+"""The compiled kernels: counting records, draws of rows, and the circuit run over them.
+
+Draws are made in blocks of lanes, so that all values of a block stay in the cache and the memory is
+bounded whatever the number of draws. The rows are drawn into their slots, then the circuit runs,
+operation by operation.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float32, int64, njit
+from numpy.typing import NDArray
+
+from dowise._core.kernels import kernel, kernels_of
+from dowise.belief.posterior import (
+    MAX_BYTES,
+    MAX_CONTEXTS,
+    Dirichlet,
+    Key,
+    Mixture,
+    moved,
+    shared_of,
+)
+from dowise.belief.variates import (
+    LARGEST_ERLANG,
+    betas,
+    exp32,
+    gammas,
+    log32,
+    stream_key,
+    take_logs,
+)
+from dowise.errors import DowiseError
+from dowise.model import Codes
+from dowise.model.circuit import Builder
+from dowise.model.kernels import run_circuit, unrolled
+from dowise.model.model import Model
+from dowise.model.reward_circuit import Reading, reading_of
+
+# One cache line more than the lanes: room for a scratch lane, and neighbouring slots don't fall on
+# the same line of the cache.
+PADDING = 16
+FEW = 16  # lanes
+
+
+@kernel()
+def count_record(counts, unused, codes, fixed, under, starts, strides, step):
+    """Count every factor that was seen whole and whose variable the arm did not set.
+
+    By `step`: 1 to learn, −1 to forget.
+
+    codes[v] is the position of v's value, negative where it was not seen; fixed[v] likewise of the
+    value that the arm set. under[v] is the number of v's factor under this arm, negative where it
+    has none. What could not be counted is counted in unused[v, u], u being v itself where it was
+    not seen, else the first variable that was not, or the number of variables where there is no
+    factor.
+    """
+    size = len(codes)
+    for v in range(size):
+        if fixed[v] >= 0:
+            continue
+        f = under[v]
+        if f < 0:
+            unused[v, size] += step
+            continue
+        entry, lacking = starts[f], v if codes[v] < 0 else -1
+        for u in range(size):
+            if strides[f, u] > 0:
+                if codes[u] < 0 and lacking < 0:
+                    lacking = u
+                entry += codes[u] * strides[f, u]
+        if lacking < 0:
+            counts[entry] += step
+        else:
+            unused[v, lacking] += step
+
+
+@njit
+def unpack(codes, was_set, i, seen, fixed):
+    """What was seen in record i of many, and what was set, as of one record."""
+    for v in range(len(seen)):
+        seen[v] = codes[v, i]
+        fixed[v] = codes[v, i] if was_set[v, i] else -1
+
+
+@kernel()
+def count_records(counts, unused, codes, was_set, place, under, starts, strides):
+    """The same for many: record i has codes[:, i], and its factors are under[place[i]]."""
+    one = codes.ndim - 1  # a literal would have everything compiled anew for it
+    fixed = np.empty(len(codes), dtype=np.int64)
+    seen = np.empty(len(codes), dtype=np.int64)
+    for i in range(len(place)):
+        unpack(codes, was_set, i, seen, fixed)
+        count_record(counts, unused, seen, fixed, under[place[i]], starts, strides, one)
+
+
+@njit
+def _largest(sizes):
+    most = 0
+    for i in range(len(sizes)):
+        most = max(most, sizes[i])
+    return most
+
+
+@njit(inline="always")
+def draw_row(key, entry, first, shapes, values, slot, total, lanes):
+    """A Dirichlet draw for every lane; stream e of the key makes the variates of entry e.
+
+    By Beta variates, one less than there are entries, or by gamma variates and their sum: see
+    `by_betas`.
+    """
+    if by_betas(shapes, lanes):
+        for k in range(len(shapes) - 1):
+            others = 0.0
+            for j in range(k + 1, len(shapes)):
+                others += shapes[j]
+            here, left = values[slot + k], values[slot + k + 1]
+            if k > 0:
+                for lane in range(lanes):
+                    total[lane] = here[lane]
+            stream = stream_key(key[0], key[1], entry + k)
+            betas(stream, first, shapes[k], others, here, left, lanes)
+            if k > 0:  # of what the entries before it have left
+                for lane in range(lanes):
+                    here[lane] *= total[lane]
+                    left[lane] *= total[lane]
+    else:
+        _by_gammas(key, entry, first, shapes, values, slot, total, lanes)
+
+
+@njit
+def by_betas(shapes, lanes):
+    """Whether a row is drawn by Beta variates: not where gamma variates are faster.
+
+    These are so for a few lanes, and where all shapes are whole and up to 4, unless a row of two
+    has a 1 or a 2. And where a shape is below 1, only they have the logarithms that it takes.
+    """
+    least, is_small = shapes[0], True
+    for k in range(len(shapes)):
+        least = min(least, shapes[k])
+        is_small &= shapes[k] <= LARGEST_ERLANG and shapes[k] == int(shapes[k])
+    if lanes < FEW or least < 1:
+        return False
+    return not is_small or (len(shapes) == 2 and least < 3)
+
+
+@njit(inline="always")
+def _by_gammas(key, entry, first, shapes, values, slot, total, lanes):
+    size = len(shapes)
+    below = False
+    for k in range(size):
+        low = shapes[k] < 1
+        below |= low
+        stream = stream_key(key[0], key[1], entry + k)
+        gammas(stream, first, shapes[k] + 1 if low else shapes[k], values[slot + k], lanes)
+    if below:
+        _through_logs(key, entry, first, shapes, values, slot, total, lanes)
+    a, b = values[slot], values[slot + 1]
+    for lane in range(lanes):
+        total[lane] = a[lane] + b[lane]
+    for k in range(2, size):
+        a = values[slot + k]
+        for lane in range(lanes):
+            total[lane] += a[lane]
+    for lane in range(lanes):
+        total[lane] = float32(1) / total[lane]
+    for k in range(size):
+        a = values[slot + k]
+        for lane in range(lanes):
+            a[lane] *= total[lane]
+
+
+@njit(inline="always")
+def _through_logs(key, entry, first, shapes, values, slot, largest, lanes):
+    """Where a shape is below 1 a variate may be too small: all as multiples of the largest."""
+    size = len(shapes)
+    for lane in range(lanes):
+        largest[lane] = float32(-np.inf)
+    for k in range(size):
+        a = values[slot + k]
+        take_logs(stream_key(key[0], key[1], entry + k), first, shapes[k], a, lanes)
+        for lane in range(lanes):
+            largest[lane] = a[lane] if a[lane] > largest[lane] else largest[lane]
+    for k in range(size):
+        a = values[slot + k]
+        for lane in range(lanes):
+            a[lane] = exp32(a[lane] - largest[lane])
+
+
+class Workspace(NamedTuple):
+    """What a block of lanes is drawn in; see `workspace`."""
+
+    values: Any
+    """The slots of the circuit, one a row."""
+    total: Any
+    shapes: Any
+
+
+@njit(inline="always")
+def workspace(circuit, block):
+    """Room for `block` lanes of a circuit, its constants in their places."""
+    width = block + PADDING
+    values = np.empty((circuit.slots, width), dtype=np.float32)
+    for i in range(len(circuit.constants)):
+        for lane in range(width):
+            values[i, lane] = float32(circuit.constants[i])
+    total = np.empty(width, dtype=np.float32)
+    return Workspace(values, total, np.empty(_largest(circuit.block_sizes)))
+
+
+@kernel()
+def draw_block(key, prior, counts, rows, circuit, first, lanes, work):
+    """Draw the rows for these lanes, the first of which has this number, and run the circuit."""
+    for r in range(len(rows)):
+        entry, size = rows[r], circuit.block_sizes[r]
+        for k in range(size):
+            work.shapes[k] = prior[entry + k] + counts[entry + k]
+        shapes, slot = work.shapes[:size], circuit.block_slots[r]
+        draw_row(key, entry, first, shapes, work.values, slot, work.total, lanes)
+    run_circuit(work.values, lanes, circuit.operations, work.total)
+
+
+@kernel()
+def draw_results(key, prior, counts, rows, tape, block, begin, out):
+    """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c) for draws from the posterior.
+
+    `rows` are the flat entries where the rows of this context start; `tape` has the circuit;
+    `block` is the number of lanes that are drawn together, and `begin` the number of the first.
+    """
+    circuit = unrolled(tape)
+    work = workspace(circuit, block)
+    draws = out.shape[2]
+    for first in range(0, draws, block):
+        lanes = min(block, draws - first)
+        draw_block(key, prior, counts, rows, circuit, begin + first, lanes, work)
+        for arm in range(out.shape[0]):
+            for y in range(out.shape[1]):
+                row = work.values[circuit.results[arm, y]]
+                for lane in range(lanes):  # rounding may have carried a sum beyond 1
+                    out[arm, y, first + lane] = min(row[lane], float32(1))
+
+
+@kernel()
+def draw_entries(key, shapes, starts, sizes, block, out):
+    """Fill out[entry, draw] with draws of these rows, the same that `draw_results` draws."""
+    draws = out.shape[1]
+    total = np.empty(block + PADDING, dtype=np.float32)
+    values = np.empty((_largest(sizes), block + PADDING), dtype=np.float32)
+    for first in range(0, draws, block):
+        lanes = min(block, draws - first)
+        for r in range(len(starts)):
+            entry, size = starts[r], sizes[r]
+            draw_row(key, entry, first, shapes[entry : entry + size], values, 0, total, lanes)
+            for k in range(size):
+                for lane in range(lanes):
+                    out[entry + k, first + lane] = values[k, lane]
+
+
+@kernel()
+def mean_results(prior, counts, rows, tape, out):
+    """Fill out[arm, y] with P(Y = y | do(arm), c) at the mean of every row, y = 0 included."""
+    circuit = unrolled(tape)
+    values = np.empty((circuit.slots, 1))
+    for i in range(len(circuit.constants)):
+        values[i, 0] = circuit.constants[i]
+    for r in range(len(rows)):
+        entry, size, slot = rows[r], circuit.block_sizes[r], circuit.block_slots[r]
+        total = 0.0
+        for k in range(size):
+            total += prior[entry + k] + counts[entry + k]
+        for k in range(size):
+            values[slot + k, 0] = (prior[entry + k] + counts[entry + k]) / total
+    run_circuit(values, values.shape[1], circuit.operations, values[0, :0])
+    for arm in range(len(out)):
+        total = 0.0
+        for y in range(1, out.shape[1]):
+            out[arm, y] = values[circuit.results[arm, y - 1], 0]
+            total += out[arm, y]
+        out[arm, 0] = max(1 - total, 0.0)
+
+
+@njit(error_model="numpy")
+def exp64(x):
+    """e^x for x ≤ 0 (0 below −708), to about 2e-16 of its size: Cephes' rational approximation.
+
+    Not libm's, which is another one on another machine.
+    """
+    if x < -708:
+        return 0.0
+    k = np.floor(x * 1.4426950408889634073599 + 0.5)
+    r = x - k * 6.93145751953125e-1
+    r -= k * 1.42860682030941723212e-6
+    r2 = r * r
+    p = r * ((1.26177193074810590878e-4 * r2 + 3.02994407707441961300e-2) * r2 + 1.0)
+    q = 3.00198505138664455042e-6 * r2 + 2.52448340349684104192e-3
+    q = (q * r2 + 2.27265548208155028766e-1) * r2 + 2.0
+    power = np.int64((int64(k) + int64(1023)) << int64(52)).view(np.float64)
+    return (1.0 + 2.0 * (p / (q - p))) * power
+
+
+@kernel()
+def draw_whole(key, prior, counts, rows, tape, block, begin, out):
+    """Fill out[arm, y, draw] with P(Y = y | do(arm), c), y = 0 included; see `draw_results`."""
+    circuit = unrolled(tape)
+    draws = out.shape[2]
+    width = block + PADDING
+    values = np.empty((circuit.slots, width))
+    logs = np.empty((circuit.block_sizes.max(), width), dtype=np.float32)
+    undefined = values[0, :0]
+    for i in range(len(circuit.constants)):
+        values[i, :] = circuit.constants[i]
+    for first in range(0, draws, block):
+        lanes = min(block, draws - first)
+        for r in range(len(rows)):
+            entry, size, slot = rows[r], circuit.block_sizes[r], circuit.block_slots[r]
+            draw_logs(key, prior, counts, entry, size, begin + first, lanes, logs)
+            normalise(logs[:size], values, slot, lanes)
+        run_circuit(values, lanes, circuit.operations, undefined)
+        for arm in range(out.shape[0]):
+            for y in range(out.shape[1]):
+                row = values[circuit.results[arm, y]]
+                for lane in range(lanes):  # rounding may have carried a sum beyond 1
+                    out[arm, y, first + lane] = min(row[lane], 1.0)
+
+
+@kernel()
+def draw_logs(key, prior, counts, entry, size, first, lanes, logs):
+    """The logarithms of the entries of a row, but for what is the same for all of them."""
+    shapes = np.empty(size)
+    for k in range(size):
+        shapes[k] = prior[entry + k] + counts[entry + k]
+    if by_betas(shapes, lanes):
+        total, origin = np.empty(lanes, dtype=np.float32), size - size
+        draw_row(key, entry, first, shapes, logs, origin, total, lanes)
+    for k in range(size):
+        if by_betas(shapes, lanes):
+            for lane in range(lanes):
+                logs[k, lane] = log32(logs[k, lane])
+        else:
+            stream = stream_key(key[0], key[1], entry + k)
+            gammas(stream, first, shapes[k] + 1 if shapes[k] < 1 else shapes[k], logs[k], lanes)
+            take_logs(stream, first, shapes[k], logs[k], lanes)
+
+
+@kernel()
+def normalise(logs, values, slot, lanes):
+    """From logarithms to probabilities."""
+    for lane in range(lanes):
+        largest = logs[0, lane]
+        for k in range(1, len(logs)):
+            largest = max(largest, logs[k, lane])
+        total = 0.0
+        for k in range(len(logs)):
+            values[slot + k, lane] = exp64(np.float64(logs[k, lane]) - largest)
+            total += values[slot + k, lane]
+        for k in range(len(logs)):
+            values[slot + k, lane] /= total
+
+
+_kernels = kernels_of("dowise.belief.draw_kernels")
+_draws = kernels_of("dowise.belief.mixture_kernels")
+
+
+class RowDraws:
+    """Some rows of a model's factors, given by number, in the context of all first values.
+
+    They are drawn by a circuit without operations, whose inputs are its results: so one posterior
+    draws them as the other does, each lane with a set of edges of its own where some are doubtful.
+    """
+
+    def __init__(self, model: Model, rows: NDArray[np.int64]) -> None:
+        self.model = model
+        builder = Builder()
+        entries = builder.input_blocks(model.factors.row_sizes[rows])
+        circuit = builder.finish(entries.reshape(-1, 1))
+        self.circuit = circuit._replace(blocks=rows[circuit.blocks])
+        self._known: dict[Codes, NDArray[np.int64]] = {}
+
+    @cached_property
+    def _reading(self) -> Reading:
+        problem = self.model.problem
+        return reading_of(shared_of(problem).structures, self.circuit, problem.context_positions)
+
+    def _starts(self, codes: Codes) -> NDArray[np.int64]:
+        found = self._known.get(codes)
+        if found is None:
+            if len(self._known) >= MAX_CONTEXTS:
+                self._known.clear()
+            found = self._known[codes] = self.model.rows_of(self.circuit, codes)
+        return found
+
+    def draw(
+        self, posterior: Dirichlet | Mixture, key: Key, codes: Codes, count: int
+    ) -> NDArray[np.float32]:
+        """The entries of the rows, one row behind the other, in this context: (entries, count)."""
+        circuit = self.circuit
+        entries = len(circuit.results)
+        if 4 * entries * count > MAX_BYTES:
+            raise DowiseError(
+                f"{count:,} draws of {entries:,} entries take {4.0 * entries * count:.1e} bytes: "
+                "draw fewer samples"
+            )
+        out = np.empty((entries, 1, count), dtype=np.float32)
+        if isinstance(posterior, Dirichlet):
+            rows = self._starts(codes)
+            _kernels.draw_results(
+                key, posterior.prior, posterior.counts, rows, circuit.tape, posterior.block, 0, out
+            )
+        else:
+            shared = posterior.shared
+            _draws.draw_mixed(
+                key, posterior.learned, shared.tables, shared.choices.options,
+                shared.choices.room(), moved(self._reading, codes), circuit.tape, posterior.block,
+                0, out,
+            )  # fmt: skip
+        return out[:, 0]

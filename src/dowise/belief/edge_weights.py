@@ -1,0 +1,327 @@
+"""Which edges are there: what a mixture chooses among, as arrays, and how likely each choice is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise._core.kernels import kernels_of
+from dowise._core.rng import generator, key_of
+from dowise.model.circuit import Circuit
+from dowise.model.edge_structures import Component, District, Structures, Subset, Version
+from dowise.model.reward_circuit import Reading
+
+if TYPE_CHECKING:
+    from dowise.belief.posterior import Mixture
+
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Options(NamedTuple):
+    """Components that leave something open: component c has the patterns from components[c] on,
+    pattern p the districts from patterns[p] on, district d the alternatives from first[d] on, and
+    alternative a the versions from alternatives[a] on, each up to where the next one begins."""
+
+    components: Integers
+    patterns: Integers
+    districts: Integers
+    """Of all patterns, one pattern's behind the other's."""
+    pattern_priors: Floats
+    """Logarithms."""
+    first: Integers
+    alternatives: Integers
+    versions: Integers
+    variables: Integers
+    """Of these versions."""
+    alternative_priors: Floats
+    """Logarithms."""
+
+
+class Weights(NamedTuple):
+    """How likely each pattern of a component and each alternative of a district are."""
+
+    patterns: Floats
+    alternatives: Floats
+
+
+class Choices:
+    """The options that doubtful edges leave, and what their weights say of versions and edges."""
+
+    def __init__(self, structures: Structures) -> None:
+        self.structures = structures
+        self.components: list[Component] = [c for c in structures.components if _is_open(c)]
+        patterns = [pattern for component in self.components for pattern in component.patterns]
+        numbers: dict[District, int] = {}
+        inside = [
+            [numbers.setdefault(d, len(numbers)) for d in own if self._open(d)]
+            for _, own in patterns
+        ]
+        self.districts = tuple(numbers)
+        alternatives = [choice for district in numbers for choice in district.alternatives]
+        versions = [self._open_versions(own) for _, own in alternatives]
+        flat = [m for own in versions for m in own]
+        self.options = Options(
+            components=_ends(len(c.patterns) for c in self.components),
+            patterns=_ends(map(len, inside)),
+            districts=np.array([d for own in inside for d in own], dtype=np.int64),
+            pattern_priors=_logs(p for c in self.components for p in c.priors),
+            first=_ends(len(d.alternatives) for d in numbers),
+            alternatives=_ends(map(len, versions)),
+            versions=np.array(flat, dtype=np.int64),
+            variables=np.array([structures.versions[m].variable for m in flat], dtype=np.int64),
+            alternative_priors=_logs(p for d in numbers for p in d.priors),
+        )
+        self.edges = tuple(edge for edge in structures.edges if edge.text in structures.relevant)
+        """Those that make a difference."""
+        self._in_pattern = self._which_hold(there for there, _ in patterns)
+        self._in_alternative = self._which_hold(into for into, _ in alternatives)
+        self._untold = self._priors_of_untold()
+
+    def _open_versions(self, versions: Iterable[Version]) -> list[int]:
+        """Those of variables that have several: of others there is nothing to choose."""
+        structures = self.structures
+        return [structures.numbers[x] for x in versions if structures.is_open(x.variable)]
+
+    def _open(self, district: District) -> bool:
+        return any(self._open_versions(own) for _, own in district.alternatives)
+
+    def _which_hold(self, subsets: Iterable[Subset]) -> NDArray[np.bool_]:
+        held = [[edge in subset for edge in self.edges] for subset in subsets]
+        return np.array(held, dtype=bool).reshape(len(held), len(self.edges))
+
+    def _priors_of_untold(self) -> Floats:
+        """(patterns, edges): the prior of an arrow under patterns in which no district tells of it.
+
+        0 elsewhere: where a district tells, its alternatives do; a hidden cause is the pattern's.
+        """
+        rows = []
+        for component in self.components:
+            for _, districts in component.patterns:
+                told = {
+                    edge
+                    for district in districts
+                    if self._open(district)
+                    for into, _ in district.alternatives
+                    for edge in into
+                }
+                own = [e for e in self.edges if e.leads_into(component.variables)]
+                rows.append([e.prior * (e in own and e not in told) for e in self.edges])
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.edges))
+
+    def room(self) -> Weights:
+        """Weights that are still to be worked out."""
+        options = self.options
+        return Weights(
+            np.empty(len(options.pattern_priors)), np.empty(len(options.alternative_priors))
+        )
+
+    def alternative_chances(self, weights: Weights) -> Floats:
+        """How likely it is that a district is there and has this alternative."""
+        options = self.options
+        pattern = np.repeat(weights.patterns, np.diff(options.patterns))
+        district = np.bincount(options.districts, pattern, minlength=len(self.districts))
+        chances: Floats = weights.alternatives * np.repeat(district, np.diff(options.first))
+        return chances
+
+    def version_chances(self, weights: Weights) -> Floats:
+        """How likely each version of each variable is."""
+        structures, options = self.structures, self.options
+        each = np.repeat(self.alternative_chances(weights), np.diff(options.alternatives))
+        chances = np.bincount(options.versions, each, minlength=len(structures.versions))
+        several = np.diff(structures.first)
+        return np.where(np.repeat(several == 1, several), 1.0, chances)
+
+    def edge_chances(self, weights: Weights) -> dict[str, float]:
+        """How likely each edge that makes a difference is."""
+        chances = weights.patterns @ (self._in_pattern + self._untold)
+        chances = chances + self.alternative_chances(weights) @ self._in_alternative
+        texts = (edge.text for edge in self.edges)
+        return dict(zip(texts, np.minimum(chances, 1.0).tolist(), strict=True))
+
+
+def _is_open(component: Component) -> bool:
+    """Whether more than one structure of it may be true."""
+    if len(component.patterns) > 1:
+        return True
+    return any(len(d.alternatives) > 1 for _, districts in component.patterns for d in districts)
+
+
+def _ends(sizes: Iterable[int]) -> Integers:
+    return np.cumsum([0, *sizes], dtype=np.int64)
+
+
+def _logs(chances: Iterable[float]) -> Floats:
+    return np.log(np.array([*chances], dtype=np.float64))
+
+
+_draws = kernels_of("dowise.belief.mixture_kernels")
+
+Versions = dict[int, int]
+"""Of each variable that has several versions, which one."""
+
+
+def edge_sets(mixture: Mixture, most: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The version of every variable in each set of edges, (sets, variables), and the chances.
+
+    All sets where there are at most so many; else so many are drawn, always the same for the same
+    posterior, and each counts as often as it came.
+    """
+    structures, weights = mixture.shared.structures, mixture.weights()
+    first = structures.first[:-1]
+    if _count(mixture) <= most:
+        each = [_joined(parts) for parts in product(*_components(mixture, weights))]
+        versions = np.tile(first, (len(each), 1))
+        for row, (_, own) in zip(versions, each, strict=True):
+            row[list(own)] = list(own.values())
+        return versions, np.array([chance for chance, _ in each])
+    drawn = np.tile(first[:, None], (1, most))
+    options, key = mixture.shared.choices.options, key_of(generator(0))
+    _draws.choose(key, len(mixture.counts), options, weights, 0, most, drawn)
+    kinds, counts = np.unique(drawn, axis=1, return_counts=True)
+    return np.ascontiguousarray(kinds.T), counts / most
+
+
+def _count(mixture: Mixture) -> int:
+    """How many sets there are that differ in some table."""
+    options = mixture.shared.choices.options
+    sizes = np.diff(options.first)[options.districts]
+    each = [
+        prod(sizes[options.patterns[p] : options.patterns[p + 1]].tolist())
+        for p in range(len(options.pattern_priors))
+    ]
+    ends = options.components
+    return prod(sum(each[ends[c] : ends[c + 1]]) for c in range(len(ends) - 1))
+
+
+def _components(mixture: Mixture, weights: Weights) -> list[list[tuple[float, Versions]]]:
+    options = mixture.shared.choices.options
+    return [
+        [
+            (float(weights.patterns[p]) * chance, versions)
+            for p in range(options.components[c], options.components[c + 1])
+            for chance, versions in _pattern(mixture, weights, p)
+        ]
+        for c in range(len(options.components) - 1)
+    ]
+
+
+def _pattern(mixture: Mixture, weights: Weights, p: int) -> Iterator[tuple[float, Versions]]:
+    """What the districts of a pattern may be."""
+    options, parts = mixture.shared.choices.options, []
+    for d in options.districts[options.patterns[p] : options.patterns[p + 1]].tolist():
+        own = []
+        for a in range(options.first[d], options.first[d + 1]):
+            span = slice(options.alternatives[a], options.alternatives[a + 1])
+            pairs = zip(options.variables[span], options.versions[span], strict=True)
+            versions = {int(v): int(m) for v, m in pairs}
+            own.append((float(weights.alternatives[a]), versions))
+        parts.append(own)
+    yield from (_joined(one) for one in product(*parts))
+
+
+def _joined(parts: tuple[tuple[float, Versions], ...]) -> tuple[float, Versions]:
+    versions: Versions = {}
+    for _, own in parts:
+        versions |= own
+    return prod(chance for chance, _ in parts), versions
+
+
+MAX_LANES = 1024
+
+Shares = Mapping[int, float]
+"""Versions of one variable, and the share of each."""
+Lane = tuple[float, dict[int, Shares]]
+"""How likely it is, and the shares of each variable that has several versions."""
+
+
+def lanes_of(choices: Choices, weights: Weights, read: Iterable[int]) -> list[Lane] | None:
+    """The lanes of all sets of edges, for a circuit that reads these variables.
+
+    None where there are more than MAX_LANES.
+    """
+    structures = choices.structures
+    several = {v for v in read if structures.first[v + 1] - structures.first[v] > 1}
+    parts = [_component_lanes(choices, weights, c, several) for c in range(len(choices.components))]
+    if any(part is None for part in parts) or prod(len(p) for p in parts if p) > MAX_LANES:
+        return None
+    return [
+        _means_joined(combination) for combination in product(*(part for part in parts if part))
+    ]
+
+
+def _component_lanes(
+    choices: Choices, weights: Weights, c: int, several: set[int]
+) -> list[Lane] | None:
+    options, lanes = choices.options, list[Lane]()
+    for p in range(options.components[c], options.components[c + 1]):
+        inside = options.districts[options.patterns[p] : options.patterns[p + 1]]
+        parts = [_district_lanes(choices, weights, int(d), several) for d in inside]
+        if prod(map(len, parts)) + len(lanes) > MAX_LANES:
+            return None
+        for combination in product(*parts):
+            chance, shares = _means_joined(combination)
+            lanes.append((float(weights.patterns[p]) * chance, shares))
+    if len({v for _, shares in lanes for v in shares}) <= 1:
+        return [_averaged(lanes)]
+    return lanes
+
+
+def _district_lanes(choices: Choices, weights: Weights, d: int, several: set[int]) -> list[Lane]:
+    options, lanes = choices.options, list[Lane]()
+    for a in range(options.first[d], options.first[d + 1]):
+        span = slice(options.alternatives[a], options.alternatives[a + 1])
+        pairs = zip(options.variables[span].tolist(), options.versions[span].tolist(), strict=True)
+        shares: dict[int, Shares] = {v: {m: 1.0} for v, m in pairs if v in several}
+        lanes.append((float(weights.alternatives[a]), shares))
+    if len(lanes[0][1]) <= 1:
+        return [_averaged(lanes)]
+    return lanes
+
+
+def _averaged(lanes: list[Lane]) -> Lane:
+    """One lane for lanes that differ in one variable, or in none."""
+    total = sum(chance for chance, _ in lanes)
+    shares: dict[int, dict[int, float]] = {}
+    for chance, own in lanes:
+        for v, parts in own.items():
+            mine = shares.setdefault(v, {})
+            for m, share in parts.items():
+                mine[m] = mine.get(m, 0.0) + share * chance / total
+    return total, dict(shares)
+
+
+def _means_joined(lanes: Iterable[Lane]) -> Lane:
+    chance, shares = 1.0, dict[int, Shares]()
+    for share, own in lanes:
+        chance *= share
+        shares |= own
+    return chance, shares
+
+
+def mean_inputs(
+    lanes: list[Lane], means: Floats, reading: Reading, circuit: Circuit, first: NDArray[np.int64]
+) -> Floats:
+    """The mean of every input of the circuit under each lane: (inputs, lanes).
+
+    `means` are those of all versions' entries; versions first[v] to first[v + 1] are those of v.
+    """
+    repeats = np.diff(reading.targets)
+    sizes = np.repeat(reading.sizes, repeats)  # of each slot
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    inputs = np.repeat(reading.slots - len(circuit.constants), sizes) + within
+    values = means[np.repeat(np.repeat(reading.entries, repeats), sizes) + within]
+    ends = np.concatenate([[0], np.cumsum(sizes)])[reading.targets[reading.reads]]
+    rows = np.zeros((int(circuit.block_sizes.sum()), len(lanes)))
+    for lane, (_, shares) in enumerate(lanes):
+        for v in reading.variables.tolist():
+            for m, share in (shares.get(v) or {int(first[v]): 1.0}).items():
+                own = slice(ends[m], ends[m + 1])
+                rows[inputs[own], lane] += share * values[own]
+    return rows

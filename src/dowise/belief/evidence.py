@@ -1,0 +1,273 @@
+"""What the records say about the edges that a graph lacks, as numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise._core.text import numbers_from
+from dowise.errors import import_extra
+from dowise.graph.adjacency import closure
+from dowise.graph.edges import EdgeName, as_text
+from dowise.problem import Problem
+
+if TYPE_CHECKING:
+    from dowise.belief.belief import Belief
+
+
+CLOSE = 20.0
+"""An alternative within this factor of the best one is suspected with it."""
+# Kass & Raftery (1995): how much a Bayes factor says, from this size on.
+_SOMETHING = 3.0
+_WORDS = ((150.0, "very strongly for it"), (20.0, "strongly for it"), (_SOMETHING, "for it"),
+          (1 / 3, "nothing"), (0.0, "against it"))  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The edges that the graph lacks, with their Bayes factors, and whether that is an alarm."""
+
+    problem: Problem
+    edges: tuple[EdgeName, ...]
+    log_bayes_factors: NDArray[np.float64]
+    log_e_values: NDArray[np.float64]
+    alarmed: NDArray[np.bool_]
+    scored: NDArray[np.int64]
+    """How many values each of them was judged by."""
+    records: int
+    since: int | None
+    """The number of the record, counted from 1, at which the alarm was first raised."""
+    alpha: float
+    strict: bool
+    recomputed: bool
+    """Whether a record was retracted: then `since` is the latest that it can be."""
+
+    @cached_property
+    def ranking(self) -> NDArray[np.int64]:
+        """The alternatives, that of the largest Bayes factor first."""
+        ranking: NDArray[np.int64] = np.argsort(-self.log_bayes_factors, kind="stable")
+        return ranking
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """The edges that are accused; none where there is no alarm. Alarms stay."""
+        return tuple(str(self.edges[a]) for a in self.ranking if self.alarmed[a])
+
+    @cached_property
+    def suspected(self) -> tuple[str, ...]:
+        """What to draw as doubtful after an alarm.
+
+        What is accused, all that is within a factor of 20 of the best, and with u -> v also u <-> v
+        and the other way round: until somebody sets u, they look alike. An arrow that would close a
+        circle with those before it is left out.
+        """
+        if self.since is None:
+            return ()
+        least = self.log_bayes_factors.max() - log(CLOSE)
+        ranked = sorted(self.ranking, key=lambda a: not self.alarmed[a])
+        near = [a for a in ranked if self.alarmed[a] or self.log_bayes_factors[a] >= least]
+        graph, chosen = self.problem.possible, dict[str, None]()
+        children = list(graph.adjacency.children)
+        for edge in (edge for a in near for edge in self._alike(a)):
+            one, other = (self.problem.positions[name] for name in (edge.one, edge.other))
+            if not edge.is_bidirected:
+                if closure(1 << other, children) >> one & 1:
+                    continue
+                children[one] |= 1 << other
+            chosen[str(edge)] = None
+        return tuple(chosen)
+
+    def _alike(self, a: int) -> Iterator[EdgeName]:
+        """This edge, and the one that looks like it."""
+        edge = self.edges[a]
+        yield edge
+        if not edge.is_bidirected:
+            tie = EdgeName.from_ends(edge.one, "<->", edge.other)
+            yield from [tie] * (str(tie) not in self.problem.possible.edge_texts)
+            return
+        arrows = {EdgeName.from_ends(edge.one, arrow, edge.other) for arrow in ("->", "<-")}
+        yield from [self.edges[b] for b in self.ranking if self.edges[b] in arrows][:1]
+
+    def frame(self) -> Any:
+        """A pandas table, the largest Bayes factor first.
+
+        Columns: edge, bayes_factor, log_bayes_factor, e_value, log_e_value, alarm, and values: how
+        many values of variables it was judged by.
+        """
+        pandas = import_extra("pandas", "simulate", "a table of the evidence")
+        order = self.ranking
+        return pandas.DataFrame(
+            {
+                "edge": [str(self.edges[a]) for a in order],
+                "bayes_factor": _exp(self.log_bayes_factors[order]),
+                "log_bayes_factor": self.log_bayes_factors[order],
+                "e_value": _exp(self.log_e_values[order]),
+                "log_e_value": self.log_e_values[order],
+                "alarm": self.alarmed[order],
+                "values": self.scored[order],
+            }
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: a number beyond floats is "inf"."""
+        factors, e_values = _exp(self.log_bayes_factors), _exp(self.log_e_values)
+        return {
+            "alarms": list(self.alarms),
+            "since": self.since,
+            "suspected": list(self.suspected),
+            "alternatives": [
+                {
+                    "edge": str(self.edges[a]),
+                    "bayes_factor": _finite(factors[a]),
+                    "log_bayes_factor": float(self.log_bayes_factors[a]),
+                    "e_value": _finite(e_values[a]),
+                    "log_e_value": float(self.log_e_values[a]),
+                    "alarm": bool(self.alarmed[a]),
+                    "values": int(self.scored[a]),
+                }
+                for a in self.ranking
+            ],
+            "records": self.records,
+            "alpha": self.alpha,
+            "strict": self.strict,
+            "recomputed": self.recomputed,
+        }
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Evidence:
+        """The way back from `as_dict`, under the same problem; that of the largest is first now."""
+        found = page["alternatives"]
+        return cls(
+            problem,
+            tuple(EdgeName.parse(one["edge"]) for one in found),
+            numbers_from([one["log_bayes_factor"] for one in found]),
+            numbers_from([one["log_e_value"] for one in found]),
+            np.array([one["alarm"] for one in found], dtype=bool),
+            np.array([one["values"] for one in found], dtype=np.int64),
+            **{name: page[name] for name in ("records", "since", "alpha", "strict", "recomputed")},
+        )
+
+    # -- in words ---------------------------------------------------------------------------------
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """For each edge that some record tells of: its text, what it would mean, its Bayes factor,
+        what that says, and how many values it was judged by.
+        """
+        return [
+            (
+                str(self.edges[a]), _meaning(self.edges[a]), self._factor(a), self._says(a),
+                f"{self.scored[a]:,} value{'' if self.scored[a] == 1 else 's'}",
+            )
+            for a in self.ranking
+            if self.scored[a]
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return "\n".join(self._sentences())
+
+    def _sentences(self) -> Iterator[str]:
+        level = f"at level {self.alpha:g}{' (strict)' if self.strict else ''}"
+        records = f"{self.records:,} record{'s'[: self.records != 1]}"
+        if not self.edges:
+            yield "The graph lacks no edge that records could tell of."
+            return
+        if self.since is None:
+            told = [a for a in self.ranking if self.scored[a]]
+            yield f"No alarm {level} in {records}. " + self._quietly(told)
+            return
+        when = f"since record {self.since:,} of {self.records:,}"
+        if self.recomputed:
+            when += " at the latest (a record was retracted, and all was worked out anew)"
+        accused = ", ".join(
+            f"{self.edges[a]} (Bayes factor {self._factor(a)})"
+            for a in self.ranking
+            if self.alarmed[a]
+        )
+        yield f"Alarm {level}, {when}: the records speak against the graph. Accused: {accused}."
+        for edge in map(EdgeName.parse, self.suspected):
+            tie = EdgeName.from_ends(edge.one, "<->", edge.other)
+            if not edge.is_bidirected and str(tie) in self.suspected and self._are_close(edge, tie):
+                yield f"{edge} and {tie} look alike{self._how_to_tell(edge.one)}."
+        marked = "; ".join(_marked(EdgeName.parse(text)) for text in self.suspected)
+        yield f"Draw them as doubtful and go on: {marked}. The records count again there."
+
+    def _quietly(self, told: list[int]) -> str:
+        """What there is to say without an alarm; `told` are the edges that records tell of."""
+        if not told:
+            return f"No record tells of any of the {len(self.edges)} edges that the graph lacks."
+        if self.log_bayes_factors[told[0]] < log(_SOMETHING):
+            return "Nothing in them speaks against the graph."
+        return (
+            f"Of the edges that the graph lacks, {self.edges[told[0]]} has the largest Bayes "
+            f"factor, {self._factor(told[0])}."
+        )
+
+    def _how_to_tell(self, name: str) -> str:
+        """What tells an arrow from this variable from a hidden cause."""
+        problem, text = self.problem, as_text(name)
+        if name not in problem.manipulable:
+            return f", and {text} can't be set to tell them apart"
+        if any(name in names for names in problem.intervention_sets):
+            return f" until somebody sets {text}"
+        return f' until somebody sets {text}, which no arm does: arms = "all" has arms that do'
+
+    def _are_close(self, *edges: EdgeName) -> bool:
+        """Whether the records do not tell them apart."""
+        logs = [self.log_bayes_factors[a] for a, edge in enumerate(self.edges) if edge in edges]
+        return float(np.ptp(logs)) <= log(CLOSE)
+
+    def _factor(self, a: int) -> str:
+        number = self.log_bayes_factors[a]
+        if number < log(1e15):
+            return f"{np.exp(number):.2g}"
+        return f"10^{number / log(10):.0f}"
+
+    def _says(self, a: int) -> str:
+        return in_words(float(_exp(self.log_bayes_factors[a])))
+
+
+def in_words(factor: float) -> str:
+    """What a Bayes factor says."""
+    return next(words for size, words in _WORDS if factor >= size)
+
+
+def _exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(over="ignore", under="ignore"):
+        numbers: NDArray[np.float64] = np.exp(logs)
+    return numbers
+
+
+def _finite(number: float) -> float | str:
+    return float(number) if np.isfinite(number) else "inf"
+
+
+def _meaning(edge: EdgeName) -> str:
+    if edge.is_bidirected:
+        return f"{edge.one} and {edge.other} have a hidden cause"
+    return f"{edge.one} causes {edge.other} directly"
+
+
+def _marked(edge: EdgeName) -> str:
+    arrow = "<?>" if edge.is_bidirected else "?->"
+    return f"{as_text(edge.one)} {arrow} {as_text(edge.other)}"
+
+
+LIKELY = 0.25
+"""A soft edge that is now likelier than this, and than before, is drawn as suspected."""
+
+
+def risen(belief: Belief) -> list[str]:
+    """The soft edges to draw."""
+    problem, chances = belief.problem, belief.edges()
+    drawn = {*problem.graph.edge_texts}
+    return [
+        text
+        for text, now in chances.items()
+        if text not in drawn and now > max(LIKELY, problem.edge_priors[text])
+    ]

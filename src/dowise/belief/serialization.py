@@ -1,0 +1,236 @@
+"""A belief as JSON: small, readable, versioned, and no pickle.
+
+    {
+      "format": "dowise-belief",
+      "version": 3,
+      "factors": {
+        "X": {
+          "axes": ["Z", "X"],
+          "labels": [["0", "1"], ["0", "1"]],
+          "prior": [[1.0, 1.0], …],
+          "counts": [[2, 0], …]
+        },
+        …
+      },
+      "unused": {"Y": {"Z": 3}}
+    }
+
+For each factor the prior's Dirichlet parameters and how often each entry was seen, as nested lists
+with the axes and labels named, so that the file can be read without the problem. A factor's name is
+that of its variable where it is a CPT, and "Y | X" where a hidden cause joins Y to X. `unused` says
+how often what was seen of a variable could not be counted, and for want of which other one (""
+where no arm has such a factor). Where edges are doubtful there are "edges", with their priors, and
+in place of "factors" the "tables": for each variable a list, one for each set of edges that changes
+it.
+
+A belief that keeps its records (`Belief(problem, evidence=True)`) has them too, each with how often
+it was seen, and how the evidence against the graph has grown (logarithms; "largest" in 2⁻³⁶ nats):
+
+      "records": [{"set": ["X"], "values": {"X": "1", "Y": "0", "Z": "1"}, "count": 3}, …],
+      "evidence": {
+        "recomputed": false,
+        "mixed": {"steps": [[17, 0.31], …], "largest": {"X <-> Y": 23141, …}},
+        "strict": …
+      }
+
+Numbers read back to the last bit. A reader refuses a version that it does not know, and counts that
+do not fit. Version 2 had no "unused". Version 1 had one table "counts" for both, their sum, under
+"counts" in place of "factors": it is read as a prior, so that what it had learned can't be
+retracted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise.belief.belief import lacking
+from dowise.errors import DowiseError, InputSyntaxError
+from dowise.model.factors import Layout
+from dowise.problem import Problem
+
+if TYPE_CHECKING:
+    from dowise.belief.posterior import Dirichlet, Mixture
+
+
+_FORMAT, _VERSION = "dowise-belief", 3
+_MAX_COUNT = 10**9  # more is damage, and would take for ever to weigh
+
+
+def as_text(page: dict[str, Any]) -> str:
+    """The text of the file."""
+    return json.dumps(page, indent=1) + "\n"
+
+
+def as_page(text: str) -> dict[str, Any]:
+    """The page of a file's text, whatever is on it."""
+    try:
+        page = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputSyntaxError(f"not valid JSON: {error}", error.lineno, error.colno) from None
+    except ValueError:  # Python reads no number of thousands of digits
+        raise InputSyntaxError("not valid JSON: a number is too long") from None
+    except RecursionError:
+        raise InputSyntaxError("not valid JSON: nested too deeply") from None
+    if not isinstance(page, dict):
+        raise DowiseError("this is no belief: save one with belief.save(path)")
+    return page
+
+
+# -- writing ----------------------------------------------------------------------------------
+
+
+def dirichlet_page(posterior: Dirichlet) -> dict[str, Any]:
+    """The page of a Dirichlet posterior."""
+    factors = posterior.model.factors
+    tables = {name: _table_page(posterior, factors, f) for f, name in enumerate(factors.names)}
+    return {**_head(), "factors": tables, "unused": lacking(posterior)}
+
+
+def mixture_page(posterior: Mixture) -> dict[str, Any]:
+    """The page of a mixture."""
+    layout, variables = posterior.shared.structures.tables, posterior.model.factors.variables
+    tables = {
+        name: [_table_page(posterior, layout, int(t)) for t in np.flatnonzero(layout.targets == v)]
+        for v, name in enumerate(variables)
+    }
+    edges = dict(posterior.problem.edge_priors)
+    return {**_head(), "edges": edges, "tables": tables, "unused": lacking(posterior)}
+
+
+def _head() -> dict[str, Any]:
+    return {"format": _FORMAT, "version": _VERSION}
+
+
+def _table_page(posterior: Dirichlet | Mixture, layout: Layout, t: int) -> dict[str, Any]:
+    return {
+        **_shape_of(posterior.problem, layout, t),
+        "prior": layout.table(posterior.prior, t).tolist(),
+        "counts": layout.table(posterior.counts, t).tolist(),
+    }
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+def read_dirichlet(posterior: Dirichlet, page: dict[str, Any]) -> None:
+    """Put what a page says into a posterior of the same variables with the same values."""
+    version = _checked_version(page)
+    factors = posterior.model.factors
+    if "tables" in page:
+        raise DowiseError(
+            "the belief is about another problem: it has doubtful edges, and the problem has none "
+            "that matter"
+        )
+    stored = page.get("counts" if version == 1 else "factors")
+    if not isinstance(stored, dict) or not all(isinstance(x, dict) for x in stored.values()):
+        raise DowiseError("the belief is damaged: it has no counts for each variable")
+    for name in sorted({*stored} ^ {*factors.names}):
+        where = "the belief" if name in stored else "the problem"
+        raise DowiseError(f"{name} is in {where} only: the belief is about another problem")
+    for f, name in enumerate(factors.names):
+        _read_table(posterior, factors, f, stored[name], name, version)
+    _read_unused(posterior, page)
+
+
+def read_mixture(posterior: Mixture, page: dict[str, Any]) -> None:
+    """The same where edges are doubtful."""
+    version = _checked_version(page)
+    layout, factors = posterior.shared.structures.tables, posterior.model.factors
+    edges, stored = page.get("edges"), page.get("tables")
+    if edges != dict(posterior.problem.edge_priors):
+        raise DowiseError(
+            "the belief is about another problem: its doubtful edges and their priors are "
+            f"{edges or 'none'} there and {dict(posterior.problem.edge_priors)} here; learn the "
+            "records anew"
+        )
+    if not isinstance(stored, dict) or {*stored} != {*factors.variables}:
+        raise DowiseError("the belief is damaged: it has no tables for each variable")
+    for v, name in enumerate(factors.variables):
+        own = np.flatnonzero(layout.targets == v).tolist()
+        if not isinstance(stored[name], list) or len(stored[name]) != len(own):
+            raise DowiseError(f"the belief is damaged: it must have {len(own)} tables of {name}")
+        for t, table in zip(own, stored[name], strict=True):
+            if not isinstance(table, dict):
+                raise DowiseError(f"the belief is damaged: a table of {name} is missing")
+            _read_table(posterior, layout, t, table, name, version)
+    _read_unused(posterior, page)
+    posterior.weigh_anew()
+
+
+def _checked_version(page: dict[str, Any]) -> int:
+    if page.get("format") != _FORMAT:
+        raise DowiseError("this is no belief: save one with belief.save(path)")
+    version = page.get("version")
+    if type(version) is not int or not 1 <= version <= _VERSION:
+        raise DowiseError(
+            f"this belief has format version {version!r}, and this dowise reads versions 1 to "
+            f"{_VERSION}: update dowise, or save the belief anew"
+        )
+    return version
+
+
+def _read_table(
+    posterior: Dirichlet | Mixture, layout: Layout, t: int, stored: Any, name: str, version: int
+) -> None:
+    for key, expected in _shape_of(posterior.problem, layout, t).items():
+        if stored.get(key) != expected:
+            raise DowiseError(
+                f"the belief is about another problem: the CPT of {name} has the {key} "
+                f"{stored.get(key)} there and {expected} here"
+            )
+    prior = _numbers(layout.shapes[t], stored, "counts" if version == 1 else "prior", name)
+    if not (prior > 0).all():
+        raise DowiseError(f"the belief is damaged: the prior of {name} must be above 0")
+    layout.table(posterior.prior, t)[...] = prior
+    if version > 1:
+        counts = _numbers(layout.shapes[t], stored, "counts", name)
+        if counts.dtype.kind not in "iu" or not (counts >= 0).all():
+            raise DowiseError(
+                f"the belief is damaged: the counts of {name} must be whole numbers from 0 on"
+            )
+        if counts.max(initial=0) > _MAX_COUNT:
+            raise DowiseError(f"the belief is damaged: {name} was seen {counts.max():.1e} times")
+        layout.table(posterior.counts, t)[...] = counts
+
+
+def _read_unused(posterior: Dirichlet | Mixture, page: dict[str, Any]) -> None:
+    names = {name: v for v, name in enumerate(posterior.model.factors.variables)} | {"": -1}
+    for name, other, times in _unused(page.get("unused", {})):
+        if name not in names or other not in names or type(times) is not int:
+            raise DowiseError(f"the belief is damaged: unused has {name}: {{{other!r}: {times!r}}}")
+        if not 0 <= times <= _MAX_COUNT:
+            raise DowiseError(f"the belief is damaged: unused has {name} {times!r:.30} times")
+        posterior.unused[names[name], names[other]] = times
+
+
+def _unused(page: Any) -> Iterator[tuple[str, str, Any]]:
+    if not isinstance(page, dict) or not all(isinstance(x, dict) for x in page.values()):
+        raise DowiseError("the belief is damaged: unused must have counts for each variable")
+    for name, reasons in page.items():
+        for other, times in reasons.items():
+            yield name, other, times
+
+
+def _numbers(shape: tuple[int, ...], stored: dict[str, Any], what: str, name: str) -> NDArray[Any]:
+    """Numbers in the shape of a table."""
+    try:
+        table = np.asarray(stored.get(what))
+    except ValueError:  # rows of different lengths
+        table = np.asarray(None)
+    if table.dtype.kind not in "iuf" or not np.isfinite(table).all():
+        raise DowiseError(f"the belief is damaged: the {what} of {name} must be numbers")
+    if table.shape != shape:
+        raise DowiseError(
+            f"the belief is damaged: the {what} of {name} have the shape {table.shape}, not {shape}"
+        )
+    return table
+
+
+def _shape_of(problem: Problem, layout: Layout, t: int) -> dict[str, list[Any]]:
+    axes = [problem.graph.variables[v] for v in layout.families[t]]
+    return {"axes": axes, "labels": [list(problem.domains[axis]) for axis in axes]}

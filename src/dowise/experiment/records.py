@@ -1,0 +1,503 @@
+"""Bringing past records in: all rows good, or the bad ones skipped by word; never twice unseen."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import warnings
+import zlib
+from base64 import b64decode, b64encode
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise._core.files import write_bytes
+from dowise._core.validation import true_or_false
+from dowise.belief.belief import warn_of_no_reward
+from dowise.errors import ConflictError, DowiseError, DowiseWarning, import_extra
+from dowise.experiment.case import Case
+from dowise.experiment.event import Event, as_text
+from dowise.experiment.state import Facts
+from dowise.problem import Intervention, Problem
+from dowise.problem.arms import forbidden_in
+from dowise.problem.domains import MISSING
+from dowise.problem.problem import ArmLike
+from dowise.problem.record import RecordBatch, check_same_problem
+from dowise.problem.tables import EXPORT_COLUMNS, CheckedRecords, export_name
+
+# Records are near to independent draws: repetitions are found only by chance. Measured on a million
+# of them, looking for runs alone makes a fifth less of fair bits than level 1 in the same time.
+_STRATEGY = zlib.Z_RLE
+_MOST_FOLD = 1040  # deflate makes nothing smaller than 1/1032, and a few bytes
+
+
+def compress(content: bytes) -> str:
+    """The text of some bytes."""
+    writer = zlib.compressobj(strategy=_STRATEGY)
+    return b64encode(writer.compress(content) + writer.flush()).decode("ascii")
+
+
+def decompress(text: object, size: int) -> bytes:
+    """The bytes of a text, which must be so many; a ValueError says what is wrong with it.
+
+    Never more than `size` bytes are made, and no more than a text of this length can hold.
+    """
+    if not isinstance(text, str):
+        raise ValueError("there is no text of codes")
+    try:
+        packed = b64decode(text, validate=True)
+    except ValueError:
+        raise ValueError("the codes are no base64") from None
+    if size > _MOST_FOLD * len(packed):
+        raise ValueError(f"the codes can't be those of {size:,} bytes")
+    reader = zlib.decompressobj()
+    try:
+        content = reader.decompress(packed, size + 1)
+    except zlib.error:
+        raise ValueError("the codes can't be decompressed") from None
+    if len(content) != size or not reader.eof or reader.unused_data:
+        raise ValueError(f"the codes are not those of {size:,} bytes")
+    return content
+
+
+Integers = NDArray[np.int64]
+Codes = NDArray[np.unsignedinteger[Any]]
+
+FORMAT = 1
+MOST_ROWS = 100_000_000
+
+_SHOWN = 5  # rows that an error names
+
+
+class Unpacked(NamedTuple):
+    """What a page says under a problem."""
+
+    batch: RecordBatch
+    """The records that count, in their order."""
+    notes: dict[str, int]
+    """Why others can't be counted, and how many."""
+
+
+class _Column(NamedTuple):
+    """A text for each code; the code after the last one is missing."""
+
+    texts: tuple[str, ...]
+    codes: Codes
+
+
+def pack(batch: RecordBatch) -> dict[str, Any]:
+    """The page of these records."""
+    if len(batch) > MOST_ROWS:
+        raise DowiseError(
+            f"{len(batch):,} records are too many for one import: split them, at most "
+            f"{MOST_ROWS:,} at a time"
+        )
+    columns = {}
+    for v, (name, domain) in enumerate(batch.problem.domains.items()):
+        seen = np.where(batch.was_set[v], MISSING, batch.codes[v])
+        column = _sorted(domain, seen)
+        if column.texts:
+            columns[name] = _as_json(column)
+    kinds, arms = _arms(batch)
+    return {
+        "format": FORMAT,
+        "rows": len(batch),
+        "arms": _as_json(_sorted([str(arm) for arm in arms], kinds)),
+        "columns": columns,
+    }
+
+
+def unpack(page: Mapping[str, Any], problem: Problem) -> Unpacked:
+    """The records of a page under a problem, perhaps another one than they were packed under.
+
+    Variables that the problem lacks are ignored, and those that the page lacks are missing. A label
+    that a domain has lost is an error. A record whose arm set a variable that is not in the graph
+    any more, or is hidden or the reward, can't be counted: it is left out, and noted. One whose arm
+    set a variable that can no longer be set counts.
+    """
+    rows, arms, columns = _parts(page)
+    settings = [_arm(text) for text in arms.texts]
+    reasons = [_reason(problem, arm) for arm in settings]
+    notes = {reason: 0 for reason in reasons if reason is not None}
+    for reason, times in zip(reasons, np.bincount(arms.codes, minlength=len(reasons)), strict=True):
+        if reason is not None:
+            notes[reason] += int(times)
+    kept = np.array([reason is None for reason in reasons], dtype=bool)[arms.codes]
+    shape = len(problem.graph), rows
+    codes, was_set = np.full(shape, MISSING, dtype=np.int64), np.zeros(shape, dtype=bool)
+    for v, name in enumerate(problem.graph.variables):
+        if name in columns:
+            codes[v] = _codes(problem, name, columns[name], kept)
+        column = _set_by(name, settings, arms.codes)
+        if column.texts:
+            set_to = _codes(problem, name, column, kept)
+            was_set[v] = set_to != MISSING
+            if (was_set[v] & (codes[v] != MISSING)).any():
+                raise _damaged(f"{name} was both set and seen")
+            np.copyto(codes[v], set_to, where=was_set[v])
+    batch = RecordBatch(problem, codes, was_set)
+    return Unpacked(batch if kept.all() else batch.take(np.flatnonzero(kept)), notes)
+
+
+def digest(page: Mapping[str, Any]) -> str:
+    """The same for the same records in the same order, whatever compressed them."""
+    rows, arms, columns = _parts(page)
+    found = sha256(json.dumps([FORMAT, rows]).encode())
+    for name, column in [("", arms), *sorted(columns.items())]:
+        found.update(json.dumps([name, column.texts, str(column.codes.dtype)]).encode())
+        found.update(column.codes.tobytes())
+    return found.hexdigest()
+
+
+# -- writing ----------------------------------------------------------------------------------
+
+
+def _sorted(texts: tuple[str, ...] | list[str], codes: Integers) -> _Column:
+    """The texts that are used, sorted, and the codes by their places then."""
+    times = np.bincount(codes + 1, minlength=len(texts) + 1)[1:]
+    used = sorted((texts[i], i) for i in np.flatnonzero(times).tolist())
+    table = np.full(len(texts) + 1, len(used), dtype=_width(len(used)))
+    table[[i for _, i in used]] = np.arange(len(used))
+    return _Column(tuple(text for text, _ in used), np.take(table, codes, mode="wrap"))
+
+
+def _arms(batch: RecordBatch) -> tuple[Integers, list[Intervention]]:
+    """Which of the distinct arms each record has."""
+    kinds, count = np.zeros(len(batch), dtype=np.int64), 1
+    for v, domain in enumerate(batch.problem.domains.values()):
+        if batch.was_set[v].any():
+            kinds = kinds * (len(domain) + 1) + np.where(batch.was_set[v], batch.codes[v] + 1, 0)
+            count *= len(domain) + 1
+            if count > 2**20:  # numbered anew, before they outgrow a list of all
+                _, kinds = np.unique(kinds, return_inverse=True)
+                count = int(kinds.max()) + 1
+    firsts = np.full(count, len(batch), dtype=np.int64)
+    np.minimum.at(firsts, kinds, np.arange(len(batch)))
+    there = np.flatnonzero(firsts < len(batch))
+    places = np.full(count, MISSING, dtype=np.int64)
+    places[there] = np.arange(len(there))
+    variables, domains = batch.problem.graph.variables, batch.problem.domains
+    arms = []
+    for first in firsts[there].tolist():
+        names = [variables[v] for v in np.flatnonzero(batch.was_set[:, first])]
+        codes = batch.codes[batch.was_set[:, first], first].tolist()
+        arms.append(
+            Intervention({name: domains[name][i] for name, i in zip(names, codes, strict=True)})
+        )
+    return places[kinds], arms
+
+
+def _width(texts: int) -> str:
+    """The smallest unsigned integers that hold this many codes and one for missing."""
+    return "<u1" if texts < 2**8 else "<u2" if texts < 2**16 else "<u4"
+
+
+def _as_json(column: _Column) -> dict[str, Any]:
+    return {"texts": list(column.texts), "codes": compress(column.codes.tobytes())}
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+def _damaged(what: str) -> DowiseError:
+    return DowiseError(f"the imported columns are damaged: {what}")
+
+
+def _parts(page: Mapping[str, Any]) -> tuple[int, _Column, dict[str, _Column]]:
+    """The rows, the arms and the variables of a page, once all of it is known to fit."""
+    if not isinstance(page, Mapping) or not isinstance(page.get("columns"), Mapping):
+        raise _damaged("they are no page of columns")
+    if page.get("format") != FORMAT:
+        raise DowiseError(
+            f"the imported columns are of format {page.get('format')!r}, which this version of "
+            f"dowise can't read (it knows {FORMAT}): install a newer one"
+        )
+    rows = page.get("rows")
+    if type(rows) is not int or not 0 <= rows <= MOST_ROWS:
+        raise _damaged(f"they can't have {rows!r} rows")
+    arms = _column("the arms", page.get("arms"), rows)
+    if (arms.codes == len(arms.texts)).any():
+        raise _damaged("a row has no arm")
+    columns = page["columns"].items()
+    return rows, arms, {name: _column(name, column, rows) for name, column in columns}
+
+
+def _column(name: str, column: Any, rows: int) -> _Column:
+    texts = column.get("texts") if isinstance(column, Mapping) else None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise _damaged(f"{name} has no list of texts")
+    if len(set(texts)) < len(texts):
+        raise _damaged(f"{name} has a text twice")
+    width = np.dtype(_width(len(texts)))
+    try:
+        content = decompress(column.get("codes"), rows * width.itemsize)
+    except ValueError as error:
+        raise _damaged(f"{name}: {error}") from None
+    codes = np.frombuffer(content, width)
+    if rows and codes.max() > len(texts):
+        raise _damaged(f"{name} has a code without a text")
+    return _Column(tuple(texts), codes)
+
+
+def _arm(text: str) -> Intervention:
+    try:
+        return Intervention.parse(text)
+    except DowiseError as error:
+        raise _damaged(str(error)) from None
+
+
+def _set_by(name: str, settings: list[Intervention], kinds: Codes) -> _Column:
+    """What the arms set a variable to, as if it were a column."""
+    texts = tuple(sorted({arm[name] for arm in settings if name in arm}))
+    places = {text: i for i, text in enumerate(texts)}
+    codes = [places[arm[name]] if name in arm else len(texts) for arm in settings]
+    return _Column(texts, np.array(codes, dtype="<u4")[kinds] if texts else kinds)
+
+
+def _reason(problem: Problem, arm: Intervention) -> str | None:
+    """Why a record of this arm can't be counted, if so."""
+    for name in arm:
+        if name == problem.reward:
+            return f"the arm set {name}, which is the reward now"
+        if name in problem.hidden:
+            return f"the arm set {name}, which is hidden now"
+        if name not in problem.graph:
+            return f"the arm set {name}, which is no variable now"
+    return None
+
+
+def _codes(problem: Problem, name: str, column: _Column, kept: NDArray[np.bool_]) -> Integers:
+    """The codes of a column by the problem's own labels, in the rows that are kept."""
+    places = []
+    for i, text in enumerate(column.texts):
+        code = problem.find_code(name, text)
+        places.append(MISSING if code is None else code)
+        if code is None and len(lost := np.flatnonzero(kept & (column.codes == i))):
+            some = ", ".join(map(str, lost[:_SHOWN])) + (", …" if len(lost) > _SHOWN else "")
+            raise DowiseError(
+                f"{name} has no value {text!r} any more, which {len(lost):,} imported "
+                f"{'row has' if len(lost) == 1 else 'rows have'} ({some}; counted from 0): keep "
+                f"{text!r} in the domain of {name}"
+            )
+    return np.take(np.array([*places, MISSING], dtype=np.int64), column.codes)
+
+
+class BadRowsError(DowiseError):
+    """Some rows of a table are no records; `found` has all that is known of them."""
+
+    def __init__(self, found: CheckedRecords) -> None:
+        self.found = found
+        shown = "; ".join(str(bad) for bad in found.bad[:_SHOWN])
+        more = f"; and {found.bad_count - _SHOWN:,} more" if found.bad_count > _SHOWN else ""
+        super().__init__(
+            f"{self.summary}: {shown}{more}. Mend them, or leave them out (`skip_bad`)"
+        )
+
+    @property
+    def summary(self) -> str:
+        """How many of how many rows, and what became of it."""
+        return (
+            f"{self.found.bad_count:,} of {self.found.size:,} rows can't be read, so nothing was "
+            "imported"
+        )
+
+
+def checked_import(
+    found: CheckedRecords, source: str | None, skip_bad: bool
+) -> dict[str, Any] | None:
+    """What an `imported` event says of a table, or None where there is nothing in it."""
+    if source is not None and not isinstance(source, str):
+        raise DowiseError(f"source={source!r}: say by a text where the records are from")
+    if found.bad_count and not true_or_false("skip_bad", skip_bad):
+        raise BadRowsError(found)
+    if not len(found.batch):
+        return None
+    warn_of_no_reward(found.batch, stacklevel=4)
+    columns = pack(found.batch)
+    return {
+        "records": len(found.batch),
+        "skipped": found.bad_count,
+        "source": source,
+        "digest": digest(columns),
+        "columns": columns,
+    }
+
+
+def checked_rows(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRecords:
+    """The rows of a table; `frame` may also be what `Problem.checked_records` made of one."""
+    if not isinstance(frame, CheckedRecords):
+        return problem.checked_records(frame, arm)
+    if arm is not None:
+        raise DowiseError("these records were read with their arms: leave the argument arm out")
+    check_same_problem(frame.batch, problem)
+    return frame
+
+
+def refuse_twice(facts: Facts, page: dict[str, Any], found: CheckedRecords, again: bool) -> None:
+    """Raise where the same records are here already, unless that is meant."""
+    if true_or_false("again", again):
+        return
+    own = {case.asked_at for case in facts.cases.values() if case.asked_at}
+    if own & found.asked_at:
+        raise ConflictError(
+            "this is an export of this very experiment, which knows these records: to count them "
+            "once more, say so (`again`)"
+        )
+    before = facts.import_digests.get(page["digest"])
+    if before is not None:
+        raise ConflictError(
+            f"these records were imported before, by event {before}: to count them once more, say "
+            "so (`again`)"
+        )
+
+
+def check_readable(
+    facts: Facts, problem: Problem, columns: Callable[[int], dict[str, Any]]
+) -> None:
+    """Raise where a record has a label that the problem's domains no longer have."""
+    lost: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for case in facts.cases.values():
+        for name, label in case.known.items():
+            if label is not None and label not in problem.domains.get(name, (label,)):
+                lost[name, label].append(case.id)
+    for (name, label), ids in lost.items():
+        raise DowiseError(
+            f"{name}={label} is in {len(ids)} decisions ({_shown(ids)}), but the new domain of "
+            f"{name} is {', '.join(problem.domains[name])}: keep the label"
+        )
+    for number in facts.imports:
+        try:
+            unpack(columns(number), problem)
+        except DowiseError as error:
+            raise DowiseError(f"the records of event {number}: {error}") from None
+
+
+def warn_of_forbidden(pending: Iterable[Case], problem: Problem) -> None:
+    """Say which decisions are still to be carried out, or told of, on arms that are forbidden."""
+    ids = [case.id for case in pending if forbidden_in(case.asked, problem.forbidden) is not None]
+    if ids:
+        what = "decision is" if len(ids) == 1 else "decisions are"
+        warnings.warn(
+            f"{len(ids)} pending {what} on arms that are forbidden from here on ({_shown(ids)}): "
+            "withdraw what was not carried out; what was can still be told",
+            DowiseWarning,
+            stacklevel=3,
+        )
+
+
+def _shown(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids[:_SHOWN])) + (", …" if len(ids) > _SHOWN else "")
+
+
+def columns_of(facts: Facts, asked: Iterable[Event]) -> dict[str, list[Any]]:
+    """The columns of the table, by name: texts, but for `id` and `probability`; None is empty.
+
+    `arm` is what was played. Where that is not what was decided on there is no probability.
+    `probabilities` has those of all arms by their texts, `allowed` the arms to choose from where
+    some were not allowed, both as JSON.
+    """
+    names = _variables(facts)
+    table: dict[str, list[Any]] = {name: [] for name in EXPORT_COLUMNS}
+    table |= {export_name(name): [] for name in names}
+    by_id = {event.says["decision"]: event for event in asked if not event.is_erased}
+    for case in facts.cases.values():
+        known = case.known
+        row: dict[str, Any] = {"id": case.id, "status": case.status}
+        event = by_id.get(case.id)
+        if event is not None and case.status != "erased":
+            row |= {"asked_at": case.asked_at, "arm": str(case.arm), **_chances(facts, event)}
+            if case.played is not None:
+                row["probability"] = None
+        for column in EXPORT_COLUMNS:
+            table[column].append(row.get(column))
+        for name in names:
+            table[export_name(name)].append(known.get(name))
+    return table
+
+
+def write_table(table: dict[str, list[Any]], path: str | Path) -> int:
+    """Write the table, by the ending of the path; the number of its rows."""
+    ending = Path(path).suffix.lower()
+    if ending in (".parquet", ".pq"):
+        content = _parquet(table)
+    elif ending == ".csv":
+        content = _csv(table)
+    else:
+        raise DowiseError(f"{path}: the name must end in .csv or .parquet")
+    _spare_others(Path(path), ending == ".csv")
+    write_bytes(path, content)
+    return len(table["id"])
+
+
+def _spare_others(path: Path, is_csv: bool) -> None:
+    """Raise where something else than an earlier export would be overwritten."""
+    if not path.is_file() or not path.stat().st_size:
+        return
+    begins = list(EXPORT_COLUMNS)
+    if is_csv:
+        with path.open("rb") as file:
+            found = file.readline(1000).decode(errors="replace").split(",")[: len(begins)]
+    else:
+        parquet = import_extra("pyarrow.parquet", "simulate", "writing Parquet")
+        try:
+            found = parquet.read_schema(path).names[: len(begins)]
+        except (OSError, ValueError):
+            found = []
+    if found != begins:
+        raise DowiseError(
+            f"{path} is there already, and is no export of an experiment: name another file, or "
+            "remove that one first"
+        )
+
+
+def _variables(facts: Facts) -> list[str]:
+    """Those of the problem, and those that it once had and that something is known of."""
+    seen = {name for case in facts.cases.values() for name in case.known}
+    own = facts.plan.problem.graph.variables
+    return [*own, *sorted(seen - {*own})]
+
+
+def _chances(facts: Facts, event: Event) -> dict[str, Any]:
+    says, arms = event.says, facts.plan_at(event.number).problem.arms
+    texts = [str(arm) for arm in arms]
+    chances = says["probabilities"]
+    row: dict[str, Any] = {}
+    if chances is not None:
+        row["probabilities"] = as_text(dict(zip(texts, chances, strict=True)))
+        own = facts.plan_at(event.number).problem.arm_index(says["arm"])
+        row["probability"] = chances[own]
+    if says["allowed"] is not None:
+        row["allowed"] = as_text([texts[i] for i in says["allowed"]])
+    return row
+
+
+def _csv(table: dict[str, list[Any]]) -> bytes:
+    page = io.StringIO(newline="")
+    writer = csv.writer(page, lineterminator="\n")
+    writer.writerow(table)
+    writer.writerows(_rows(table))
+    return page.getvalue().encode()
+
+
+def _rows(table: dict[str, list[Any]]) -> Iterator[list[Any]]:
+    for row in zip(*table.values(), strict=True):
+        yield ["" if value is None else value for value in row]
+
+
+def _parquet(table: dict[str, list[Any]]) -> bytes:
+    pyarrow = import_extra("pyarrow", "simulate", "writing Parquet")
+    parquet = import_extra("pyarrow.parquet", "simulate", "writing Parquet")
+    kinds = {"id": pyarrow.int64(), "probability": pyarrow.float64()}
+    columns = {
+        name: pyarrow.array(values, type=kinds.get(name, pyarrow.string()))
+        for name, values in table.items()
+    }
+    sink = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), sink)
+    return sink.getvalue()

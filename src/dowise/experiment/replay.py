@@ -1,0 +1,322 @@
+"""A policy that follows an experiment: it learns what the cases and imports have to teach.
+
+What is told of a case replaces what was known of it before: the earlier record is retracted, the
+later one learned. So a factor counts when its last variable arrives, once, whatever came first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from dowise._core.rng import Random, stream
+from dowise.errors import DowiseError
+from dowise.experiment.case import Case
+from dowise.experiment.config import Plan
+from dowise.experiment.records import unpack
+from dowise.experiment.state import Facts, News, Place
+from dowise.policies.base import (
+    PAST,
+    BayesianPolicy,
+    Numbers,
+    Policy,
+    RecordPolicy,
+    StandIn,
+    Usable,
+    has_stand_in,
+)
+from dowise.policies.decision import Decision
+from dowise.problem import Intervention, Record
+from dowise.problem.domains import MISSING
+from dowise.problem.problem import ArmLike, Context
+from dowise.problem.record import RecordBatch, past_record
+
+
+class Observing(RecordPolicy):
+    """A policy made by `make`, which is shown a record once its reward is known."""
+
+    def __init__(self, make: Callable[[], Policy]) -> None:
+        self._make, self.inner = make, make()
+        super().__init__(self.inner.problem)
+        self._seen: list[Record] = []
+
+    def decide(
+        self,
+        context: Context = None,
+        rng: Random | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> Decision:
+        """As the policy itself does."""
+        return self.inner.decide(context, rng, allowed)
+
+    def lacks(self, record: Record) -> str | None:
+        """It learns from outcomes of the problem's arms that have a reward."""
+        if record.reward == MISSING:
+            return "the reward was not seen"
+        if record.arm not in self.problem.arms:
+            return f"{record.arm} is none of the arms"
+        return None
+
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+        """All that lack nothing; none of them depends on another."""
+        found = Usable.all_of(len(records))
+        for i, record in enumerate(records.each(numbers)):
+            why = self.lacks(record)
+            if why is not None:
+                found.leave_out_one(i, why)
+        return found
+
+    def learn(self, record: Record) -> None:
+        """Show it one record more."""
+        self._show(record)
+        self._seen.append(record)
+
+    def retract(self, record: Record) -> None:
+        """Make the policy anew from all other records."""
+        if record not in self._seen:
+            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
+        self._seen.remove(record)
+        self.inner = self._make()
+        for other in self._seen:
+            self._show(other)
+
+    def state(self) -> Mapping[str, object]:
+        """The records that it was shown."""
+        return {"records": [record.as_dict() for record in self._seen]}
+
+    def fingerprint(self) -> bytes:
+        """Of the records, in their order."""
+        whole = sha256()
+        for record in self._seen:
+            whole.update(str(record.arm).encode() + record.codes.astype("<i8").tobytes())
+        return whole.digest()
+
+    def _show(self, record: Record) -> None:
+        self.inner.observe(record.arm, record.labels)
+
+
+_IMAGINED = 2**32  # in the key of a stream, behind the decision's number
+
+
+def imagines(policy: RecordPolicy) -> bool:
+    """Whether a policy imagines the outcomes of what it asked for before in the same batch."""
+    return isinstance(policy, BayesianPolicy) and has_stand_in(policy)
+
+
+class Ahead:
+    """A policy's stand-in, and up to which decision of the batch it has imagined outcomes."""
+
+    def __init__(self, policy: RecordPolicy, first: int) -> None:
+        assert isinstance(policy, BayesianPolicy)
+        self._stand_in, self._known = StandIn(policy), policy.fingerprint()
+        self._first = self._next = first
+
+    def suits(self, policy: RecordPolicy, first: int, upto: int) -> bool:
+        """Whether it can go on to a later decision of a batch that begins with this one."""
+        is_same = self._first == first and self._next <= upto
+        return is_same and policy.fingerprint() == self._known
+
+    def go_on(self, facts: Facts, upto: int, plan: Plan) -> BayesianPolicy:
+        """Imagine the outcomes of all decisions of the batch before this one."""
+        for number in range(self._next, upto):
+            case = facts.cases[number]
+            if _teaches(case, plan):
+                source = stream(facts.seed, number, _IMAGINED)
+                self._stand_in.suppose(case.arm, case.context, source)
+        self._next = upto
+        return self._stand_in.policy
+
+
+def _teaches(case: Case, plan: Plan) -> bool:
+    """Whether something will be learned of a pending decision once it is told."""
+    return case.status == "pending" and (plan.learn_restricted or not case.is_restricted)
+
+
+_MANY = 64  # from so many changed cases on they are learned together
+_MOST_ALIKE = 4096  # outcomes that are remembered, so that the same one need not be read again
+
+RESTRICTED = "some arms were not allowed, and learn_restricted is False"
+INSTEAD = (
+    "another arm was played, and it was not said that this had nothing to do with the unit "
+    "(`unrelated`)"
+)
+
+
+class Learner:
+    """A policy, and what it has learned of which case."""
+
+    def __init__(
+        self, plan: Plan, policy: Policy, read_import: Callable[[int], dict[str, Any]]
+    ) -> None:
+        self.plan = plan
+        self.policy = policy if isinstance(policy, RecordPolicy) else Observing(plan.make)
+        if isinstance(self.policy, BayesianPolicy):
+            self.policy.is_quiet = True  # the status of the experiment says it
+        self._read_import = read_import
+        self._learned: dict[int, Record] = {}
+        self._expected: dict[int, tuple[Intervention, dict[str, str]]] = {}
+        self._left_out: dict[int, str] = {}
+        self._alike: dict[tuple[Any, ...], Record | str] = {}
+        self._imports_left_out: Counter[str] = Counter()
+        self._place = Place()
+        self._ahead: Ahead | None = None
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many records it could not learn from, by the reason; none of these is pending."""
+        return dict(Counter(self._left_out.values()) + self._imports_left_out)
+
+    @property
+    def records(self) -> int:
+        """How many cases it has learned something of."""
+        return len(self._learned)
+
+    def follow(self, facts: Facts) -> None:
+        """Learn what was changed since the last call."""
+        self.learn(self._place.news(facts))
+
+    def learn(self, news: News) -> None:
+        """Learn what became known, each time all that did since the last one."""
+        changed, imports = news
+        if len(changed) > _MANY and not isinstance(self.policy, Observing):
+            for number in imports:
+                self._learn_import(number)
+            self._learn_many(changed)
+            return
+        steps: list[tuple[int, Case | None]] = [(case.last_event, case) for case in changed]
+        steps += [(number, None) for number in imports]
+        for number, case in sorted(steps, key=lambda step: step[0]):
+            if case is None:
+                self._learn_import(number)
+            else:
+                self._learn(case)
+
+    def in_batch(self, facts: Facts, before: int) -> RecordPolicy:
+        """Who makes the next decision, asked for together with so many before it."""
+        first = facts.next_id - before
+        if not before or not imagines(self.policy):
+            return self.policy
+        if self._ahead is None or not self._ahead.suits(self.policy, first, facts.next_id):
+            self._ahead = Ahead(self.policy, first)
+        return self._ahead.go_on(facts, facts.next_id, self.plan)
+
+    def _learn(self, case: Case) -> None:
+        before, now = self._learned.get(case.id), self._record(case)
+        is_same = before is not None and now is not None and _are_equal(before, now)
+        if is_same and not isinstance(self.policy, Observing):  # which goes by the last events
+            return
+        if before is not None:
+            self.policy.retract(self._learned.pop(case.id))
+        why = None if now is None else self.policy.lacks(now)
+        if now is not None and why is None:
+            self.policy.learn(now)
+            self._learned[case.id] = now
+        elif why is not None:
+            self._leave_out(case, why)
+        self._expect(case)
+
+    def _learn_many(self, cases: list[Case]) -> None:
+        """The same, all that is new of them at once."""
+        fresh: list[tuple[Case, Record]] = []
+        for case in cases:
+            if case.id in self._learned:
+                self._learn(case)
+                continue
+            record = self._record(case)
+            if record is None:
+                self._expect(case)
+            else:
+                fresh.append((case, record))
+        if fresh:
+            self._learn_batch(fresh)
+
+    def _learn_batch(self, fresh: list[tuple[Case, Record]]) -> None:
+        codes = np.stack([record.codes for _, record in fresh], axis=1)
+        fixed = np.stack([record.fixed for _, record in fresh], axis=1)
+        numbers = np.array([case.id for case, _ in fresh])
+        batch = RecordBatch(self.plan.problem, codes, fixed != MISSING)
+        usable, _ = self.policy.usable(batch, numbers)
+        rows = np.flatnonzero(usable)
+        self.policy.learn_many(batch.take(rows), numbers[rows])
+        for (case, record), is_usable in zip(fresh, usable.tolist(), strict=True):
+            if is_usable:
+                self._learned[case.id] = record
+            else:
+                self._leave_out(case, self.policy.lacks(record) or "it could not be learned")
+            self._expect(case)
+
+    def _record(self, case: Case) -> Record | None:
+        """What a case has to teach, if anything; why it can't be used is noted."""
+        self._left_out.pop(case.id, None)
+        if not case.values:
+            return None
+        found = self._read(case)
+        if isinstance(found, str):
+            self._leave_out(case, found)
+            return None
+        return Record(found.problem, found.arm, found.codes, found.fixed, case.id)
+
+    def _read(self, case: Case) -> Record | str:
+        """As `record_of`; cases that are alike are read once."""
+        otherwise = case.is_restricted, case.played is not None, case.is_unrelated
+        key = (case.arm, *case.context.items(), otherwise, *case.values.items())
+        found = self._alike.get(key)
+        if found is None:
+            if len(self._alike) >= _MOST_ALIKE:
+                self._alike.clear()
+            found = self._alike[key] = record_of(case, self.plan)
+        return found
+
+    def _leave_out(self, case: Case, why: str) -> None:
+        """Note why a case can't be used, unless something is still to come."""
+        if case.status != "pending":
+            self._left_out[case.id] = why
+
+    def _expect(self, case: Case) -> None:
+        """Index policies count plays that are under way."""
+        if case.id in self._expected:
+            self.policy.expect(*self._expected.pop(case.id), -1)
+        if case.status != "pending" or case.id in self._learned or barred(case, self.plan):
+            return
+        problem = self.plan.problem
+        if case.arm in problem.arms and {*case.context} == {*problem.context}:
+            self._expected[case.id] = case.arm, {**case.context}
+            self.policy.expect(case.arm, case.context, 1)
+
+    def _learn_import(self, number: int) -> None:
+        batch, notes = unpack(self._read_import(number), self.plan.problem)
+        self._imports_left_out.update(notes)
+        numbers = number * PAST + np.arange(len(batch))
+        usable, reasons = self.policy.usable(batch, numbers)
+        self._imports_left_out.update(reasons)
+        if not usable.all():
+            batch, numbers = batch.take(np.flatnonzero(usable)), numbers[usable]
+        self.policy.learn_many(batch, numbers)
+
+
+def record_of(case: Case, plan: Plan) -> Record | str:
+    """A case as a record of the plan's problem, by label, or why it can't be one."""
+    problem, why = plan.problem, barred(case, plan)
+    if why is not None:
+        return why
+    for name in case.arm:
+        if name == problem.reward or name not in problem.domains:
+            what = "is the reward now" if name == problem.reward else "is no longer recorded"
+            return f"{case.arm} set {name}, which {what}"
+    seen = {name: label for name, label in case.known.items() if name in problem.domains}
+    return past_record(problem, case.arm, seen, case.id)
+
+
+def barred(case: Case, plan: Plan) -> str | None:
+    """Why nothing is ever learned of a case, whatever will be told; None where something may be."""
+    if case.is_restricted and not plan.learn_restricted:
+        return RESTRICTED
+    return INSTEAD if case.played is not None and not case.is_unrelated else None
+
+
+def _are_equal(one: Record, other: Record) -> bool:
+    return one.arm == other.arm and np.array_equal(one.codes, other.codes)

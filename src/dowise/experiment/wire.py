@@ -1,0 +1,217 @@
+"""The documents that a service of experiments answers with, and that a client reads back.
+
+They are what the commands print with `--json`, and besides:
+
+    api           on what finds an experiment: the version of all this
+    problem_id    which problem an answer is to be read under: it may have been revised since. The
+                  document of the experiment has the texts of all that there were
+    notes         of a decision: what was told and does not count, or not yet, in sentences
+    earlier       of a decision that was changed: what it was before
+
+Other answers (history, audit, counted, lists of decisions) are what `as_dict` gives. All are JSON
+as `dowise._core.text.plain` has it: NaN is null, infinity "inf". The way back is `from_dict` of the
+class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dowise._core.files import read_file
+from dowise._core.text import plain
+from dowise.belief import Belief
+from dowise.belief.prior import parse_prior
+from dowise.errors import DowiseError
+from dowise.experiment.ask import Asked
+from dowise.experiment.case import Case
+from dowise.experiment.config import as_json
+from dowise.experiment.evaluation import Evaluation
+from dowise.experiment.explanation import Explanation
+from dowise.experiment.status import Status
+from dowise.experiment.view import Views
+from dowise.problem import Intervention, Problem
+from dowise.problem.domains import MISSING, as_mapping, text_of
+from dowise.problem.problem import ArmLike
+from dowise.problem.problem_file import problem_text
+from dowise.problem.tables import CheckedRecords
+
+API = 1
+"""The version of these documents; a client refuses a newer one."""
+
+Document = dict[str, Any]
+
+
+def problem_id(problem: Problem) -> str:
+    """Short for the whole text of a problem."""
+    return sha256(problem_text(problem).encode()).hexdigest()[:16]
+
+
+def experiment_document(experiment: Views) -> Document:
+    """What holds in an experiment."""
+    plan, earlier, head = experiment.outline()
+    problem, own = plan.problem, problem_id(plan.problem)
+    texts = {problem_id(one): problem_text(one) for one in earlier}
+    page: Document = plain(
+        {
+            "api": API,
+            "name": experiment.name,
+            "problem": problem_text(problem),
+            "problem_id": own,
+            "earlier_problems": {key: text for key, text in texts.items() if key != own},
+            "policy": plan.policy,
+            "options": plan.options,
+            "learn_restricted": plan.learn_restricted,
+            "arms": [dict(arm) for arm in problem.arms],
+            "forbidden": [dict(assignment) for assignment in problem.forbidden],
+            "costs": problem.costs,
+            "is_one_of_many": experiment.is_one_of_many,
+            "head": str(head),
+        }
+    )
+    return page
+
+
+def asked_document(asked: Asked) -> Document:
+    """A decision, as it was made."""
+    return asked.document() | {"problem_id": problem_id(asked.problem)}
+
+
+def case_document(experiment: Views, case: Case) -> Document:
+    """A decision with what was told of it."""
+    page = case.as_dict(experiment.problem)
+    notes = [f"{line}." for line in experiment.idle(case.id)]
+    return {**page, "notes": notes, "head": str(experiment.head)}
+
+
+def said_document(experiment: Views, case: Case) -> Document:
+    """A decision after something was said of it, and whether that changed it."""
+    earlier = None if case.earlier is None else case.earlier.as_dict(experiment.problem)
+    page = case_document(experiment, case)
+    return page | {"changed": case.is_news, "earlier": earlier}
+
+
+def status_document(status: Status, tolerance: float | None = None) -> Document:
+    """Where an experiment stands."""
+    return status.as_dict(tolerance) | {"problem_id": problem_id(status.problem)}
+
+
+def explanation_document(found: Explanation) -> Document:
+    """Why a decision came out as it did."""
+    return found.as_dict() | {"problem_id": problem_id(found.decision.problem)}
+
+
+def evaluation_document(found: Evaluation) -> Document:
+    """What another policy would have earned."""
+    return found.as_dict() | {"problem_id": problem_id(found.problem)}
+
+
+def belief_document(belief: Belief) -> Document:
+    """What is known."""
+    return {"problem_id": problem_id(belief.problem), "belief": belief.as_dict()}
+
+
+Page = dict[str, Any]
+
+
+def values_page(values: object, what: str) -> dict[str, str | None]:
+    """A context, or what was told: texts by variable, None where a value is missing."""
+    return {str(name): text_of(value) for name, value in as_mapping(values, what).items()}
+
+
+def arm_page(arm: ArmLike) -> Any:
+    """An arm as it was given: a text, or what it sets."""
+    return arm if isinstance(arm, str) else dict(Intervention(arm))
+
+
+def arm_pages(arms: Iterable[ArmLike] | None) -> list[Any] | None:
+    """Several of them; None where nothing was said of any."""
+    return None if arms is None else [arm_page(arm) for arm in arms]
+
+
+# -- the options of a policy ------------------------------------------------------------------
+
+
+def options_page(options: object) -> Page:
+    """Options of a policy, with what a file says of the prior in place of its path."""
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise DowiseError(f"options={options!r} must map names to values, {{'samples': 1000}}")
+    given = dict(options)
+    if isinstance(prior := given.get("prior"), str | Path):
+        given["prior"] = read_file(prior, parse_prior)
+    return {str(name): as_json(str(name), value) for name, value in given.items()}
+
+
+# -- whom to evaluate -------------------------------------------------------------------------
+
+
+def target_page(target: Any) -> Any:
+    """A policy's name or an arm; a rule as a list of pairs: the labels of a context, an arm."""
+    if isinstance(target, str):
+        return target
+    if not isinstance(target, Mapping):
+        raise DowiseError(
+            f"{target!r:.80} can't be sent: give the name of a policy that the server knows, an "
+            "arm such as 'do(X=1)', or a mapping from contexts to arms"
+        )
+    if any(isinstance(key, tuple) for key in target):
+        return [[[*map(str, key)], arm_page(arm)] for key, arm in target.items()]
+    return arm_page(target)
+
+
+def target_from(page: object) -> Any:
+    """The way back."""
+    if not isinstance(page, list):
+        return page
+    try:
+        return {tuple(map(str, labels)): arm for labels, arm in page}
+    except (TypeError, ValueError):
+        raise DowiseError(
+            "a rule is a list of pairs, the labels of a context and an arm: [[['1'], 'do(X=1)']]"
+        ) from None
+
+
+# -- records ----------------------------------------------------------------------------------
+
+
+def records_page(found: CheckedRecords) -> Page:
+    """The good rows of a table, how many others it had, and whose decisions they are.
+
+    A row has the labels that were seen, and under `arm` what was set.
+    """
+    batch = found.batch
+    names, domains = batch.problem.graph.variables, list(batch.problem.domains.values())
+    arms, which = batch.arms()
+    if any(arms) and "arm" in names:
+        raise DowiseError(
+            "a variable is called 'arm', so rows can't say which arms were played: import the "
+            "table where the store is"
+        )
+    texts = [{} if "arm" in names else {"arm": str(arm)} for arm in arms]
+    seen = np.where(batch.was_set, MISSING, batch.codes)
+    rows = [
+        texts[kind] | {names[v]: domains[v][code] for v, code in enumerate(codes) if code >= 0}
+        for kind, codes in zip(which.tolist(), seen.T.tolist(), strict=True)
+    ]
+    return {"records": rows, "skipped": found.bad_count, "asked_at": sorted(found.asked_at)}
+
+
+def records_from(
+    rows: Sequence[Mapping[str, Any]],
+    problem: Problem,
+    skipped: int = 0,
+    asked_at: Iterable[str] = (),
+) -> CheckedRecords:
+    """The way back, checked anew; what a row lacks is missing in it."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    found = problem.checked_records({name: [row.get(name) for row in rows] for name in names})
+    return replace(
+        found, bad_count=found.bad_count + skipped, asked_at=found.asked_at | {*asked_at}
+    )

@@ -1,0 +1,390 @@
+"""The smallest divergence between two boxes of distributions: the lower bound of Lemma 4.
+
+minimise KL(P‖Q) over distributions P and Q whose entries lie between given bounds. The problem is
+jointly convex. For a fixed Q the best P is clip(s·Q, low, high), and for a fixed P the best Q is
+clip(s·P, low, high), each with the s that makes it sum to 1; the two take turns. Mostly a sweep or
+two suffice, at times hundreds do not; and a value that was stopped early is too large, which a
+lower bound must not be. So each sweep also computes the Frank-Wolfe gap; value − gap is returned.
+
+>>> round(minimise_kl([0.7, 0.1], [0.9, 0.3], [0.1, 0.5], [0.5, 0.9]), 4)
+0.0823
+>>> minimise_kl([0.2, 0.2], [0.8, 0.8], [0.1, 0.5], [0.5, 0.9])     # the boxes share a distribution
+0.0
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dowise._core.kernels import kernel, kernels_of
+from dowise.errors import DowiseError
+
+_kernels = kernels_of("dowise.information.kl")
+
+_ROUNDING = 1e-12
+
+Floats = NDArray[np.float64]
+
+
+def minimise_kl(p_low: ArrayLike, p_high: ArrayLike, q_low: ArrayLike, q_high: ArrayLike) -> float:
+    """min KL(P‖Q) over p_low ≤ P ≤ p_high and q_low ≤ Q ≤ q_high, from below.
+
+    Arrays of one shape, any rank; one problem. Infinite where Q can't be positive at a place where
+    P must be. A box that holds no distribution is an error.
+    """
+    pl, pu, ql, qu = _numbers(p_low), _numbers(p_high), _numbers(q_low), _numbers(q_high)
+    if not pl.shape == pu.shape == ql.shape == qu.shape or not pl.size:
+        raise DowiseError("the four bounds must be arrays of one shape with at least one entry")
+    if pl.ndim != 1:
+        pl, pu, ql, qu = pl.ravel(), pu.ravel(), ql.ravel(), qu.ravel()
+    value: float = _kernels.box_divergence(pl, pu, ql, qu)
+    if value >= 0:
+        return value
+    _checked_box("P", pl, pu)
+    _checked_box("Q", ql, qu)
+    raise DowiseError("the bounds leave no room for a distribution: they sum to 1 too closely")
+
+
+def project_to_box(point: ArrayLike, low: ArrayLike, high: ArrayLike) -> Floats:
+    """The distribution between the bounds that is closest to a point (Euclidean).
+
+    clip(point − λ, low, high) with the λ that makes it sum to 1, found by bisection (appendix).
+    """
+    z, lo, hi = (_numbers(x) for x in (point, low, high))
+    if not z.shape == lo.shape == hi.shape or not np.isfinite(z).all():
+        raise DowiseError("the point and the bounds must be arrays of one shape, the point finite")
+    lo, hi = _checked_box("x", lo, hi)
+    left, right = float((z - hi).min()) - 1, float((z - lo).max()) + 1
+    for _ in range(200):
+        shift = 0.5 * (left + right)
+        if np.clip(z - shift, lo, hi).sum() > 1:
+            left = shift
+        else:
+            right = shift
+    return np.clip(z - 0.5 * (left + right), lo, hi)
+
+
+def _numbers(given: ArrayLike) -> Floats:
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise DowiseError(f"{given!r} is no array of numbers") from None
+
+
+def _checked_box(name: str, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
+    if not (low <= high).all() or low.sum() > 1 + _ROUNDING or high.sum() < 1 - _ROUNDING:
+        raise DowiseError(
+            f"no distribution {name} lies between the bounds: the lower ones sum to "
+            f"{low.sum():.6g} and the upper ones to {high.sum():.6g}, with 1 not in between, "
+            "or a lower one exceeds its upper one"
+        )
+    return low, high
+
+
+_NO_ANSWER = -1.0  # what `box_divergence` returns where a box holds no distribution
+_TOLERANCE = 1e-10
+_MOST_SWEEPS = 20_000
+_SHORT = 64
+_TINY = 1e-200  # an entry that may be 0 is kept here: sums don't feel it, and no ratio is 0/0
+
+
+class Limits(NamedTuple):
+    """Distributions between two bounds."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+@kernel()
+def _scale(weights, box, out):
+    """out = clip(s·weights, low, high) with the s that makes it sum to 1; False if there is none.
+
+    The sum rises in s, piecewise linearly, so Newton's steps end in finitely many; a bracket keeps
+    them honest where the sum is flat.
+    """
+    n = len(weights)
+    low, high = box
+    below, above = 0.0, np.inf
+    s = 1.0
+    for _ in range(200):
+        total, slope = 0.0, 0.0
+        for i in range(n):
+            x = s * weights[i]
+            if x <= low[i]:
+                x = low[i]
+            elif x >= high[i]:
+                x = high[i]
+            else:
+                slope += weights[i]
+            out[i] = x
+            total += x
+        missing = 1.0 - total
+        if abs(missing) <= 4e-16 * n:
+            return True
+        if missing > 0:
+            below = s
+        else:
+            above = s
+        s = s + missing / slope if slope > 0 else (2 * s if missing > 0 else s / 2)
+        if not below < s < above:
+            s = 2 * below + 1.0 if above == np.inf else 0.5 * (below + above)
+        if s > 1e300 or (above < np.inf and above - below <= 1e-16 * above):
+            break
+    return abs(missing) <= 1e-12
+
+
+@kernel()
+def _fill_up(out, high, movable):
+    """Give what is missing to 1 to the movable cells; whether that was possible."""
+    missing = 1.0
+    for i in range(len(out)):
+        missing -= out[i]
+    for i in range(len(out)):
+        if movable[i] and missing > 0:
+            more = min(high[i] - out[i], missing)
+            out[i] += more
+            missing -= more
+    return missing <= 1e-12
+
+
+@kernel()
+def _smallest_product(gradient, box, order):
+    """min of gradient·x over the box and the simplex: fill the cheapest cells first.
+
+    `order` is any permutation of the cells, and comes back sorted.
+    """
+    left = 1.0
+    total = 0.0
+    for i in range(len(gradient)):
+        left -= box.low[i]
+        total += gradient[i] * box.low[i]
+    _sort_by(gradient, order)
+    for k in range(len(order)):
+        if left <= 0:
+            break
+        i = order[k]
+        more = min(box.high[i] - box.low[i], left)
+        total += gradient[i] * more
+        left -= more
+    return total
+
+
+@kernel()
+def _sort_by(keys, order):
+    """Sort the permutation `order` by its keys: by insertion where it is short or nearly done."""
+    if len(order) > _SHORT:
+        order[:] = np.argsort(keys)
+        return
+    for i in range(1, len(order)):
+        moved = order[i]
+        j = i
+        while j > 0 and keys[order[j - 1]] > keys[moved]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = moved
+
+
+@kernel(inline="always")  # 5 % of a divergence
+def _divergence_and_gap(p, q, box_p, box_q, scratch, orders):
+    """KL(P‖Q), and the Frank-Wolfe gap: how far at most it is above the minimum."""
+    grad_p, grad_q = scratch[0], scratch[1]
+    value, at_p, at_q = 0.0, 0.0, 0.0
+    for i in range(len(p)):
+        if box_p.high[i] == 0:  # P must be 0 here: nothing to gain or lose
+            grad_p[i] = grad_q[i] = 0.0
+            continue
+        ratio = p[i] / q[i]
+        grad_p[i] = np.log(ratio) + 1.0
+        grad_q[i] = -ratio
+        value += p[i] * (grad_p[i] - 1.0)
+        at_p += grad_p[i] * p[i]
+        at_q += grad_q[i] * q[i]
+    gap = at_p - _smallest_product(grad_p, box_p, orders[0])
+    gap += at_q - _smallest_product(grad_q, box_q, orders[1])
+    return value, gap
+
+
+@kernel()
+def _alternate(box_p, box_q, q):
+    """A lower bound on min KL(P‖Q) over the two boxes, within a tolerance of it, or negative.
+
+    P and Q take turns: P = clip(s·Q), Q = clip(s·P). After each turn the Frank-Wolfe gap bounds how
+    far the value is above the minimum; value − gap is a true lower bound at any time. All cells
+    must have box_q.high > 0, and `q` starts inside its box with no entry 0.
+    """
+    n = len(q)
+    scratch = np.empty((3, n))
+    p = scratch[2]
+    orders = np.empty((2, n), dtype=np.int64)
+    for i in range(n):
+        orders[0, i] = orders[1, i] = i
+    empty = box_p.high == 0
+    bound = 0.0
+    for _ in range(_MOST_SWEEPS):
+        if not _scale(q, box_p, p):
+            return _NO_ANSWER
+        for i in range(n):
+            if not empty[i]:
+                p[i] = max(p[i], _TINY)
+        if not _scale(p, box_q, q) and not _fill_up(q, box_q.high, empty):
+            return _NO_ANSWER
+        for i in range(n):
+            q[i] = max(q[i], _TINY)
+        value, gap = _divergence_and_gap(p, q, box_p, box_q, scratch, orders)
+        bound = max(bound, value - gap)
+        if gap <= _TOLERANCE:
+            break
+    return bound
+
+
+@kernel()
+def _clip(low, high, box):
+    """Fill the box with the bounds, clipped to [0, 1]; False where they are the wrong way round."""
+    for i in range(len(low)):
+        if not low[i] <= high[i]:  # a NaN, for one
+            return False
+        box.low[i], box.high[i] = max(low[i], 0.0), min(high[i], 1.0)
+    return True
+
+
+@kernel()
+def _holds_a_distribution(box):
+    for i in range(len(box.low)):
+        if not box.low[i] <= box.high[i]:
+            return False
+    return box.low.sum() <= 1 + _ROUNDING and box.high.sum() >= 1 - _ROUNDING
+
+
+@kernel()
+def _share_a_distribution(p, q):
+    low, high = 0.0, 0.0
+    for i in range(len(p.low)):
+        lower, upper = max(p.low[i], q.low[i]), min(p.high[i], q.high[i])
+        if lower > upper:
+            return False
+        low += lower
+        high += upper
+    return low <= 1 + _ROUNDING and high >= 1 - _ROUNDING
+
+
+@kernel()
+def _go_inside(box, out):
+    """A distribution strictly inside: an entry of Q that starts at 0 would stay there."""
+    least = box.low.sum()
+    spread = box.high.sum() - least
+    share = (1 - least) / spread if spread > 0 else 0.0
+    for i in range(len(out)):
+        out[i] = box.low[i] + (box.high[i] - box.low[i]) * share
+
+
+@kernel()
+def box_divergence(p_low, p_high, q_low, q_high):
+    """min KL(P‖Q) over two boxes of distributions, from below; negative where one is empty."""
+    rows = np.empty((5, len(p_low)))
+    p, q = Limits(rows[0], rows[1]), Limits(rows[2], rows[3])
+    if not (_clip(p_low, p_high, p) and _clip(q_low, q_high, q)):
+        return _NO_ANSWER
+    if not (_holds_a_distribution(p) and _holds_a_distribution(q)):
+        return _NO_ANSWER
+    if _share_a_distribution(p, q):
+        return 0.0
+    if q.low.sum() >= 1:
+        q = Limits(q.low, q.low)  # Q has no choice
+    # Where Q must be 0, P must be too.
+    kept = q.high > 0
+    room = 0.0
+    for i in range(len(kept)):
+        if kept[i]:
+            room += p.high[i]
+        elif p.low[i] > 0:
+            return np.inf
+    if room < 1 - _ROUNDING:
+        return np.inf
+    if not kept.all():
+        p, q = Limits(p.low[kept], p.high[kept]), Limits(q.low[kept], q.high[kept])
+    start = rows[4, : len(q.low)]
+    _go_inside(q, start)
+    return _alternate(p, q, start)
+
+
+@kernel()
+def _groups(arms, winning, apart):
+    """The place of an arm among the winning ones, or −1, and how many arms alike it stands for."""
+    count = arms if apart else min(len(winning) + 1, arms)
+    places, copies = np.empty(count, dtype=np.int64), np.empty(count)
+    for i in range(count):
+        places[i], copies[i] = -1, 1.0
+    for k in range(len(winning)):
+        places[winning[k] if apart else k] = k
+    if places[count - 1] < 0 and not apart:
+        copies[count - 1] = arms - len(winning)
+    return places, copies
+
+
+@kernel()
+def _boxes_of(joint, best, winning, groups, radii, p, q):
+    """The boxes of one arm's joint distribution and of the product; returns the χ² of Lemma 4."""
+    places, copies = groups
+    of_joint, of_best, of_outcome = radii
+    values = joint.shape[1]
+    outcomes = np.empty(values)
+    for y in range(values):
+        outcomes[y] = joint[:, y].sum()
+    chi_squared = -1.0
+    for group in range(len(places)):
+        k, alike = places[group], copies[group]
+        share = best[winning[k]] if k >= 0 else 0.0
+        share_low, share_high = max(share - of_best, 0.0), min(share + of_best, 1.0)
+        for y in range(values):
+            i = group * values + y
+            seen, outcome = joint[k, y] if k >= 0 else 0.0, outcomes[y]
+            p.low[i] = alike * max(seen - of_joint, 0.0)
+            p.high[i] = alike * min(seen + of_joint, 1.0)
+            q.low[i] = alike * (share_low * max(outcome - of_outcome, 0.0))
+            q.high[i] = alike * (share_high * min(outcome + of_outcome, 1.0))
+            chi_squared += p.high[i] ** 2 / q.low[i] if q.low[i] > 0 else np.inf
+    return chi_squared
+
+
+@kernel()
+def are_apart(joint, best, winning, apart, radii, found):
+    """For every arm whether no distribution is in both of its boxes: then g is above 0.
+
+    Arguments as for `gain_bounds`.
+    """
+    groups = _groups(len(best), winning, apart)
+    cells = len(groups[0]) * joint.shape[2]
+    p, q = Limits(np.empty(cells), np.empty(cells)), Limits(np.empty(cells), np.empty(cells))
+    for a in range(len(joint)):
+        _boxes_of(joint[a], best, winning, groups, radii, p, q)
+        _clip(p.low, p.high, p)
+        _clip(q.low, q.high, q)
+        found[a] = not _share_a_distribution(p, q)
+
+
+@kernel()
+def gain_bounds(joint, best, winning, apart, radii, low, high):
+    """Both ends of Lemma 4 for every arm; False where a box holds no distribution.
+
+    joint[a, k, y] = p_a(a* = winning[k], y), of all arms or some; p* in `best` is of all. The cells
+    of arms that never win are all alike. Unless they are to be kept apart, they are taken together:
+    cells that are alike have the same share in the solution, and mp log(mp / mq) is m times
+    p log(p/q), so m of them are one cell with m times their bounds. The radii are those of the
+    joint, of p* and of the outcomes.
+    """
+    arms, _, values = joint.shape
+    groups = _groups(len(best), winning, apart)
+    cells = len(groups[0]) * values
+    p, q = Limits(np.empty(cells), np.empty(cells)), Limits(np.empty(cells), np.empty(cells))
+    for a in range(arms):
+        chi_squared = _boxes_of(joint[a], best, winning, groups, radii, p, q)
+        high[a] = min(max(chi_squared, 0.0), np.log(values))
+        divergence = box_divergence(p.low, p.high, q.low, q.high)
+        if divergence < 0:
+            return False
+        low[a] = min(divergence, high[a])
+    return True

@@ -1,0 +1,387 @@
+"""Information-Directed Sampling with a regret bound that says something (docs/certificate.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise._core.kernels import kernel
+from dowise._core.rng import Random, generator
+from dowise._core.text import amount
+from dowise._core.validation import real_number, share, whole_number
+from dowise.belief import Belief, Dirichlet, Mixture, Posterior
+from dowise.belief.draw_kernels import count_record, draw_results, mean_results
+from dowise.belief.posterior import checked_samples
+from dowise.belief.prior import Prior
+from dowise.errors import DowiseError
+from dowise.information.certificate import (
+    LEAST_SAMPLES,
+    Certificate,
+    certificate_of,
+    certify,
+    choosing,
+    least_bound,
+    limit_of,
+    usual_lam,
+    worth_of,
+)
+from dowise.information.estimates import check_room, find_and_count, summarise
+from dowise.information.ratio import FEW, NOTHING, best_pair
+from dowise.model.kernels import find_winners, observe_round
+from dowise.model.sampler import Script
+from dowise.policies.base import (
+    BayesianPolicy,
+    Edges,
+    Loop,
+    allowed_arms,
+    checked_propensity_samples,
+    pick_winner,
+    play_out,
+)
+from dowise.policies.decision import Decision, Figures, drawn_by_lot
+from dowise.policies.thompson import Learned, arms_of
+from dowise.problem import Problem
+from dowise.problem.problem import ArmLike, Context
+
+_MOST_WORDS = 4  # of a round: the key of its draws, then a coin or the key of another draw
+
+
+class Played(NamedTuple):
+    """A trial, round by round."""
+
+    arms: NDArray[np.int64]
+    certificates: NDArray[np.float64]
+    """cert_t."""
+    held: NDArray[np.bool_]
+    """Whether draws certified what was played; else Thompson Sampling chose."""
+
+
+class _Terms(NamedTuple):
+    """What certificates are about; see `certificate_of`."""
+
+    worth: NDArray[np.float64]
+    scaled: NDArray[np.float64]
+    fit: int
+    lam: float
+    evidence: float
+    least: float
+    limit: float
+
+
+class _Source(NamedTuple):
+    """Where draws come from: the circuit, and rows[c], its rows under context c."""
+
+    tape: NDArray[Any]
+    block: int
+    rows: NDArray[np.int64]
+
+
+def can_play(rng: np.random.Generator) -> bool:
+    """Whether the generator makes a uniform of one word; NumPy's all do but one."""
+    return not isinstance(rng.bit_generator, np.random.MT19937)
+
+
+def play_trial(
+    problem: Problem,
+    posterior: Dirichlet,
+    samples: int,
+    worth: NDArray[np.float64],
+    lam: float,
+    failure: float,
+    script: Script,
+    rng: np.random.Generator,
+) -> Played:
+    """All rounds; the posterior has learned them, and the generator is where stepping leaves it.
+
+    How many words a round takes is known when it has been played. So as many as there may be are
+    made, and the generator is set back to behind those that were taken.
+    """
+    model, rounds, bits = posterior.model, len(script.contexts), rng.bit_generator
+    rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
+    arms, values = worth.shape
+    terms = _Terms(
+        worth, problem.payoff.scaled, choosing(samples), lam, -log(failure),
+        least_bound(lam, values), limit_of(lam, arms),
+    )  # fmt: skip
+    played = Played(np.empty(rounds, np.int64), np.empty(rounds), np.empty(rounds, np.bool_))
+    before = bits.state
+    words = bits.random_raw(_MOST_WORDS * rounds)
+    taken = _play_rounds(
+        words, Learned(posterior.prior, posterior.counts, posterior.unused),
+        arms_of(problem, model.factors), _Source(model.circuit.tape, posterior.block, rows), terms,
+        np.empty((arms, values - 1, samples), dtype=np.float32), script, played,
+    )  # fmt: skip
+    bits.state = before
+    bits.random_raw(taken, output=False)
+    return played
+
+
+@kernel()
+def _play_rounds(
+    words: Any, own: Any, arms: Any, source: Any, terms: Any, drawn: Any, script: Any, played: Any
+) -> Any:
+    """Each round a decision and one more record; how many words they took.
+
+    `drawn` is room for the draws of a round.
+    """
+    count, others, samples = drawn.shape
+    one = script.contexts.ndim  # a literal would have everything compiled anew for it
+    winners = np.empty(samples, dtype=np.int64)
+    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
+    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
+    means, early = np.empty((count, others + 1)), np.empty((count, others, terms.fit), np.float32)
+    again = np.empty((count, others, one), dtype=np.float32)
+    taken = one - one
+    for t in range(len(played.arms)):
+        here = source.rows[script.contexts[t]]
+        key, taken = words[taken : taken + 2], taken + 2
+        draw_results(key, own.prior, own.counts, here, source.tape, source.block, one - one, drawn)
+        mean_results(own.prior, own.counts, here, source.tape, means)
+        action, bound = _certified(drawn, early, winners, means, arms.costs, terms)
+        held = bound <= terms.limit
+        if held:
+            coin, taken = np.float64(words[taken] >> np.uint64(11)) * 2.0**-53, taken + 1
+            arm = action[0] if coin < action[2] else action[1]
+        else:
+            key, taken = words[taken : taken + 2], taken + 2
+            draw_results(
+                key, own.prior, own.counts, here, source.tape, source.block, one - one, again
+            )
+            find_winners(again, terms.scaled, arms.costs, winners[:one])
+            arm = winners[0]
+        played.arms[t], played.held[t] = arm, held
+        played.certificates[t] = min(bound, terms.limit)
+        observe_round(script, t, arm, codes, seen)
+        p = arms.place[arm]
+        count_record(
+            own.counts, own.unused, seen, arms.fixed[arm], arms.under[p], arms.starts,
+            arms.strides, one,
+        )  # fmt: skip
+    return taken
+
+
+@kernel()
+def _certified(drawn: Any, early: Any, winners: Any, means: Any, costs: Any, terms: Any) -> Any:
+    """(π, what certifies it), as `certificate_of`; `early` is room for the draws that choose."""
+    count, others, fit = early.shape
+    early[:] = drawn[:, :, :fit]
+    chosen_by, best = np.empty(fit, dtype=np.int64), np.empty(count)
+    winning = np.empty(count, dtype=np.int64)
+    peak, several = find_and_count(early, terms.scaled, costs, chosen_by, best, winning)
+    winning = winning[:several]
+    joint, net = np.empty((count, several, others + 1)), np.empty(count)
+    for a in range(count):
+        net[a] = 0.0 - costs[a]
+    regret, gain = np.empty(count), np.empty(count)
+    summarise(early, terms.scaled, peak, chosen_by, winning, best, joint, net, regret, gain)
+    action = best_pair(regret, gain, NOTHING)
+    find_winners(drawn, terms.scaled, costs, winners)
+    bound, _ = certify(
+        drawn, terms.worth, winners, means, joint, winning, action, fit, terms.lam, terms.evidence
+    )
+    return action, max(bound, terms.least)
+
+
+class CertifiedSampling(BayesianPolicy):
+    """Play as IDS does where draws certify that Δ − λg is small, else as Thompson Sampling does.
+
+    Of `samples` (N) fresh posterior draws 30 % choose the distribution π over arms, as `ids` would,
+    and the others bound Δ(π) − λg(π) from above, which fails with probability delta / horizon.
+    Where the bound exceeds K/(8λ), one more draw is made, and its best arm played: Thompson
+    Sampling is never above (Corollary 1). Over `horizon` rounds the Bayesian regret is at most
+    λH(Π*) + E[Σ cert_t] + delta·(span + λ log r), with cert_t the bound or K/(8λ), whichever is
+    less, and span 1 where arms cost nothing: docs/certificate.md has the proof. `lam` (λ) is fixed
+    beforehand, by the problem and the horizon unless given.
+
+    Applies to every graph, as `ids` does. Its probabilities are exact for the draws it made; those
+    of a draw of Thompson Sampling are None, or known by `propensity_samples` as with `ts`.
+    """
+
+    heeds_horizon = True
+    imagines = True
+
+    def __init__(
+        self,
+        problem: Problem,
+        samples: int = 1000,
+        delta: float = 0.05,
+        horizon: int = 1000,
+        lam: float | None = None,
+        prior: Prior | None = None,
+        propensity_samples: int = 0,
+        belief: Belief | Posterior | None = None,
+    ) -> None:
+        super().__init__(problem, prior, belief)
+        self.samples = whole_number("samples", samples, LEAST_SAMPLES)
+        arms = len(problem.arms)
+        check_room(arms, min(arms, self.samples), len(problem.payoff.values))
+        self.horizon = whole_number("horizon", horizon, 1)
+        self.delta = share("delta", delta)
+        self.propensity_samples = checked_propensity_samples(propensity_samples)
+        self.lam = usual_lam(problem, self.horizon) if lam is None else real_number("lam", lam, 0)
+        if not self.lam > 0:
+            raise DowiseError(f"lam={lam!r} must be more than 0: leave it out, and it is chosen")
+        self._worth = worth_of(problem.payoff, arms)
+
+    @property
+    def failure(self) -> float:
+        """δ_t, the probability with which the certificate of one round may fail."""
+        return self.delta / self.horizon
+
+    def decide(
+        self,
+        context: Context = None,
+        rng: Random | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> Decision:
+        """Play the arm that the draws certify, or the best one under one more draw."""
+        problem, source = self.problem, generator(rng)
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        found = self.certified(codes, arms, source)
+        chosen, probabilities = self._pick(found, codes, arms, source)
+        workings = _Workings(problem, arms, found, self.lam, self.failure, self._edges())
+        known = {"certificate": found.value, "certified": found.holds, "lam": self.lam}
+        figures, seen = Figures(known, workings), problem.context_labels(codes)
+        if found.holds:
+            probabilities = workings.probabilities()
+        return Decision(problem.arms[chosen], probabilities, workings, figures, seen)
+
+    def certified(
+        self, codes: tuple[int, ...], arms: NDArray[np.int64], source: np.random.Generator
+    ) -> Certificate:
+        """What fresh draws certify; the context and the arms by positions."""
+        posterior, worth = self.belief.posterior, self._worth
+        draws = posterior.draw(codes, self.samples, source)
+        if len(arms) < len(worth):
+            draws, worth = draws.among(arms), worth[arms]
+
+        def exact() -> NDArray[np.float64]:
+            means = posterior.mean_distributions(codes)
+            return means if len(arms) == len(means) else means[arms]
+
+        means: NDArray[np.float64] | Callable[[], NDArray[np.float64]] | None = None
+        if not isinstance(posterior, Mixture):
+            means = exact()
+        elif posterior.has_exact_means:  # they take longer than the draws
+            means = exact
+        payoff = self.problem.payoff
+        return certificate_of(draws, payoff, worth, means, self.lam, self.failure)
+
+    def _pick(
+        self,
+        found: Certificate,
+        codes: tuple[int, ...],
+        arms: NDArray[np.int64],
+        source: np.random.Generator,
+    ) -> tuple[int, NDArray[np.float64] | None]:
+        """The arm to play: by π, or the best under another draw, with what is known of its odds."""
+        if found.holds:
+            action = found.action
+            pick = action.first if source.random() < action.probability else action.second
+            return int(arms[pick]), None
+        draws = self.belief.posterior.draw(codes, self.propensity_samples or 1, source)
+        if len(arms) < len(self.problem.arms):
+            draws = draws.among(arms)
+        winners, _ = draws.winners(self.problem.payoff)
+        if not self.propensity_samples:
+            return int(arms[winners[0]]), None
+        picked = pick_winner(self.problem, arms, winners, source)
+        return picked.arm, picked.probabilities
+
+    def compiled_loop(self) -> Loop | None:
+        """As `decide` does it, without what a decision says; see `play_certified`."""
+        is_plain = type(self) is CertifiedSampling and self.belief.monitor is None
+        ours = type(self.belief.posterior) in (Dirichlet, Mixture)
+        return self._play if is_plain and ours else None
+
+    def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+        return self.play_certified(script, rng).arms
+
+    def play_certified(self, script: Script, rng: np.random.Generator) -> Played:
+        """A whole trial, compiled where it can be; else the rest of each round is."""
+        posterior, few = self.belief.posterior, len(self.problem.arms) <= FEW
+        is_single = not self.propensity_samples and can_play(rng)
+        if not (type(posterior) is Dirichlet and posterior.is_fine and few and is_single):
+            return self._step(script, rng)
+        checked_samples(self.samples, posterior.model.circuit, True)
+        played = play_trial(
+            self.problem, posterior, self.samples, self._worth, self.lam, self.failure, script, rng
+        )
+        self.next_number += len(played.arms)
+        return played
+
+    def _step(self, script: Script, rng: np.random.Generator) -> Played:
+        arms, rounds = np.arange(len(self.problem.arms)), len(script.contexts)
+        certificates, held = np.empty(rounds), np.empty(rounds, dtype=np.bool_)
+
+        def choose(t: int, codes: tuple[int, ...]) -> int:
+            found = self.certified(codes, arms, rng)
+            certificates[t], held[t] = found.value, found.holds
+            return self._pick(found, codes, arms, rng)[0]
+
+        chosen = play_out(self, script, choose)
+        return Played(chosen, certificates, held)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Workings:
+    """What one decision was made from: `arms` are the places of the allowed arms among all."""
+
+    problem: Problem
+    arms: NDArray[np.int64]
+    found: Certificate
+    lam: float
+    failure: float
+    edges: Edges | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        doubtful = () if self.edges is None else ("edges",)
+        return (
+            "limit", "failure", "counts_gain", "delta", "gain", "best", "pair", "q", *doubtful,
+        )  # fmt: skip
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """π, of all arms."""
+        return self._spread(self.found.action.distribution(len(self.arms)), 0.0)
+
+    def figure(self, name: str) -> Any:
+        found = self.found
+        if name == "edges" and self.edges is not None:
+            return self.edges()
+        if name == "failure":
+            return self.failure
+        if name == "q":
+            return found.action.probability
+        if name == "pair":
+            first, second, _ = found.action
+            return self.problem.arms[self.arms[first]], self.problem.arms[self.arms[second]]
+        if name in ("limit", "counts_gain"):
+            return getattr(found, name)
+        return self._spread(getattr(found.chosen_by, name), 0.0 if name == "best" else np.nan)
+
+    def reason(self) -> str:
+        found, span = self.found, self.problem.payoff.span
+        bound, limit = amount(found.bound * span), amount(found.limit * span)
+        within = f"the limit of {limit} that drawing by lot always keeps"
+        if not found.holds:
+            return (
+                f"{drawn_by_lot()}; the choice that seemed to balance cost and learning better is "
+                f"not certified: less what it teaches it may cost {bound}, above {within}"
+            )
+        return (
+            f"a balance of cost and learning that is certified: less what it teaches it costs at "
+            f"most {bound} against the best arm (wrong with a chance of 1 in "
+            f"{1 / self.failure:,.0f}), within {within}"
+        )
+
+    def _spread(self, values: NDArray[np.float64], absent: float) -> NDArray[np.float64]:
+        """Figures of the allowed arms, at their places among all arms."""
+        full = np.full(len(self.problem.arms), absent)
+        full[self.arms] = values
+        return full

@@ -1,0 +1,558 @@
+"""What n more plays of an arm are worth, in closed form: the kernels of `commit-kg`.
+
+docs/beyond.md derives it. In short, lane by lane, on the scale of `dowise.policies.commit_kg_kernels`:
+
+- the gap of arm b is η(μ_inc) − η(μ_b), and its posterior variance the sum over rows of w_r, with
+  d = ∇μ_b/S(μ_b) − ∇μ_inc/S(μ_inc);
+- n plays that visit row r with probability v each take n·v/(n_r + n·v) of w_r off: s²_b;
+- knowing that much, changing over to b is worth S·s·ψ(gap/s), ψ(z) = φ(z) − zΦ(−z);
+- a plan of n plays costs (1 + 0.7(n − 1))Δ: one that goes badly is dropped before its end.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dowise._core.kernels import kernel
+from dowise.belief import Mixture
+from dowise.belief.draw_kernels import count_record
+from dowise.belief.edge_weights import edge_sets
+from dowise.model import Codes
+from dowise.model.kernels import Trace, fill_means, forward, observe_round, pass_back
+from dowise.model.reward_circuit import Reading
+
+_EDGE = 1e-9  # of the span: how near a mean may come to an end of the scale
+_TIE = 1e-12  # of the span: means as near as this are the same
+
+
+class Known(NamedTuple):
+    """The Dirichlet parameters, entry by entry."""
+
+    prior: Any
+    counts: Any
+
+
+class Lanes(NamedTuple):
+    """Contexts, and sets of edges, side by side."""
+
+    rows: Any
+    """rows[lane, block]: the entry where the row of a block of inputs starts."""
+    leaders: Any
+    """leaders[lane, block]: the first block that reads the same row."""
+    weights: Any
+    """How likely each lane is; they sum to 1."""
+    twins: Any
+    """The lane of the present context with the same edges."""
+
+
+class Contexts(NamedTuple):
+    """Contexts that may occur, in the order of their codes; a lane is made of each that counts."""
+
+    rows: Any
+    """rows[context, block], as in `Lanes`."""
+    visits: Any
+    """How often each was seen."""
+    every: bool
+    """Whether all of them count, or those that were seen."""
+    most: int
+    """So many count at most, those that were seen most often, and the present one."""
+
+
+class Worth(NamedTuple):
+    """What values of the reward are worth and arms cost, on the scale from 0 to 1."""
+
+    values: Any
+    costs: Any
+
+
+class Look(NamedTuple):
+    """All arms at the posterior means."""
+
+    values: Any
+    """Of every slot of the trace: (slots, lanes)."""
+    totals: Any
+    """The sum of each row's parameters: (blocks, lanes)."""
+    means: Any
+    """Net of cost: (arms, lanes)."""
+    slopes: Any
+    """S(μ): (arms, lanes)."""
+    scores: Any
+    """η(μ): (arms, lanes)."""
+    spreads: Any
+    """√ψ′(α)·p·(∂η/∂θ − its mean over the row): (arms, inputs, lanes).
+
+    The square of a difference of two, summed over a row, is w_r. 0 where the present context can't
+    teach.
+    """
+
+
+@njit
+def trigamma(x):
+    """ψ′(x) for x > 0: recurrence up to 8, then the asymptotic series, to about 1e-11."""
+    total = 0.0
+    while x < 8.0:
+        total += 1.0 / (x * x)
+        x += 1.0
+    y = 1.0 / (x * x)
+    series = 1.0 / 6.0 - y * (1.0 / 30.0 - y * (1.0 / 42.0 - y / 30.0))
+    return total + 1.0 / x + 0.5 * y + y / x * series
+
+
+@njit
+def look_at(known, lanes, trace, worth):
+    """Means, slopes and gradients of all arms in all lanes."""
+    arms, width = len(trace.results), len(lanes.rows)
+    values, adjoints = np.empty((trace.slots, width)), np.zeros((trace.slots, width))
+    totals = np.empty((len(trace.block_slots), width))
+    fill_means(values, totals, known.prior, known.counts, lanes.rows, trace)
+    forward(values, trace)
+    first = len(trace.constants)
+    means, slopes = np.empty((arms, width)), np.empty((arms, width))
+    scores, spreads = np.empty((arms, width)), np.empty((arms, trace.first - first, width))
+    low, high = ends(worth)
+    for a in range(arms):
+        pass_back(values, adjoints, worth.values, a, trace)
+        for lane in range(width):
+            mean = -worth.costs[a]
+            for y in range(len(worth.values)):
+                mean += worth.values[y] * values[trace.results[a, y], lane]
+            means[a, lane] = mean
+            above = max(mean - low, _EDGE * (high - low))
+            below = max(high - mean, _EDGE * (high - low))
+            slopes[a, lane] = above * below / (high - low)
+            scores[a, lane] = math.log(above / below)
+        for e in range(trace.first - first):
+            for lane in range(width):
+                spreads[a, e, lane] = adjoints[first + e, lane] / slopes[a, lane]
+    _gather(spreads, lanes.leaders, trace)
+    look = Look(values, totals, means, slopes, scores, spreads)
+    _standardise(look, known, lanes, trace)
+    return look
+
+
+@njit
+def ends(worth):
+    """The least and the most that a reward net of cost can be."""
+    return -worth.costs.max(), 1.0 - worth.costs.min()
+
+
+@njit
+def _gather(table, leaders, trace):
+    """Where several blocks read one row, add what they have up at the first of them."""
+    first = len(trace.constants)
+    for r in range(len(trace.block_slots)):
+        for lane in range(len(leaders)):
+            leader = leaders[lane, r]
+            if leader == r:
+                continue
+            slot, target = trace.block_slots[r] - first, trace.block_slots[leader] - first
+            for a in range(len(table)):
+                for k in range(trace.block_sizes[r]):
+                    table[a, target + k, lane] += table[a, slot + k, lane]
+                    table[a, slot + k, lane] = 0.0
+
+
+@njit
+def _standardise(look, known, lanes, trace):
+    """Turn gradients into spreads: centred row by row first, never a difference of squares."""
+    first = len(trace.constants)
+    for r in range(len(trace.block_slots)):
+        slot, size = trace.block_slots[r] - first, trace.block_sizes[r]
+        for lane in range(len(lanes.rows)):
+            entry = lanes.rows[lane, r]
+            taught = lanes.leaders[lane, r] == r and entry == lanes.rows[lanes.twins[lane], r]
+            for a in range(len(look.spreads)):
+                mean = 0.0
+                for k in range(size):
+                    mean += look.values[first + slot + k, lane] * look.spreads[a, slot + k, lane]
+                for k in range(size):
+                    look.spreads[a, slot + k, lane] -= mean
+            for k in range(size):
+                alpha = known.prior[entry + k] + known.counts[entry + k]
+                share = look.values[first + slot + k, lane]
+                scale = math.sqrt(trigamma(alpha)) * share if taught else 0.0
+                for a in range(len(look.spreads)):
+                    look.spreads[a, slot + k, lane] *= scale
+
+
+@njit
+def best_of(means, lane, may, span):
+    """The first arm, of those that may be played, whose mean is the largest but for rounding."""
+    top = -np.inf
+    for a in range(len(means)):
+        if may[a] and means[a, lane] > top:
+            top = means[a, lane]
+    for a in range(len(means)):
+        if may[a] and means[a, lane] >= top - _TIE * span:
+            return a
+    return 0
+
+
+@njit
+def lanes_in(contexts, now):
+    """A lane for each context that counts, each as likely as one visit more than it had."""
+    total = len(contexts.visits)
+    counts, seen = np.zeros(total, dtype=np.bool_), 0
+    for c in range(total):
+        counts[c] = contexts.every or contexts.visits[c] > 0
+        seen += counts[c]
+    if seen > contexts.most:
+        often = np.argsort(-contexts.visits, kind="mergesort")
+        for q in range(contexts.most, total):
+            counts[often[q]] = False
+        seen = contexts.most
+    seen += not counts[now]
+    counts[now] = True
+    blocks = contexts.rows.shape[1]
+    rows, leaders = np.empty((seen, blocks), np.int64), np.empty((seen, blocks), np.int64)
+    weights, lane, here, times = np.empty(seen), 0, 0, 0.0
+    for c in range(total):
+        if counts[c]:
+            for r in range(blocks):
+                rows[lane, r], leaders[lane, r] = contexts.rows[c, r], r
+            weights[lane] = 1.0 + contexts.visits[c]
+            times += weights[lane]
+            here = lane if c == now else here
+            lane += 1
+    for lane in range(seen):
+        weights[lane] /= times
+    return Lanes(rows, leaders, weights, np.full(seen, here))
+
+
+_LATER = 0.7  # of its cost is what a play of a plan counts for, after the first
+_FARTHEST = 8.0  # standard deviations, beyond which a challenger counts for nothing
+_TINY = 1e-24  # a variance that is rounding
+
+
+class Plan(NamedTuple):
+    """The arm to play, and how many plays of it are worth most: 0 where it is the incumbent."""
+
+    arm: int
+    best: int
+    """The incumbent: the arm with the best mean reward."""
+    plays: float
+    gain: float
+    """What they bring, less what they cost."""
+    cost: float
+    """What one play is expected to cost."""
+
+
+class _Challengers(NamedTuple):
+    """Pairs of a lane and an arm that may overtake its incumbent."""
+
+    lanes: Any
+    gaps: Any
+    slopes: Any
+    caps: Any
+    """No gain can be larger: (hi − μ_inc) and (μ_b − lo)."""
+    shares: Any
+    """w_r of every row: (pairs, blocks)."""
+    most: Any
+    """What knowing all of them would be worth."""
+
+
+@njit
+def _overtaking(gap, s):
+    """s·ψ(gap/s): how far a normal variate of mean −gap and deviation s is expected above 0."""
+    z = gap / s
+    if z >= _FARTHEST:
+        return 0.0
+    density = 0.3989422804014327 * math.exp(-0.5 * z * z)
+    return s * (density - z * 0.5 * math.erfc(z * 0.7071067811865476))
+
+
+@njit
+def _challengers(look, trace, worth):
+    """All pairs of a lane and an arm that may overtake the lane's incumbent."""
+    arms, width = look.means.shape
+    first, blocks = len(trace.constants), len(trace.block_slots)
+    low, high = ends(worth)
+    every = np.ones(arms, dtype=np.bool_)
+    lanes = np.empty(arms * width, dtype=np.int64)
+    gaps, slopes, caps = np.empty(arms * width), np.empty(arms * width), np.empty(arms * width)
+    shares, most = np.empty((arms * width, blocks)), np.empty(arms * width)
+    count = 0
+    for lane in range(width):
+        best = best_of(look.means, lane, every, high - low)
+        for b in range(arms):
+            total, here, there = 0.0, 0.0, 0.0
+            for r in range(blocks):
+                share = 0.0
+                for e in range(trace.block_slots[r], trace.block_slots[r] + trace.block_sizes[r]):
+                    one, other = (
+                        look.spreads[b, e - first, lane],
+                        look.spreads[best, e - first, lane],
+                    )
+                    share += (one - other) * (one - other)
+                    there += one * one
+                    here += other * other
+                shares[count, r] = share
+                total += share
+            gap = look.scores[best, lane] - look.scores[b, lane]
+            if b == best or total <= _TINY or gap >= _FARTHEST * math.sqrt(total):
+                continue
+            lanes[count], gaps[count] = lane, gap
+            # Where b is the unknown one it comes up to the incumbent, else that comes down to b.
+            mixed = there * look.slopes[best, lane] + here * look.slopes[b, lane]
+            slopes[count] = mixed / (there + here)
+            caps[count] = min(look.means[b, lane] - low, high - look.means[best, lane])
+            most[count] = min(slopes[count] * _overtaking(gap, math.sqrt(total)), caps[count])
+            count += 1
+    return _Challengers(
+        lanes[:count], gaps[:count], slopes[:count], caps[:count], shares[:count], most[:count]
+    )
+
+
+@njit
+def _visits(look, lanes, trace):
+    """visits[block, here, arm]: how likely a play in the present context is to visit a row.
+
+    `here` counts the lanes of the present context; places[lane] is that of a lane's twin.
+    """
+    places, width = np.empty(len(lanes.twins), dtype=np.int64), 0
+    for lane in range(len(lanes.twins)):
+        if lanes.twins[lane] == lane:
+            places[lane] = width
+            width += 1
+    values, own = np.empty((trace.slots, width)), np.empty(width, dtype=np.int64)
+    for lane in range(len(lanes.twins)):
+        if lanes.twins[lane] == lane:
+            own[places[lane]] = lane
+            for slot in range(trace.slots):
+                values[slot, places[lane]] = look.values[slot, lane]
+    for lane in range(len(lanes.twins)):
+        places[lane] = places[lanes.twins[lane]]
+    adjoints, ones = np.zeros((trace.slots, width)), np.ones(trace.results.shape[1])
+    visits = np.zeros((len(trace.block_slots), width, len(trace.results)))
+    for a in range(len(trace.results)):
+        pass_back(values, adjoints, ones, a, trace)
+        for r in range(len(trace.block_slots)):
+            for here in range(width):
+                leader = lanes.leaders[own[here], r]
+                visits[leader, here, a] += adjoints[trace.block_slots[r], here]
+    return places, own, visits
+
+
+@njit
+def _rows_that_matter(shares):
+    """The blocks in which some challenger has a share."""
+    found, count = np.empty(shares.shape[1], dtype=np.int64), 0
+    for r in range(shares.shape[1]):
+        some = 0.0
+        for j in range(len(shares)):
+            some += shares[j, r]
+        if some > 0:
+            found[count] = r
+            count += 1
+    return found[:count]
+
+
+class _Room(NamedTuple):
+    values: Any
+    tops: Any
+    variances: Any
+
+
+@njit
+def _values(challengers, rows, places, learned, weights, room):
+    """room.values[i]: what is known after plays of the i-th candidate is worth, a round.
+
+    learned[row, here, candidate] is the part of w_r that they take off.
+    """
+    count = learned.shape[2]
+    for i in range(count):
+        room.values[i] = 0.0
+        room.tops[i] = 0.0
+    for j in range(len(challengers.gaps)):
+        lane = challengers.lanes[j]
+        place = places[lane]
+        for i in range(count):
+            room.variances[i] = 0.0
+        for q in range(len(rows)):
+            share = challengers.shares[j, rows[q]]
+            if share > 0:
+                for i in range(count):
+                    room.variances[i] += share * learned[q, place, i]
+        for i in range(count):
+            if room.variances[i] > _TINY:
+                gain = _overtaking(challengers.gaps[j], math.sqrt(room.variances[i]))
+                gain = min(challengers.slopes[j] * gain, challengers.caps[j])
+                room.tops[i] = max(room.tops[i], gain)
+        if j + 1 == len(challengers.gaps) or challengers.lanes[j + 1] != lane:
+            for i in range(count):
+                room.values[i] += weights[lane] * room.tops[i]
+                room.tops[i] = 0.0
+
+
+@njit
+def _present(look, lanes, may, worth):
+    """What a play of each arm is expected to cost now, how likely this context is, and the best."""
+    arms = len(look.means)
+    means, here = np.zeros((arms, 1)), 0.0
+    for lane in range(len(lanes.twins)):
+        if lanes.twins[lane] == lane:
+            here += lanes.weights[lane]
+            for a in range(arms):
+                means[a, 0] += lanes.weights[lane] * look.means[a, lane]
+    for a in range(arms):
+        means[a, 0] /= here
+    low, high = ends(worth)
+    best = best_of(means, 0, may, high - low)
+    costs = np.empty(arms)
+    for a in range(arms):
+        costs[a] = means[best, 0] - means[a, 0] if may[a] else np.inf
+    return costs, here, best
+
+
+@njit
+def _bound(challengers, weights):
+    """What knowing everything would be worth: no plays are worth more."""
+    bound, top = 0.0, 0.0
+    for j in range(len(challengers.gaps)):
+        top = max(top, challengers.most[j])
+        lane = challengers.lanes[j]
+        if j + 1 == len(challengers.gaps) or challengers.lanes[j + 1] != lane:
+            bound += weights[lane] * top
+            top = 0.0
+    return bound
+
+
+@njit
+def _search(look, challengers, lanes, trace, present, rounds):
+    """The arm and the number of plays, 1, 2, 4, …, that bring most beyond what they cost.
+
+    Beyond what as many plays of the incumbent would teach, too. `present`: costs, the probability
+    of this context, the incumbent, and a bound of what plays can be worth.
+    """
+    costs, here, best, bound = present
+    rows = _rows_that_matter(challengers.shares)
+    places, own, visits = _visits(look, lanes, trace)
+    arms, width = len(costs), len(own)
+    room = _Room(np.empty(arms), np.empty(arms), np.empty(arms))
+    candidates = np.empty(arms, dtype=np.int64)
+    plan, n = Plan(best, best, 0.0, 0.0, 0.0), 1.0
+    while n / here < rounds:
+        left, paid = rounds - n / here, 1.0 + _LATER * (n - 1.0)
+        candidates[0], count = best, 1
+        for a in range(arms):
+            if a != best and left * bound - paid * costs[a] > plan.gain:
+                candidates[count] = a
+                count += 1
+        if count > 1:
+            learned = np.empty((len(rows), width, count))
+            for q in range(len(rows)):
+                for h in range(width):
+                    total = look.totals[rows[q], own[h]]
+                    for i in range(count):
+                        times = n * visits[rows[q], h, candidates[i]]
+                        learned[q, h, i] = times / (total + times)
+            _values(challengers, rows, places, learned, lanes.weights, room)
+            for i in range(1, count):
+                cost = costs[candidates[i]]
+                gain = left * (room.values[i] - room.values[0]) - paid * cost
+                if gain > plan.gain:
+                    plan = Plan(candidates[i], best, n, gain, cost)
+        n *= 2.0
+    return plan
+
+
+@kernel()
+def choose(known, lanes, trace, worth, may, rounds):
+    """The arm to play, of those that may be, if so many rounds are still to come: a `Plan`."""
+    look = look_at(known, lanes, trace, worth)
+    costs, here, best = _present(look, lanes, may, worth)
+    challengers = _challengers(look, trace, worth)
+    bound, cheapest = _bound(challengers, lanes.weights), np.inf
+    for a in range(len(costs)):
+        if a != best:
+            cheapest = min(cheapest, costs[a])
+    if (rounds - 1.0 / here) * bound <= cheapest:
+        return Plan(best, best, 0.0, 0.0, 0.0)
+    return _search(look, challengers, lanes, trace, (costs, here, best, bound), rounds)
+
+
+@kernel()
+def choose_in(known, contexts, now, trace, worth, may, rounds):
+    """The same in the context number `now`, each row being read by one block."""
+    return choose(known, lanes_in(contexts, now), trace, worth, may, rounds)
+
+
+MOST_CONTEXTS = 64  # count, those that were seen most often
+MOST_SETS = 64
+_ROOM = 2**22  # numbers that a decision may keep at a time: 32 MB
+
+Integers = NDArray[np.int64]
+
+
+def mixed_lanes(
+    mixture: Mixture, contexts: list[Codes], visits: Integers, now: int, every: bool, most: int
+) -> Lanes:
+    """A lane for each context that counts and each set of edges, about `most` of them."""
+    counts = np.ones(len(contexts), dtype=bool) if every else visits > 0
+    counts[np.argsort(-visits, kind="stable")[min(MOST_CONTEXTS, most) :]] = False
+    counts[now] = True
+    kept = np.flatnonzero(counts)
+    often = 1.0 + visits[kept]
+    versions, chances = edge_sets(mixture, max(1, min(MOST_SETS, most // len(kept))))
+    reading = mixture.shared.trace_reading
+    parts = [_rows(reading, own, len(mixture.model.trace.blocks)) for own in versions]
+    first, leaders, shifts = (np.array(part) for part in zip(*parts, strict=True))
+    codes = np.array([contexts[c] for c in kept], dtype=np.int64).reshape(len(kept), -1)
+    rows = first[None] + np.einsum("srx,cx->csr", shifts, codes)
+    sets, present = len(versions), int(np.searchsorted(kept, now))
+    return Lanes(
+        np.ascontiguousarray(rows.reshape(-1, rows.shape[2])),
+        np.tile(leaders, (len(kept), 1)),
+        np.outer(often / often.sum(), chances / chances.sum()).ravel(),
+        np.tile(present * sets + np.arange(sets), len(kept)),
+    )
+
+
+def most_lanes(trace: Trace) -> int:
+    """How many lanes there is room for, at least one."""
+    inputs, arms = trace.first - len(trace.constants), len(trace.results)
+    size: int = 2 * trace.slots + arms * (inputs + len(trace.block_slots))
+    return max(1, _ROOM // size)
+
+
+def _rows(reading: Reading, versions: Integers, blocks: int) -> tuple[Integers, Integers, Integers]:
+    """Of each block the row that it reads, the first block that reads it, and how contexts move."""
+    rows, leaders = np.zeros(blocks, dtype=np.int64), np.arange(blocks)
+    shifts = np.zeros((blocks, reading.shifts.shape[1]), dtype=np.int64)
+    for m in versions[reading.variables].tolist():
+        for r in range(reading.reads[m], reading.reads[m + 1]):
+            own = reading.blocks[reading.targets[r] : reading.targets[r + 1]]
+            rows[own], leaders[own] = reading.entries[r], own.min()
+            shifts[own] = reading.shifts[r]
+    return rows, leaders, shifts
+
+
+@kernel()
+def play_rounds(known, unused, arms, contexts, numbers, trace, worth, pace, script, chosen):
+    """Each round a choice, then one more record.
+
+    numbers[c] is where the script's context c stands among all; pace: how many rounds are to come
+    for each one played, how many are added to those, and how many there were before the first.
+    """
+    one = script.contexts.ndim  # a literal would have everything compiled anew for it
+    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
+    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
+    may = np.ones(len(arms.place), dtype=np.bool_)
+    times, head_start, before = pace
+    for t in range(len(chosen)):
+        now = numbers[script.contexts[t]]
+        rounds = times * (before + t + head_start)
+        best = choose_in(known, contexts, now, trace, worth, may, rounds).arm
+        chosen[t] = best
+        observe_round(script, t, best, codes, seen)
+        p = arms.place[best]
+        count_record(
+            known.counts, unused, seen, arms.fixed[best], arms.under[p], arms.starts, arms.strides,
+            one,
+        )  # fmt: skip
+        contexts.visits[now] += 1

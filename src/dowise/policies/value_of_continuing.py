@@ -1,0 +1,213 @@
+"""What it is worth to play on, against staying with the arms that look best now.
+
+By the posterior: worlds are drawn from it, and in each a policy plays on for m of T rounds, from
+what is known now; for the rest of them the arm stays that looks best by then, â_m(c), the one of
+the best posterior mean in each context. If the prior is right that is unbiased for
+
+    V(m) = E[Σ_{t≤m} μ(a_t, C_t) + Σ_{t>m} μ(â_m(C_t), C_t) − Σ_t μ(â_0(C_t), C_t)].
+
+Half of the worlds choose m among some numbers, 0 among them, the other half say without bias what
+that is worth: the gain of one way to play on, so a lower bound on that of the best possible play
+but for the standard error. No play gains more than E[Σ_t max_a μ(a, C_t) − μ(â_0(C_t), C_t)], the
+expected regret of stopping over these rounds, which is the `limit`. (Value of
+information; Raiffa & Schlaifer 1961.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from math import ceil, prod, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowise._core.rng import Random, generator
+from dowise._core.validation import whole_number
+from dowise.belief import Belief, Dirichlet, Mixture
+from dowise.belief.predictive import can_imagine, draw_worlds
+from dowise.errors import DowiseError, kind_of
+from dowise.model import Codes
+from dowise.model.sampler import Sampler, Script, outcome, sampler_of
+from dowise.policies.base import BayesianPolicy
+from dowise.policies.registry import make_policy
+from dowise.problem import Problem, Record
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+POLICY = "ts"  # who plays on: one whose rounds are compiled
+HALVINGS = 6  # m is all rounds, half of them, a quarter …, or none
+MOST_ROUNDS = 1_000_000
+MOST_PLAYS = 20_000_000  # over all worlds: some minutes
+MOST_WORLDS, FEWEST_WORLDS = 1000, 50
+_WORK = 1e9  # multiplications that are done in a second or two
+_WORK_OF_A_ROUND = 1000  # in multiplications, besides the circuit's
+_WORK_OF_A_ROW = 50  # to draw it
+_WORK_OF_MEANS = 5e4  # to find the best arm of a context
+_ROOM = 2**23  # numbers of worlds that are drawn at a time
+
+
+@dataclass(frozen=True)
+class Continuing:
+    """What playing on is worth in all, in the user's units; more is better, also with minimise."""
+
+    rounds: int
+    value: float
+    """What is expected to be gained over staying with what looks best now."""
+    error: float
+    """The standard error of the value, over worlds."""
+    limit: float
+    """What no play can gain more than, by the same worlds: the expected regret of stopping."""
+    explore: int
+    """For how many of the rounds the policy plays, before the best arms by then stay; 0 where
+    none pays."""
+    worlds: int
+    policy: str = POLICY
+    """Who plays on."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        each = {
+            "value_a_round": self.value / self.rounds,
+            "limit_a_round": self.limit / self.rounds,
+        }
+        return asdict(self) | each
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any]) -> Continuing:
+        """The way back from `as_dict`."""
+        return cls(**{part.name: page[part.name] for part in fields(cls)})
+
+
+def value_of_continuing(
+    belief: Belief, rounds: int, worlds: int | None = None, rng: Random = 0
+) -> Continuing:
+    """What so many rounds more are expected to gain over staying with what looks best now.
+
+    Contexts come as the belief expects them. Unless given, there are so many `worlds` that it takes
+    a second or two, from 50 to 1,000. The belief is not changed.
+    """
+    if not isinstance(belief, Belief):
+        raise DowiseError(f"give a Belief, not {kind_of(belief)}")
+    posterior = belief.posterior
+    if not can_imagine(posterior):
+        raise DowiseError(
+            f"no worlds can be drawn from {posterior!r}, which says nothing of single variables: "
+            "what playing on is worth is known for posteriors of the graph alone"
+        )
+    assert isinstance(posterior, Dirichlet | Mixture)
+    count = whole_number("rounds", rounds, 1, MOST_ROUNDS)
+    many = _worlds_for(posterior, count, worlds)
+    source, play = generator(rng), _Play(posterior, count)
+    together = max(1, _ROOM // posterior.model.factors.entries)
+    found: list[Floats] = []
+    for start in range(0, many, together):
+        drawn = draw_worlds(posterior, min(together, many - start), source)
+        found += [play.compare(entries, source) for entries in drawn]
+    gains = np.array(found)
+    chosen = int(gains[: many // 2, 1:].mean(axis=0).argmax())
+    rest = gains[many // 2 :, 1 + chosen]
+    error = float(rest.std(ddof=1)) / sqrt(len(rest))
+    limit = float(gains[:, 0].mean())
+    return Continuing(count, float(rest.mean()), error, limit, play.stops[chosen], many)
+
+
+def _worlds_for(posterior: Dirichlet | Mixture, rounds: int, worlds: int | None) -> int:
+    if worlds is not None:
+        count = whole_number("worlds", worlds, 4)
+        if count * rounds > MOST_PLAYS:
+            raise DowiseError(
+                f"{count:,} worlds of {rounds:,} rounds are {count * rounds:,} plays, and the "
+                f"limit is {MOST_PLAYS:,}: take fewer worlds or fewer rounds"
+            )
+        return count
+    circuit, problem = posterior.model.circuit, posterior.problem
+    work = _WORK_OF_A_ROUND + _WORK_OF_A_ROW * len(circuit.blocks)
+    work += sum(part.size for part in circuit.operations)
+    contexts = prod(len(problem.domains[name]) for name in problem.context)
+    means = HALVINGS * min(contexts, rounds) * _WORK_OF_MEANS
+    most = min(MOST_WORLDS, MOST_PLAYS // rounds)
+    return int(np.clip(_WORK / (rounds * work + means), min(FEWEST_WORLDS, most), most))
+
+
+def _stops(rounds: int) -> tuple[int, ...]:
+    """The numbers of rounds to play on for, rising from none to all."""
+    return (0, *sorted({ceil(rounds / 2**i) for i in range(HALVINGS)}))
+
+
+def _distinct(contexts: Integers) -> tuple[Integers, Integers]:
+    """The different contexts, and which of them each round has."""
+    if not contexts.shape[1]:
+        return contexts[:1], np.zeros(len(contexts), dtype=np.int64)
+    kinds, numbers = np.unique(contexts, axis=0, return_inverse=True)
+    return kinds, numbers.ravel()
+
+
+class _Play:
+    """Rounds of the policy in one world after the other, each from what is known now."""
+
+    def __init__(self, posterior: Dirichlet | Mixture, rounds: int) -> None:
+        self.problem: Problem = posterior.problem
+        self.posterior, self.rounds, self.stops = posterior, rounds, _stops(rounds)
+        self.sampler: Sampler = sampler_of(self.problem)
+        self._now: dict[Codes, int] = {}
+
+    def compare(self, entries: Floats, source: np.random.Generator) -> Floats:
+        """In the world of these entries: what could be gained at most, then V(m) for each m."""
+        problem, world = self.problem, self.sampler.at(entries)
+        kinds, numbers = _distinct(self.sampler.contexts(world, self.rounds, source))
+        known = [tuple(codes) for codes in kinds.tolist()]
+        parts = self.posterior.model.distributions_in([entries] * len(known), known)
+        means = np.concatenate([part @ problem.payoff.values for part in parts])
+        regrets = problem.payoff.regrets(problem.payoff.net(means))
+        script = Script(world, numbers, kinds, source.random((self.rounds, len(world.order))))
+        limit = regrets[numbers, self._best_now(known)[numbers]].sum()
+        policy, cost, found = self._policy(), 0.0, [limit, 0.0]
+        for begin, end in zip(self.stops, self.stops[1:], strict=False):
+            here, later = numbers[begin:end], numbers[end:]
+            part = script._replace(contexts=here, uniforms=script.uniforms[begin:end])
+            cost += regrets[here, self._played(policy, part, entries, source)].sum()
+            by_then = self._best(policy, known) if len(later) else np.zeros(len(known), np.int64)
+            found.append(limit - cost - regrets[later, by_then[later]].sum())
+        return np.array(found)
+
+    def _policy(self) -> BayesianPolicy:
+        policy = make_policy(POLICY, self.problem, belief=self.posterior.copy())
+        assert isinstance(policy, BayesianPolicy)
+        policy.is_quiet = True
+        return policy
+
+    def _best_now(self, known: list[Codes]) -> Integers:
+        """The arm that looks best now in each of these contexts."""
+        new = [codes for codes in known if codes not in self._now]
+        if new:
+            self._now |= zip(new, self._best(self._policy(), new).tolist(), strict=True)
+        return np.array([self._now[codes] for codes in known])
+
+    def _best(self, policy: BayesianPolicy, known: list[Codes]) -> Integers:
+        """The arm of the best posterior mean in each of these contexts."""
+        posterior, payoff = policy.belief.posterior, self.problem.payoff
+        means = [payoff.net(posterior.mean_distributions(codes) @ payoff.values) for codes in known]
+        return np.array([payoff.best_of(one) for one in means])
+
+    def _played(
+        self,
+        policy: BayesianPolicy,
+        script: Script,
+        entries: Floats,
+        source: np.random.Generator,
+    ) -> Integers:
+        """The arms of these rounds; stepped where they are not compiled for this posterior."""
+        loop = policy.compiled_loop()
+        if loop is not None:
+            return loop(script, source)
+        problem, chosen = self.problem, np.empty(len(script.contexts), dtype=np.int64)
+        for t, number in enumerate(script.contexts.tolist()):
+            codes = tuple(script.known[number].tolist())
+            arm = policy.decide(problem.context_labels(codes), source).arm
+            chosen[t] = problem.arm_index(arm)
+            seen = outcome(problem, entries, int(chosen[t]), codes, source)
+            policy.learn(Record(problem, arm, seen, problem.fixed(arm)))
+        return chosen
