@@ -17,8 +17,8 @@ import random
 import time
 
 import pytest
-from journals import append, write_next
-from postgres_server import LACKING, running_server
+from support.journal_writers import append, write_next
+from support.postgres_server import LACKING, running_server
 
 from dowise import Experiment
 from dowise.experiment.event import Event

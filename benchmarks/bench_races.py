@@ -14,8 +14,8 @@ from time import perf_counter
 import numpy as np
 import pytest
 from bench_belief import best_times
-from race_times import rest_and_play
 from reference_numpy import NumpyIDS
+from support.simulation_times import rest_and_play
 
 from dowise import load_problem, make_policy, simulate
 from dowise.simulation.trial import make_world, run_trial

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from dowise import Belief, load_problem, make_environment, make_policy
-from dowise.environments.random_worlds import Manner
+from dowise.environments.random_worlds import WorldOptions
 from dowise.environments.sources import random_worlds
 from dowise.information import estimate_of
 from dowise.policies.certified_ids import CertifiedSampling
@@ -69,7 +69,7 @@ def failures(problem: Problem, worlds: int, repeats: int, exact: int = 1_000_000
 
 def regrets(problem: Problem, policy: str, trials: int) -> np.ndarray:
     """What a policy costs in the worlds of the bound."""
-    worlds = random_worlds(problem, Manner(edges="prior"))
+    worlds = random_worlds(problem, WorldOptions(edges="prior"))
     return np.array(
         [
             run_trial(

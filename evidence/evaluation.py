@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dowise import Belief, Environment, Problem, load_problem, make_environment
 from dowise._core.files import write_text
-from dowise.experiment.evaluation import Decide, Learn, Logged, Replay, Step, evaluate
+from dowise.experiment.evaluation import Decide, Learn, LoggedDecision, Replay, Step, evaluate
 from dowise.experiment.evaluation.estimators import Estimated, doubly_robust
 from dowise.problem import Record
 
@@ -110,7 +110,9 @@ def played(
         chances = player(Situation(belief, context, number, last, rng))
         arm = problem.arms[rng.choice(len(chances), p=chances)]
         record = problem.record(arm, world.play(arm, context, rng), number)
-        steps.append(Decide(Logged(number, context, chances, np.full(len(chances), True), record)))
+        steps.append(
+            Decide(LoggedDecision(number, context, chances, np.full(len(chances), True), record))
+        )
         due[number + int(rng.geometric(1 / (1 + delay)))].append(record)
         means.append(world.means(context))
     return steps, np.array(means)

@@ -17,7 +17,7 @@ _HERE = Path(__file__).parent
 # rest; what compiles none; and what finds them compiled by then.
 _COMPILE_MOST = ("policies/test_records.py", "experiment/test_experiment.py")
 _COMPILE_NONE = ("graph", "identification", "picture", "problem", "test_house.py")
-_LAST = ("bad_inputs", "cli", "client", "service")
+_LAST = ("bad_inputs", "cli", "client", "web")
 
 
 @pytest.hookimpl(tryfirst=True)  # before those are left out that are not asked for

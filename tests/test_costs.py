@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from played import COIN, begun, tossed
+from support.played_experiments import COIN, begun, tossed
 
 from dowise import (
     Belief,
@@ -23,7 +23,7 @@ from dowise import (
 from dowise.cli.main import main
 from dowise.environments.gym import CausalBanditEnv
 from dowise.experiment import Experiment
-from dowise.experiment.evaluation import Decide, Learn, Logged, evaluate
+from dowise.experiment.evaluation import Decide, Learn, LoggedDecision, evaluate
 from dowise.experiment.plots import intervals_then
 from dowise.information import delta_interval, estimate_in_blocks, estimate_of
 from dowise.policies import policy_names
@@ -375,7 +375,7 @@ def test_gymnasium_rewards_are_net():
 def logged(problem, number, arm, reward, chances):
     outcome = {"Y": reward, **problem.intervention(arm)}
     record = problem.record(arm, outcome, number)
-    return Logged(number, {}, np.array(chances), np.full(len(chances), True), record)
+    return LoggedDecision(number, {}, np.array(chances), np.full(len(chances), True), record)
 
 
 @pytest.mark.parametrize("minimise", [False, True])

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import examples
+from support.strategies import examples
 
 from dowise import CausalGraph, DowiseError, Intervention
 from dowise.graph.formats.bif import parse_bif

@@ -9,8 +9,8 @@ import pytest
 
 import dowise
 from dowise import DowiseError, load_problem
-from dowise._core.text import plain
-from dowise._core.validation import real_number, share, whole_number
+from dowise._core.codec import to_json
+from dowise._core.validation import check_fraction, check_integer, check_number
 from dowise.information import Interval
 
 
@@ -31,33 +31,33 @@ def test_plain_data():
         "interval": {"low": [0.0], "high": [1.0]}, "arms": [{"X": "0"}], "nothing": None,
         "1": {"inner": "inf"},
     }  # fmt: skip
-    assert plain(given) == expected
-    assert json.loads(json.dumps(plain(given), allow_nan=False)) == expected
+    assert to_json(given) == expected
+    assert json.loads(json.dumps(to_json(given), allow_nan=False)) == expected
 
 
 @pytest.mark.parametrize("number", [1, np.int32(1), np.uint8(200), 10**30])
 def test_whole_numbers(number):
-    assert whole_number("n", number, 1) == number
-    assert type(whole_number("n", number, 1)) is int
+    assert check_integer("n", number, 1) == number
+    assert type(check_integer("n", number, 1)) is int
 
 
 @pytest.mark.parametrize("number", [0, -1, 1.0, True, None, "1", np.bool_(True), np.float64(1)])
 def test_what_is_no_whole_number(number):
     with pytest.raises(DowiseError, match="n=.* must be a whole number, 1 or more"):
-        whole_number("n", number, 1)
+        check_integer("n", number, 1)
 
 
 def test_limits():
     with pytest.raises(DowiseError, match="n=11 must be at most 10"):
-        whole_number("n", 11, 1, 10)
-    assert real_number("c", np.float32(0.5), 0) == 0.5
+        check_integer("n", 11, 1, 10)
+    assert check_number("c", np.float32(0.5), 0) == 0.5
     for bad in (-1, math.nan, math.inf, True, "1", None):
         with pytest.raises(DowiseError, match="c=.* must be a number of at least 0"):
-            real_number("c", bad, 0)
-    assert share("level", 0.5) == 0.5
+            check_number("c", bad, 0)
+    assert check_fraction("level", 0.5) == 0.5
     for bad in (0, 1, -0.5, True, "0.5", math.nan):
         with pytest.raises(DowiseError, match="level=.* must be between 0 and 1"):
-            share("level", bad)
+            check_fraction("level", bad)
 
 
 def test_a_name_that_can_t_be_loaded_says_why(monkeypatch):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from served import running
+from support.servers import running
 
 from dowise.cli.main import main
 

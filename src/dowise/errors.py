@@ -9,69 +9,98 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-__all__ = [
-    "FAILURES",
-    "ConflictError",
-    "DowiseError",
-    "InputSyntaxError",
-    "MissingExtraError",
-    "NotFoundError",
-    "OwnCodeError",
-    "UnavailableError",
-    "described",
-    "import_extra",
-    "is_own",
-    "kind_of",
-    "listed",
-    "own_code_error",
-    "own_place",
-    "suggestion",
-]
-
-
 _MOST_LISTED = 30  # names in a message
 _MOST_COMPARED = 2_000  # candidates that are looked through for a close one
 
 
 class DowiseError(Exception):
-    """Base of every error that dowise raises on purpose."""
+    """Base of every error that dowise raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, with the name and the value, and what to do.
+    code : str, optional
+        Stable identifier in kebab-case, such as "unknown-variable", for programs and tests. Messages
+        may be reworded; codes stay. Defaults to the code of the class.
+    hint : str, optional
+        What to do next, in words that fit every surface.
+
+    Examples
+    --------
+    >>> from dowise import CausalGraph
+    >>> try:
+    ...     CausalGraph.parse("X -> Y").parents("Z")
+    ... except DowiseError as error:
+    ...     print(error.code)
+    unknown-variable
+    """
+
+    code = "invalid-input"
+
+    def __init__(
+        self, message: str = "", *, code: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        self.hint = hint
 
 
 class InputSyntaxError(DowiseError):
-    """A text that does not follow its grammar, with the place where it went wrong."""
+    """A text that does not follow its grammar, with the line and column of the error."""
 
-    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
-        super().__init__(message)
+    code = "syntax-error"
+
+    def __init__(
+        self,
+        message: str,
+        line: int | None = None,
+        column: int | None = None,
+        *,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(message, code=code)
         self.line = line
         self.column = column
 
 
 class MissingExtraError(DowiseError, ImportError):
-    """A library that one of dowise's extras brings is not installed."""
+    """A library that one of dowise's extras installs is missing."""
+
+    code = "missing-extra"
 
 
 class NotFoundError(DowiseError):
-    """Something that was asked for by its name or number is not there."""
+    """Something named or numbered does not exist."""
+
+    code = "not-found"
 
 
 class ConflictError(DowiseError):
-    """What was said contradicts what holds already."""
+    """The request contradicts what is already recorded."""
+
+    code = "conflict"
 
 
 class UnavailableError(DowiseError):
-    """It can't be done now, for no fault of what was asked: try again, or look to the machine."""
+    """A valid request that cannot be served now; try again, or check the machine."""
+
+    code = "unavailable"
 
 
-class OwnCodeError(DowiseError):
-    """Something went wrong in code of the user's own: a policy, a world."""
+class UserCodeError(DowiseError):
+    """An error in user code: a custom policy or environment."""
+
+    code = "user-code-failed"
 
 
-FAILURES = (Exception, SystemExit)
-"""Whatever somebody's own code may raise: `sys.exit` in a policy must not end us without a word."""
+USER_CODE_ERRORS = (Exception, SystemExit)
+"""What user code may raise; a policy that calls `sys.exit` must not end the program silently."""
 
 
 class DowiseWarning(UserWarning):
-    """Something that still works, but not as one might think."""
+    """Something works, but perhaps not as the user expects."""
 
 
 def suggestion(name: str, candidates: Iterable[str]) -> str:
@@ -90,10 +119,10 @@ def suggestion(name: str, candidates: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Names between commas, the first of them where they are many.
 
-    >>> listed(["low", "high"]), listed(map(str, range(50_000)))[-26:]
+    >>> join_names(["low", "high"]), join_names(map(str, range(50_000)))[-26:]
     ('low, high', ' 28, 29, … (50,000 in all)')
     """
     known = list(names)
@@ -101,10 +130,10 @@ def listed(names: Iterable[str]) -> str:
     return f"{shown}, … ({len(known):,} in all)" if len(known) > _MOST_LISTED else shown
 
 
-def kind_of(value: object) -> str:
+def type_name(value: object) -> str:
     """What something is, with its article.
 
-    >>> kind_of(7), kind_of("7")
+    >>> type_name(7), type_name("7")
     ('an int', 'a str')
     """
     name = type(value).__name__
@@ -122,33 +151,35 @@ def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
         ) from error
 
 
-def described(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error of somebody's own code in one line: kind, message, and where it happened there."""
     text = " ".join(str(error).split())
     if not isinstance(error, DowiseError):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    place = None if isinstance(error, SyntaxError) else own_place(error)  # which says it itself
+    place = (
+        None if isinstance(error, SyntaxError) else user_code_location(error)
+    )  # which says it itself
     return f"{text} ({place})" if place else text
 
 
-def own_code_error(error: BaseException) -> OwnCodeError | None:
+def user_code_error(error: BaseException) -> UserCodeError | None:
     """The same as one of ours, if it came through the user's own code; None otherwise."""
-    if isinstance(error, DowiseError) or own_place(error) is None:
+    if isinstance(error, DowiseError) or user_code_location(error) is None:
         return None
-    return OwnCodeError(described(error))
+    return UserCodeError(describe_error(error))
 
 
-def own_place(error: BaseException) -> str | None:
+def user_code_location(error: BaseException) -> str | None:
     """The innermost line of the user's own code that an error came through, if there is one."""
     import traceback  # here, so that nobody waits for it who makes no mistake
 
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if is_own(frame.filename):
+        if is_user_code(frame.filename):
             return f"{_from_here(frame.filename)}, line {frame.lineno}"
     return None
 
 
-def is_own(file: str) -> bool:
+def is_user_code(file: str) -> bool:
     """Whether a file of code is the user's own: neither ours nor Python's nor a library's."""
     import sysconfig
 

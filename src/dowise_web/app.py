@@ -10,14 +10,14 @@ from fastapi import FastAPI
 
 import dowise
 from dowise_web import api, pages
-from dowise_web.auth import OPEN, Door
+from dowise_web.auth import OPEN, AuthMiddleware
 from dowise_web.errors import take_over
-from dowise_web.limits import Rate
-from dowise_web.registry import House
+from dowise_web.limits import TokenBucket
+from dowise_web.registry import ExperimentRegistry
 from dowise_web.rehearsals import Rehearsals
-from dowise_web.sandbox import Workshop
+from dowise_web.sandbox import Sandbox
 from dowise_web.settings import Settings
-from dowise_web.sse import Watchers
+from dowise_web.sse import JournalStreams
 
 _ABOUT = """\
 The verbs of the commands, as JSON. Send a token as `Authorization: Bearer …` (`dowise token` makes
@@ -41,12 +41,14 @@ class _App(FastAPI):
         return super().openapi()
 
 
-def make_app(house: House, settings: Settings, workshop: Workshop | None = None) -> FastAPI:
+def make_app(
+    house: ExperimentRegistry, settings: Settings, workshop: Sandbox | None = None
+) -> FastAPI:
     """An app that serves the experiments of a house; a `Guard` must stand before it."""
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        app.state.watchers = Watchers(house)
+        app.state.watchers = JournalStreams(house)
         yield
         app.state.watchers.stop()
 
@@ -61,12 +63,12 @@ def make_app(house: House, settings: Settings, workshop: Workshop | None = None)
     )
     state: Any = app.state
     state.house, state.settings = house, settings
-    state.visits = Rate(settings.rate, 3 * settings.rate)
-    state.guesses = Rate(settings.guesses, 10)
+    state.visits = TokenBucket(settings.rate, 3 * settings.rate)
+    state.guesses = TokenBucket(settings.guesses, 10)
     state.workshop = workshop
     state.rehearsals = None if workshop is None else Rehearsals(workshop)
     take_over(app)
-    app.add_middleware(Door)
+    app.add_middleware(AuthMiddleware)
     api.add_to(app)
     pages.add_to(app)
     return app

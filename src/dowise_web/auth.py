@@ -1,6 +1,6 @@
 """Who asks: a token in a header, or the cookie of a session that a token or a link opened.
 
-Nobody who is not known gets past the `Door`, but to the few places that are open: neither a form
+Nobody who is not known gets past the `AuthMiddleware`, but to the few places that are open: neither a form
 nor a document of theirs is read, and a page that forgot to ask who comes is closed all the same.
 """
 
@@ -31,7 +31,7 @@ _MOST_FIELDS = 5000  # of a form
 
 
 @dataclass(frozen=True)
-class Visitor:
+class Principal:
     """Somebody who is known: what they may do, and what the journal calls them."""
 
     id: int
@@ -47,7 +47,7 @@ class Visitor:
         return tokens.allows(self.role, role)
 
 
-class Door:
+class AuthMiddleware:
     """ASGI middleware: whoever is not known is answered before anything that they send is read."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -66,10 +66,10 @@ class Door:
         await self._app(scope, receive, send)
 
 
-def needs(role: str) -> Callable[[Request], Awaitable[Visitor]]:
+def needs(role: str) -> Callable[[Request], Awaitable[Principal]]:
     """What a function of the app depends on that needs a role: it gets the visitor."""
 
-    async def visitor(request: Request) -> Visitor:
+    async def visitor(request: Request) -> Principal:
         found = await _known(request)
         if found.csrf is not None and request.method not in _SAFE:
             await check_csrf(request, found)
@@ -82,15 +82,15 @@ def needs(role: str) -> Callable[[Request], Awaitable[Visitor]]:
     return visitor
 
 
-Reader = Annotated[Visitor, Depends(needs("read"))]
-Teller = Annotated[Visitor, Depends(needs("tell"))]
-Asker = Annotated[Visitor, Depends(needs("ask"))]
-Admin = Annotated[Visitor, Depends(needs("admin"))]
+Reader = Annotated[Principal, Depends(needs("read"))]
+Teller = Annotated[Principal, Depends(needs("tell"))]
+Asker = Annotated[Principal, Depends(needs("ask"))]
+Admin = Annotated[Principal, Depends(needs("admin"))]
 
 
-async def _known(request: Request) -> Visitor:
+async def _known(request: Request) -> Principal:
     """The visitor of a request, looked up once."""
-    kept: Visitor | None = getattr(request.state, "visitor", None)
+    kept: Principal | None = getattr(request.state, "visitor", None)
     if kept is None:
         kept = await _looked_up(request)
         request.state.visitor = kept
@@ -100,14 +100,14 @@ async def _known(request: Request) -> Visitor:
     return kept
 
 
-async def _looked_up(request: Request) -> Visitor:
+async def _looked_up(request: Request) -> Principal:
     header = request.headers.get("authorization")
     if header is not None:
         kind, _, secret = header.partition(" ")
         token = await _find(request, secret.strip()) if kind.lower() == "bearer" else None
         if token is None or token.kind != "token":
             raise _wrong_token(request)
-        return Visitor(token.id, token.role, token.name, token.id)
+        return Principal(token.id, token.role, token.name, token.id)
     cookie = request.cookies.get(request.app.state.settings.cookie)
     if cookie is None:
         raise RefusedError(
@@ -117,7 +117,7 @@ async def _looked_up(request: Request) -> Visitor:
     if token is None or token.kind != "session":
         raise RefusedError(401, "this session has ended: sign in again", _WANTED)
     source = token.id if token.parent is None else token.parent
-    return Visitor(token.id, token.role, token.name, source, seal(cookie))
+    return Principal(token.id, token.role, token.name, source, seal(cookie))
 
 
 def _wrong_token(request: Request) -> RefusedError:
@@ -151,7 +151,7 @@ async def form_of(request: Request) -> FormData:
     return await request.form(max_files=0, max_fields=_MOST_FIELDS)
 
 
-async def check_csrf(request: Request, visitor: Visitor) -> None:
+async def check_csrf(request: Request, visitor: Principal) -> None:
     """Raise unless the request is from a page that we gave this session."""
     given: Any = request.headers.get(CSRF_HEADER)
     if given is None and "form" in request.headers.get("content-type", ""):

@@ -23,7 +23,7 @@ from fastapi.routing import APIRoute
 
 from dowise.experiment.event import Head
 from dowise.experiment.experiment import Experiment
-from dowise_web.limits import AT_ONCE, Turns
+from dowise_web.limits import AT_ONCE, FairLimiter
 
 Found = TypeVar("Found")
 
@@ -62,10 +62,10 @@ class _Line:
         self.moved = _running()
 
 
-class Looks:
+class ResultCache:
     """The last ones, by what was asked for, those that are under way, and those in line for it."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: FairLimiter) -> None:
         self._turns = turns
         self._kept: OrderedDict[Hashable, _Look] = OrderedDict()
         self._work: dict[Hashable, _Work] = {}

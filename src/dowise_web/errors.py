@@ -19,8 +19,8 @@ from dowise.errors import (
     DowiseError,
     InputSyntaxError,
     NotFoundError,
-    OwnCodeError,
     UnavailableError,
+    UserCodeError,
 )
 from dowise.experiment.event import DamagedEventError
 from dowise.experiment.records import BadRowsError
@@ -121,7 +121,7 @@ _STATUS: Mapping[type[DowiseError], int] = {
     ConflictError: 409,
     UnavailableError: 503,
     DamagedEventError: 503,
-    OwnCodeError: 500,
+    UserCodeError: 500,
 }
 _BAD_ROWS = 100  # that an answer lists
 _WRONG = 20  # places of a document, too
@@ -164,7 +164,7 @@ def status_of(error: DowiseError) -> int:
 
 def says(request: Request, error: BaseException) -> str:
     """What may be told of an error to whoever asks."""
-    if not isinstance(error, DowiseError) or isinstance(error, OwnCodeError):
+    if not isinstance(error, DowiseError) or isinstance(error, UserCodeError):
         return "something went wrong in the server; its log says what"
     return str(request.app.state.house.discreet(str(error)))
 
@@ -184,7 +184,7 @@ async def _ours(request: Request, error: Exception) -> Response:
 
 def answer_to(request: Request, error: DowiseError) -> Response:
     """The answer to a request that one of our errors ended."""
-    if isinstance(error, OwnCodeError):
+    if isinstance(error, UserCodeError):
         _LOG.error("%s %s failed: %s", request.method, quote(request.scope["path"]), error)
     headers = error.headers if isinstance(error, RefusedError) else {}
     more: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from dowise_web.errors import RefusedError
 _MOST = 10_000  # visitors that are remembered; the one that was quiet longest is forgotten first
 
 
-class Rate:
+class TokenBucket:
     """At most `burst` at once, and `rate` a second over a while, for each key."""
 
     def __init__(self, rate: float, burst: float) -> None:
@@ -52,7 +52,7 @@ class _Place:
     visitor: int
 
 
-class Turns:
+class FairLimiter:
     """Who is at work and who waits for it, the first that may go first."""
 
     def __init__(self) -> None:

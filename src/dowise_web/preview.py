@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from dowise._core.text import counted, plain
-from dowise._core.validation import real_number, whole_number
-from dowise.errors import DowiseError, DowiseWarning, InputSyntaxError, listed, suggestion
+from dowise._core.codec import to_json
+from dowise._core.document import pluralize
+from dowise._core.validation import check_integer, check_number
+from dowise.errors import DowiseError, DowiseWarning, InputSyntaxError, join_names, suggestion
 from dowise.experiment.advice import floor_advice, soft_advice
 from dowise.graph import CausalGraph
 from dowise.graph.formats import Structure, format_of, parse_structure
@@ -224,9 +225,9 @@ class Graph:
         known = {"text": "a graph", "GML": "a graph in GML", "BIF": "a network in BIF"}
         what = known.get(self.format, f"a graph in {self.format}")
         tables = " Its tables of probabilities are not taken over: an experiment learns them."
-        perhaps = listed(self.candidates[:5])
+        perhaps = join_names(self.candidates[:5])
         return (
-            f"This is {what} with {counted(len(self.structure.graph), 'variable')}. A problem also "
+            f"This is {what} with {pluralize(len(self.structure.graph), 'variable')}. A problem also "
             f"says which variable is the reward (perhaps {perhaps}), which ones are seen before "
             "the choice (context), and which ones can't be set (non_manipulable)."
             f"{tables if self.format == 'BIF' else ''}"
@@ -315,7 +316,7 @@ def _reward(problem: Problem) -> dict[str, Any]:
     return {
         "name": problem.reward,
         "minimise": problem.minimise,
-        "values": plain(problem.reward_values),
+        "values": to_json(problem.reward_values),
         "best": domain[scaled.argmax()],
         "worst": domain[scaled.argmin()],
     }
@@ -401,7 +402,7 @@ def preview(job: _Job, _progress: Progress) -> dict[str, Any]:
 def begin(job: _Job, _progress: Progress) -> dict[str, Any]:
     """Try all that an experiment does at its start: what passes here passes in the server."""
     from dowise.experiment.advice import floor_advice, soft_advice
-    from dowise.experiment.config import Plan
+    from dowise.experiment.config import ExperimentConfig
 
     start = perf_counter()
     is_held = job.get("is_held", False)
@@ -410,7 +411,7 @@ def begin(job: _Job, _progress: Progress) -> dict[str, Any]:
     )
     policy, options = _policy(job), _options(job)
     try:
-        plan = Plan.of(problem, policy, options, job["learn_restricted"])
+        plan = ExperimentConfig.of(problem, policy, options, job["learn_restricted"])
         first = {name: problem.domains[name][0] for name in problem.context}
         plan.make().decide(first, 0)
     except DowiseError as error:
@@ -442,7 +443,7 @@ def rehearse(job: _Job, progress: Progress) -> dict[str, Any]:
     numbers = {name: _whole(job, name) for name in _MOST}
     tolerance = job["tolerance"]
     try:
-        tolerance = tolerance if tolerance is None else real_number("tolerance", tolerance, 0)
+        tolerance = tolerance if tolerance is None else check_number("tolerance", tolerance, 0)
     except DowiseError as error:
         raise BadInputError(str(error), "tolerance") from None
     problem, _ = read_problem(tidy(job["text"]))
@@ -503,6 +504,6 @@ def _prior(prior: Any) -> Any:
 
 def _whole(job: _Job, name: str) -> int:
     try:
-        return whole_number(name, job[name], _LEAST[name], _MOST[name])
+        return check_integer(name, job[name], _LEAST[name], _MOST[name])
     except DowiseError as error:
         raise BadInputError(str(error), name) from None

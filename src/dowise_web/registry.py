@@ -16,8 +16,8 @@ from dowise.experiment.event import Head
 from dowise.experiment.experiment import Experiment, checked_name
 from dowise.experiment.storage.base import Storage
 from dowise.problem import Problem
-from dowise_web.cache import Looks
-from dowise_web.limits import Turns, Waiters
+from dowise_web.cache import ResultCache
+from dowise_web.limits import FairLimiter, Waiters
 
 Found = TypeVar("Found")
 
@@ -32,14 +32,14 @@ _WORDS = (
 _FRESH = 0.4  # seconds for which the last event's number is taken for the last
 
 
-class House:
+class ExperimentRegistry:
     """A store whose experiments are held open."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._experiments: dict[str, Experiment] = {}
-        self.waiters, self._turns = Waiters(), Turns()
-        self._looks = Looks(self._turns)
+        self.waiters, self._turns = Waiters(), FairLimiter()
+        self._looks = ResultCache(self._turns)
         self._last: dict[str, tuple[float, int]] = {}
         self._lock = Lock()
         self._secrets = _places_of(str(storage))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dowise.errors import DowiseError, NotFoundError
-from dowise_web.sandbox import Workshop, WorkshopFailedError
+from dowise_web.sandbox import Sandbox, SandboxFailedError
 
 _KEPT = 20  # of those that are over
 _log = logging.getLogger(__name__)
@@ -54,13 +54,13 @@ class Rehearsal:
 class Rehearsals:
     """Those of a workshop, by an id that nobody can guess; the last ones that are over are kept."""
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, workshop: Sandbox) -> None:
         self._workshop = workshop
         self._known: OrderedDict[str, Rehearsal] = OrderedDict()
         self._lock = threading.Lock()
 
     def start(self, text: str, **settings: Any) -> Rehearsal:
-        """Begin one, as `Workshop.rehearse` has it."""
+        """Begin one, as `Sandbox.rehearse` has it."""
         made = Rehearsal()
         with self._lock:
             self._known[made.id] = made
@@ -87,4 +87,4 @@ class Rehearsals:
             one.error = error
         except Exception:  # nobody else would see it, and a page would ask for ever how far it is
             _log.exception("a rehearsal failed")
-            one.error = WorkshopFailedError("something went wrong here: the server's log says more")
+            one.error = SandboxFailedError("something went wrong here: the server's log says more")

@@ -1,6 +1,6 @@
 """Jobs for processes with limits: who comes when, and a process that waits for the next one.
 
->>> with Workshop() as workshop:
+>>> with Sandbox() as workshop:
 ...     page = workshop.preview('graph = "X -> Y"\\nreward = "Y"')
 >>> [arm["text"] for arm in page["arms"]["first"]]
 ['do(X=0)', 'do(X=1)']
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from dowise._core.text import counted
+from dowise._core.document import pluralize
 from dowise.errors import DowiseError, InputSyntaxError, UnavailableError
 
 JobKind = Literal["preview", "begin", "rehearse"]
@@ -134,15 +134,15 @@ class BadInputError(InputSyntaxError):
         self.field = field
 
 
-class OutOfBoundsError(DowiseError):
+class LimitExceededError(DowiseError):
     """A job would take more time or memory than there is for it, or answer too much."""
 
 
-class WorkshopBusyError(UnavailableError):
+class SandboxBusyError(UnavailableError):
     """Others are at work: the same may be asked again in a moment."""
 
 
-class WorkshopFailedError(UnavailableError):
+class SandboxFailedError(UnavailableError):
     """A job ended in a way that it should not, for no fault of what was sent."""
 
 
@@ -203,7 +203,7 @@ class Child:
             )  # fmt: skip
         except OSError as error:
             _log.error("no process for the workshop: %s", error)
-            raise WorkshopFailedError(_FAILED) from None
+            raise SandboxFailedError(_FAILED) from None
         self._drain = threading.Thread(target=self._keep_errors, daemon=True)
         self._drain.start()
 
@@ -262,11 +262,11 @@ class Child:
         if "refused" in page:
             raise BadInputError(**page["refused"])
         if page.get("beyond") == "memory":
-            raise OutOfBoundsError(_MEMORY.format(self._limits.megabytes))
+            raise LimitExceededError(_MEMORY.format(self._limits.megabytes))
         if page.get("beyond") == "nesting":
             raise BadInputError(_NESTED)
         self._log_errors()
-        raise WorkshopFailedError(_FAILED)
+        raise SandboxFailedError(_FAILED)
 
     def _next(self, kind: JobKind | None) -> dict[str, Any]:
         """The next line of its answers; before there is a job the kind is None."""
@@ -274,7 +274,7 @@ class Child:
         most = self._limits.answer_bytes
         line = self._process.stdout.readline(most + 1)
         if len(line) > most:
-            raise OutOfBoundsError(_LARGE.format(most))
+            raise LimitExceededError(_LARGE.format(most))
         if not line.endswith(b"\n"):
             self._raise_why_it_died(kind)
         page: dict[str, Any] = json.loads(line)
@@ -283,17 +283,17 @@ class Child:
     def _raise_why_it_died(self, kind: JobKind | None) -> NoReturn:
         status = self._status()
         if self._ended_by in ("closing", "stop"):
-            raise WorkshopFailedError(_CLOSED if self._ended_by == "closing" else _STOPPED)
+            raise SandboxFailedError(_CLOSED if self._ended_by == "closing" else _STOPPED)
         if kind is not None:
             if self._ended_by == "clock" or status == -getattr(signal, "SIGXCPU", 0):
-                raise OutOfBoundsError(self._too_long(kind))
+                raise LimitExceededError(self._too_long(kind))
             if -status in _FATAL:
-                raise OutOfBoundsError(_MEMORY.format(self._limits.megabytes))
+                raise LimitExceededError(_MEMORY.format(self._limits.megabytes))
         self._log_errors()
-        raise WorkshopFailedError(_FAILED)
+        raise SandboxFailedError(_FAILED)
 
     def _too_long(self, kind: JobKind) -> str:
-        limit, so_far = counted(round(self._limits.seconds(kind)), "second"), ""
+        limit, so_far = pluralize(round(self._limits.seconds(kind)), "second"), ""
         if self._progress is not None:
             done, total = self._progress
             so_far = f" ({done:,} of {total:,} worlds were played by then)"
@@ -351,14 +351,14 @@ def _environment() -> dict[str, str]:
 _MOST_OPTIONS = 64 * 1024  # bytes of JSON
 
 
-class Workshop:
+class Sandbox:
     """Previews, beginnings and rehearsals of problems that somebody sent; safe for threads.
 
     A process does one job and ends, so that nothing of one is left for the next. Another waits
     meanwhile with everything loaded: it takes a third of a second to get there.
 
     What is wrong with a text, an option or a number is a `BadInputError`; what would take too much
-    time or memory an `OutOfBoundsError`.
+    time or memory an `LimitExceededError`.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -371,7 +371,7 @@ class Workshop:
         self._is_closed = False
         self._renew()
 
-    def __enter__(self) -> Workshop:
+    def __enter__(self) -> Sandbox:
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -485,13 +485,13 @@ class Workshop:
     def _turn(self, kind: JobKind) -> Iterator[None]:
         """Wait for a place, not for long."""
         if kind == "rehearse" and not self._rehearsals.acquire(blocking=False):
-            raise WorkshopBusyError(
+            raise SandboxBusyError(
                 "somebody rehearses an experiment just now, and one at a time is what there is "
                 "room for: try again when that is done"
             )
         try:
             if not self._turns.acquire(timeout=self.limits.patience):
-                raise WorkshopBusyError("others are busy with problems here: try again in a moment")
+                raise SandboxBusyError("others are busy with problems here: try again in a moment")
             try:
                 yield
             finally:
@@ -517,7 +517,7 @@ class Workshop:
         """See that a process waits."""
         with self._lock:
             if self._spare is None and not self._is_closed:
-                with suppress(WorkshopFailedError):  # it is logged, and who comes next will see
+                with suppress(SandboxFailedError):  # it is logged, and who comes next will see
                     self._spare = Child(self.limits)
 
 

@@ -48,7 +48,7 @@ _SLOWEST = 10_000.0  # bytes a second
 _UPLOADS = ("/import", "/api/experiments")  # what brings records in
 
 
-class Guard:
+class SecurityMiddleware:
     """ASGI middleware around everything."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:

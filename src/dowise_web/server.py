@@ -23,15 +23,15 @@ from dowise.experiment.storage import MemoryStorage, open_storage
 from dowise.problem import load_problem
 from dowise_web import tokens
 from dowise_web.app import make_app
-from dowise_web.registry import House, hear_warnings
-from dowise_web.sandbox import Workshop
-from dowise_web.security import Guard
+from dowise_web.registry import ExperimentRegistry, hear_warnings
+from dowise_web.sandbox import Sandbox
+from dowise_web.security import SecurityMiddleware
 from dowise_web.settings import Settings
 
 _PATIENCE = 10.0  # seconds for the head of a request, or for what nobody wants to read any more
 
 
-class Patient(H11Protocol):
+class TimeoutH11Protocol(H11Protocol):
     """uvicorn's own, with a limit on how long somebody may be connected without a request.
 
     uvicorn ends connections that are silent after an answer. It waits for ever for the first
@@ -97,9 +97,9 @@ class Server:
         self._socket = _bound(settings)
         try:
             self.settings = replace(settings, port=self._socket.getsockname()[1])
-            self.house = House(open_storage(store, create=create))
+            self.house = ExperimentRegistry(open_storage(store, create=create))
             warm_up(self.house, progress)
-            self.workshop = Workshop()
+            self.workshop = Sandbox()
             self.app = make_app(self.house, self.settings, self.workshop)
         except BaseException:
             self._socket.close()
@@ -117,7 +117,7 @@ class Server:
         """Serve until somebody stops it."""
         settings = self.settings
         config = uvicorn.Config(
-            Guard(self.app, settings),
+            SecurityMiddleware(self.app, settings),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -126,7 +126,7 @@ class Server:
             timeout_graceful_shutdown=GRACE,
             ssl_certfile=settings.certificate,
             ssl_keyfile=settings.key,
-            http=Patient,
+            http=TimeoutH11Protocol,
             ws="none",
         )
         self._running = _Uvicorn(config, self.app)
@@ -159,7 +159,7 @@ class _Uvicorn(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def warm_up(house: House, progress: Callable[[int, int], None] | None = None) -> None:
+def warm_up(house: ExperimentRegistry, progress: Callable[[int, int], None] | None = None) -> None:
     """Fold every experiment, and compile what looks and decisions need.
 
     So that an experiment that is begun later need not wait, `best` is warmed up in any case.

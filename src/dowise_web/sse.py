@@ -10,17 +10,17 @@ from starlette.concurrency import run_in_threadpool
 
 from dowise.errors import DowiseError
 from dowise_web.errors import RefusedError
-from dowise_web.registry import House
+from dowise_web.registry import ExperimentRegistry
 
 _EVERY = 0.5  # seconds between looks at the store, where others write too
 _QUIET = 15.0  # seconds after which a sign of life is sent, so that proxies keep the connection
 _MOST, _MOST_OF_ONE = 500, 20
 
 
-class Watchers:
+class JournalStreams:
     """Those who follow an experiment's journal; `stop` sends all of them home."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: ExperimentRegistry) -> None:
         self._house = house
         self._stopped = asyncio.Event()
         self._visitors: dict[int, int] = {}

@@ -22,7 +22,7 @@ from typing import Any
 import networkx
 import pandas
 from click.testing import CliRunner
-from desk import WARD
+from support.cli_runner import WARD
 
 import dowise
 from dowise.cli.main import main

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from brute_force import mean_reward, random_cpts
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from strategies import cases, examples
+from support.brute_force import mean_reward, random_cpts
+from support.strategies import cases, examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
 from dowise.errors import DowiseWarning

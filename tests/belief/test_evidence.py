@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from evidence_twin import CHAIN, Twin, key_of, random_problem, random_records, table, told
+from support.evidence_twin import CHAIN, Twin, key_of, random_problem, random_records, table, told
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, make_environment
 from dowise.belief.monitor import Monitor

@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from evidence_twin import CHAIN, random_problem, random_records, told
+from support.evidence_twin import CHAIN, random_problem, random_records, told
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
 from dowise.belief.monitor import Monitor

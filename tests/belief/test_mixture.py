@@ -5,10 +5,10 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hidden_twin import SlowMixture
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import examples
+from support.hidden_twin import SlowMixture
+from support.strategies import examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, make_environment
 from dowise.belief import Dirichlet, Mixture

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from agrum import NETWORKS, agrum_reward
+from support.pyagrum_oracle import NETWORKS, agrum_reward
 
 from dowise import Belief, load_problem
 from dowise.graph.formats.bif import read_bif

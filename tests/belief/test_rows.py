@@ -6,10 +6,10 @@ seed this file would raise a false alarm in one of 70 cases.
 
 import numpy as np
 import pytest
-from choices import one_in
 from scipy import stats
+from support.parametrize import one_in
 
-from dowise._core.rng import key_of
+from dowise._core.rng import draw_key
 from dowise.belief import draw_kernels as careful
 from dowise.belief import draw_kernels as kernels
 
@@ -22,7 +22,7 @@ ROWS = [
 
 def draw(shapes, seed=0, draws=100_000, block=256):
     out = np.empty((len(shapes), draws), dtype=np.float32)
-    key, sizes = key_of(np.random.default_rng(seed)), np.array([len(shapes)])
+    key, sizes = draw_key(np.random.default_rng(seed)), np.array([len(shapes)])
     kernels.draw_entries(key, np.array(shapes, dtype=float), np.array([0]), sizes, block, out)
     return out.astype(np.float64)
 
@@ -58,7 +58,7 @@ def test_which_rows_are_drawn_by_betas():
 @pytest.mark.parametrize("shapes", ROWS, ids=str)
 def test_double_precision_draws_the_same_row_lane_for_lane(shapes, lanes):
     shapes, size = np.array(shapes, dtype=float), len(shapes)
-    key, none = key_of(np.random.default_rng(1)), np.zeros(size, dtype=np.int64)
+    key, none = draw_key(np.random.default_rng(1)), np.zeros(size, dtype=np.int64)
     logs = np.empty((size, lanes + kernels.PADDING), dtype=np.float32)
     careful.draw_logs(key, shapes, none, 0, size, 0, lanes, logs)
     whole = np.empty((size, lanes + kernels.PADDING))

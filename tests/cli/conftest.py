@@ -1,7 +1,7 @@
 """What tests of the command line share."""
 
 import pytest
-from desk import Desk
+from support.cli_runner import Desk
 
 
 @pytest.fixture

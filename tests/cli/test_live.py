@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import one_line
+from support.cli_runner import one_line
 
 from dowise.cli import arguments as store
 from dowise.experiment import Experiment
@@ -21,7 +21,7 @@ def begun(tmp_path_factory):
     """A store in which decisions 1 and 2 were asked for, and one was told."""
     folder = tmp_path_factory.mktemp("begun")
     path = folder / "ward.db"
-    from desk import WARD
+    from support.cli_runner import WARD
 
     (folder / "ward.toml").write_text(WARD)
     with Experiment.create(path, "ward", folder / "ward.toml", seed=7) as experiment:

@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 
 import pytest
-from desk import WARD, one_line
+from support.cli_runner import WARD, one_line
 
 from dowise.experiment import Experiment
 

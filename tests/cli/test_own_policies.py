@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from own_policies import BROKEN, FAILING_LINE, GREEDY, LEAVING_LINES
+from support.custom_policies import BROKEN, FAILING_LINE, GREEDY, LEAVING_LINES
 
 from dowise.policies import registry
 from dowise.policies import registry as own

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from desk import one_line
+from support.cli_runner import one_line
 
 from dowise.cli import console as progress
 from dowise.cli.main import main

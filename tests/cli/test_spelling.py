@@ -4,7 +4,7 @@ import warnings
 
 import click
 import pytest
-from desk import one_line
+from support.cli_runner import one_line
 
 import dowise.problem
 from dowise import Experiment

@@ -6,8 +6,8 @@ import signal
 import time
 
 import pytest
-from choices import one_in
-from programs import end, hears, left, start, until
+from support.parametrize import one_in
+from support.processes import end, hears, left, start, until
 
 RACE = ("-m", "dowise", "simulate", "task3", "--policies", "ucb,ids", "--horizon", "600",
         "--trials", "200", "--samples", "300")  # fmt: skip

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from desk import one_line
+from support.cli_runner import one_line
 
 from dowise.cli.main import main
 from dowise.experiment.storage import open_storage

@@ -1,8 +1,8 @@
 """A real server with experiments of all kinds, the same experiments by their store, and clients."""
 
 import pytest
-from all_kinds import KINDS
-from served import running
+from support.sample_experiments import KINDS
+from support.servers import running
 
 from dowise import Client, Experiment
 from dowise.experiment.storage import open_storage

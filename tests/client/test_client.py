@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from all_kinds import KINDS, WARD, still
-from served import running
+from support.sample_experiments import KINDS, WARD, still
+from support.servers import running
 
 from dowise import CausalGraph, Client, DowiseError, Experiment, Problem
 from dowise.errors import DowiseWarning

@@ -4,12 +4,12 @@ import json
 import re
 
 import pytest
-from all_kinds import KINDS
-from desk import Desk, one_line
-from served import running
+from support.cli_runner import Desk, one_line
+from support.sample_experiments import KINDS
+from support.servers import running
 
 from dowise import Client, load_problem
-from dowise.client.transport import Line
+from dowise.client.transport import Transport
 from dowise.errors import DowiseWarning
 
 pytestmark = pytest.mark.slow  # each starts a server and many commands
@@ -163,13 +163,13 @@ def test_a_server_of_the_version_before_says_whether_it_changed_not_from_what(
     ward = f"{empty.url}/experiments/before"
     desk.json("new", ward, "ward.toml")
     number = desk.json("ask", ward, "-c", "Age=1")["id"]
-    post = Line.post
+    post = Transport.post
 
     def without_earlier(*arguments, **more):
         page = post(*arguments, **more)
         return {key: value for key, value in page.items() if key != "earlier"}
 
-    monkeypatch.setattr(Line, "post", without_earlier)
+    monkeypatch.setattr(Transport, "post", without_earlier)
     assert desk.well("tell", ward, number, "Frailty=1").startswith(f"Decision {number}, ")
     assert "Nothing new" in desk.well("tell", ward, number, "Frailty=1")
     amend = ("amend", ward, number, "Frailty=0", "--reason", "typo")

@@ -7,11 +7,11 @@ import time
 
 import httpx2
 import pytest
-from played import COIN
+from support.played_experiments import COIN
 
 from dowise import Client, DowiseError
 from dowise.client import transport as line_module
-from dowise.client.transport import Line, address_of
+from dowise.client.transport import Transport, address_of
 from dowise.errors import ConflictError, MissingExtraError, NotFoundError, UnavailableError
 
 TOKEN = "dw-secret-0123456789"
@@ -260,7 +260,7 @@ def test_a_server_that_does_not_answer(stub, monkeypatch):
     server = stub(answer(OUTLINE))
     monkeypatch.setattr(server, "read", lambda _: time.sleep(0.5) or ("", {}, b""))
     with pytest.raises(DowiseError, match="has not answered for 0.1 s"):
-        Line(server.url, TOKEN).get("/x", patience=0.1)
+        Transport(server.url, TOKEN).get("/x", patience=0.1)
 
 
 # -- keeping the token ------------------------------------------------------------------------
@@ -275,9 +275,9 @@ def test_a_token_crosses_no_network_unencrypted(monkeypatch):
     with pytest.raises(DowiseError, match="insecure=True"):
         Client("http://ward.example.org")
     for host in ("127.0.0.1", "127.9.9.9", "localhost", "[::1]"):
-        Line(f"http://{host}:1")
-    Line("https://ward.example.org")
-    assert TOKEN not in repr(Line("http://ward.example.org", TOKEN, insecure=True))
+        Transport(f"http://{host}:1")
+    Transport("https://ward.example.org")
+    assert TOKEN not in repr(Transport("http://ward.example.org", TOKEN, insecure=True))
 
 
 def test_a_proxy_sees_nothing_that_is_not_encrypted(stub, monkeypatch):
@@ -293,7 +293,7 @@ def test_a_proxy_sees_nothing_that_is_not_encrypted(stub, monkeypatch):
 def test_what_is_no_token():
     for token in ("two words", "new\nline", "schlüssel", 7):
         with pytest.raises(DowiseError, match="signs in it that no token has") as caught:
-            Line("http://127.0.0.1:1", token)
+            Transport("http://127.0.0.1:1", token)
         assert str(token) not in str(caught.value)
 
 
@@ -334,7 +334,7 @@ def test_a_missing_library_is_one_line(monkeypatch):
 
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(MissingExtraError, match=r"needs httpx2.*pip install 'dowise\[client\]'"):
-        Line("http://127.0.0.1:1")
+        Transport("http://127.0.0.1:1")
 
 
 def test_httpx_logs_no_token(stub, caplog):

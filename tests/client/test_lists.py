@@ -4,7 +4,7 @@ import pytest
 
 from dowise import Client
 from dowise.client import client as looks
-from dowise.client.transport import Line
+from dowise.client.transport import Transport
 
 
 @pytest.fixture
@@ -19,13 +19,13 @@ def ward(empty):
 
 @pytest.mark.slow
 def test_a_long_list_takes_few_requests_and_is_whole_in_any_number_of_them(ward, monkeypatch):
-    asked, send = [], Line.get
+    asked, send = [], Transport.get
 
     def counted(line, path, *rest, **query):
         asked.append(path)
         return send(line, path, *rest, **query)
 
-    monkeypatch.setattr(Line, "get", counted)
+    monkeypatch.setattr(Transport, "get", counted)
     whole, events = ward.records(), ward.events()
     assert [case.id for case in whole] == [*range(1, 151)]
     assert [event.number for event in events] == [*range(1, 152)]

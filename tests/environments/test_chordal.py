@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import examples
+from support.strategies import examples
 
 from dowise import DowiseError, make_environment
 from dowise.environments import random_chordal_graph, random_problem

@@ -5,13 +5,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from brute_force import observed_distribution
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases, examples
+from support.brute_force import observed_distribution
+from support.strategies import cases, examples
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment
-from dowise.environments import DrawnWorlds, Manner, worlds_of
+from dowise.environments import SampledWorlds, WorldOptions, worlds_of
 from dowise.testing import check_environment
 
 DOUBTFUL = "C -> X; X -> Y; Z ?-> Y; C ?-> Y; X <-> Y; Z <?> X"
@@ -46,7 +46,7 @@ def test_edges_come_with_their_priors_each_by_itself():
     """Frequencies within five standard errors, pairs too; soft edges among them."""
     problem = Problem(CausalGraph.parse(DOUBTFUL), "Y", "C", edge_prior={"X <-> Y": 0.7}, soft=0.2)
     rng, number = np.random.default_rng(3), 400
-    worlds = DrawnWorlds(problem, Manner(edges="prior"))
+    worlds = SampledWorlds(problem, WorldOptions(edges="prior"))
     found = Counter()
     for _ in range(number):
         world = worlds.draw(rng)
@@ -156,4 +156,4 @@ def test_bad_manners_are_explained():
         make_environment("task1", 0, strong=1)
     world = make_environment("task1", 0)
     with pytest.raises(DowiseError, match="numbers of its own, so strong and edges don't apply"):
-        worlds_of(world, Manner(strong=True))
+        worlds_of(world, WorldOptions(strong=True))

@@ -5,11 +5,11 @@ import re
 
 import numpy as np
 import pytest
-from brute_force import mean_reward, random_cpts
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from strategies import cases, examples
+from support.brute_force import mean_reward, random_cpts
+from support.strategies import cases, examples
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, load_problem, make_environment
 

@@ -5,11 +5,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from brute_force import joint, observed_distribution
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from strategies import cases, examples, hidden_worlds
+from support.brute_force import joint, observed_distribution
+from support.strategies import cases, examples, hidden_worlds
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment
 from dowise.environments import front_door_world

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from agrum import NETWORKS, agrum_reward, gum
+from support.pyagrum_oracle import NETWORKS, agrum_reward, gum
 
 from dowise import (
     CausalGraph,

@@ -12,8 +12,8 @@ from dowise import (
     make_environment,
     simulate,
 )
-from dowise.environments import Manner
-from dowise.environments.random_worlds import draw_world
+from dowise.environments import WorldOptions
+from dowise.environments.random_worlds import sample_world
 from dowise.experiment.rehearsal import rehearse
 from dowise.simulation import bounds
 
@@ -23,7 +23,7 @@ PROBLEM = Problem(CausalGraph.parse("X -> Y; Z -> Y; Z -> X"), reward="Y")
 
 def worlds(problem, prior, number=4000, **manner):
     rng = np.random.default_rng(5)
-    return [draw_world(problem, rng, Manner(**manner), prior) for _ in range(number)]
+    return [sample_world(problem, rng, WorldOptions(**manner), prior) for _ in range(number)]
 
 
 def test_tables_have_the_means_and_the_spread_that_the_belief_has_at_the_prior():
@@ -76,7 +76,7 @@ def test_counts_for_parents_that_a_world_does_not_have_are_refused():
 def test_worlds_of_a_problem_with_a_prior_come_from_it():
     own = Problem(PROBLEM.graph, "Y", prior=PRIOR)
     for seed in range(3):
-        given = draw_world(PROBLEM, np.random.default_rng(seed), prior=PRIOR).cpts
+        given = sample_world(PROBLEM, np.random.default_rng(seed), prior=PRIOR).cpts
         drawn = make_environment(own, np.random.default_rng(seed)).cpts
         assert all(np.array_equal(drawn[name], given[name]) for name in given)
     sure = Problem("X -> Y", "Y", prior={"Y": [[1e9, 1], [1, 1e9]]})

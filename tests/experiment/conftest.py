@@ -1,7 +1,7 @@
 """Stores of every kind to test on."""
 
 import pytest
-from postgres_server import LACKING, running_server
+from support.postgres_server import LACKING, running_server
 
 from dowise.experiment.storage import MemoryStorage, open_storage
 

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from live_tools import WARD, head_text, journal, new, played, rehash, saying
+from support.experiments import WARD, head_text, journal, new, played, rehash, saying
 
 from dowise import DowiseError
 from dowise.experiment import audit as auditing

@@ -1,7 +1,7 @@
 """Decisions that are asked for together: what is imagined, and that the audit imagines the same."""
 
 import pytest
-from live_tools import WARD, journal, new, played, rehash, saying
+from support.experiments import WARD, journal, new, played, rehash, saying
 
 from dowise._core.rng import stream
 from dowise.experiment import replay as imagining

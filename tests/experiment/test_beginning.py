@@ -40,14 +40,14 @@ def test_bad_records_leave_nothing_unless_they_are_skipped(task2, tmp_path):
 
 
 def test_a_crash_while_records_come_in_leaves_no_experiment(task2, tmp_path, monkeypatch):
-    write = journal.Step.write
+    write = journal.Transaction.write
 
     def crash(step, kind, page):
         if kind == "imported":
             raise KeyboardInterrupt
         return write(step, kind, page)
 
-    monkeypatch.setattr(journal.Step, "write", crash)
+    monkeypatch.setattr(journal.Transaction, "write", crash)
     with pytest.raises(KeyboardInterrupt):
         Experiment.create(tmp_path / "a.db", "a", task2, records=GOOD)
     with pytest.raises(DowiseError, match="holds no experiment"):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from live_tools import WARD
+from support.experiments import WARD
 
 from dowise import DowiseError
 from dowise.experiment.case import Case, labels_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases, examples
+from support.strategies import cases, examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem
 from dowise.experiment.records import MOST_ROWS, digest, pack, unpack

@@ -1,7 +1,7 @@
 """Whole experiments with the policy that decides unless another is named."""
 
 import pytest
-from live_tools import WARD
+from support.experiments import WARD
 
 from dowise import CausalGraph, Problem
 from dowise.errors import DowiseError

@@ -6,23 +6,23 @@ from dataclasses import fields, replace
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from all_kinds import KINDS, WARD, one_of, still
 from hypothesis import given
+from support.sample_experiments import KINDS, WARD, one_of, still
 
-from dowise._core.text import number_from, numbers_from, plain
+from dowise._core.codec import array_from_json, float_from_json, to_json
 from dowise.belief import Belief
 from dowise.cli.queries import show_audit, show_evaluation, show_explanation, show_status
 from dowise.errors import DowiseError
 from dowise.experiment import wire as documents
-from dowise.experiment.advice import Counted
-from dowise.experiment.ask import Asked
+from dowise.experiment.advice import RecordUsage
+from dowise.experiment.ask import LiveDecision
 from dowise.experiment.audit import Audit
 from dowise.experiment.case import Case
 from dowise.experiment.evaluation import Evaluation
 from dowise.experiment.event import WITHHELD, Event
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import History
-from dowise.experiment.read_model import FORMAT, ArmByArm
+from dowise.experiment.read_model import FORMAT, IndependentArmsPosterior
 from dowise.experiment.status import ArmsStatus, Status
 from dowise.experiment.wire import (
     options_page,
@@ -106,7 +106,7 @@ def test_a_decision_and_what_was_told_of_it(experiment):
     context = dict.fromkeys(experiment.problem.context, 1)
     asked = experiment.ask(context, "once")
     page = over_the_wire(documents.asked_document(asked))
-    again = Asked.from_dict(page, asked.problem)
+    again = LiveDecision.from_dict(page, asked.problem)
     parts = {**vars(asked), "probabilities": None, "problem": None}
     assert {**vars(again), "probabilities": None, "problem": None} == parts
     assert same(again.probabilities, asked.probabilities) and repr(again) == repr(asked)
@@ -138,13 +138,13 @@ def test_how_it_came_there(experiment, capsys):
         capsys, show_audit, Audit.from_dict(over_the_wire(audit.as_dict()))
     )
     counted = experiment.counted()
-    assert Counted.from_dict(over_the_wire(counted.as_dict())) == counted
+    assert RecordUsage.from_dict(over_the_wire(counted.as_dict())) == counted
 
 
 def test_what_is_known(experiment):
     belief = experiment.belief
     page = over_the_wire(documents.belief_document(belief))["belief"]
-    kind = ArmByArm if page["format"] == FORMAT else None
+    kind = IndependentArmsPosterior if page["format"] == FORMAT else None
     again = Belief.from_dict(page, belief.problem, kind)
     context = dict.fromkeys(experiment.problem.context, 1)
     assert again.as_dict() == belief.as_dict()
@@ -167,7 +167,7 @@ def test_the_problem_of_an_earlier_decision_is_found_by_its_id():
 def test_arms_of_another_problem_are_no_arms_of_this_one():
     experiment = one_of("revised")
     then = experiment.explain(1).then
-    page = plain(then.as_dict(experiment.explain(1).decision.problem))
+    page = to_json(then.as_dict(experiment.explain(1).decision.problem))
     with pytest.raises(ValueError, match="not those of the problem"):
         ArmsStatus.from_dict(page, experiment.problem)
 
@@ -182,9 +182,9 @@ def test_what_a_finding_says():
 
 @given(st.lists(st.floats(), min_size=1))
 def test_numbers_survive_exactly(numbers):
-    page = over_the_wire(plain(np.array(numbers)))
-    assert same(numbers_from(page), np.array(numbers))
-    assert all(same(number_from(x), y) for x, y in zip(page, numbers, strict=True))
+    page = over_the_wire(to_json(np.array(numbers)))
+    assert same(array_from_json(page), np.array(numbers))
+    assert all(same(float_from_json(x), y) for x, y in zip(page, numbers, strict=True))
 
 
 LABELS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)

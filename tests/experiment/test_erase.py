@@ -8,7 +8,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from live_tools import WARD, journal, new, played, rehash, saying
+from support.experiments import WARD, journal, new, played, rehash, saying
 
 from dowise import Belief, DowiseError
 from dowise.experiment.experiment import Experiment

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from live_tools import WARD, new
+from support.experiments import WARD, new
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_policy
 from dowise.experiment import event as made_by

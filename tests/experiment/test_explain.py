@@ -3,7 +3,7 @@
 from math import log
 
 import pytest
-from played import begun, played
+from support.played_experiments import begun, played
 
 from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.plots import intervals_then

@@ -5,7 +5,7 @@ import json
 
 import pyarrow.parquet
 import pytest
-from played import begun, played
+from support.played_experiments import begun, played
 
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph

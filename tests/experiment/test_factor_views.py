@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from live_tools import new
 from scipy import stats
-from strategies import cases, examples
+from support.experiments import new
+from support.strategies import cases, examples
 
 from dowise import Belief, CausalGraph, Problem, load_problem
 from dowise.errors import DowiseError

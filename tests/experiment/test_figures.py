@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from choices import one_in
-from played import begun, played, tossed
+from support.parametrize import one_in
+from support.played_experiments import begun, played, tossed
 
 from dowise.errors import DowiseError
 from dowise.experiment.plots import MOST_ARMS, draw, figure_data, intervals_then

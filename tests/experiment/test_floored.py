@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from live_tools import WARD, new, played
+from support.experiments import WARD, new, played
 
 from dowise import DowiseError
 from dowise.experiment.experiment import Experiment

@@ -1,7 +1,7 @@
 """How sure an experiment was along its journal."""
 
 import pytest
-from played import COIN, begun, played, tossed
+from support.played_experiments import COIN, begun, played, tossed
 
 from dowise.errors import DowiseError
 from dowise.experiment.history import POINTS

@@ -3,11 +3,11 @@
 from itertools import combinations
 
 import pytest
-from live_tools import new
+from support.experiments import new
 
 from dowise import Belief, CausalGraph, Problem
 from dowise.experiment.case import Case
-from dowise.experiment.counters import Idle
+from dowise.experiment.counters import UnusedValues
 from dowise.problem.record import past_record
 
 PLAIN = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y; Y -> A"), "Y", "C", arms="all")
@@ -20,7 +20,7 @@ DOUBTFUL = Problem(CausalGraph.parse("C -> X -> Z -> Y; X <-> Y; W ?-> Y"), "Y",
 @pytest.mark.parametrize("problem", [PLAIN, HIDDEN, DOUBTFUL])
 def test_what_is_idle_is_what_a_belief_does_not_use(problem):
     """For every arm and every set of values that may be seen."""
-    idle = Idle(problem)
+    idle = UnusedValues(problem)
     rest = [name for name in problem.graph.variables if name not in problem.context]
     for arm in problem.arms[:: max(len(problem.arms) // 6, 1)]:
         others = [name for name in rest if name not in arm]

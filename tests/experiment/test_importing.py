@@ -1,7 +1,7 @@
 """Exports that are read back: what they can't vouch for is not taken for plain records."""
 
 import pytest
-from live_tools import new, played
+from support.experiments import new, played
 
 from dowise.errors import DowiseError
 from dowise.experiment.records import BadRowsError

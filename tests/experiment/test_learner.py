@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from live_tools import WARD, InOrder, new
+from support.experiments import WARD, InOrder, new
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, register_policy
 from dowise.experiment import replay as learning

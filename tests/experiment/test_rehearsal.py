@@ -5,10 +5,10 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from choices import one_in
+from support.parametrize import one_in
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
-from dowise._core.text import amount
+from dowise._core.document import format_number
 from dowise.experiment.plots import draw_rehearsal, rehearsal_figure
 from dowise.experiment.rehearsal import Rehearsal, Spread, given, rehearse
 
@@ -89,7 +89,7 @@ def test_words_tell_of_worlds_without_the_advice_and_of_none_with_it():
 
 def test_money_is_written_out():
     numbers = (2119.6, 999.7, 1_234_567, -4321, 99.95, 0.01234, 0.0, INF, 1.234e-5, 1e15)
-    assert [amount(number) for number in numbers] == [
+    assert [format_number(number) for number in numbers] == [
         "2,120", "1,000", "1,230,000", "-4,320", "100", "0.0123", "0", "inf", "1.23e-05", "1e+15",
     ]  # fmt: skip
     assert [given(number) for number in (1250.5, 2e6, 0.1 + 0.2)] == ["1,250.5", "2,000,000", "0.3"]

@@ -4,11 +4,11 @@ import json
 import zlib
 
 import pytest
-from live_tools import journal, new, played
+from support.experiments import journal, new, played
 
 from dowise.experiment import journal as snapshots
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.state import Facts
+from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage import Snapshot
 
 
@@ -28,14 +28,14 @@ def put(experiment, snapshot):
 def opened(experiment, monkeypatch):
     """Open it again; how many events were folded one by one, and whether all is as it was."""
     count = []
-    apply = Facts.apply
+    apply = ExperimentState.apply
 
     def counting(self, event):
         count.append(event)
         apply(self, event)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Facts, "apply", counting)
+        patch.setattr(ExperimentState, "apply", counting)
         again = Experiment.open(experiment._journal.storage)
         one, other = again._journal.facts(), experiment._journal.facts()
     assert again.records() == experiment.records() and again.head == experiment.head

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from live_model import Model, Refused, seen_of
-from live_tools import InOrder
+from support.experiments import InOrder
+from support.reference_experiment import Model, Refused, seen_of
 
 from dowise import CausalGraph, DowiseError, Problem
 from dowise.errors import DowiseWarning

@@ -3,12 +3,12 @@
 import random
 
 import pytest
-from live_tools import WARD, new
+from support.experiments import WARD, new
 
 from dowise import CausalGraph, Problem
-from dowise.experiment.counters import Idle
+from dowise.experiment.counters import UnusedValues
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.status import Came, contexts_of
+from dowise.experiment.status import PlayCounts, contexts_of
 
 OTHER = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y; C -> W"), "Y", ("C", "W"), "Z")
 
@@ -52,9 +52,9 @@ def check(experiment):
     }
     assert status.pending == experiment.pending()
     assert status.pending == tuple(case for case in cases if case.status == "pending")
-    idle = Idle(experiment.problem)
+    idle = UnusedValues(experiment.problem)
     assert status.incomplete == tuple(case for case in cases if idle.may_still_count(case))
-    came = Came(experiment.problem, cases)
+    came = PlayCounts(experiment.problem, cases)
     shares = came.shares([one.context for one in status.contexts])
     assert [one.weight for one in status.contexts] == shares
     assert status.has_contexts == bool(came.times)
@@ -104,7 +104,7 @@ def test_of_contexts_that_came_as_often_the_first_by_name_is_shown():
     for experiment, order in zip(experiments, (contexts, contexts[::-1]), strict=True):
         for context in order:
             experiment.ask(context)
-        came = Came(OTHER, experiment.records())
+        came = PlayCounts(OTHER, experiment.records())
         assert contexts_of(OTHER, came, 2) == [{"C": "1", "W": "1"}, {"C": "0", "W": "0"}]
 
 

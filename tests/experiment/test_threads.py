@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from live_tools import WARD, new
+from support.experiments import WARD, new
 
 from dowise import Belief, DowiseError
-from dowise.experiment.config import Plan
+from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.state import Facts
+from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage import MemoryStorage
 
 THREADS, ROUNDS = 8, 6
@@ -112,10 +112,12 @@ def test_the_same_tell_from_all_sides_is_one_event_and_looking_meanwhile_is_fine
 
 def test_actors_share_what_is_known_and_each_has_its_name_in_what_it_writes(monkeypatch):
     folded, made = [], []
-    apply, make = Facts.apply, Plan.make
+    apply, make = ExperimentState.apply, ExperimentConfig.make
     experiment = new()
-    monkeypatch.setattr(Facts, "apply", lambda f, e: (folded.append(e.number), apply(f, e)))
-    monkeypatch.setattr(Plan, "make", lambda plan: (made.append(plan), make(plan))[1])
+    monkeypatch.setattr(
+        ExperimentState, "apply", lambda f, e: (folded.append(e.number), apply(f, e))
+    )
+    monkeypatch.setattr(ExperimentConfig, "make", lambda plan: (made.append(plan), make(plan))[1])
     actors = [experiment.acting_as(f" ward {number} ") for number in range(THREADS)]
     together(lambda number: ask_and_tell(actors[number], number))
     assert sorted(folded) == [*range(2, 2 + 3 * THREADS * ROUNDS)]

@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from live_tools import new
+from support.experiments import new
 
 from dowise.errors import UnavailableError
 from dowise.experiment import journal

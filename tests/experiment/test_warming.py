@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from live_tools import new
+from support.experiments import new
 
 from dowise import load_problem
 
@@ -14,7 +14,7 @@ TESTS = str(Path(__file__).parents[1])
 ROUND = """
 import sys
 from numba.core.dispatcher import Dispatcher
-from live_tools import new
+from support.experiments import new
 from dowise import load_problem
 
 def loaded():

@@ -17,7 +17,7 @@ import dowise
 from dowise.cli.main import main
 from dowise.experiment.storage import MemoryStorage
 from dowise_web.app import make_app
-from dowise_web.registry import House
+from dowise_web.registry import ExperimentRegistry
 from dowise_web.settings import Settings
 
 PACKAGES = [
@@ -89,7 +89,7 @@ def _default(value):
 
 def http():
     """Return the content of `openapi.json`: parameters, bodies and answers of every operation."""
-    description = make_app(House(MemoryStorage()), Settings()).openapi()
+    description = make_app(ExperimentRegistry(MemoryStorage()), Settings()).openapi()
     schemas = description["components"]["schemas"]
     page = {"security schemes": description["components"]["securitySchemes"]}
     for path, methods in sorted(description["paths"].items()):

@@ -20,7 +20,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from served import running
+from support.servers import running
 
 import dowise
 from dowise import Experiment, load_problem, simulate

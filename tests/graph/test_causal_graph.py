@@ -6,7 +6,7 @@ from itertools import pairwise
 import networkx as nx
 import pytest
 from hypothesis import given
-from strategies import graphs
+from support.strategies import graphs
 
 from dowise import CausalGraph, DowiseError
 

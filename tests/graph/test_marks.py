@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import graphs
+from support.strategies import graphs
 
 from dowise import CausalGraph, DowiseError
 from dowise.graph.edges import EdgeName

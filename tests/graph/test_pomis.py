@@ -8,8 +8,8 @@ from causalrl import CausalGraph as PeerGraph
 from causalrl import pomis as peer_pomis
 from hypothesis import given
 from hypothesis import strategies as st
-from slow_twins import edges, pomis_by_definition, territory_and_border
-from strategies import cases, examples, graphs
+from support.slow_twins import edges, pomis_by_definition, territory_and_border
+from support.strategies import cases, examples, graphs
 
 from dowise import CausalGraph, DowiseError
 

@@ -6,8 +6,8 @@ import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from slow_twins import edges, projection, subsets, with_explicit_latents
-from strategies import cases, graphs
+from support.slow_twins import edges, projection, subsets, with_explicit_latents
+from support.strategies import cases, graphs
 
 from dowise import CausalGraph, DowiseError, load_problem
 

@@ -4,10 +4,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from confounded import Confounded
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases, examples
+from support.confounded_worlds import Confounded
+from support.strategies import cases, examples
 
 from dowise import CausalGraph, Problem, load_problem
 from dowise.identification import identify

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
-from strategies import examples
+from support.strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise.information import estimate_of

@@ -2,13 +2,13 @@
 
 from itertools import product
 
-import gain_twin as twin
 import numpy as np
 import pytest
-from choices import one_in
+from support import gain_twin as twin
+from support.parametrize import one_in
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
-from dowise._core.rng import generator, key_of
+from dowise._core.rng import draw_key, generator
 from dowise.information import gains
 from dowise.information.gains import Gains, context_chances, likely_contexts, outcomes_of
 
@@ -149,7 +149,7 @@ def test_sampled_outcomes_have_the_mean_of_all(name, monkeypatch):
     forty comparisons one run in 40,000 would miss."""
     problem = PROBLEMS[name]
     posterior, codes = learned(problem).posterior, tuple(0 for _ in problem.context)
-    arms, key = np.arange(len(problem.arms)), key_of(generator(0))
+    arms, key = np.arange(len(problem.arms)), draw_key(generator(0))
     winners = gains._drawn(posterior, key, codes, 50).winners(problem.payoff)[0]
     questions = Gains("all", "map")._questions(posterior, key, codes, winners)
     for told in (gains._told_by_all, gains._told_by_rows):

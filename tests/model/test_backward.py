@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from commit_twin import Enumerated
+from support.commit_kg_twin import Enumerated
 
 from dowise import CausalGraph, Problem, load_problem
 from dowise.model import model_of

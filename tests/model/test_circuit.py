@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import examples
+from support.strategies import examples
 
 from dowise.model.circuit import ONE, QUOTIENT, ZERO, Builder, TooLargeError
 from dowise.model.elimination import Algebra, Table

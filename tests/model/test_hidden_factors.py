@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from brute_force import observed_distribution
-from hidden_twin import Graph, order_of, true_factor
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import examples
+from support.brute_force import observed_distribution
+from support.hidden_twin import Graph, order_of, true_factor
+from support.strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem, make_environment
 from dowise.model import Factors, model_of

@@ -9,7 +9,7 @@ from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
 from dowise.belief.predictive import draw_worlds, imagine
 from dowise.model import model_of, sampler
 from dowise.model.kernels import play_round
-from dowise.model.sampler import Sampler, Script, outcome, sampler_of
+from dowise.model.sampler import Sampler, TrialScript, outcome, sampler_of
 
 PROBLEMS = {
     "task1": load_problem("task1"),
@@ -109,7 +109,7 @@ def test_one_outcome_is_drawn_as_a_compiled_loop_draws_it(name):
     for arm in range(len(problem.arms)):
         for seed in range(20):
             uniforms = np.random.default_rng(seed).random(len(problem.graph))
-            script = Script(
+            script = TrialScript(
                 world, np.zeros(1, dtype=np.int64), np.array([codes]).reshape(1, -1),
                 np.concatenate([np.zeros(switches), uniforms])[None],
             )  # fmt: skip

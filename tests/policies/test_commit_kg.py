@@ -5,9 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from choices import one_in
-from commit_twin import World, plan
 from scipy.special import polygamma
+from support.commit_kg_twin import World, plan
+from support.parametrize import one_in
 
 from dowise import (
     Belief,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from choices import one_in
+from support.parametrize import one_in
 
 from dowise import (
     Belief,
@@ -15,7 +15,7 @@ from dowise import (
     value_of_continuing,
 )
 from dowise.belief.predictive import draw_worlds
-from dowise.experiment.read_model import ArmByArm
+from dowise.experiment.read_model import IndependentArmsPosterior
 from dowise.policies import value_of_continuing as continuing
 from dowise.policies.thompson import ThompsonSampling
 
@@ -208,7 +208,9 @@ def test_refusals():
         (lambda: value_of_continuing(belief, 5, rng=None), "rng=None: give a seed"),
         (lambda: value_of_continuing(TWO_ARMS, 5), "give a Belief, not "),
         (
-            lambda: value_of_continuing(Belief(TWO_ARMS, posterior=ArmByArm(TWO_ARMS)), 5),
+            lambda: value_of_continuing(
+                Belief(TWO_ARMS, posterior=IndependentArmsPosterior(TWO_ARMS)), 5
+            ),
             "no worlds can be drawn from <ArmByArm",
         ),
     ]:

@@ -3,10 +3,10 @@
 import sys
 
 import pytest
-from own_policies import GREEDY
+from support.custom_policies import GREEDY
 
 from dowise import load_problem, make_policy, simulate
-from dowise.errors import DowiseError, OwnCodeError
+from dowise.errors import DowiseError, UserCodeError
 from dowise.policies import import_policies, registry
 from dowise.policies import registry as own
 from dowise.policies.registry import is_known, policy_info
@@ -44,14 +44,14 @@ def test_a_race_asks_for_it_by_its_name(name):
 
 def test_an_error_in_it_says_where_and_keeps_the_original(name):
     failing = name.replace("Greedy", "Failing")
-    with pytest.raises(OwnCodeError, match=r"python_mine.py, line \d+\)$") as raised:
+    with pytest.raises(UserCodeError, match=r"python_mine.py, line \d+\)$") as raised:
         simulate(["task1"], [failing], horizon=3, trials=2)
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
 def test_an_error_of_ours_has_no_place_in_own_code():
     error = DowiseError("wrong")
-    from dowise.errors import described, own_code_error
+    from dowise.errors import describe_error, user_code_error
 
-    assert described(error) == "wrong" and own_code_error(error) is None
-    assert own_code_error(ValueError("never raised")) is None
+    assert describe_error(error) == "wrong" and user_code_error(error) is None
+    assert user_code_error(ValueError("never raised")) is None

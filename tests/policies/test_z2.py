@@ -4,12 +4,12 @@ from math import log
 
 import numpy as np
 import pytest
-from choices import one_in
 from hypothesis import given
 from hypothesis import strategies as st
 from joblib import Parallel, delayed
 from scipy.optimize import minimize
-from strategies import examples
+from support.parametrize import one_in
+from support.strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem, make_environment, make_policy
 from dowise.environments import front_door_world

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import examples
+from support.strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem
 from dowise.problem import tables as checked_module

@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from random_problems import random_problem
 from support.doubtful_problems import with_doubtful
+from support.random_problems import random_problem
 
 from dowise import DowiseError, Environment, Intervention, Problem, load_problem, make_environment
 from dowise.errors import DowiseWarning

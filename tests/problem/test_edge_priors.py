@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases
+from support.strategies import cases
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise.graph.edges import EdgeName

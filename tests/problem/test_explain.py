@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases
+from support.strategies import cases
 
 from dowise import CausalGraph, Problem, load_problem
 from dowise.problem.arms import why_others_are_out

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from random_problems import random_problem
-from slow_twins import edges, subsets
-from strategies import cases, examples
 from support.doubtful_problems import with_doubtful
+from support.random_problems import random_problem
+from support.slow_twins import edges, subsets
+from support.strategies import cases, examples
 
 from dowise import (
     Belief,

@@ -4,11 +4,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from brute_force import mean_reward, random_cpts
-from confounded import Confounded
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases, examples
+from support.brute_force import mean_reward, random_cpts
+from support.confounded_worlds import Confounded
+from support.strategies import cases, examples
 
 from dowise import CausalGraph, Problem, load_problem
 from dowise.problem.formulas import formulas

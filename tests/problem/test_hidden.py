@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases
+from support.strategies import cases
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise.problem.problem_file import parse_problem, problem_text

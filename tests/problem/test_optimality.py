@@ -4,10 +4,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from brute_force import mean_reward, random_cpts
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cases, examples
+from support.brute_force import mean_reward, random_cpts
+from support.strategies import cases, examples
 
 from dowise import Problem
 

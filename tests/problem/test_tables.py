@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from strategies import examples
+from support.strategies import examples
 
 from dowise import CausalGraph, DowiseError, Problem
 from dowise.problem import tables as csv_table

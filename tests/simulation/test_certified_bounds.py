@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise.cli.main import main
-from dowise.environments.random_worlds import Manner
+from dowise.environments.random_worlds import WorldOptions
 from dowise.environments.sources import random_worlds
 from dowise.policies.certified_ids import CertifiedSampling
 from dowise.simulation import bounds
@@ -43,7 +43,7 @@ def test_the_page_has_the_tables_of_the_evidence():
 def test_the_figures_by_hand():
     problem = load_problem("task2")
     found = bounds(problem, 30, 2000, 200, seed=5, certify=True, trials=10)
-    worlds, sums, held, lost = random_worlds(problem, Manner(edges="prior")), [], [], []
+    worlds, sums, held, lost = random_worlds(problem, WorldOptions(edges="prior")), [], [], []
 
     class Stepped(CertifiedSampling):
         def compiled_loop(self):

@@ -5,8 +5,8 @@ import os
 import signal
 
 import pytest
-from own_policies import GREEDY
-from programs import end, start, until
+from support.custom_policies import GREEDY
+from support.processes import end, start, until
 
 from dowise import DowiseError, simulate
 from dowise.policies import registry

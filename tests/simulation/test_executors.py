@@ -11,7 +11,7 @@ from pathlib import Path
 import cloudpickle
 import psutil
 import pytest
-from programs import end, left, start, until
+from support.processes import end, left, start, until
 
 from dowise import DowiseError
 from dowise.simulation import executors

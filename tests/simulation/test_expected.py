@@ -7,14 +7,14 @@ import json
 
 import numpy as np
 import pytest
-from choices import one_in
 from click.testing import CliRunner
+from support.parametrize import one_in
 
 from dowise import Belief, CausalGraph, DowiseError, Environment, Problem, make_policy, simulate
 from dowise._core.rng import stream
 from dowise.belief import Dirichlet, Mixture
 from dowise.cli.main import main
-from dowise.environments import Manner, worlds_of
+from dowise.environments import WorldOptions, worlds_of
 from dowise.problem import Intervention
 from dowise.simulation import On, Result
 from dowise.simulation import expected_regret as module
@@ -61,7 +61,7 @@ def slow_twin(problem, world, arms, seed, trial, observational):
 def test_it_is_that_of_a_belief_that_is_shown_everything(
     given, kind, is_fine, policy, observational
 ):
-    worlds = worlds_of(given, Manner(edges="prior"))
+    worlds = worlds_of(given, WorldOptions(edges="prior"))
     world = make_world(worlds, 3, 1)
     posterior = Belief(world.problem).posterior
     assert type(posterior) is kind and posterior.is_fine == is_fine
@@ -76,7 +76,7 @@ def test_it_is_that_of_a_belief_that_is_shown_everything(
 
 @pytest.mark.parametrize("problem", one_in(2, ["task3", DOUBTFUL]), ids=["dirichlet", "mixture"])
 def test_the_compiled_loops_do_what_stepping_does(problem, monkeypatch):
-    world = make_world(worlds_of(problem, Manner(edges="prior")), 0, 2)
+    world = make_world(worlds_of(problem, WorldOptions(edges="prior")), 0, 2)
     quick = run_trial(world, lambda p: make_policy("ts", p), 200, 0, 2, 3, True)
     for loop in ("_with_dirichlet", "_with_mixture"):
 

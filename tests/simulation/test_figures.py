@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from choices import one_in
 from matplotlib._pylab_helpers import Gcf
 from matplotlib.figure import Figure
+from support.parametrize import one_in
 
 from dowise import CausalGraph, Problem, simulate
 from dowise.errors import DowiseError

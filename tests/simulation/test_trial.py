@@ -4,11 +4,11 @@ import sys
 
 import numpy as np
 import pytest
-from race_times import rest_and_play
+from support.simulation_times import rest_and_play
 
 from dowise import Environment, Problem, load_problem, make_environment, make_policy, simulate
 from dowise._core.rng import stream, streams
-from dowise.environments import Manner, worlds_of
+from dowise.environments import WorldOptions, worlds_of
 from dowise.environments.cpts import random_cpts
 from dowise.simulation.run_directory import CodedStrings
 from dowise.simulation.trial import (
@@ -159,13 +159,13 @@ def test_many_streams_are_those_of_each_place(seed, length):
 @pytest.mark.parametrize(
     ("name", "manner"),
     [
-        ("task1", Manner()),
-        ("task3", Manner(strong=True)),
-        ("healthcare", Manner()),
-        ("X -> Y; Z -> X; Z ?-> Y; X <-> Z", Manner(edges="prior")),
-        ("X -> Y; Z -> X; X <-> Z", Manner(hidden_values=3)),
-        ("chordal-6-0.4", Manner()),
-        ("asia", Manner()),
+        ("task1", WorldOptions()),
+        ("task3", WorldOptions(strong=True)),
+        ("healthcare", WorldOptions()),
+        ("X -> Y; Z -> X; Z ?-> Y; X <-> Z", WorldOptions(edges="prior")),
+        ("X -> Y; Z -> X; X <-> Z", WorldOptions(hidden_values=3)),
+        ("chordal-6-0.4", WorldOptions()),
+        ("asia", WorldOptions()),
     ],
 )
 def test_trials_prepared_together_are_those_of_each_alone(name, manner):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment, simulate
-from dowise.environments import Manner, OneWorld, front_door_world, network_world, worlds_of
-from dowise.errors import OwnCodeError
+from dowise.environments import FixedWorld, WorldOptions, front_door_world, network_world, worlds_of
+from dowise.errors import UserCodeError
 from dowise.simulation import spec
 from dowise.simulation.trial import run_trial
 
@@ -119,7 +119,9 @@ def test_a_world_that_leaves_is_an_error_as_any_other():
         def play(self, *_arguments):
             raise SystemExit(0)
 
-    with pytest.raises(OwnCodeError, match=r"ts on task1, trial 0: SystemExit: 0 \(.*, line \d+\)"):
+    with pytest.raises(
+        UserCodeError, match=r"ts on task1, trial 0: SystemExit: 0 \(.*, line \d+\)"
+    ):
         simulate([Leaving(make_environment("task1", 1))], ["ts"], **QUICK_TS)
 
 
@@ -158,11 +160,11 @@ def test_a_world_whose_base_class_changed_is_another(tmp_path, monkeypatch):
 
 def test_a_world_travels_as_what_it_is_made_of():
     world = make_environment("task3", 5)
-    sent = pickle.loads(pickle.dumps(OneWorld(world)))
-    assert sent.spec() == OneWorld(world).spec()
+    sent = pickle.loads(pickle.dumps(FixedWorld(world)))
+    assert sent.spec() == FixedWorld(world).spec()
     context = world.draw_context(0)
     np.testing.assert_array_equal(sent.world.means(context), world.means(context))
-    theirs = pickle.loads(pickle.dumps(OneWorld(Scaled(world))))
+    theirs = pickle.loads(pickle.dumps(FixedWorld(Scaled(world))))
     assert type(theirs.world) is Scaled
 
 
@@ -279,7 +281,9 @@ def test_strong_worlds_and_edges_by_their_priors_are_other_races(tmp_path):
     for other in ({"strong": True}, {"edges": "prior"}):
         changed = simulate([problem], ["ucb"], **race, **other).final()
         assert not changed.equals(usual)
-    chordal = [worlds_of("chordal-10-0.1", manner).spec() for manner in (None, Manner(strong=True))]
+    chordal = [
+        worlds_of("chordal-10-0.1", manner).spec() for manner in (None, WorldOptions(strong=True))
+    ]
     assert chordal[0] != chordal[1] and chordal[0]["random"] == "chordal-10-0.1"
     world = make_environment(problem, 0)
     with pytest.raises(DowiseError, match="strong and edges don't apply: give its problem"):

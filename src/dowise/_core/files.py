@@ -40,11 +40,11 @@ _NO_TEXT = {
 _SHEETS = (".xlsx", ".xlsm", ".ods")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
-DRAFT = ".draft"  # how the name of a file ends while it is written
+TEMPORARY_SUFFIX = ".draft"  # how the name of a file ends while it is written
 _OLD = 3600.0  # seconds: nobody writes a draft for so long
 
 
-def existing_file(path: str | Path) -> Path:
+def require_file(path: str | Path) -> Path:
     """The path, once it is known to lead to a file."""
     path = _path(path)
     try:
@@ -57,23 +57,23 @@ def existing_file(path: str | Path) -> Path:
     return path
 
 
-def ending_of(path: str | Path) -> str:
+def file_extension(path: str | Path) -> str:
     """The ending in small letters, that before a .gz: ".bif" of `Asia.BIF.gz`.
 
-    >>> ending_of("Asia.BIF.gz"), stem_of("Asia.BIF.gz"), ending_of("asia")
+    >>> file_extension("Asia.BIF.gz"), file_stem("Asia.BIF.gz"), file_extension("asia")
     ('.bif', 'Asia', '')
     """
     return _unpacked_name(path).suffix.lower()
 
 
-def stem_of(path: str | Path) -> str:
+def file_stem(path: str | Path) -> str:
     """The name without folders and ending."""
     return _unpacked_name(path).stem
 
 
 def read_file(path: str | Path, parse: Callable[[str], Result]) -> Result:
     """Parse the text of a file, which must be UTF-8, packed by gzip or not."""
-    path = existing_file(path)
+    path = require_file(path)
     text = _decoded(path, _unpacked(path, _content(path)))
     if not text.strip():
         raise DowiseError(f"{path}: the file is empty")
@@ -183,7 +183,7 @@ def write_bytes(path: str | Path, content: bytes, lasting: bool = True) -> None:
 def _replace(path: Path, content: bytes, lasting: bool) -> None:
     if path.exists() and not os.access(path, os.W_OK):  # it could be replaced all the same
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    draft = path.with_name(f".{uuid4().hex[:12]}{DRAFT}")
+    draft = path.with_name(f".{uuid4().hex[:12]}{TEMPORARY_SUFFIX}")
     try:
         with draft.open("xb") as file:
             file.write(content)
@@ -200,9 +200,9 @@ def _replace(path: Path, content: bytes, lasting: bool) -> None:
         _settle(path.parent)
 
 
-def remove_old_drafts(folder: Path) -> None:
+def remove_stale_temporaries(folder: Path) -> None:
     """Take away what writers that were killed have left, as far as the folder can be changed."""
-    for draft in folder.glob(f".{'[0-9a-f]' * 12}{DRAFT}"):
+    for draft in folder.glob(f".{'[0-9a-f]' * 12}{TEMPORARY_SUFFIX}"):
         with suppress(OSError):
             if time.time() - draft.stat().st_mtime > _OLD:
                 draft.unlink()

@@ -42,7 +42,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     settings: dict[str, Any] = {"nogil": True, "error_model": "numpy"} | options
 
     def decorate(function: Callable[..., Any]) -> Any:
-        folder = cache_folder()
+        folder = cache_directory()
         if folder is None:
             return numba.njit(**settings)(function)
         with _kept_in(folder):
@@ -63,13 +63,13 @@ class Kernels:
         return found
 
 
-def kernels_of(module: str) -> Any:
+def lazy_kernels(module: str) -> Any:
     """The kernels of this module; numba is not loaded before one of them is needed."""
     return Kernels(module)
 
 
 @cache
-def cache_folder() -> Path | None:
+def cache_directory() -> Path | None:
     """Where compiled kernels are kept: beside the sources, else at the user's, else for a while.
 
     NUMBA_CACHE_DIR, where it is set, goes first. None where nothing at all can be written.
@@ -88,9 +88,9 @@ def cache_folder() -> Path | None:
     return fresh
 
 
-def private_folder(name: str) -> Path | None:
+def private_directory(name: str) -> Path | None:
     """A folder of this name beside that of the kernels; None where nothing can be written."""
-    kernels = cache_folder()
+    kernels = cache_directory()
     if kernels is None:
         return None
     # A folder that lasts is one of ours among others; one for a while stands in everybody's.

@@ -17,10 +17,10 @@ Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
 
-def whole_number(name: str, number: object, least: int, most: float = inf) -> int:
+def check_integer(name: str, number: object, least: int, most: float = inf) -> int:
     """A whole number within limits, as an int; NumPy's are welcome, truth values are not.
 
-    >>> whole_number("horizon", 0, least=1)
+    >>> check_integer("horizon", 0, least=1)
     Traceback (most recent call last):
     dowise.errors.DowiseError: horizon=0 must be a whole number, 1 or more
     """
@@ -33,7 +33,7 @@ def whole_number(name: str, number: object, least: int, most: float = inf) -> in
     return int(number)
 
 
-def real_number(name: str, number: object, least: float = -inf) -> float:
+def check_number(name: str, number: object, least: float = -inf) -> float:
     """A finite number of at least so much, as a float."""
     if isinstance(number, Real) and not isinstance(number, bool):
         found = float(number)
@@ -43,38 +43,38 @@ def real_number(name: str, number: object, least: float = -inf) -> float:
     raise DowiseError(f"{name}={number!r} must be a number{limit}")
 
 
-def share(name: str, number: object, example: float = 0.05) -> float:
+def check_fraction(name: str, number: object, example: float = 0.05) -> float:
     """A number strictly between 0 and 1, as a float."""
     if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < 1:
         raise DowiseError(f"{name}={number!r} must be between 0 and 1, such as {example:g}")
     return float(number)
 
 
-def below_one(name: str, number: object, example: float = 0.1) -> float:
+def check_fraction_or_zero(name: str, number: object, example: float = 0.1) -> float:
     """A number from 0 on and below 1, as a float."""
     if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= float(number) < 1:
         raise DowiseError(f"{name}={number!r} must be at least 0 and below 1, such as {example:g}")
     return float(number)
 
 
-def true_or_false(name: str, value: object) -> bool:
+def check_flag(name: str, value: object) -> bool:
     """A truth value, NumPy's among them; 0, 1 and texts are not."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise DowiseError(f"{name}={value!r} must be True or False")
 
 
-def text_or_none(name: str, value: object) -> str | None:
+def check_optional_text(name: str, value: object) -> str | None:
     """A text, or nothing."""
     if value is None or isinstance(value, str):
         return value
     raise DowiseError(f"{name}={value!r} must be a text")
 
 
-def spelled(function: Callable[Given, Made]) -> Callable[Given, Made]:
+def suggest_keywords(function: Callable[Given, Made]) -> Callable[Given, Made]:
     """A function that says how a misspelt keyword is spelled; its signature stays what it is.
 
-    >>> @spelled
+    >>> @suggest_keywords
     ... def paint(colour="red"): ...
     >>> paint(color="blue")
     Traceback (most recent call last):

@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.document import pluralize
 from dowise._core.files import read_file, write_text
-from dowise._core.rng import Random, generator, key_of
-from dowise._core.text import counted
-from dowise._core.validation import share, true_or_false
+from dowise._core.rng import Random, draw_key, generator
+from dowise._core.validation import check_flag, check_fraction
 from dowise.belief.evidence import Evidence
 from dowise.belief.monitor import KeptRecords, Monitor
 from dowise.belief.posterior import Dirichlet, Mixture, Posterior, posterior_for
 from dowise.belief.prior import Prior
-from dowise.errors import DowiseError, DowiseWarning, kind_of
+from dowise.errors import DowiseError, DowiseWarning, type_name
 from dowise.model import Codes
 from dowise.model.draws import Draws
 from dowise.problem import Problem, Record
@@ -55,7 +55,7 @@ def warn_of_no_reward(records: RecordBatch, stacklevel: int = 3) -> None:
     problem = records.problem
     if len(records) and (records.codes[problem.reward_position] == MISSING).all():
         warnings.warn(
-            f"{counted(len(records), 'record')}, none with a value of the reward: they teach "
+            f"{pluralize(len(records), 'record')}, none with a value of the reward: they teach "
             f"nothing about {problem.reward}; its values belong in a column of that name",
             DowiseWarning,
             stacklevel=stacklevel,
@@ -82,7 +82,7 @@ class Belief:
     ) -> None:
         if not isinstance(problem, Problem):
             raise DowiseError(
-                f"a belief is about a Problem, not {kind_of(problem)}: "
+                f"a belief is about a Problem, not {type_name(problem)}: "
                 "make one with Problem(graph, reward) or load_problem(name)"
             )
         if posterior is not None and posterior.problem != problem:
@@ -97,7 +97,7 @@ class Belief:
             posterior = posterior_for(problem)(problem, prior)
         self.posterior: Posterior = posterior
         """What is known, by itself: counts, draws, means."""
-        self.monitor = Monitor(problem) if true_or_false("evidence", evidence) else None
+        self.monitor = Monitor(problem) if check_flag("evidence", evidence) else None
         """The records, and the evidence against the graph, where they are kept."""
 
     # -- learning -----------------------------------------------------------------------------
@@ -286,7 +286,7 @@ class Belief:
         self, context: Context = None, level: float = 0.95, samples: int = 10_000, rng: Random = 0
     ) -> NDArray[np.float64]:
         """Central credible intervals of every arm's mean reward, net, from draws: (arms, 2)."""
-        tail = (1 - share("level", level, 0.95)) / 2
+        tail = (1 - check_fraction("level", level, 0.95)) / 2
         rewards = self.draw_rewards(context, samples, rng)
         return np.quantile(rewards.astype(np.float64), [tail, 1 - tail], axis=1).T
 
@@ -374,7 +374,7 @@ def draw_in_blocks(belief: Belief, codes: Codes, samples: int, rng: Random) -> I
     circuit, draw, row = posterior.model.circuit, posterior.draw_lanes, _ROW
     if not posterior.is_fine_in(codes):
         circuit, draw, row = posterior.model.whole_circuit, posterior.draw_whole_lanes, _WHOLE_ROW
-    key = key_of(generator(rng))
+    key = draw_key(generator(rng))
     work = circuit.multiplications + row * int(circuit.block_sizes.sum())
     lanes = int(min(_WORK / work, _NUMBERS / circuit.results.size))
     lanes = max(lanes // posterior.block, 1) * posterior.block

@@ -14,7 +14,7 @@ import numpy as np
 from numba import float32, int64, njit
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernel, kernels_of
+from dowise._core.kernels import kernel, lazy_kernels
 from dowise.belief.posterior import (
     MAX_BYTES,
     MAX_CONTEXTS,
@@ -360,8 +360,8 @@ def normalise(logs, values, slot, lanes):
             values[slot + k, lane] /= total
 
 
-_kernels = kernels_of("dowise.belief.draw_kernels")
-_draws = kernels_of("dowise.belief.mixture_kernels")
+_kernels = lazy_kernels("dowise.belief.draw_kernels")
+_draws = lazy_kernels("dowise.belief.mixture_kernels")
 
 
 class RowDraws:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernels_of
-from dowise._core.rng import generator, key_of
+from dowise._core.kernels import lazy_kernels
+from dowise._core.rng import draw_key, generator
 from dowise.model.circuit import Circuit
 from dowise.model.edge_structures import Component, District, Structures, Subset, Version
 from dowise.model.reward_circuit import Reading
@@ -161,7 +161,7 @@ def _logs(chances: Iterable[float]) -> Floats:
     return np.log(np.array([*chances], dtype=np.float64))
 
 
-_draws = kernels_of("dowise.belief.mixture_kernels")
+_draws = lazy_kernels("dowise.belief.mixture_kernels")
 
 Versions = dict[int, int]
 """Of each variable that has several versions, which one."""
@@ -182,7 +182,7 @@ def edge_sets(mixture: Mixture, most: int) -> tuple[NDArray[np.int64], NDArray[n
             row[list(own)] = list(own.values())
         return versions, np.array([chance for chance, _ in each])
     drawn = np.tile(first[:, None], (1, most))
-    options, key = mixture.shared.choices.options, key_of(generator(0))
+    options, key = mixture.shared.choices.options, draw_key(generator(0))
     _draws.choose(key, len(mixture.counts), options, weights, 0, most, drawn)
     kinds, counts = np.unique(drawn, axis=1, return_counts=True)
     return np.ascontiguousarray(kinds.T), counts / most

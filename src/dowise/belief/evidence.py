@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.text import numbers_from
+from dowise._core.codec import array_from_json
 from dowise.errors import import_extra
 from dowise.graph.adjacency import closure
 from dowise.graph.edges import EdgeName, as_text
@@ -146,8 +146,8 @@ class Evidence:
         return cls(
             problem,
             tuple(EdgeName.parse(one["edge"]) for one in found),
-            numbers_from([one["log_bayes_factor"] for one in found]),
-            numbers_from([one["log_e_value"] for one in found]),
+            array_from_json([one["log_bayes_factor"] for one in found]),
+            array_from_json([one["log_e_value"] for one in found]),
             np.array([one["alarm"] for one in found], dtype=bool),
             np.array([one["values"] for one in found], dtype=np.int64),
             **{name: page[name] for name in ("records", "since", "alpha", "strict", "recomputed")},

@@ -24,8 +24,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernels_of
-from dowise._core.validation import share, true_or_false
+from dowise._core.kernels import lazy_kernels
+from dowise._core.validation import check_flag, check_fraction
 from dowise.belief.evidence import Evidence
 from dowise.belief.monitor_kernels import recount
 from dowise.errors import DowiseError
@@ -175,7 +175,7 @@ SMALLEST = 1e-12
 HIGHEST = -log(SMALLEST)
 KINDS = ("mixed", "strict")
 
-_kernels = kernels_of("dowise.belief.monitor_kernels")
+_kernels = lazy_kernels("dowise.belief.monitor_kernels")
 _contrasts = lru_cache(maxsize=16)(Contrasts)
 
 
@@ -326,7 +326,7 @@ class Monitor:
 
     def evidence(self, alpha: float = 0.05, strict: bool = False) -> Evidence:
         """What the records say by now, and whether that is an alarm at this level."""
-        alpha, kind = share("alpha", alpha), int(true_or_false("strict", strict))
+        alpha, kind = check_fraction("alpha", alpha), int(check_flag("strict", strict))
         if alpha < SMALLEST:
             raise DowiseError(f"alpha={alpha!r} is too small: {SMALLEST:g} is the least")
         threshold = -log(alpha)
@@ -389,7 +389,7 @@ class Monitor:
         texts = [one.text for one in alternatives_of(records.problem)]
         try:
             kept = page["evidence"]
-            monitor.recomputed = true_or_false("recomputed", kept["recomputed"])
+            monitor.recomputed = check_flag("recomputed", kept["recomputed"])
             for i, kind in enumerate(KINDS):
                 monitor.steps[i][:] = _checked_steps(kept[kind]["steps"], monitor.arrived)
                 largest, least = monitor._told.largest[i], monitor._told.totals[i + 1]

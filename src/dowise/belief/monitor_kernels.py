@@ -13,7 +13,7 @@ import numpy as np
 from numba import int64, njit
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernel, kernels_of
+from dowise._core.kernels import kernel, lazy_kernels
 from dowise.belief.variates import log64
 from dowise.model.missing_edges import Contrasts
 
@@ -23,7 +23,7 @@ LEVELS = (0.3, 1.0, 4.0, 16.0, 64.0)
 PLAIN = 1  # which of them is that of the Bayes factor
 
 
-class Tables(NamedTuple):
+class TableIndex(NamedTuple):
     """Where the tables of all contrasts stand; see `Contrasts`."""
 
     owners: Any
@@ -35,7 +35,7 @@ class Tables(NamedTuple):
     sizes: Any
 
 
-class Told(NamedTuple):
+class EvidenceCounts(NamedTuple):
     """What the records say; logarithms in 2⁻³⁶ nats."""
 
     counts: Any
@@ -227,7 +227,7 @@ def mix(told):
 
 
 Integers = NDArray[np.int64]
-_kernels = kernels_of("dowise.belief.monitor_kernels")
+_kernels = lazy_kernels("dowise.belief.monitor_kernels")
 
 
 def recount(

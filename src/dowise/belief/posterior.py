@@ -14,9 +14,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernels_of
-from dowise._core.rng import Random, generator, key_of
-from dowise._core.validation import whole_number
+from dowise._core.kernels import lazy_kernels
+from dowise._core.rng import Random, draw_key, generator
+from dowise._core.validation import check_integer
 from dowise.belief.edge_weights import MAX_LANES, Choices, Lane, Weights, lanes_of, mean_inputs
 from dowise.belief.prior import Prior, prior_counts
 from dowise.errors import DowiseError, DowiseWarning
@@ -80,8 +80,8 @@ CAREFUL_BELOW = 0.5
 _CACHE = 512 * 1024
 _LARGEST_BLOCK, _SMALLEST_BLOCK = 256, 16
 
-_kernels = kernels_of("dowise.belief.draw_kernels")
-_careful = kernels_of("dowise.belief.draw_kernels")
+_kernels = lazy_kernels("dowise.belief.draw_kernels")
+_careful = lazy_kernels("dowise.belief.draw_kernels")
 
 
 class Dirichlet:
@@ -203,8 +203,8 @@ class Dirichlet:
         double precision.
         """
         factors = self.model.factors
-        out = np.empty((factors.entries, whole_number("samples", samples, 1)), dtype=np.float32)
-        key = key_of(generator(rng))
+        out = np.empty((factors.entries, check_integer("samples", samples, 1)), dtype=np.float32)
+        key = draw_key(generator(rng))
         starts, sizes = factors.row_starts, factors.row_sizes
         _kernels.draw_entries(key, self.parameters, starts, sizes, self.block, out)
         return out
@@ -216,7 +216,7 @@ class Dirichlet:
         context: a variate is a hash of the key, its entry and its lane.
         """
         circuit, is_fine = self.model.circuit, self.is_fine_in(codes)
-        key, count = key_of(generator(rng)), checked_samples(samples, circuit, is_fine)
+        key, count = draw_key(generator(rng)), checked_samples(samples, circuit, is_fine)
         if is_fine:
             return self.draw_lanes(key, codes, 0, count)
         return self.draw_whole_lanes(key, codes, 0, count)
@@ -284,7 +284,7 @@ def block_size(slots: int) -> int:
 
 def checked_samples(samples: int, circuit: Circuit, is_fine: bool) -> int:
     """A number of draws for which there is room."""
-    count = whole_number("samples", samples, 1)
+    count = check_integer("samples", samples, 1)
     arms, others = circuit.results.shape
     size = count * arms * (4 * others if is_fine else 8 * (others + 1))
     if size > MAX_BYTES:
@@ -296,7 +296,7 @@ def checked_samples(samples: int, circuit: Circuit, is_fine: bool) -> int:
 
 MAX_CONTEXTS = 1024  # whose readings are kept
 
-_shared_kernels = kernels_of("dowise.belief.mixture_kernels")
+_shared_kernels = lazy_kernels("dowise.belief.mixture_kernels")
 
 
 class Shared:
@@ -377,8 +377,8 @@ def moved(reading: Reading, codes: Codes) -> Reading:
 
 DRAWN_LANES = 4 * MAX_LANES
 
-_mixture_kernels = kernels_of("dowise.belief.mixture_kernels")
-_draws = kernels_of("dowise.belief.mixture_kernels")
+_mixture_kernels = lazy_kernels("dowise.belief.mixture_kernels")
+_draws = lazy_kernels("dowise.belief.mixture_kernels")
 
 
 class Mixture:
@@ -540,7 +540,7 @@ class Mixture:
     def _drawn_lanes(self, weights: Weights) -> list[Lane]:
         """Sets of edges that are drawn, always the same for the same weights."""
         versions = np.zeros((len(self.model.factors.variables), DRAWN_LANES), dtype=np.int64)
-        options, key = self.shared.choices.options, key_of(generator(0))
+        options, key = self.shared.choices.options, draw_key(generator(0))
         _draws.choose(key, len(self.counts), options, weights, 0, DRAWN_LANES, versions)
         several = np.flatnonzero(np.diff(self.shared.structures.first) > 1).tolist()
         kinds, counts = np.unique(versions[several], axis=1, return_counts=True)
@@ -555,7 +555,7 @@ class Mixture:
         Every draw has a set of edges of its own. Equal seeds give equal entries in every context.
         """
         circuit, is_fine = self.model.circuit, self.is_fine_in(codes)
-        key, count = key_of(generator(rng)), checked_samples(samples, circuit, is_fine)
+        key, count = draw_key(generator(rng)), checked_samples(samples, circuit, is_fine)
         if is_fine:
             return self.draw_lanes(key, codes, 0, count)
         return self.draw_whole_lanes(key, codes, 0, count)

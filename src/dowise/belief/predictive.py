@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernels_of
-from dowise._core.rng import Random, generator, key_of
+from dowise._core.kernels import lazy_kernels
+from dowise._core.rng import Random, draw_key, generator
 from dowise.belief.posterior import Dirichlet, Mixture, Posterior
 from dowise.model import Codes
 from dowise.model.sampler import outcome
@@ -21,8 +21,8 @@ from dowise.problem import Record
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_kernels = kernels_of("dowise.belief.draw_kernels")
-_draws = kernels_of("dowise.belief.mixture_kernels")
+_kernels = lazy_kernels("dowise.belief.draw_kernels")
+_draws = lazy_kernels("dowise.belief.mixture_kernels")
 
 
 def can_imagine(posterior: Posterior) -> bool:
@@ -53,7 +53,7 @@ def draw_worlds(posterior: Dirichlet | Mixture, count: int, rng: Random) -> Floa
     tables = posterior.shared.structures.tables
     drawn = np.empty((tables.entries, count), dtype=np.float32)
     _kernels.draw_entries(
-        key_of(source), posterior.prior + posterior.counts, tables.row_starts, tables.row_sizes,
+        draw_key(source), posterior.prior + posterior.counts, tables.row_starts, tables.row_sizes,
         posterior.block, drawn,
     )  # fmt: skip
     each = zip(versions, drawn.T.astype(np.float64), strict=True)
@@ -66,7 +66,7 @@ def _versions(posterior: Mixture, count: int, source: np.random.Generator) -> In
     first: Integers = shared.structures.first
     versions = np.repeat(first[:-1, None], count, axis=1)
     _draws.choose(
-        key_of(source), len(posterior.counts), shared.choices.options, posterior.weights(), 0,
+        draw_key(source), len(posterior.counts), shared.choices.options, posterior.weights(), 0,
         count, versions,
     )  # fmt: skip
     return np.ascontiguousarray(versions.T)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dowise.cli.main import json_option
-from dowise.errors import DowiseError, listed, suggestion
+from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph.edges import bare_text, quoted
 
 if TYPE_CHECKING:
@@ -39,12 +39,14 @@ def named_policy(_context: click.Context, _option: click.Parameter, name: str | 
     return name
 
 
-def named_policies(context: click.Context, option: click.Parameter, listed: str) -> dict[str, str]:
+def named_policies(
+    context: click.Context, option: click.Parameter, join_names: str
+) -> dict[str, str]:
     """A callback for NAME,LABEL=NAME,…: the policies by their names in the race."""
     from dowise.errors import DowiseError
 
     policies: dict[str, str] = {}
-    for part in (part.strip() for part in listed.split(",")):
+    for part in (part.strip() for part in join_names.split(",")):
         label, _, name = (x.strip() for x in part.rpartition("="))
         if label in policies or (not label and name in policies):
             raise DowiseError(f"two policies are called {label or name!r}: name each once")
@@ -90,7 +92,7 @@ reason_option = click.option(
 
 
 @dataclass(frozen=True)
-class Where:
+class StoreTarget:
     """A store as it was named on the command line, and who acts."""
 
     store: str
@@ -173,7 +175,9 @@ def on_store(
         def called(store: str, name: str | None, **rest: Any) -> None:
             if name is not None and not name.strip():  # a variable of a script that is not set
                 raise DowiseError("--name is empty: give the experiment's name, or leave it out")
-            where = Where(store, name, **{part: rest.pop(part) for part in _WHO if part in rest})
+            where = StoreTarget(
+                store, name, **{part: rest.pop(part) for part in _WHO if part in rest}
+            )
             function(where=where, **rest)
 
         with_options: Command = called
@@ -251,7 +255,7 @@ def context_of(pairs: Iterable[str], names: Iterable[str]) -> dict[str, str | No
     if lacking and {*seen} <= {*names}:  # a name that is misspelt is told otherwise
         words = " ".join(f"-c {as_typed(typed_pair(name, '…'))}" for name in lacking)
         raise DowiseError(
-            f"the context has no value for {listed(lacking)}: say what is seen before the choice, "
+            f"the context has no value for {join_names(lacking)}: say what is seen before the choice, "
             f"{words}"
         )
     return seen

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dowise.cli.arguments import (
-    Where,
+    StoreTarget,
     WholeNumber,
     decision_number,
     named_policy,
@@ -33,7 +33,7 @@ from dowise.cli.console import (
 from dowise.cli.main import command, load, print_json, problem_argument
 from dowise.errors import DowiseError
 from dowise.experiment.advice import SoftAdvice, floor_advice
-from dowise.experiment.ask import Asked
+from dowise.experiment.ask import LiveDecision
 from dowise.experiment.case import Case, labels_of
 from dowise.problem import Problem
 from dowise.problem.problem_file import costs_in_words
@@ -94,7 +94,7 @@ _unrelated = click.option(
 )  # fmt: skip
 @click.option("--skip-bad", is_flag=True, help="Leave bad rows of --data out.")
 def new(
-    where: Where, problem: str, policy: str | None, pairs: tuple[str, ...], prior: str | None,
+    where: StoreTarget, problem: str, policy: str | None, pairs: tuple[str, ...], prior: str | None,
     data: Path | None, skip_bad: bool, as_json: bool, **rest: Any,
 ) -> None:  # fmt: skip
     """Begin an experiment: a problem, a policy, and a journal in STORE.
@@ -155,7 +155,7 @@ def new(
     help="So many decisions for this context at once.",
 )  # fmt: skip
 def ask(
-    where: Where, context: tuple[str, ...], allow: tuple[str, ...], forbid: tuple[str, ...],
+    where: StoreTarget, context: tuple[str, ...], allow: tuple[str, ...], forbid: tuple[str, ...],
     request_id: str | None, count: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Which arm to play next. The decision is pending until its outcome is told.
@@ -164,7 +164,6 @@ def ask(
     learning is biased: see --no-learn-restricted of `dowise new`.
     """
     from dowise.cli.arguments import context_of
-
 
     with where.open() as experiment:
         seen = context_of(context, experiment.problem.context)
@@ -190,7 +189,7 @@ def ask(
 @_played
 @_unrelated
 def tell(
-    where: Where, number: str, values: tuple[str, ...], played: str | None, unrelated: bool,
+    where: StoreTarget, number: str, values: tuple[str, ...], played: str | None, unrelated: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """What was seen after decision ID: in pieces, at any time, in any order.
@@ -217,7 +216,7 @@ def tell(
 @_unrelated
 @reason_option
 def amend(
-    where: Where, number: str, values: tuple[str, ...], played: str | None, unrelated: bool,
+    where: StoreTarget, number: str, values: tuple[str, ...], played: str | None, unrelated: bool,
     reason: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Correct what was told of decision ID, or its context; the journal keeps what was before."""
@@ -233,12 +232,12 @@ def amend(
 @on_store()
 @_number
 @reason_option
-def withdraw(where: Where, number: str, reason: str, as_json: bool) -> None:
+def withdraw(where: StoreTarget, number: str, reason: str, as_json: bool) -> None:
     """End a pending decision of which nothing more will be told."""
     _say(where, number, as_json, lambda experiment, decision: experiment.withdraw(decision, reason))
 
 
-def _say(where: Where, number: str, as_json: bool, say: Any, told: Any = None) -> None:
+def _say(where: StoreTarget, number: str, as_json: bool, say: Any, told: Any = None) -> None:
     """Say something of a decision, and show where it stands then."""
 
     decision = decision_number(number)
@@ -270,7 +269,7 @@ def _say(where: Where, number: str, as_json: bool, say: Any, told: Any = None) -
 )  # fmt: skip
 @reason_option
 def revise(
-    where: Where, problem: str | None, policy: str | None, pairs: tuple[str, ...],
+    where: StoreTarget, problem: str | None, policy: str | None, pairs: tuple[str, ...],
     prior: str | None, learn_restricted: bool | None, reason: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Another problem, policy or prior from here on; past records count again under it.
@@ -302,7 +301,7 @@ def revise(
 @_number
 @reason_option
 @click.option("--yes", is_flag=True, help="It is meant: do not ask; needed off a terminal.")
-def erase(where: Where, number: str, reason: str, yes: bool, as_json: bool) -> None:
+def erase(where: StoreTarget, number: str, reason: str, yes: bool, as_json: bool) -> None:
     """Blank all that was said of decision ID, for good: a person's right.
 
     The journal says that it was done, and still verifies. Exports and backups are yours to erase.
@@ -351,7 +350,9 @@ SHOWN = 20  # bad rows on a terminal
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--skip-bad", is_flag=True, help="Leave bad rows out; they are listed all the same.")
 @click.option("--again", is_flag=True, help="Count records once more that were imported before.")
-def import_records(where: Where, file: Path, skip_bad: bool, again: bool, as_json: bool) -> None:
+def import_records(
+    where: StoreTarget, file: Path, skip_bad: bool, again: bool, as_json: bool
+) -> None:
     """Bring past records in: a CSV or Parquet FILE, a row a record, a column a variable.
 
     A column `arm` says what was set, such as do(X=1); without it nothing was. Empty cells are
@@ -426,7 +427,7 @@ def new_page(
 
 
 def show_new(
-    experiment: Live, where: Where, found: CheckedRecords | None, advice: SoftAdvice | None
+    experiment: Live, where: StoreTarget, found: CheckedRecords | None, advice: SoftAdvice | None
 ) -> None:
     """Where it is, what it is about, and what to type next."""
     click.secho(f"{experiment.name} is in {experiment.store}", bold=True)
@@ -445,7 +446,7 @@ def show_new(
         print_wrapped(plain_console(), str(advice))
 
 
-def show_asked(experiment: Live, where: Where, asked: Sequence[Asked]) -> None:
+def show_asked(experiment: Live, where: StoreTarget, asked: Sequence[LiveDecision]) -> None:
     """What to do, why, and how to tell what came of it."""
     console, first = plain_console(), asked[0]
     if len(asked) == 1:
@@ -477,7 +478,7 @@ def case_page(experiment: Live, case: Case) -> dict[str, Any]:
 
 def show_case(
     experiment: Live,
-    where: Where,
+    where: StoreTarget,
     case: Case,
     told: Mapping[str, str | None] | None = None,
 ) -> None:
@@ -643,17 +644,17 @@ def _line(what: str, said: str) -> None:
     print_wrapped(plain_console(), said, hanging=12, first=f"  {what:<10}")
 
 
-def _why(asked: Asked) -> str:
+def _why(asked: LiveDecision) -> str:
     chance = f"{asked.arm}, with probability {_chance(asked)}"
     return f"{chance}: {asked.reason}" if asked.reason else chance
 
 
-def _chance(asked: Asked) -> str:
+def _chance(asked: LiveDecision) -> str:
     return "unknown" if asked.probability is None else f"{asked.probability:.2f}"
 
 
 def _tell(
-    experiment: Live, where: Where, number: int, lacking: Sequence[str], problem: Problem
+    experiment: Live, where: StoreTarget, number: int, lacking: Sequence[str], problem: Problem
 ) -> str:
     """The command that tells these variables, the reward last."""
     names = sorted(lacking, key=lambda name: (name == problem.reward, name))

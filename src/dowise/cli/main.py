@@ -18,7 +18,13 @@ import click
 
 from dowise.cli.signals import is_stopped, say_kept, say_stopped, stoppable
 from dowise.cli.spelling import spelled
-from dowise.errors import FAILURES, DowiseError, DowiseWarning, OwnCodeError, own_code_error
+from dowise.errors import (
+    USER_CODE_ERRORS,
+    DowiseError,
+    DowiseWarning,
+    UserCodeError,
+    user_code_error,
+)
 
 if TYPE_CHECKING:
     from dowise.problem import Problem
@@ -36,7 +42,7 @@ _SECTIONS = {
 """The commands in the help, in the order in which one comes to need them."""
 
 
-class _PlainSpeaking(click.Group):
+class FriendlyErrorsGroup(click.Group):
     """Turns every error of ours into one line and exit status 2, every stop into a word."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
@@ -70,7 +76,7 @@ class _PlainSpeaking(click.Group):
             message = spelled(str(error))
             if os.environ.get(_TRACEBACK):
                 traceback.print_exception(error)
-            elif isinstance(error, OwnCodeError):
+            elif isinstance(error, UserCodeError):
                 message += f"; {_TRACEBACK}=1 shows how it came there"
         except KeyboardInterrupt:
             return context.exit(say_stopped())
@@ -94,9 +100,11 @@ def _own_code_in_one_line() -> Iterator[None]:
     """What goes wrong in a policy of the user's own is said in one line, with its place there."""
     try:
         yield
-    except FAILURES as error:  # click's own ways to leave never come through the user's code
+    except (
+        USER_CODE_ERRORS
+    ) as error:  # click's own ways to leave never come through the user's code
         own = sys.modules.get("dowise.policies.registry")  # loaded where there may be one
-        known = own_code_error(error) if own is not None and own.asked_for() else None
+        known = user_code_error(error) if own is not None and own.asked_for() else None
         if known is None:
             raise
         raise known from error
@@ -141,7 +149,7 @@ def _print_version(context: click.Context, _option: click.Parameter, asked: bool
 
 
 @click.group(
-    cls=_PlainSpeaking,
+    cls=FriendlyErrorsGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start with:  dowise arms healthcare",
 )

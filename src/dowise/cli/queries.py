@@ -10,8 +10,15 @@ from typing import Any
 import click
 from rich.console import Console
 
-from dowise._core.text import amount
-from dowise.cli.arguments import Number, Where, WholeNumber, decision_number, named_policy, on_store
+from dowise._core.document import format_number
+from dowise.cli.arguments import (
+    Number,
+    StoreTarget,
+    WholeNumber,
+    decision_number,
+    named_policy,
+    on_store,
+)
 from dowise.cli.console import count, plain_console, print_indented, print_table, print_wrapped
 from dowise.cli.main import command, print_json
 from dowise.experiment.audit import Audit
@@ -49,7 +56,7 @@ def _track(what: str) -> Any:
 
 
 @contextmanager
-def _walk(where: Where, what: str) -> Iterator[Any]:
+def _walk(where: StoreTarget, what: str) -> Iterator[Any]:
     """Shows how far a walk through the journal is; that of a server can't be watched from here."""
     from dowise.cli.console import working
 
@@ -85,7 +92,7 @@ def _walk(where: Where, what: str) -> Iterator[Any]:
     help="Look at what the records say against the graph.",
 )  # fmt: skip
 def status(
-    where: Where,
+    where: StoreTarget,
     as_json: bool,
     context: tuple[str, ...],
     tolerance: float | None,
@@ -128,7 +135,7 @@ def status(
 @on_store(acts=False, policies=True)
 @click.argument("number", metavar="ID")
 @_figure("the intervals as they were then")
-def explain(where: Where, as_json: bool, number: str, figure: Path | None) -> None:
+def explain(where: StoreTarget, as_json: bool, number: str, figure: Path | None) -> None:
     """Why a decision came out as it did.
 
     What was known when it was made, what each arm was expected to cost and to teach by then, and
@@ -152,7 +159,7 @@ def explain(where: Where, as_json: bool, number: str, figure: Path | None) -> No
   dowise export ward.db ward.parquet""")
 @on_store(acts=False)
 @click.argument("file", type=click.Path(path_type=Path))
-def export(where: Where, as_json: bool, file: Path) -> None:
+def export(where: StoreTarget, as_json: bool, file: Path) -> None:
     """Write all decisions to a table, with their probabilities.
 
     FILE ends in .csv or .parquet. It has a row for each decision, pending and withdrawn ones too:
@@ -187,7 +194,7 @@ def export(where: Where, as_json: bool, file: Path) -> None:
     show_default=True, help="Of the intervals.",
 )  # fmt: skip
 def evaluate(
-    where: Where, as_json: bool, policy: str, pairs: tuple[str, ...], level: float
+    where: StoreTarget, as_json: bool, policy: str, pairs: tuple[str, ...], level: float
 ) -> None:
     """What another policy would have brought on the same decisions.
 
@@ -196,7 +203,6 @@ def evaluate(
     have played what had probability 0, inverse propensity is refused.
     """
     from dowise.cli.arguments import options_of
-
 
     with where.open() as experiment, _walk(where, "Evaluating") as track:
         found = experiment.evaluate(policy, options_of(pairs), level, track)
@@ -218,7 +224,7 @@ def evaluate(
     "At least the first 12 digits of the hash, as pages show it.",
 )  # fmt: skip
 @click.pass_context
-def audit(process: click.Context, where: Where, as_json: bool, head: str | None) -> None:
+def audit(process: click.Context, where: StoreTarget, as_json: bool, head: str | None) -> None:
     """Whether the journal is whole, and every decision follows from what was known then.
 
     Names the first event that was changed, removed or moved, or the first decision that does not
@@ -281,8 +287,8 @@ def _show_arms(console: Console, status: Status, one: ArmsStatus) -> None:
         order = sorted(order, key=lambda i: (i != one.leader, -one.best[i], i))[:_ARMS]
     rows = [
         (
-            str(one.arms[i]), amount(one.mean[i]),
-            f"{amount(one.low[i])} to {amount(one.high[i])}",
+            str(one.arms[i]), format_number(one.mean[i]),
+            f"{format_number(one.low[i])} to {format_number(one.high[i])}",
             f"{one.best[i]:.2f}", f"{one.plays[i]:,}",
         )
         for i in order
@@ -313,10 +319,10 @@ def show_explanation(found: Explanation) -> None:
             (
                 row["arm"],
                 _number(row["probability"]) if row["allowed"] else "not allowed",
-                amount(row["mean"]),
-                f"{amount(row['low'])} to {amount(row['high'])}",
+                format_number(row["mean"]),
+                f"{format_number(row['low'])} to {format_number(row['high'])}",
                 f"{row['best']:.2f}",
-                "" if row["cost"] is None else amount(row["cost"]),
+                "" if row["cost"] is None else format_number(row["cost"]),
                 *([_number(row["bits"])] if taught else []),
                 *(_number(value) for value in row["own"].values()),
             )
@@ -354,7 +360,11 @@ def show_evaluation(found: Evaluation) -> None:
         console,
         ("a decision", f"{100 * found.level:g} % interval", "estimate"),
         [
-            (name, f"{amount(one.low)} to {amount(one.high)}", amount(one.value))
+            (
+                name,
+                f"{format_number(one.low)} to {format_number(one.high)}",
+                format_number(one.value),
+            )
             if one is not None
             else (name, "refused", "")
             for name, one in named
@@ -384,5 +394,5 @@ def show_audit(found: Audit) -> None:
 
 def _number(value: object) -> str:
     if isinstance(value, int | float):
-        return amount(value)
+        return format_number(value)
     return "" if value is None else str(value)

@@ -331,7 +331,7 @@ def _prior(given: str | None) -> Any:
 
 
 def _show(found: Rehearsal) -> None:
-    from dowise._core.text import amount
+    from dowise._core.document import format_number
     from dowise.cli.console import plain_console, print_table, print_wrapped
 
     console = plain_console()
@@ -340,8 +340,8 @@ def _show(found: Rehearsal) -> None:
     console.print()
     rows = [
         (
-            f"{look['round']:,}", amount(look["regret"].mean), amount(look["at_random"]),
-            amount(look["stopping"].mean), amount(look["cost"].mean),
+            f"{look['round']:,}", format_number(look["regret"].mean), format_number(look["at_random"]),
+            format_number(look["stopping"].mean), format_number(look["cost"].mean),
             _percent(look["sure"].mean), _percent(look["best"]), _percent(look["stopped"]),
         )
         for look in _some(found.curve())

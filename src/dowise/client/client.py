@@ -11,12 +11,12 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dowise._core.validation import true_or_false, whole_number
+from dowise._core.validation import check_flag, check_integer
 from dowise.belief import Belief
-from dowise.client.transport import LONG, Address, Line, address_of, segment, unreadable
+from dowise.client.transport import LONG, Address, Transport, address_of, segment, unreadable
 from dowise.errors import DowiseError, DowiseWarning, NotFoundError, suggestion
-from dowise.experiment.advice import Counted
-from dowise.experiment.ask import Asked, checked_request, listed_arms, listed_contexts
+from dowise.experiment.advice import RecordUsage
+from dowise.experiment.ask import LiveDecision, checked_request, listed_arms, listed_contexts
 from dowise.experiment.audit import Audit, head_of
 from dowise.experiment.base import Shown
 from dowise.experiment.case import Case
@@ -28,7 +28,7 @@ from dowise.experiment.experiment import checked_name
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History
 from dowise.experiment.progress import Track
-from dowise.experiment.read_model import FORMAT, ArmByArm
+from dowise.experiment.read_model import FORMAT, IndependentArmsPosterior
 from dowise.experiment.records import BadRowsError, checked_rows
 from dowise.experiment.status import Status
 from dowise.experiment.wire import (
@@ -61,7 +61,7 @@ _OUTLINE = {
 class Looks(Shown):
     """An experiment on a server as one looks at it; every look asks the server."""
 
-    def __init__(self, line: Line, name: str) -> None:
+    def __init__(self, line: Transport, name: str) -> None:
         self._line, self._name = line, name
         self._problems: dict[str, Problem] = {}  # by their ids
 
@@ -116,7 +116,7 @@ class Looks(Shown):
         """What is known as of now, whatever the policy makes of it: a copy, yours to play with."""
         page = self._get("belief", LONG)
         found = self._part(page, "belief", dict)
-        kind = ArmByArm if found.get("format") == FORMAT else None
+        kind = IndependentArmsPosterior if found.get("format") == FORMAT else None
         return self._read(Belief.from_dict, found, self._problem(page), kind)
 
     # -- looking ------------------------------------------------------------------------------
@@ -134,12 +134,12 @@ class Looks(Shown):
         page = self._get(f"decisions/{self._number(id)}")
         return self._read(Case.from_dict, page)
 
-    def decision(self, id: int) -> Asked:  # noqa: A002 (what decisions call it)
+    def decision(self, id: int) -> LiveDecision:  # noqa: A002 (what decisions call it)
         """One decision as it was made: how likely each arm was to be chosen, and why this one."""
         page = self._get(f"decisions/{self._number(id)}").get("decision")
         if page is None:
             raise NotFoundError(f"decision {id} was erased: there is nothing left to see")
-        return self._read(Asked.from_dict, page, self._problem(page))
+        return self._read(LiveDecision.from_dict, page, self._problem(page))
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
         """What was told of a decision and does not count, or not yet, and why: sentences."""
@@ -186,10 +186,10 @@ class Looks(Shown):
             raise DowiseError(status.notes[-1] if status.notes else "it is not known")
         return status.continuing
 
-    def counted(self) -> Counted:
+    def counted(self) -> RecordUsage:
         """How many past records the policy that holds learns from, and why not from the others."""
         page = self._get("counted", LONG)
-        return self._read(Counted.from_dict, page)
+        return self._read(RecordUsage.from_dict, page)
 
     def history(
         self,
@@ -342,7 +342,7 @@ class Client(Looks):
         insecure: bool = False,
     ) -> None:
         address = address_of(url)
-        line = Line(address.base, token, insecure)
+        line = Transport(address.base, token, insecure)
         try:
             super().__init__(line, _found_name(line, address, name))
         except BaseException:
@@ -381,11 +381,11 @@ class Client(Looks):
             "problem": problem_text(about),
             "policy": policy,
             "options": options_page(options),
-            "seed": None if seed is None else whole_number("seed", seed, 0, 2**128 - 1),
+            "seed": None if seed is None else check_integer("seed", seed, 0, 2**128 - 1),
             "learn_restricted": learn_restricted,
         }
         body |= _records(about, records, None, source, skip_bad)
-        line = Line(address.base, token, insecure)
+        line = Transport(address.base, token, insecure)
         try:
             _warn_of(line.post("/api/experiments", body))
         finally:
@@ -410,7 +410,7 @@ class Client(Looks):
         request_id: str | None = None,
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
-    ) -> Asked:
+    ) -> LiveDecision:
         """Which arm to play for this context. The decision is pending from then on.
 
         `allowed` lists the arms to choose from; `forbid` lists what must not be set, "do(X=1)",
@@ -425,7 +425,7 @@ class Client(Looks):
         request_id: str | None = None,
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
-    ) -> list[Asked]:
+    ) -> list[LiveDecision]:
         """A decision for each of these contexts, all in one step, without needless repeats."""
         asked = {"contexts": [_context(one) for one in listed_contexts(contexts)]}
         return self._ask("ask-many", asked, request_id, allowed, forbid)
@@ -437,7 +437,7 @@ class Client(Looks):
         request_id: str | None,
         allowed: Iterable[ArmLike] | None,
         forbid: Iterable[ArmLike] | None,
-    ) -> list[Asked]:
+    ) -> list[LiveDecision]:
         may, never = listed_arms("allowed", allowed), listed_arms("forbid", forbid)
         body |= {"allowed": arm_pages(may), "forbid": arm_pages(never)}
         key = checked_request(request_id) or secrets.token_hex(16)
@@ -445,7 +445,7 @@ class Client(Looks):
             body["request_id"], key = key, secrets.token_hex(16)
         page = self._line.post(self._path(verb), body, key)
         found = self._part(page, "decisions", list) if verb == "ask-many" else [page]
-        return [self._read(Asked.from_dict, one, self._problem(one)) for one in found]
+        return [self._read(LiveDecision.from_dict, one, self._problem(one)) for one in found]
 
     # -- telling ------------------------------------------------------------------------------
 
@@ -548,7 +548,7 @@ class Client(Looks):
         return self._part(page, "changed", bool)
 
 
-def _found_name(line: Line, address: Address, name: str | None) -> str:
+def _found_name(line: Transport, address: Address, name: str | None) -> str:
     """The name of the experiment, which may be left out where the server has only one."""
     given = (_one_name(address, name),) if name is not None else address.names
     if len(given) == 1:
@@ -600,7 +600,7 @@ def _records(
     if frame is None:
         return {}
     found = checked_rows(problem, frame, arm)
-    if found.bad_count and not true_or_false("skip_bad", skip_bad):
+    if found.bad_count and not check_flag("skip_bad", skip_bad):
         raise BadRowsError(found)
     if not len(found.batch):
         return {}

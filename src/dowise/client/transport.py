@@ -180,7 +180,7 @@ _PAUSES = (0.3, 1.5)  # seconds before a request is repeated
 _LONGEST_PAUSE = 5.0
 
 
-class Line:
+class Transport:
     """To one server; a connection is opened when it is needed."""
 
     def __init__(self, base: str, token: str | None = None, insecure: bool = False) -> None:

@@ -3,15 +3,15 @@
 from dowise.environments.environment import Environment, OptimalMap, World
 from dowise.environments.networks import front_door_world, network_world
 from dowise.environments.random_worlds import (
-    Manner,
     RandomProblem,
+    WorldOptions,
     random_chordal_graph,
     random_problem,
 )
 from dowise.environments.sources import (
     ChordalWorlds,
-    DrawnWorlds,
-    OneWorld,
+    FixedWorld,
+    SampledWorlds,
     Worlds,
     make_environment,
     worlds_of,
@@ -19,13 +19,13 @@ from dowise.environments.sources import (
 
 __all__ = [
     "ChordalWorlds",
-    "DrawnWorlds",
     "Environment",
-    "Manner",
-    "OneWorld",
+    "FixedWorld",
     "OptimalMap",
     "RandomProblem",
+    "SampledWorlds",
     "World",
+    "WorldOptions",
     "Worlds",
     "front_door_world",
     "make_environment",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dowise.errors import DowiseError, kind_of, suggestion
+from dowise.errors import DowiseError, suggestion, type_name
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 
@@ -25,7 +25,7 @@ def checked_graph(problem: Problem, graph: CausalGraph) -> CausalGraph:
     other. In a world they are there or not, so it has no marks.
     """
     if not isinstance(graph, CausalGraph):
-        raise DowiseError(f"the world's graph must be a CausalGraph, not {kind_of(graph)}")
+        raise DowiseError(f"the world's graph must be a CausalGraph, not {type_name(graph)}")
     for one, other in graph.bidirected_edges:
         raise DowiseError(
             f"{one} <-> {other} share a hidden cause, and a world needs it as a variable: give "

@@ -24,11 +24,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dowise._core.kernels import kernels_of
+from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, generator
 from dowise.environments.cpts import checked_cpts, checked_graph
-from dowise.environments.hidden_context import Reversal, flat_entries, reversal_of
-from dowise.errors import DowiseError, kind_of
+from dowise.environments.hidden_context import ContextReversal, flat_entries, reversal_of
+from dowise.errors import DowiseError, type_name
 from dowise.graph import CausalGraph
 from dowise.graph.formats.bif import Network, write_bif
 from dowise.model import Codes
@@ -38,7 +38,7 @@ from dowise.problem.problem import ArmLike, Context
 
 Tables = Mapping[str, NDArray[np.float64]]
 
-_kernels = kernels_of("dowise.model.kernels")
+_kernels = lazy_kernels("dowise.model.kernels")
 
 _MAX_CONTEXTS = 4096  # whose turned CPTs are kept
 
@@ -61,7 +61,7 @@ class Environment:
         graph: CausalGraph | None = None,
     ) -> None:
         if not isinstance(problem, Problem):
-            raise DowiseError(f"a world needs a Problem, not {kind_of(problem)}")
+            raise DowiseError(f"a world needs a Problem, not {type_name(problem)}")
         if not isinstance(cpts, Mapping):
             raise DowiseError(f"cpts must map each variable to its table, not be {cpts!r}")
         graph = checked_graph(problem, problem.drawn if graph is None else graph)
@@ -73,7 +73,7 @@ class Environment:
 
     @classmethod
     def of_drawn(
-        cls, problem: Problem, graph: CausalGraph, tables: Tables, reversal: Reversal
+        cls, problem: Problem, graph: CausalGraph, tables: Tables, reversal: ContextReversal
     ) -> list[Environment]:
         """Worlds of tables that were drawn to fit: they need no check.
 
@@ -89,7 +89,7 @@ class Environment:
         self,
         problem: Problem,
         graph: CausalGraph,
-        reversal: Reversal,
+        reversal: ContextReversal,
         flat: NDArray[np.float64],
         whole: NDArray[np.float64],
     ) -> None:
@@ -304,7 +304,7 @@ def means_of_worlds(
 
 
 def _flat_and_whole(
-    tables: Tables, reversal: Reversal
+    tables: Tables, reversal: ContextReversal
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The entries of the turned DAG and of the DAG as it is: (worlds, entries) each."""
     flat = flat_entries(reversal.model.factors, reversal.unturned(tables))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dowise._core.validation import whole_number
+from dowise._core.validation import check_integer
 from dowise.environments.environment import World
 from dowise.errors import DowiseError, import_extra
 
@@ -37,7 +37,7 @@ class CausalBanditEnv(gymnasium.Env[Any, Any]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
 
     def __init__(self, environment: World, horizon: int) -> None:
-        self.horizon = whole_number("horizon", horizon, 1)
+        self.horizon = check_integer("horizon", horizon, 1)
         if not hasattr(environment, "problem"):
             raise DowiseError(
                 f"{environment!r} is no world: make one with make_environment(problem, seed)"

@@ -22,7 +22,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernels_of
+from dowise._core.kernels import lazy_kernels
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.model import Codes, Factors, model_of
@@ -33,7 +33,7 @@ from dowise.problem import Problem
 
 Array = NDArray[np.float64]
 
-_kernels = kernels_of("dowise.model.kernels")
+_kernels = lazy_kernels("dowise.model.kernels")
 _NONE = np.zeros(1)  # a quotient by 0 belongs to what can't happen: it is 0, and never used
 
 
@@ -49,7 +49,7 @@ def flat_entries(factors: Factors, cpts: Mapping[str, Array]) -> Array:
     return flat
 
 
-class Reversal:
+class ContextReversal:
     """The world's DAG, the turned DAG, and how CPTs of the one become CPTs of the other."""
 
     def __init__(self, problem: Problem, graph: CausalGraph, sizes: Mapping[str, int]) -> None:
@@ -188,11 +188,13 @@ def _with_families(
 
 
 @lru_cache(maxsize=16)
-def _shared(problem: Problem, graph: CausalGraph, sizes: tuple[tuple[str, int], ...]) -> Reversal:
-    return Reversal(problem, graph, dict(sizes))
+def _shared(
+    problem: Problem, graph: CausalGraph, sizes: tuple[tuple[str, int], ...]
+) -> ContextReversal:
+    return ContextReversal(problem, graph, dict(sizes))
 
 
-def reversal_of(problem: Problem, graph: CausalGraph, sizes: Mapping[str, int]) -> Reversal:
+def reversal_of(problem: Problem, graph: CausalGraph, sizes: Mapping[str, int]) -> ContextReversal:
     """The reversal of a problem's worlds on this DAG, whose edges are all there for certain.
 
     `sizes` has those of the hidden variables.

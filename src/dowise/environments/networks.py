@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dowise._core.files import ending_of, read_file, stem_of
+from dowise._core.files import file_extension, file_stem, read_file
 from dowise.environments.environment import Environment
-from dowise.errors import DowiseError, listed, suggestion
+from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph import CausalGraph
 from dowise.graph.formats import format_of
 from dowise.graph.formats.bif import Network, parse_bif, read_bif
@@ -56,11 +56,11 @@ def read_world(
     if reward is None:
         raise DowiseError(
             f"{path}: say which variable to maximise, reward=…, or to minimise, minimise=True; "
-            f"the network has {listed(network.graph)}"
+            f"the network has {join_names(network.graph)}"
         )
     problem = Problem(
         observed, reward, context or (), non_manipulable or (),
-        {name: network.domains[name] for name in observed}, reward_values, arms, name=stem_of(file),
+        {name: network.domains[name] for name in observed}, reward_values, arms, name=file_stem(file),
         minimise=False if minimise is None else minimise,
     )  # fmt: skip
     return problem, network.cpts, network.graph
@@ -75,7 +75,7 @@ def network_world(source: str | Path) -> Environment:
     """
     problem = load_problem(source)
     file = _graph_file(source)
-    network = None if file is None else read_file(file, partial(_network, ending_of(file)))
+    network = None if file is None else read_file(file, partial(_network, file_extension(file)))
     if network is None:
         raise DowiseError(
             f"{source} has no numbers of its own: its graph would have to come from a .bif file "
@@ -110,8 +110,8 @@ def _in_order(problem: Problem, network: Network) -> dict[str, NDArray[np.float6
         wanted = problem.domains.get(name, labels)
         if sorted(wanted) != sorted(labels):
             raise DowiseError(
-                f"{name} has the labels {listed(wanted)} in the problem and "
-                f"{listed(labels)} in the network: without the network's own its numbers mean "
+                f"{name} has the labels {join_names(wanted)} in the problem and "
+                f"{join_names(labels)} in the network: without the network's own its numbers mean "
                 "nothing"
             )
         position = {label: place for place, label in enumerate(labels)}
@@ -130,7 +130,7 @@ def _networks() -> list[str]:
 def _find(path: str | Path) -> tuple[Path, Problem | None]:
     """The network's file, and the built-in problem with its roles where there is one."""
     networks = _networks()
-    if not isinstance(path, str) or os.path.lexists(path) or ending_of(path) == ".bif":
+    if not isinstance(path, str) or os.path.lexists(path) or file_extension(path) == ".bif":
         return Path(path) if isinstance(path, str) else path, None
     if path in networks:
         return _network_of(path), load_problem(path)

@@ -2,7 +2,7 @@
 
 >>> from dowise.graph import CausalGraph
 >>> problem = Problem(CausalGraph.parse("X -> Y; Z ?-> Y; X <-> Y"), reward="Y")
->>> world = draw_world(problem, np.random.default_rng(1), Manner(edges="prior"))
+>>> world = sample_world(problem, np.random.default_rng(1), WorldOptions(edges="prior"))
 >>> print(world.graph)  # without Z -> Y, and with a hidden cause of X and Y
 "U(X,Y)" -> X; "U(X,Y)" -> Y; X -> Y; Z
 """
@@ -18,10 +18,10 @@ from typing import Any, Literal
 import numpy as np
 
 from dowise._core.rng import Random, generator
-from dowise._core.validation import true_or_false, whole_number
+from dowise._core.validation import check_flag, check_integer
 from dowise.environments.cpts import cpts_of_prior, random_cpts
 from dowise.environments.environment import Environment, Tables
-from dowise.environments.hidden_context import Reversal, reversal_of
+from dowise.environments.hidden_context import ContextReversal, reversal_of
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
@@ -34,7 +34,7 @@ _NOT_GIVEN = ("0", "1")  # the domain of a hidden variable of which nothing was 
 
 
 @dataclass(frozen=True)
-class Manner:
+class WorldOptions:
     """How random worlds are drawn.
 
     The hidden causes of bidirected edges have `hidden_values` values. In `strong` worlds hidden
@@ -49,8 +49,8 @@ class Manner:
     edges: EdgesOfWorlds = "all"
 
     def __post_init__(self) -> None:
-        whole_number("hidden_values", self.hidden_values, 2)
-        true_or_false("strong", self.strong)
+        check_integer("hidden_values", self.hidden_values, 2)
+        check_flag("strong", self.strong)
         if self.edges not in ("all", "prior"):
             raise DowiseError(
                 f"edges={self.edges!r}: say 'all' for worlds with every edge that is drawn, or "
@@ -72,11 +72,11 @@ class Manner:
         return STRONG_CONCENTRATION if self.strong else 1.0
 
 
-USUAL = Manner()
+USUAL = WorldOptions()
 
 
-def draw_world(
-    problem: Problem, rng: np.random.Generator, manner: Manner = USUAL, prior: Any = None
+def sample_world(
+    problem: Problem, rng: np.random.Generator, manner: WorldOptions = USUAL, prior: Any = None
 ) -> Environment:
     """A world with random CPTs, its hidden causes among them; those of a prior where one is given.
 
@@ -93,12 +93,12 @@ def draw_world(
     return plan.worlds(problem, {name: table[None] for name, table in tables.items()})[0]
 
 
-def draw_worlds(
-    problem: Problem, rngs: Sequence[np.random.Generator], manner: Manner = USUAL
+def sample_worlds(
+    problem: Problem, rngs: Sequence[np.random.Generator], manner: WorldOptions = USUAL
 ) -> list[Environment]:
-    """What `draw_world` makes of each of these: all at once, where the CPTs are all they draw."""
+    """What `sample_world` makes of each of these: all at once, where the CPTs are all they draw."""
     if manner.edges != "all" or problem.prior != 1.0:
-        return [draw_world(problem, rng, manner) for rng in rngs]
+        return [sample_world(problem, rng, manner) for rng in rngs]
     plan = _planned(problem, problem.drawn, manner)
     return plan.worlds(problem, random_cpts(plan.shapes, rngs, manner.concentration))
 
@@ -110,7 +110,7 @@ class _Plan:
     graph: CausalGraph
     sizes: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
-    reversal: Reversal
+    reversal: ContextReversal
 
     def worlds(self, problem: Problem, tables: Tables) -> list[Environment]:
         """With these CPTs, whose first axis are the worlds."""
@@ -118,7 +118,7 @@ class _Plan:
 
 
 @lru_cache(maxsize=16)
-def _planned(problem: Problem, drawn: CausalGraph, manner: Manner) -> _Plan:
+def _planned(problem: Problem, drawn: CausalGraph, manner: WorldOptions) -> _Plan:
     """Refuses what is too large, before it is drawn."""
     graph = _with_hidden_causes(drawn)
     hidden = {name: manner.size() for name in graph if name not in problem.drawn}
@@ -242,7 +242,7 @@ def _count_arms(projected: CausalGraph, reward: str) -> int:
 
 def check_shape(size: int, density: float, smallest: int, largest: int) -> None:
     """Raise unless there are graphs of this size and density."""
-    whole_number("size", size, smallest, largest)
+    check_integer("size", size, smallest, largest)
     number = isinstance(density, Real) and not isinstance(density, bool | np.bool_)
     if not number or not 0 <= density <= 1:
         raise DowiseError(f"density={density!r} must be a number from 0 to 1")

@@ -27,12 +27,12 @@ from dowise.environments.random_worlds import (
     MAX_SIZE,
     USUAL,
     EdgesOfWorlds,
-    Manner,
     RandomProblem,
+    WorldOptions,
     check_shape,
-    draw_world,
-    draw_worlds,
     random_problem,
+    sample_world,
+    sample_worlds,
 )
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
@@ -43,11 +43,11 @@ MOST_CONTEXTS = 1024  # whose means tell a world of somebody else's apart
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnWorlds:
+class SampledWorlds:
     """One problem, with CPTs drawn afresh for every trial."""
 
     problem: Problem
-    manner: Manner = USUAL
+    manner: WorldOptions = USUAL
 
     @property
     def label(self) -> str | None:
@@ -60,11 +60,11 @@ class DrawnWorlds:
 
     def draw(self, rng: np.random.Generator) -> Environment:
         """Doubtful edges first, if they are drawn, then the rows, hidden causes included."""
-        return draw_world(self.problem, rng, self.manner)
+        return sample_world(self.problem, rng, self.manner)
 
     def draw_many(self, rngs: Sequence[np.random.Generator]) -> list[Environment]:
         """The same for several trials at once."""
-        return draw_worlds(self.problem, rngs, self.manner)
+        return sample_worlds(self.problem, rngs, self.manner)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ChordalWorlds:
     name: str
     size: int
     density: float
-    manner: Manner = USUAL
+    manner: WorldOptions = USUAL
 
     def __post_init__(self) -> None:
         check_shape(self.size, self.density, 3, MAX_SIZE)
@@ -94,11 +94,11 @@ class ChordalWorlds:
 
     def draw(self, rng: np.random.Generator) -> Environment:
         """Graph and roles, then the CPTs, all from the same stream."""
-        return draw_world(self.draw_problem(rng).problem, rng, self.manner)
+        return sample_world(self.draw_problem(rng).problem, rng, self.manner)
 
 
 @dataclass(frozen=True, eq=False)
-class OneWorld:
+class FixedWorld:
     """A world that is there already, played as it is in every trial."""
 
     world: World
@@ -134,27 +134,29 @@ class OneWorld:
         # To other processes an Environment travels as what it is made of, which is far less.
         if type(self.world) is Environment:
             return _remade, (self.world.problem, self.world.cpts, self.world.graph)
-        return OneWorld, (self.world,)
+        return FixedWorld, (self.world,)
 
 
-Worlds = DrawnWorlds | ChordalWorlds | OneWorld
+Worlds = SampledWorlds | ChordalWorlds | FixedWorld
 
 
-def worlds_of(given: str | Path | Problem | World | Worlds, manner: Manner | None = None) -> Worlds:
+def worlds_of(
+    given: str | Path | Problem | World | Worlds, manner: WorldOptions | None = None
+) -> Worlds:
     """The source that a name, a path, a problem or a world stands for.
 
     `manner` is how worlds are drawn where they are drawn, and an error where they are not.
     """
-    if isinstance(given, DrawnWorlds | ChordalWorlds):
+    if isinstance(given, SampledWorlds | ChordalWorlds):
         return given if manner is None else replace(given, manner=manner)
     if isinstance(given, str | Path | Problem):
         return random_worlds(given, manner or USUAL)
-    if not isinstance(given, OneWorld) and not hasattr(given, "problem"):
+    if not isinstance(given, FixedWorld) and not hasattr(given, "problem"):
         raise DowiseError(
             f"{given!r} is no problem: give a name, a path, a Problem, or a world that passes "
             "check_environment"
         )
-    one = given if isinstance(given, OneWorld) else OneWorld(given)
+    one = given if isinstance(given, FixedWorld) else FixedWorld(given)
     lack = lack_of(one.world)
     if lack is not None:
         raise DowiseError(
@@ -169,15 +171,15 @@ def worlds_of(given: str | Path | Problem | World | Worlds, manner: Manner | Non
 
 
 def random_worlds(
-    given: str | Path | Problem, manner: Manner = USUAL
-) -> DrawnWorlds | ChordalWorlds:
+    given: str | Path | Problem, manner: WorldOptions = USUAL
+) -> SampledWorlds | ChordalWorlds:
     """The source of random worlds for a problem, its file, or a name; the one place where a name
     such as "chordal-15-0.2" is told from others."""
     if isinstance(given, Problem):
-        return DrawnWorlds(given, manner)
+        return SampledWorlds(given, manner)
     name = str(given)
     if not name.startswith("chordal") or os.path.lexists(name):
-        return DrawnWorlds(load_problem(given), manner)
+        return SampledWorlds(load_problem(given), manner)
     match = re.fullmatch(r"chordal-(\d{1,4})-(\d*\.?\d+)", name)
     if match is None:
         raise DowiseError(
@@ -186,8 +188,10 @@ def random_worlds(
     return ChordalWorlds(name, int(match[1]), float(match[2]), manner)
 
 
-def _remade(problem: Problem, cpts: dict[str, NDArray[np.float64]], graph: CausalGraph) -> OneWorld:
-    return OneWorld(Environment(problem, cpts, graph))
+def _remade(
+    problem: Problem, cpts: dict[str, NDArray[np.float64]], graph: CausalGraph
+) -> FixedWorld:
+    return FixedWorld(Environment(problem, cpts, graph))
 
 
 def _digest_of_cpts(world: Environment) -> str:
@@ -234,4 +238,4 @@ def make_environment(
     rng = generator(seed)
     if not isinstance(problem, str | Path | Problem):
         raise DowiseError(f"give a Problem or the name of one, not {problem!r}")
-    return random_worlds(problem, Manner(hidden_values, strong, edges)).draw(rng)
+    return random_worlds(problem, WorldOptions(hidden_values, strong, edges)).draw(rng)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dowise._core.text import counted
+from dowise._core.document import pluralize
 from dowise.belief import Belief, Mixture
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.graph.edges import EdgeName
@@ -111,7 +111,7 @@ def softened(problem: Problem, soft: float = SOFT) -> Problem:
 
 
 @dataclass(frozen=True)
-class Counted:
+class RecordUsage:
     """How many past records there are, and how many the policy that holds can't learn from."""
 
     decisions: int
@@ -151,7 +151,7 @@ class Counted:
         }
 
     @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> Counted:
+    def from_dict(cls, page: Mapping[str, Any]) -> RecordUsage:
         """The way back from `as_dict`."""
         unused = {name: dict(reasons) for name, reasons in page["unused"].items()}
         left_out = dict(page["left_out"])
@@ -161,7 +161,7 @@ class Counted:
         """What counts, in one sentence, and a line for each reason why others don't."""
         if not self.all:
             return "There are no past records yet."
-        decided = counted(self.decisions, "decision")
+        decided = pluralize(self.decisions, "decision")
         brought = f" and {self.imported:,} imported" if self.imported else ""
         of = f"{self.all:,} past records ({decided}{brought})"
         if not self.left_out:
@@ -177,7 +177,7 @@ class Counted:
         """A sentence for each variable that could not be used, and why; the reward first."""
         for name, reasons in sorted(self.unused.items(), key=lambda one: one[0] != self.reward):
             for why, times in reasons.items():
-                many = counted(times, "record")
+                many = pluralize(times, "record")
                 whole = "NOT USED in any of" if times >= self.used else "not used in"
                 lost = ", so nothing is known of the arms" if name == self.reward else ""
                 yield f"{name} is {whole} {many}: {why}{lost if times >= self.used else ''}."

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.codec import to_json
 from dowise._core.rng import stream
-from dowise._core.text import plain
 from dowise.errors import DowiseError
 from dowise.experiment.event import Event, maker
-from dowise.experiment.replay import Learner
-from dowise.experiment.state import Facts
+from dowise.experiment.replay import PolicyReplay
+from dowise.experiment.state import ExperimentState
 from dowise.policies.base import allowed_arms
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
@@ -21,7 +21,7 @@ from dowise.problem.problem import ArmLike, Context
 _DIGITS = 6  # of figures, which are for people; probabilities are kept to the last bit
 
 
-class Question:
+class AskRequest:
     """A context, and the arms that may be chosen from; `allowed` is None where all may."""
 
     def __init__(
@@ -70,7 +70,7 @@ class _Said(NamedTuple):
     says: Mapping[str, Any]
 
 
-class Asked:
+class LiveDecision:
     """A decision of a live experiment; `id` is what `tell` wants."""
 
     def __init__(self, event: Event | _Said, problem: Problem) -> None:
@@ -103,7 +103,7 @@ class Asked:
     def as_dict(self) -> dict[str, Any]:
         """For JSON: `probabilities` are those of `arms`; `allowed` is null where all were."""
         is_free = len(self.allowed) == len(self.problem.arms)
-        page: dict[str, Any] = plain(
+        page: dict[str, Any] = to_json(
             {
                 "id": self.id,
                 "context": self.context,
@@ -123,7 +123,7 @@ class Asked:
         return self.as_dict() | {"event": self.event, "asked_at": self.at} | more
 
     @classmethod
-    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Asked:
+    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> LiveDecision:
         """The way back from `document`, under the problem that held then."""
         says = {**page, "decision": page["id"]}
         if page["allowed"] is not None:
@@ -138,7 +138,9 @@ class Asked:
         return f"<Decision {self}>"
 
 
-def decide(facts: Facts, learner: Learner, question: Question, before: int = 0) -> dict[str, Any]:
+def decide(
+    facts: ExperimentState, learner: PolicyReplay, question: AskRequest, before: int = 0
+) -> dict[str, Any]:
     """What the next `asked` event says, but for the request: it follows from what is known.
 
     `before` is how many decisions of the same batch came before it. Policies that imagine their
@@ -154,9 +156,9 @@ def decide(facts: Facts, learner: Learner, question: Question, before: int = 0) 
         "context": question.context,
         "allowed": question.allowed,
         "arm": dict(decision.arm),
-        "probabilities": plain(decision.probabilities),
+        "probabilities": to_json(decision.probabilities),
         "reason": decision.reason,
-        "figures": {name: _short(plain(decision.figures[name])) for name in names},
+        "figures": {name: _short(to_json(decision.figures[name])) for name in names},
         "stream": [number],
         "known": {
             "event": facts.head.number,
@@ -168,7 +170,7 @@ def decide(facts: Facts, learner: Learner, question: Question, before: int = 0) 
 
 
 def as_asked(
-    says: dict[str, Any], facts: Facts, question: Question, request: Any, batch: int
+    says: dict[str, Any], facts: ExperimentState, question: AskRequest, request: Any, batch: int
 ) -> dict[str, Any]:
     """The whole body of the event, with what does not follow from what is known.
 

@@ -17,11 +17,11 @@ from math import inf
 from typing import Any
 
 from dowise.errors import DowiseError
-from dowise.experiment.ask import Question, decide
+from dowise.experiment.ask import AskRequest, decide
 from dowise.experiment.event import DamagedEventError, Event, Head, maker
 from dowise.experiment.progress import Track, tracked
-from dowise.experiment.replay import Learner
-from dowise.experiment.state import Facts
+from dowise.experiment.replay import PolicyReplay
+from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage.base import Storage
 
 __all__ = ["Audit", "Finding", "audit", "head_of"]
@@ -159,8 +159,8 @@ class _Auditor:
     """Goes through a journal from its start."""
 
     def __init__(self, name: str, erasures: dict[int, int], read_import: Callable[[int], Any]):
-        self.facts = Facts(name)
-        self.learner: Learner | None = None
+        self.facts = ExperimentState(name)
+        self.learner: PolicyReplay | None = None
         self.made_elsewhere: list[int] = []
         self.not_derivable: list[int] = []
         self._erasures = erasures  # of each event that was erased, by which one
@@ -209,11 +209,11 @@ class _Auditor:
         facts, says = self.facts, event.says
         problem = facts.plan.problem
         if self.learner is None or self.learner.plan is not facts.plan:
-            self.learner = Learner(facts.plan, facts.plan.make(), self._read_import)
+            self.learner = PolicyReplay(facts.plan, facts.plan.make(), self._read_import)
         self.learner.follow(facts)
         allowed = None if says["allowed"] is None else [problem.arms[i] for i in says["allowed"]]
         try:
-            question = Question(problem, says["context"], allowed)
+            question = AskRequest(problem, says["context"], allowed)
             derived = decide(facts, self.learner, question, self._before(event))
         except DowiseError as error:
             raise _Found(f"it can't be decided again: {error}") from error

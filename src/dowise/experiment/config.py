@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
+from dowise._core.codec import to_json
 from dowise._core.files import read_file
-from dowise._core.text import plain
-from dowise._core.validation import true_or_false
+from dowise._core.validation import check_flag
 from dowise.belief.prior import parse_prior
-from dowise.errors import DowiseError, kind_of
+from dowise.errors import DowiseError, type_name
 from dowise.experiment.event import DamagedEventError
 from dowise.policies.base import BayesianPolicy, Policy
 from dowise.policies.registry import is_known, make_policy, policy_factory, real_name
@@ -38,7 +38,7 @@ _PROBLEMS: WeakValueDictionary[str, Problem] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExperimentConfig:
     """A problem, the name of a policy, its options as JSON has them, and what is learned from."""
 
     problem: Problem
@@ -54,13 +54,13 @@ class Plan:
         policy: str = DEFAULT_POLICY,
         options: Mapping[str, Any] | None = None,
         learn_restricted: bool = True,
-    ) -> Plan:
+    ) -> ExperimentConfig:
         """From what the user gave; everything is tried once."""
         if isinstance(problem, str | Path):
             problem = load_problem(problem)
         if not isinstance(problem, Problem):
             raise DowiseError(
-                f"an experiment is about a Problem, not {kind_of(problem)}: give one, the path of "
+                f"an experiment is about a Problem, not {type_name(problem)}: give one, the path of "
                 "a problem file or the name of a built-in problem"
             )
         if options is not None and not isinstance(options, Mapping):
@@ -72,12 +72,12 @@ class Plan:
             )
         policy = real_name(policy, problem)  # in years to come "best" may mean another
         chosen = _journaled(problem, policy, dict(options or {}))
-        restricted = true_or_false("learn_restricted", learn_restricted)
+        restricted = check_flag("learn_restricted", learn_restricted)
         plan = cls(problem, policy, chosen, restricted)
         plan.make()
         return plan
 
-    def changed(self, **changes: Any) -> Plan:
+    def changed(self, **changes: Any) -> ExperimentConfig:
         """This plan with some of its parts changed, as the user gave them; None leaves a part."""
         given = {name: value for name, value in changes.items() if value is not None}
         if isinstance(path := given.get("problem"), str | Path):
@@ -91,7 +91,7 @@ class Plan:
                 kept.pop("prior", None)  # the new problem's is what was said last
             given["options"] = {**kept, **given.get("options", {})}
         kept = {"problem": self.problem, "learn_restricted": self.learn_restricted}
-        return Plan.of(**{"policy": self.policy, **kept, **given})
+        return ExperimentConfig.of(**{"policy": self.policy, **kept, **given})
 
     def make(self) -> Policy:
         """A fresh policy."""
@@ -116,7 +116,7 @@ class Plan:
         }
 
     @classmethod
-    def read(cls, page: Mapping[str, Any]) -> Plan:
+    def read(cls, page: Mapping[str, Any]) -> ExperimentConfig:
         """The way back from `page`: it imports no code and opens no file."""
         try:
             text, policy = str(page["problem"]), str(page["policy"])
@@ -175,7 +175,7 @@ def _journaled(problem: Problem, policy: str, given: dict[str, Any]) -> dict[str
 
 def as_json(name: str, value: Any) -> Any:
     """The value of an option as the journal keeps it."""
-    page = plain(value)
+    page = to_json(value)
     if isinstance(page, str) and not isinstance(value, str):
         raise DowiseError(f"the option {name}={value!r} can't be kept: use numbers, texts or lists")
     return page

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 from dowise.experiment.case import Case
-from dowise.experiment.config import Plan
-from dowise.experiment.state import Facts, Place
-from dowise.experiment.status import Came
+from dowise.experiment.config import ExperimentConfig
+from dowise.experiment.state import Cursor, ExperimentState
+from dowise.experiment.status import PlayCounts
 from dowise.problem import Problem
 from dowise.problem.variable_order import Order
 
 
-class Idle:
+class UnusedValues:
     """What does not count in the cases of a problem."""
 
     def __init__(self, problem: Problem) -> None:
@@ -77,20 +77,20 @@ def _and(names: Iterable[str]) -> str:
     return " and ".join(names)
 
 
-class Tally:
+class DecisionCounters:
     """The decisions of an experiment, counted under a plan."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ExperimentConfig) -> None:
         self.plan = plan
-        self.came, self.idle = Came(plan.problem), Idle(plan.problem)
+        self.came, self.idle = PlayCounts(plan.problem), UnusedValues(plan.problem)
         self.ended_with_values = 0
         """How many will be told nothing more that matters, and have something to teach."""
         self._kinds: Counter[str] = Counter()
         self._incomplete: dict[int, Case] = {}
         self._counted: dict[int, Case] = {}
-        self._place = Place()
+        self._place = Cursor()
 
-    def follow(self, facts: Facts) -> None:
+    def follow(self, facts: ExperimentState) -> None:
         """Count what was changed since the last call."""
         for case in self._place.news(facts).cases:
             before = self._counted.get(case.id)

@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dowise._core.validation import whole_number
+from dowise._core.validation import check_integer
 from dowise.errors import ConflictError, DowiseError, NotFoundError, suggestion
 from dowise.experiment import tell as telling
 from dowise.experiment.ask import (
-    Asked,
-    Question,
+    AskRequest,
+    LiveDecision,
     as_asked,
     checked_request,
     decide,
@@ -27,7 +27,7 @@ from dowise.experiment.ask import (
     listed_contexts,
 )
 from dowise.experiment.case import Case
-from dowise.experiment.config import DEFAULT_POLICY, Plan
+from dowise.experiment.config import DEFAULT_POLICY, ExperimentConfig
 from dowise.experiment.event import DamagedEventError, Event, actor_of, maker
 from dowise.experiment.journal import Journal, draft_of
 from dowise.experiment.records import (
@@ -37,7 +37,7 @@ from dowise.experiment.records import (
     refuse_twice,
     warn_of_forbidden,
 )
-from dowise.experiment.state import FORMAT, Facts
+from dowise.experiment.state import FORMAT, ExperimentState
 from dowise.experiment.storage import MemoryStorage, open_storage
 from dowise.experiment.storage.base import HOW_TO_MAKE, WITHOUT_WAL, Storage
 from dowise.experiment.view import Views
@@ -148,9 +148,9 @@ class Experiment(Views):
         `records` are past ones to begin with, as `import_records` takes them: where they are
         refused nothing is made.
         """
-        plan = Plan.of(problem, policy, options, learn_restricted)
+        plan = ExperimentConfig.of(problem, policy, options, learn_restricted)
         chosen = (
-            secrets.randbits(128) if seed is None else whole_number("seed", seed, 0, 2**128 - 1)
+            secrets.randbits(128) if seed is None else check_integer("seed", seed, 0, 2**128 - 1)
         )
         checked, who = checked_name(name), actor_of(actor)
         past = None
@@ -212,7 +212,7 @@ class Experiment(Views):
         request_id: str | None = None,
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
-    ) -> Asked:
+    ) -> LiveDecision:
         """Which arm to play for this context. The decision is pending from then on.
 
         `allowed` lists the arms to choose from; `forbid` lists what must not be set, "do(X=1)",
@@ -228,7 +228,7 @@ class Experiment(Views):
         request_id: str | None = None,
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
-    ) -> list[Asked]:
+    ) -> list[LiveDecision]:
         """A decision for each of these contexts, all in one step, without needless repeats."""
         request = checked_request(request_id)
         may, never = listed_arms("allowed", allowed), listed_arms("forbid", forbid)
@@ -240,17 +240,23 @@ class Experiment(Views):
                 events = self._answered(facts, request, contexts, may, never)
                 if not events:
                     draft, problem = draft_of(facts), facts.plan.problem
-                    questions = [Question(problem, c, may, never) for c in contexts]
+                    questions = [AskRequest(problem, c, may, never) for c in contexts]
                     for before, question in enumerate(questions):
                         page = decide(facts, step.learner(), question, before)
                         page = as_asked(page, facts, question, request, len(questions))
                         events.append(step.write("asked", page))
-                asked = [Asked(event, facts.plan_at(event.number).problem) for event in events]
+                asked = [
+                    LiveDecision(event, facts.plan_at(event.number).problem) for event in events
+                ]
         journal.keep(draft)
         return asked
 
     def _answered(
-        self, facts: Facts, request: str | None, contexts: Sequence[Context], *restriction: Any
+        self,
+        facts: ExperimentState,
+        request: str | None,
+        contexts: Sequence[Context],
+        *restriction: Any,
     ) -> list[Event]:
         """The decisions that a request had before, if it had any."""
         ids = [] if request is None else facts.requests.get(request, [])
@@ -263,7 +269,7 @@ class Experiment(Views):
                 f"{', '.join(map(str, ids))} are left"
             )
         problem = facts.plan_at(events[0].number).problem
-        asked = [Question(problem, context, *restriction) for context in contexts]
+        asked = [AskRequest(problem, context, *restriction) for context in contexts]
         if len(ids) != len(asked):
             other = f"for {len(ids)} at once, and now for {len(asked)}"
         elif not all(one.is_that_of(event.says) for one, event in zip(asked, events, strict=True)):

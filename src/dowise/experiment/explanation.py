@@ -8,8 +8,8 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from dowise._core.text import plain
-from dowise.experiment.ask import Asked
+from dowise._core.codec import to_json
+from dowise.experiment.ask import LiveDecision
 from dowise.experiment.case import Case
 from dowise.experiment.status import ArmsStatus
 from dowise.problem import Problem
@@ -22,7 +22,7 @@ _REWARDS = ("means", "index")  # of the arms, scaled
 class Explanation:
     """A decision, and what was known when it was made."""
 
-    decision: Asked
+    decision: LiveDecision
     policy: str
     case: Case
     """What was told of it since."""
@@ -139,7 +139,7 @@ class Explanation:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         decision = self.decision
-        page: dict[str, Any] = plain(
+        page: dict[str, Any] = to_json(
             {
                 **decision.document(),
                 "policy": self.policy,
@@ -163,7 +163,7 @@ class Explanation:
         """The way back from `as_dict`, under the problem that held then."""
         known = page["known"]
         return cls(
-            Asked.from_dict(page, problem),
+            LiveDecision.from_dict(page, problem),
             page["policy"],
             Case.from_dict(page["now"]),
             known["records"],

@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.text import amount, counted, plain
+from dowise._core.codec import to_json
+from dowise._core.document import format_number, pluralize
 from dowise.belief import Belief
 from dowise.belief.posterior import Dirichlet, Mixture
 from dowise.belief.predictive import dirichlet_intervals
 from dowise.errors import NotFoundError, suggestion
-from dowise.experiment.read_model import ArmByArm
+from dowise.experiment.read_model import IndependentArmsPosterior
 from dowise.experiment.status import LEVEL
 from dowise.graph.adjacency import bits
 from dowise.graph.edges import as_text
@@ -129,7 +130,7 @@ class VariableView:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        page: dict[str, Any] = plain(self)
+        page: dict[str, Any] = to_json(self)
         return page
 
 
@@ -146,7 +147,7 @@ class FormulaView:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        page: dict[str, Any] = plain(self)
+        page: dict[str, Any] = to_json(self)
         return page
 
 
@@ -163,7 +164,7 @@ def formula_view(problem: Problem, arm: ArmLike) -> FormulaView:
     cost = float(problem.payoff.costs[position]) if problem.payoff.has_costs else 0.0
     if cost:
         how = "more" if problem.minimise else "less"
-        notes.append(f"The arm costs {amount(cost)}: its net reward is so much {how}.")
+        notes.append(f"The arm costs {format_number(cost)}: its net reward is so much {how}.")
     return FormulaView(
         str(formula.arm), str(formula), not formula.is_itself, formula.latex(), tuple(notes)
     )
@@ -181,7 +182,7 @@ def variable_view(belief: Belief, name: str, most_rows: int = MOST_ROWS) -> Vari
     if isinstance(posterior, Dirichlet | Mixture):
         versions = _versions(posterior, name, most_rows)
         notes = _notes(belief, name)
-    elif isinstance(posterior, ArmByArm):
+    elif isinstance(posterior, IndependentArmsPosterior):
         notes = [f"The graph is too large for a posterior of its factors: {posterior.why}."]
     else:
         notes = [f"What is known is kept in {posterior!r}, which has no tables of factors."]
@@ -211,7 +212,7 @@ def _notes(belief: Belief, name: str) -> list[str]:
         )
     for why, times in belief.unused.get(name, {}).items():
         does = "does" if times == 1 else "do"
-        notes.append(f"{counted(times, 'record')} more {does} not count here: {why}.")
+        notes.append(f"{pluralize(times, 'record')} more {does} not count here: {why}.")
     return notes
 
 

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.text import counted, numbers_from, plain
-from dowise._core.validation import whole_number
+from dowise._core.codec import array_from_json, to_json
+from dowise._core.document import pluralize
+from dowise._core.validation import check_integer
 from dowise.errors import import_extra
 from dowise.experiment.event import DamagedEventError, Event
-from dowise.experiment.replay import Learner
-from dowise.experiment.state import Facts
-from dowise.experiment.status import ArmsStatus, Came, arms_status, contexts_of, draws_for
+from dowise.experiment.replay import PolicyReplay
+from dowise.experiment.state import ExperimentState
+from dowise.experiment.status import ArmsStatus, PlayCounts, arms_status, contexts_of, draws_for
 from dowise.policies.base import BayesianPolicy
 from dowise.problem import Intervention
 from dowise.problem.problem import Context
@@ -82,7 +83,7 @@ class History:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        page: dict[str, Any] = plain({**vars(self), "arms": [str(arm) for arm in self.arms]})
+        page: dict[str, Any] = to_json({**vars(self), "arms": [str(arm) for arm in self.arms]})
         return page
 
     @classmethod
@@ -96,22 +97,22 @@ class History:
         return cls(
             tuple(map(Intervention.parse, arms)),
             tuple(dict(context) for context in contexts),
-            numbers_from(page["weights"]),
+            array_from_json(page["weights"]),
             events,
             outcomes,
             imported,
-            numbers_from(page["best"]).reshape(shape),
-            numbers_from(page["mean"]).reshape(shape),
-            numbers_from(page["stopping"]).reshape(shape[:2]),
+            array_from_json(page["best"]).reshape(shape),
+            array_from_json(page["mean"]).reshape(shape),
+            array_from_json(page["stopping"]).reshape(shape[:2]),
         )
 
 
 def history(
     name: str,
-    learner: Learner,
+    learner: PolicyReplay,
     events: Iterable[Event],
     total: int,
-    came: Came,
+    came: PlayCounts,
     context: Context = None,
     points: int = POINTS,
 ) -> History:
@@ -120,7 +121,7 @@ def history(
     `learner` has a policy with a belief, which has learned nothing yet; `came` says which contexts
     came how often.
     """
-    points = whole_number("points", points, 2)
+    points = check_integer("points", points, 2)
     problem, policy = learner.plan.problem, learner.policy
     assert isinstance(policy, BayesianPolicy)
     if context is None:
@@ -128,7 +129,7 @@ def history(
     else:
         contexts = [problem.context_labels(problem.context_codes(context))]
     draws = draws_for(policy.belief, points * len(contexts), _FEWEST, _MOST)
-    then, at = Facts(name), {round(number) for number in np.linspace(1, total, points)}
+    then, at = ExperimentState(name), {round(number) for number in np.linspace(1, total, points)}
     rows: list[tuple[int, int, int, list[ArmsStatus]]] = []
     for event in events:
         then.apply_all([event])
@@ -225,8 +226,8 @@ def _revised(says: Page) -> str:
 
 def _imported(says: Page) -> str:
     source = f" from {says['source']}" if says["source"] else ""
-    left = f", {counted(says['skipped'], 'bad row')} left out" if says["skipped"] else ""
-    return f"{counted(says['records'], 'record')} came in{source}{left}"
+    left = f", {pluralize(says['skipped'], 'bad row')} left out" if says["skipped"] else ""
+    return f"{pluralize(says['records'], 'record')} came in{source}{left}"
 
 
 def _erased(says: Page) -> str:

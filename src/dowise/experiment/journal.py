@@ -12,12 +12,12 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from dowise.errors import ConflictError, DowiseError, UnavailableError
-from dowise.experiment.config import Plan
-from dowise.experiment.counters import Tally
+from dowise.experiment.config import ExperimentConfig
+from dowise.experiment.counters import DecisionCounters
 from dowise.experiment.event import Event, time_after
-from dowise.experiment.read_model import Looker
-from dowise.experiment.replay import Learner
-from dowise.experiment.state import Facts
+from dowise.experiment.read_model import ReadModel
+from dowise.experiment.replay import PolicyReplay
+from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage.base import TIMEOUT as PATIENCE
 from dowise.experiment.storage.base import Snapshot, Storage
 from dowise.experiment.storage.base import StorageTransaction as Writing
@@ -40,7 +40,7 @@ class Draft(NamedTuple):
         return Snapshot(self.experiment, self.number, self.hash, packed)
 
 
-def draft_of(facts: Facts) -> Draft | None:
+def draft_of(facts: ExperimentState) -> Draft | None:
     """The cases as of now, if the decision that comes next is the first behind a due number."""
     assert facts.head is not None
     if _period(facts.head.number + 1) == _period(facts.last_asked):
@@ -52,7 +52,7 @@ def _period(number: int) -> int:
     return -1 if number < _FIRST else int(log(number / _FIRST) / log(_GROWTH))
 
 
-def facts_of_snapshot(storage: Storage, name: str) -> Facts | None:
+def facts_of_snapshot(storage: Storage, name: str) -> ExperimentState | None:
     """What the snapshot of an experiment says, or None where there is none that is right."""
     snapshot = storage.snapshot(name)
     if snapshot is None:
@@ -72,8 +72,8 @@ def facts_of_snapshot(storage: Storage, name: str) -> Facts | None:
 
 def _facts(
     storage: Storage, snapshot: Snapshot, last: Event, known: dict[str, Any]
-) -> Facts | None:
-    facts = Facts(snapshot.experiment)
+) -> ExperimentState | None:
+    facts = ExperimentState(snapshot.experiment)
     for event in storage.read(
         facts.name, upto=snapshot.number, kinds=("created", "revised", "imported")
     ):
@@ -98,7 +98,7 @@ def _unpacked(body: bytes) -> str:
     return text.decode()
 
 
-class Step:
+class Transaction:
     """An experiment while nobody else can write to it: what is known, and what appends to it.
 
     Others may look at what is folded until it first writes; then they wait until that is durable,
@@ -106,7 +106,12 @@ class Step:
     """
 
     def __init__(
-        self, journal: Journal, facts: Facts, writing: Writing, actor: str, held: ExitStack
+        self,
+        journal: Journal,
+        facts: ExperimentState,
+        writing: Writing,
+        actor: str,
+        held: ExitStack,
     ) -> None:
         self.facts, self.has_written = facts, False
         self._journal, self._writing, self._actor, self._held = journal, writing, actor, held
@@ -123,7 +128,7 @@ class Step:
         facts.apply(event)
         return event
 
-    def learner(self) -> Learner:
+    def learner(self) -> PolicyReplay:
         """The policy, once it has learned all that was folded so far."""
         with self._journal.lock:
             return self._journal.learner()
@@ -142,10 +147,10 @@ class Journal:
     def __init__(self, storage: Storage, name: str, accept_clock: bool = False) -> None:
         self.storage, self.name = storage, name
         self.accept_clock = accept_clock
-        self._facts: Facts | None = None
-        self._learner: Learner | None = None
-        self._tally: Tally | None = None
-        self._warmed: Plan | None = None
+        self._facts: ExperimentState | None = None
+        self._learner: PolicyReplay | None = None
+        self._tally: DecisionCounters | None = None
+        self._warmed: ExperimentConfig | None = None
         self._make_locks()
         _ALL.add(self)
 
@@ -153,9 +158,9 @@ class Journal:
         self._turn = RLock()
         self.lock = RLock()
         """Held by whoever reads or changes what is folded."""
-        self.looker = Looker(self.columns, evidence=False)
+        self.looker = ReadModel(self.columns, evidence=False)
         """For looks, where the policy itself has no belief."""
-        self.weigher = Looker(self.columns, evidence=True)
+        self.weigher = ReadModel(self.columns, evidence=True)
         """For the evidence against the graph."""
 
     @contextmanager
@@ -176,7 +181,7 @@ class Journal:
             turn.release()
 
     @contextmanager
-    def looking(self) -> Iterator[Facts]:
+    def looking(self) -> Iterator[ExperimentState]:
         """What the journal amounts to as of now, which stands still meanwhile: be quick."""
         known = self._facts
         fresh = [] if known is None else self.storage.read(self.name, _number(known))
@@ -187,20 +192,20 @@ class Journal:
                 self._take_in(fresh)
                 yield known
 
-    def facts(self) -> Facts:
+    def facts(self) -> ExperimentState:
         """What the journal amounts to as of now."""
         with self.looking() as facts:
             return facts
 
-    def _read_on(self) -> Facts:
+    def _read_on(self) -> ExperimentState:
         if self._facts is None:
-            self._facts = facts_of_snapshot(self.storage, self.name) or Facts(self.name)
+            self._facts = facts_of_snapshot(self.storage, self.name) or ExperimentState(self.name)
         facts = self._facts
         self._take_in(self.storage.read(self.name, _number(facts)))
         return facts
 
     @contextmanager
-    def writing(self, actor: str, is_new: bool = False) -> Iterator[Step]:
+    def writing(self, actor: str, is_new: bool = False) -> Iterator[Transaction]:
         """Hold the experiment for one step, in the name of an actor."""
         with self.turn(), ExitStack() as held:
             step = None
@@ -217,7 +222,7 @@ class Journal:
                                 "choose another name, or go on with it"
                             )
                         self._take_in(events)
-                    step = Step(self, facts, writing, actor, held)
+                    step = Transaction(self, facts, writing, actor, held)
                     yield step
             except BaseException as error:
                 is_stopped = not isinstance(error, DowiseError)  # perhaps in the middle of a fold
@@ -249,8 +254,8 @@ class Journal:
                 writing.append([Event.after(facts.head, self.name, "erased", at, actor, page)])
         return bool(blank)
 
-    def _beginning(self) -> Facts:
-        self._facts = Facts(self.name)
+    def _beginning(self) -> ExperimentState:
+        self._facts = ExperimentState(self.name)
         return self._facts
 
     def _go_on(self) -> None:
@@ -262,24 +267,24 @@ class Journal:
 
     # -- who follows it, under the lock ---------------------------------------------------------
 
-    def learner(self) -> Learner:
+    def learner(self) -> PolicyReplay:
         """The policy, once it has learned all that was folded so far."""
         assert self._facts is not None
         plan = self._facts.plan
         if self._learner is None or self._learner.plan is not plan:
-            self._learner = Learner(plan, plan.make(), self.columns)
+            self._learner = PolicyReplay(plan, plan.make(), self.columns)
         self._follow(self._learner)
         return self._learner
 
-    def tally(self) -> Tally:
+    def tally(self) -> DecisionCounters:
         """The decisions that were folded so far, counted."""
         assert self._facts is not None
         if self._tally is None or self._tally.plan is not self._facts.plan:
-            self._tally = Tally(self._facts.plan)
+            self._tally = DecisionCounters(self._facts.plan)
         self._follow(self._tally)
         return self._tally
 
-    def _follow(self, follower: Learner | Tally) -> None:
+    def _follow(self, follower: PolicyReplay | DecisionCounters) -> None:
         """Let it catch up; one that was stopped half-way is forgotten."""
         assert self._facts is not None
         try:
@@ -347,5 +352,5 @@ if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
     os.register_at_fork(after_in_child=_begin_anew)
 
 
-def _number(facts: Facts) -> int:
+def _number(facts: ExperimentState) -> int:
     return 0 if facts.head is None else facts.head.number

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.text import counted
+from dowise._core.document import pluralize
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import History
 from dowise.experiment.rehearsal import Rehearsal, given
-from dowise.experiment.status import ArmsStatus, Came, Status, context_text, tied
+from dowise.experiment.status import ArmsStatus, PlayCounts, Status, context_text, tied
 from dowise.plotting.figures import COLOURS, DASHES, GRID, INK, apart, matplotlib_part, save_figure
 from dowise.plotting.scene import check_path
 from dowise.problem import Problem
@@ -102,7 +102,7 @@ def figure_data(
             raise DowiseError(f"the status has no context {context}: take both of one experiment")
         panels.append(_context(status.problem, one, history.best[:, c]))
     decisions, regret = _regrets(status, cases)
-    done, pending = counted(status.counts["done"], "outcome"), status.counts["pending"]
+    done, pending = pluralize(status.counts["done"], "outcome"), status.counts["pending"]
     title = f"{status.name}: {done}, {pending:,} pending"
     if len(panels) < len(status.contexts):
         title += f"; the context{'' if len(panels) == 1 else 's'} that came most often"
@@ -178,7 +178,7 @@ def _intervals(
 
 def _regrets(status: Status, cases: Iterable[Case]) -> tuple[Integers, Floats]:
     """Of every decision that was played what it is expected to have cost, by today's posterior."""
-    came = Came(status.problem)
+    came = PlayCounts(status.problem)
     regrets = {tuple(one.context.values()): one.regret for one in status.contexts}
     places = {arm: a for a, arm in enumerate(status.problem.arms)}
     found = []
@@ -438,8 +438,8 @@ class RehearsalFigure:
 def rehearsal_figure(rehearsal: Rehearsal) -> RehearsalFigure:
     """The numbers of the picture."""
     name = rehearsal.problem.name or "the problem"
-    late = f", outcomes {counted(rehearsal.delay, 'round')} late" if rehearsal.delay else ""
-    worlds = counted(rehearsal.worlds, "world")
+    late = f", outcomes {pluralize(rehearsal.delay, 'round')} late" if rehearsal.delay else ""
+    worlds = pluralize(rehearsal.worlds, "world")
     title = f"{name}: {rehearsal.policy} in {worlds} drawn from the prior{late}"
     if rehearsal.worlds > 1:
         title += "   (mean, and the range of 90 % of worlds)"

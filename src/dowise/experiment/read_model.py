@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from dowise._core.rng import Random, generator
 from dowise.belief import Belief
 from dowise.errors import DowiseError
-from dowise.experiment.config import Plan, is_bayesian
-from dowise.experiment.replay import Learner
-from dowise.experiment.state import Facts, News, Place
+from dowise.experiment.config import ExperimentConfig, is_bayesian
+from dowise.experiment.replay import PolicyReplay
+from dowise.experiment.state import Changes, Cursor, ExperimentState
 from dowise.model import Codes
 from dowise.model.draws import Draws
 from dowise.model.missing_edges import count_alternatives
@@ -33,7 +33,7 @@ from dowise.problem.record import RecordBatch
 FORMAT = "dowise-arm-by-arm"
 
 
-class ArmByArm:
+class IndependentArmsPosterior:
     """A posterior that knows nothing of the graph.
 
     In each context each arm has reward probabilities of its own, Dirichlet(1) before any record.
@@ -113,11 +113,11 @@ class ArmByArm:
         return f"<ArmByArm about {self.problem!r}>"
 
 
-def policy_for_looks(plan: Plan, evidence: bool = False) -> BayesianPolicy:
+def policy_for_looks(plan: ExperimentConfig, evidence: bool = False) -> BayesianPolicy:
     """What learns the journal for a look, under the prior of the plan.
 
     Where the graph is too large for a posterior, which is no obstacle to policies that look at
-    rewards only, it is those rewards that it learns from (`ArmByArm`).
+    rewards only, it is those rewards that it learns from (`IndependentArmsPosterior`).
     """
     problem, prior = plan.problem, prior_of(plan)
     try:
@@ -126,11 +126,11 @@ def policy_for_looks(plan: Plan, evidence: bool = False) -> BayesianPolicy:
         if evidence or is_bayesian(plan.policy):
             raise
         return BayesianPolicy(
-            problem, belief=Belief(problem, posterior=ArmByArm(problem, str(error)))
+            problem, belief=Belief(problem, posterior=IndependentArmsPosterior(problem, str(error)))
         )
 
 
-def prior_of(plan: Plan) -> Any:
+def prior_of(plan: ExperimentConfig) -> Any:
     """The prior of the tables, where the policy has one; other priors are of other things."""
     own = plain_prior(plan.problem.prior)
     return plan.options.get("prior", own) if is_bayesian(plan.policy) else own
@@ -149,7 +149,7 @@ def continued(belief: Belief, rounds: int | None) -> tuple[Continuing | None, li
     """What so many rounds more are worth, if that is asked for, or why that is not known."""
     if rounds is None:
         return None, []
-    if isinstance(belief.posterior, ArmByArm):
+    if isinstance(belief.posterior, IndependentArmsPosterior):
         return None, [
             "What more rounds are worth is not known: it takes worlds from a posterior of the "
             "graph, which is too large for one."
@@ -157,7 +157,7 @@ def continued(belief: Belief, rounds: int | None) -> tuple[Continuing | None, li
     return value_of_continuing(belief, rounds), []
 
 
-class Looker:
+class ReadModel:
     """Follows an experiment, whatever its plan; to be held before the journal's lock is taken."""
 
     def __init__(self, read_import: Callable[[int], dict[str, Any]], evidence: bool) -> None:
@@ -166,12 +166,12 @@ class Looker:
         self._forget()
 
     def _forget(self) -> None:
-        self._plan: Plan | None = None
-        self._learner: Learner | None = None
-        self._place = Place()
+        self._plan: ExperimentConfig | None = None
+        self._learner: PolicyReplay | None = None
+        self._place = Cursor()
 
     @contextmanager
-    def held(self) -> Iterator[Looker]:
+    def held(self) -> Iterator[ReadModel]:
         """For one look: take the `news` under the journal's lock, then `learn` them outside."""
         with self._lock:
             try:
@@ -180,19 +180,19 @@ class Looker:
                 self._forget()
                 raise
 
-    def news(self, facts: Facts) -> News:
+    def news(self, facts: ExperimentState) -> Changes:
         """What it does not know yet: all there is where another plan holds now."""
         if self._plan is not facts.plan:
             self._forget()
             self._plan = facts.plan
         return self._place.news(facts)
 
-    def learn(self, news: News) -> Belief:
+    def learn(self, news: Changes) -> Belief:
         """What is known with these: not to be changed, nor kept."""
         assert self._plan is not None
         if self._learner is None:
             policy = policy_for_looks(self._plan, self._evidence)
-            self._learner = Learner(self._plan, policy, self._read_import)
+            self._learner = PolicyReplay(self._plan, policy, self._read_import)
         self._learner.learn(news)
         assert isinstance(self._learner.policy, BayesianPolicy)
         return self._learner.policy.belief

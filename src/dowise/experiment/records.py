@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise._core.files import write_bytes
-from dowise._core.validation import true_or_false
+from dowise._core.validation import check_flag
 from dowise.belief.belief import warn_of_no_reward
 from dowise.errors import ConflictError, DowiseError, DowiseWarning, import_extra
 from dowise.experiment.case import Case
 from dowise.experiment.event import Event, as_text
-from dowise.experiment.state import Facts
+from dowise.experiment.state import ExperimentState
 from dowise.problem import Intervention, Problem
 from dowise.problem.arms import forbidden_in
 from dowise.problem.domains import MISSING
@@ -314,7 +314,7 @@ def checked_import(
     """What an `imported` event says of a table, or None where there is nothing in it."""
     if source is not None and not isinstance(source, str):
         raise DowiseError(f"source={source!r}: say by a text where the records are from")
-    if found.bad_count and not true_or_false("skip_bad", skip_bad):
+    if found.bad_count and not check_flag("skip_bad", skip_bad):
         raise BadRowsError(found)
     if not len(found.batch):
         return None
@@ -339,9 +339,11 @@ def checked_rows(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRe
     return frame
 
 
-def refuse_twice(facts: Facts, page: dict[str, Any], found: CheckedRecords, again: bool) -> None:
+def refuse_twice(
+    facts: ExperimentState, page: dict[str, Any], found: CheckedRecords, again: bool
+) -> None:
     """Raise where the same records are here already, unless that is meant."""
-    if true_or_false("again", again):
+    if check_flag("again", again):
         return
     own = {case.asked_at for case in facts.cases.values() if case.asked_at}
     if own & found.asked_at:
@@ -358,7 +360,7 @@ def refuse_twice(facts: Facts, page: dict[str, Any], found: CheckedRecords, agai
 
 
 def check_readable(
-    facts: Facts, problem: Problem, columns: Callable[[int], dict[str, Any]]
+    facts: ExperimentState, problem: Problem, columns: Callable[[int], dict[str, Any]]
 ) -> None:
     """Raise where a record has a label that the problem's domains no longer have."""
     lost: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -395,7 +397,7 @@ def _shown(ids: Sequence[int]) -> str:
     return ", ".join(map(str, ids[:_SHOWN])) + (", …" if len(ids) > _SHOWN else "")
 
 
-def columns_of(facts: Facts, asked: Iterable[Event]) -> dict[str, list[Any]]:
+def columns_of(facts: ExperimentState, asked: Iterable[Event]) -> dict[str, list[Any]]:
     """The columns of the table, by name: texts, but for `id` and `probability`; None is empty.
 
     `arm` is what was played. Where that is not what was decided on there is no probability.
@@ -456,14 +458,14 @@ def _spare_others(path: Path, is_csv: bool) -> None:
         )
 
 
-def _variables(facts: Facts) -> list[str]:
+def _variables(facts: ExperimentState) -> list[str]:
     """Those of the problem, and those that it once had and that something is known of."""
     seen = {name for case in facts.cases.values() for name in case.known}
     own = facts.plan.problem.graph.variables
     return [*own, *sorted(seen - {*own})]
 
 
-def _chances(facts: Facts, event: Event) -> dict[str, Any]:
+def _chances(facts: ExperimentState, event: Event) -> dict[str, Any]:
     says, arms = event.says, facts.plan_at(event.number).problem.arms
     texts = [str(arm) for arm in arms]
     chances = says["probabilities"]

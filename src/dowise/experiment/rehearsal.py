@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.codec import to_json
+from dowise._core.document import format_number, pluralize
 from dowise._core.rng import stream
-from dowise._core.text import amount, counted, plain
-from dowise._core.validation import real_number, whole_number
+from dowise._core.validation import check_integer, check_number
 from dowise.belief import Belief
-from dowise.environments import Environment, Manner
-from dowise.environments.random_worlds import draw_world
-from dowise.errors import FAILURES, own_code_error
-from dowise.experiment.config import DEFAULT_POLICY, Plan, is_bayesian
+from dowise.environments import Environment, WorldOptions
+from dowise.environments.random_worlds import sample_world
+from dowise.errors import USER_CODE_ERRORS, user_code_error
+from dowise.experiment.config import DEFAULT_POLICY, ExperimentConfig, is_bayesian
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.read_model import prior_of
 from dowise.experiment.status import Status, usual_tolerance
@@ -60,7 +61,7 @@ class Spread:
     @property
     def ends(self) -> str:
         """The range in words."""
-        return f"{amount(self.low)} to {amount(self.high)}"
+        return f"{format_number(self.low)} to {format_number(self.high)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +159,7 @@ class Rehearsal:
     def as_dict(self) -> dict[str, Any]:
         """For JSON: a number of rounds that never came is "inf"."""
         stop = Spread.of(self.stops)
-        page: dict[str, Any] = plain(
+        page: dict[str, Any] = to_json(
             {
                 "problem": self.problem.name,
                 "policy": self.policy,
@@ -190,15 +191,15 @@ class Rehearsal:
         """A few sentences."""
         regret, random = Spread.of(self.regret[:, -1]), self.at_random[:, -1].mean()
         end, sure = Spread.of(self.per_round), Spread.of(self.sure[:, -1])
-        late = f", outcomes told {counted(self.delay, 'round')} late" if self.delay else ""
+        late = f", outcomes told {pluralize(self.delay, 'round')} late" if self.delay else ""
         chances = f"{_percent(sure.low)} to {_percent(sure.high)}"
         lines = [
-            f"In {counted(self.worlds, 'world')} drawn from the prior, {self.policy} over "
-            f"{counted(self.horizon, 'round')}{late}:",
-            f"The regret is {amount(regret.mean)} in all{self._averaged(regret.ends)}; choosing at "
-            f"random costs {amount(random)}.",
-            f"At the end a round costs {amount(end.mean)}{self._averaged()}; at random "
-            f"{amount(self.per_round_at_random.mean())}.",
+            f"In {pluralize(self.worlds, 'world')} drawn from the prior, {self.policy} over "
+            f"{pluralize(self.horizon, 'round')}{late}:",
+            f"The regret is {format_number(regret.mean)} in all{self._averaged(regret.ends)}; choosing at "
+            f"random costs {format_number(random)}.",
+            f"At the end a round costs {format_number(end.mean)}{self._averaged()}; at random "
+            f"{format_number(self.per_round_at_random.mean())}.",
             f"Then you take what looks best for the best with probability {_percent(sure.mean)}"
             f"{self._averaged(chances)}. It is the best{self._everywhere} in "
             f"{_percent(self.is_best[:, -1].mean())} of worlds, and within "
@@ -221,16 +222,16 @@ class Rehearsal:
     def _stop_in_words(self) -> str:
         when_it_came = self.stops[np.isfinite(self.stops)]
         advice = f"The advice to stop, with a tolerance of {given(self.tolerance)} a round,"
-        within = f"within {counted(self.horizon, 'round')}"
+        within = f"within {pluralize(self.horizon, 'round')}"
         if self.stopped_cost is None:
             return f"{advice} comes in no world {within}: take more rounds, or tolerate more."
         came, share = Spread.of(when_it_came), len(when_it_came) / self.worlds
         if share == 1:
-            when, whose = f"after {counted(int(came.median), 'round')}", "worlds"
+            when, whose = f"after {pluralize(int(came.median), 'round')}", "worlds"
         else:
             there = f"in {_percent(share)} of worlds {within}"
             when, whose = f"{there}, there after {came.median:,.0f}", "them"
-        cost = f"What looks best then truly costs {amount(self.stopped_cost)} a round"
+        cost = f"What looks best then truly costs {format_number(self.stopped_cost)} a round"
         if len(when_it_came) == 1:
             return f"{advice} comes {when}. {cost}."
         ends = f"{came.low:,.0f} to {came.high:,.0f}"
@@ -278,16 +279,16 @@ def rehearse(
     play = _Play(
         plan,
         drawn_from,
-        whole_number("horizon", horizon, 1),
-        whole_number("delay", delay, 0),
-        whole_number("looks", looks, 1),
-        whole_number("seed", seed, 0),
+        check_integer("horizon", horizon, 1),
+        check_integer("delay", delay, 0),
+        check_integer("looks", looks, 1),
+        check_integer("seed", seed, 0),
         _modules(policy),
     )
-    count, limit = whole_number("worlds", worlds, 1), usual_tolerance(plan.problem)
+    count, limit = check_integer("worlds", worlds, 1), usual_tolerance(plan.problem)
     if tolerance is not None:
-        limit = real_number("tolerance", tolerance, 0)
-    crew = min(whole_number("workers", workers, 1), count) if play.modules is not None else 1
+        limit = check_number("tolerance", tolerance, 0)
+    crew = min(check_integer("workers", workers, 1), count) if play.modules is not None else 1
     found: dict[int, _Notes] = {}
     with closing(run_jobs(partial(_done, play), range(count), crew, None)) as played:
         for world, notes in played:
@@ -303,9 +304,9 @@ def rehearse(
 
 def _planned(
     problem: Problem | str | Path, policy: str, options: Mapping[str, Any] | None, prior: Any
-) -> tuple[Plan, Any]:
+) -> tuple[ExperimentConfig, Any]:
     """The plan of the experiments, and the prior that worlds are drawn from."""
-    plan = Plan.of(problem, policy, options)
+    plan = ExperimentConfig.of(problem, policy, options)
     if prior is None:
         return plan, prior_of(plan)
     Belief(plan.problem, prior)  # says what is wrong with it
@@ -326,7 +327,7 @@ def _modules(policy: str) -> tuple[str, ...] | None:
 class _Play:
     """What is the same for all worlds."""
 
-    plan: Plan
+    plan: ExperimentConfig
     prior: Any
     horizon: int
     delay: int
@@ -351,8 +352,8 @@ def _done(play: _Play, number: int) -> _Notes:
         import_policies(module)
     try:
         return _played(play, number)
-    except FAILURES as error:  # where it was is known in this process only
-        known = own_code_error(error)
+    except USER_CODE_ERRORS as error:  # where it was is known in this process only
+        known = user_code_error(error)
         if known is None:
             raise
         raise known from error
@@ -362,7 +363,7 @@ def _played(play: _Play, number: int) -> _Notes:
     """One world, by its number."""
     problem, seed = play.plan.problem, play.seed
     rng = stream(seed, number, _WORLD)
-    world = draw_world(problem, rng, Manner(edges="prior"), play.prior)
+    world = sample_world(problem, rng, WorldOptions(edges="prior"), play.prior)
     decisions = stream(seed, number, _DECISIONS).integers(2**63)
     experiment = Experiment.create(
         MemoryStorage(), _NAME, problem, play.plan.policy, play.plan.options, int(decisions),

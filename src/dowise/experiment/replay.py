@@ -16,17 +16,17 @@ import numpy as np
 from dowise._core.rng import Random, stream
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
-from dowise.experiment.config import Plan
+from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.records import unpack
-from dowise.experiment.state import Facts, News, Place
+from dowise.experiment.state import Changes, Cursor, ExperimentState
 from dowise.policies.base import (
     PAST,
     BayesianPolicy,
     Numbers,
     Policy,
+    RecordMask,
     RecordPolicy,
     StandIn,
-    Usable,
     has_stand_in,
 )
 from dowise.policies.decision import Decision
@@ -36,7 +36,7 @@ from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch, past_record
 
 
-class Observing(RecordPolicy):
+class ReplayAdapter(RecordPolicy):
     """A policy made by `make`, which is shown a record once its reward is known."""
 
     def __init__(self, make: Callable[[], Policy]) -> None:
@@ -61,9 +61,9 @@ class Observing(RecordPolicy):
             return f"{record.arm} is none of the arms"
         return None
 
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
         """All that lack nothing; none of them depends on another."""
-        found = Usable.all_of(len(records))
+        found = RecordMask.all_of(len(records))
         for i, record in enumerate(records.each(numbers)):
             why = self.lacks(record)
             if why is not None:
@@ -107,7 +107,7 @@ def imagines(policy: RecordPolicy) -> bool:
     return isinstance(policy, BayesianPolicy) and has_stand_in(policy)
 
 
-class Ahead:
+class Fantasies:
     """A policy's stand-in, and up to which decision of the batch it has imagined outcomes."""
 
     def __init__(self, policy: RecordPolicy, first: int) -> None:
@@ -120,7 +120,7 @@ class Ahead:
         is_same = self._first == first and self._next <= upto
         return is_same and policy.fingerprint() == self._known
 
-    def go_on(self, facts: Facts, upto: int, plan: Plan) -> BayesianPolicy:
+    def go_on(self, facts: ExperimentState, upto: int, plan: ExperimentConfig) -> BayesianPolicy:
         """Imagine the outcomes of all decisions of the batch before this one."""
         for number in range(self._next, upto):
             case = facts.cases[number]
@@ -131,7 +131,7 @@ class Ahead:
         return self._stand_in.policy
 
 
-def _teaches(case: Case, plan: Plan) -> bool:
+def _teaches(case: Case, plan: ExperimentConfig) -> bool:
     """Whether something will be learned of a pending decision once it is told."""
     return case.status == "pending" and (plan.learn_restricted or not case.is_restricted)
 
@@ -146,14 +146,14 @@ INSTEAD = (
 )
 
 
-class Learner:
+class PolicyReplay:
     """A policy, and what it has learned of which case."""
 
     def __init__(
-        self, plan: Plan, policy: Policy, read_import: Callable[[int], dict[str, Any]]
+        self, plan: ExperimentConfig, policy: Policy, read_import: Callable[[int], dict[str, Any]]
     ) -> None:
         self.plan = plan
-        self.policy = policy if isinstance(policy, RecordPolicy) else Observing(plan.make)
+        self.policy = policy if isinstance(policy, RecordPolicy) else ReplayAdapter(plan.make)
         if isinstance(self.policy, BayesianPolicy):
             self.policy.is_quiet = True  # the status of the experiment says it
         self._read_import = read_import
@@ -162,8 +162,8 @@ class Learner:
         self._left_out: dict[int, str] = {}
         self._alike: dict[tuple[Any, ...], Record | str] = {}
         self._imports_left_out: Counter[str] = Counter()
-        self._place = Place()
-        self._ahead: Ahead | None = None
+        self._place = Cursor()
+        self._ahead: Fantasies | None = None
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -175,14 +175,14 @@ class Learner:
         """How many cases it has learned something of."""
         return len(self._learned)
 
-    def follow(self, facts: Facts) -> None:
+    def follow(self, facts: ExperimentState) -> None:
         """Learn what was changed since the last call."""
         self.learn(self._place.news(facts))
 
-    def learn(self, news: News) -> None:
+    def learn(self, news: Changes) -> None:
         """Learn what became known, each time all that did since the last one."""
         changed, imports = news
-        if len(changed) > _MANY and not isinstance(self.policy, Observing):
+        if len(changed) > _MANY and not isinstance(self.policy, ReplayAdapter):
             for number in imports:
                 self._learn_import(number)
             self._learn_many(changed)
@@ -195,19 +195,19 @@ class Learner:
             else:
                 self._learn(case)
 
-    def in_batch(self, facts: Facts, before: int) -> RecordPolicy:
+    def in_batch(self, facts: ExperimentState, before: int) -> RecordPolicy:
         """Who makes the next decision, asked for together with so many before it."""
         first = facts.next_id - before
         if not before or not imagines(self.policy):
             return self.policy
         if self._ahead is None or not self._ahead.suits(self.policy, first, facts.next_id):
-            self._ahead = Ahead(self.policy, first)
+            self._ahead = Fantasies(self.policy, first)
         return self._ahead.go_on(facts, facts.next_id, self.plan)
 
     def _learn(self, case: Case) -> None:
         before, now = self._learned.get(case.id), self._record(case)
         is_same = before is not None and now is not None and _are_equal(before, now)
-        if is_same and not isinstance(self.policy, Observing):  # which goes by the last events
+        if is_same and not isinstance(self.policy, ReplayAdapter):  # which goes by the last events
             return
         if before is not None:
             self.policy.retract(self._learned.pop(case.id))
@@ -298,7 +298,7 @@ class Learner:
         self.policy.learn_many(batch, numbers)
 
 
-def record_of(case: Case, plan: Plan) -> Record | str:
+def record_of(case: Case, plan: ExperimentConfig) -> Record | str:
     """A case as a record of the plan's problem, by label, or why it can't be one."""
     problem, why = plan.problem, barred(case, plan)
     if why is not None:
@@ -311,7 +311,7 @@ def record_of(case: Case, plan: Plan) -> Record | str:
     return past_record(problem, case.arm, seen, case.id)
 
 
-def barred(case: Case, plan: Plan) -> str | None:
+def barred(case: Case, plan: ExperimentConfig) -> str | None:
     """Why nothing is ever learned of a case, whatever will be told; None where something may be."""
     if case.is_restricted and not plan.learn_restricted:
         return RESTRICTED

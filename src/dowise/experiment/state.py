@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.case import Case
-from dowise.experiment.config import Plan
+from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.event import DamagedEventError, Event, Head
 from dowise.problem import Intervention, Problem
 
@@ -27,13 +27,13 @@ _MARKS = 2**128
 class Outline(NamedTuple):
     """What holds in an experiment, and how far its journal is, all of one moment."""
 
-    plan: Plan
+    plan: ExperimentConfig
     earlier: tuple[Problem, ...]
     """What it was about before it was revised, the first one first."""
     head: Head
 
 
-class Facts:
+class ExperimentState:
     """The state of an experiment after its first so many events."""
 
     seed: int
@@ -55,7 +55,7 @@ class Facts:
         self.import_digests: dict[str, int] = {}
         self.imported = 0
         """How many records these were."""
-        self.plans: list[tuple[int, Plan]] = []
+        self.plans: list[tuple[int, ExperimentConfig]] = []
         """What held from which event on."""
         self.log: list[int] = []
         """The cases that were changed, in order; learners follow it."""
@@ -67,17 +67,17 @@ class Facts:
         self._unwritten: dict[int, Case] = {}  # cases that have changed since their row was made
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ExperimentConfig:
         """What holds for the next decision."""
         return self.plans[-1][1]
 
-    def plan_at(self, number: int) -> Plan:
+    def plan_at(self, number: int) -> ExperimentConfig:
         """What held when an event was written."""
         return next(plan for since, plan in reversed(self.plans) if since <= number)
 
-    def as_of_now(self) -> Facts:
+    def as_of_now(self) -> ExperimentState:
         """The plans and cases, which no later event changes: for a look that takes a while."""
-        twin = Facts(self.name)
+        twin = ExperimentState(self.name)
         twin.head, twin.at, twin.imported = self.head, self.at, self.imported
         twin.cases, twin.pending, twin.plans = {**self.cases}, {**self.pending}, [*self.plans]
         return twin
@@ -167,11 +167,11 @@ class Facts:
             raise DowiseError(
                 f"{self.name} was made by a newer dowise (format {says['format']}): update dowise"
             )
-        self.plans.append((event.number, Plan.read(says)))
+        self.plans.append((event.number, ExperimentConfig.read(says)))
         self.seed, self.maker = int(says["seed"]), says["maker"]
 
     def _revised(self, event: Event, says: dict[str, Any]) -> None:
-        self.plans.append((event.number, Plan.read(says)))
+        self.plans.append((event.number, ExperimentConfig.read(says)))
         for case in [*self.pending.values()]:  # the reward may be another, and told already
             if self.plan.problem.reward in case.values:
                 self._update(self._another(case.id), event)
@@ -266,38 +266,38 @@ class Facts:
         self._marks %= _MARKS
 
 
-class News(NamedTuple):
+class Changes(NamedTuple):
     """What became known since somebody last looked."""
 
     cases: list[Case]
     imports: list[int]
 
 
-class Place:
+class Cursor:
     """How far somebody who follows an experiment has come."""
 
     def __init__(self) -> None:
         self._cases, self._imports = 0, 0
 
-    def news(self, facts: Facts) -> News:
+    def news(self, facts: ExperimentState) -> Changes:
         """What was changed since the last call."""
         changed = [facts.cases[number] for number in dict.fromkeys(facts.log[self._cases :])]
         imports = facts.imports[self._imports :]
         self._cases, self._imports = len(facts.log), len(facts.imports)
-        return News(changed, imports)
+        return Changes(changed, imports)
 
 
 def _mark(row: str) -> int:
     return int.from_bytes(sha256(row.encode()).digest()[:16])
 
 
-_HANDLERS: dict[str, Callable[[Facts, Event, dict[str, Any]], None]] = {
-    "created": Facts._created,
-    "asked": Facts._asked,
-    "told": Facts._told,
-    "amended": Facts._amended,
-    "withdrawn": Facts._withdrawn,
-    "revised": Facts._revised,
-    "imported": Facts._imported,
-    "erased": Facts._erased,
+_HANDLERS: dict[str, Callable[[ExperimentState, Event, dict[str, Any]], None]] = {
+    "created": ExperimentState._created,
+    "asked": ExperimentState._asked,
+    "told": ExperimentState._told,
+    "amended": ExperimentState._amended,
+    "withdrawn": ExperimentState._withdrawn,
+    "revised": ExperimentState._revised,
+    "imported": ExperimentState._imported,
+    "erased": ExperimentState._erased,
 }

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.text import amount, counted, number_from, numbers_from, plain
-from dowise._core.validation import real_number
+from dowise._core.codec import array_from_json, float_from_json, to_json
+from dowise._core.document import format_number, pluralize
+from dowise._core.validation import check_number
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
 from dowise.errors import import_extra
 from dowise.experiment.case import Case
 from dowise.experiment.event import now
-from dowise.experiment.read_model import ArmByArm
+from dowise.experiment.read_model import IndependentArmsPosterior
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import Context
 
@@ -78,7 +79,7 @@ class ArmsStatus:
         return float(self.regret[self.leader])
 
     def as_dict(self, problem: Problem) -> dict[str, Any]:
-        """For JSON, once `plain` has gone over it."""
+        """For JSON, once `to_json` has gone over it."""
 
         return {
             "context": self.context,
@@ -99,7 +100,7 @@ class ArmsStatus:
         rows = page["arms"]
         if [row["arm"] for row in rows] != [str(arm) for arm in problem.arms]:
             raise ValueError("the arms are not those of the problem")
-        numbers = {name: numbers_from([row[name] for row in rows]) for name in _OF_AN_ARM}
+        numbers = {name: array_from_json([row[name] for row in rows]) for name in _OF_AN_ARM}
         return cls(
             dict(page["context"]),
             problem.arms,
@@ -107,7 +108,7 @@ class ArmsStatus:
             plays=numbers["plays"].astype(np.int64),
             leader=[row["arm"] for row in rows].index(page["leader"]),
             draws=page["draws"],
-            weight=number_from(page["share"]),
+            weight=float_from_json(page["share"]),
         )
 
 
@@ -159,7 +160,7 @@ def draws_for(belief: Belief, looks: int, fewest: int = FEWEST_DRAWS, most: int 
     return int(np.clip(_WORK / (max(looks, 1) * work), fewest, most))
 
 
-class Came:
+class PlayCounts:
     """How often each context came, and how often each arm was played in it."""
 
     def __init__(self, problem: Problem, cases: Iterable[Case] = ()) -> None:
@@ -180,9 +181,9 @@ class Came:
         if case.status == "done":
             self._played[labels, case.arm] += step
 
-    def copy(self) -> Came:
+    def copy(self) -> PlayCounts:
         """One that goes on by itself."""
-        twin = Came(self._problem)
+        twin = PlayCounts(self._problem)
         twin.times, twin._played = self.times.copy(), self._played.copy()
         return twin
 
@@ -214,7 +215,9 @@ class Came:
         return tuple(context[name] for name in self._problem.context)
 
 
-def contexts_of(problem: Problem, came: Came, most: int = MOST_CONTEXTS) -> list[dict[str, str]]:
+def contexts_of(
+    problem: Problem, came: PlayCounts, most: int = MOST_CONTEXTS
+) -> list[dict[str, str]]:
     """All contexts where these are few, else those that came most often."""
     names = problem.context
     every = product(*(problem.domains[name] for name in names))
@@ -275,11 +278,11 @@ class Status:
 
     def should_stop(self, tolerance: float) -> bool:
         """Whether the advice is to stop."""
-        return self.stopping <= real_number("tolerance", tolerance, 0)
+        return self.stopping <= check_number("tolerance", tolerance, 0)
 
     def advice(self, tolerance: float) -> str:
         """Whether to stop, if a loss of `tolerance` a round does not matter."""
-        cost, limit = f"{amount(self.stopping)} a round", f"your tolerance of {tolerance:g}"
+        cost, limit = f"{format_number(self.stopping)} a round", f"your tolerance of {tolerance:g}"
         if self.should_stop(tolerance):
             return (
                 "You can stop: playing what looks best from now on is expected to cost "
@@ -299,7 +302,7 @@ class Status:
         where = ", ".join(f"{name}={label}" for name, label in worst.context.items())
         more = f", and above it in {len(above) - 1} more contexts" if len(above) > 1 else ""
         came = f", which {worst.weight:.0%} of decisions had" if self.has_contexts else ""
-        return f" But not where {where}{came}: there it is {amount(worst.stopping)}{more}."
+        return f" But not where {where}{came}: there it is {format_number(worst.stopping)}{more}."
 
     def in_words(self, tolerance: float | None = None) -> str:
         """All of it in sentences."""
@@ -335,7 +338,7 @@ class Status:
             "not_yet": [one.context for one in self.not_yet(tolerance)],
         }  # fmt: skip
         evidence = self.evidence
-        page: dict[str, Any] = plain(
+        page: dict[str, Any] = to_json(
             {
                 "name": self.name,
                 "policy": self.policy,
@@ -381,7 +384,7 @@ class Status:
             page["is_one_context"],
             dict(page["decisions"]),
             tuple(map(Case.from_dict, page["pending"])),
-            {edge: number_from(chance) for edge, chance in page["edges"].items()},
+            {edge: float_from_json(chance) for edge, chance in page["edges"].items()},
             None if evidence is None else Evidence.from_dict(evidence, problem),
             page["imported"],
             {name: dict(reasons) for name, reasons in page["unused"].items()},
@@ -394,7 +397,7 @@ class Status:
 
 
 def looked_at(
-    belief: Belief, context: Context, came: Came
+    belief: Belief, context: Context, came: PlayCounts
 ) -> tuple[tuple[ArmsStatus, ...], list[str]]:
     """The arms in this context, or in each of them, and what to know about the numbers."""
     problem, notes = belief.problem, []
@@ -409,7 +412,7 @@ def looked_at(
             )
     else:
         contexts = [problem.context_labels(problem.context_codes(context))]
-    if isinstance(belief.posterior, ArmByArm):
+    if isinstance(belief.posterior, IndependentArmsPosterior):
         notes.append(
             "The graph is too large for a posterior, so each arm is judged by its own rewards in "
             f"each context, whatever else was seen: {belief.posterior.why}."
@@ -467,9 +470,9 @@ def decisions_in_words(status: Status) -> str:
     counts = status.counts
     parts = [f"{counts['done']:,} with an outcome", f"{counts['pending']:,} pending"]
     parts += [f"{counts[kind]:,} {kind}" for kind in ("withdrawn", "erased") if counts[kind]]
-    text = f"{counted(counts['asked'], 'decision')} ({', '.join(parts)})"
+    text = f"{pluralize(counts['asked'], 'decision')} ({', '.join(parts)})"
     if status.imported:
-        brought = counted(status.imported, "imported record")
+        brought = pluralize(status.imported, "imported record")
         text += f", {brought} (in the means; plays are decisions alone)"
     return f"{text}; the policy is {status.policy}"
 
@@ -477,7 +480,10 @@ def decisions_in_words(status: Status) -> str:
 def leader_in_words(status: Status, one: ArmsStatus) -> str:
     """Which arm looks best in a context, and how sure that is."""
     i, same = one.leader, tied(status.problem, one)
-    mean, cost = amount(one.mean[i]), f"is expected to cost {amount(one.stopping)} a round"
+    mean, cost = (
+        format_number(one.mean[i]),
+        f"is expected to cost {format_number(one.stopping)} a round",
+    )
     if len(same) == len(one.arms) > 1:
         return (
             f"Nothing tells the arms apart yet: all have a mean reward of {mean}, and always "
@@ -511,7 +517,7 @@ def tied(problem: Problem, one: ArmsStatus) -> list[int]:
 
 def _arms_in_words(one: ArmsStatus, places: list[int]) -> str:
     if len(places) > _NAMED:
-        return f"{len(places):,} of {counted(len(one.arms), 'arm')}"
+        return f"{len(places):,} of {pluralize(len(one.arms), 'arm')}"
     *first, last = (str(one.arms[i]) for i in places)
     return f"{', '.join(first)} and {last}"
 
@@ -519,7 +525,7 @@ def _arms_in_words(one: ArmsStatus, places: list[int]) -> str:
 def stopping_in_words(status: Status, has_more: bool = False) -> str:
     """What stopping now is expected to cost; `has_more` where it is said what more rounds gain."""
     over = f", {_weighed(status)}" if len(status.contexts) > 1 else ""
-    cost = f"Expected regret of stopping now: {amount(status.stopping)} a round{over}."
+    cost = f"Expected regret of stopping now: {format_number(status.stopping)} a round{over}."
     if has_more and status.problem.context:
         return cost  # what could be gained at most follows, over other contexts
     return f"{cost} No further experiment can gain more than that."
@@ -532,17 +538,17 @@ def continuing_in_words(status: Status) -> Iterator[str]:
         return
     if not found.explore:
         yield (
-            f"Experimenting on in the next {counted(found.rounds, 'round')} is not expected to "
+            f"Experimenting on in the next {pluralize(found.rounds, 'round')} is not expected to "
             "gain anything over staying with what looks best now."
         )
     else:
         how = "experiment in all of them"
         if found.explore < found.rounds:
             how = f"experiment in {found.explore:,} of them, then stay with what looks best"
-        each = amount(found.value / found.rounds)
+        each = format_number(found.value / found.rounds)
         yield (
-            f"{counted(found.rounds, 'more round')} are expected to gain {amount(found.value)} ± "
-            f"{amount(found.error)} in all, {each} a round, over staying with what looks best now: "
+            f"{pluralize(found.rounds, 'more round')} are expected to gain {format_number(found.value)} ± "
+            f"{format_number(found.error)} in all, {each} a round, over staying with what looks best now: "
             f"{how}."
         )
     if found.policy != status.policy:
@@ -552,7 +558,7 @@ def continuing_in_words(status: Status) -> Iterator[str]:
         )
     if status.problem.context:
         yield (
-            f"At most {amount(found.limit)} could be gained, {amount(found.limit / found.rounds)} "
+            f"At most {format_number(found.limit)} could be gained, {format_number(found.limit / found.rounds)} "
             "a round. That is over the contexts as they are to be expected, and the cost of "
             f"stopping {_weighed(status)}: so the two may differ."
         )
@@ -568,11 +574,11 @@ def _weighed(status: Status) -> str:
 def pending_in_words(status: Status) -> Iterator[str]:
     """What has not been told yet, and for how long: the oldest first."""
     if status.pending:
-        yield f"{counted(len(status.pending), 'decision')} pending, the oldest first:"
+        yield f"{pluralize(len(status.pending), 'decision')} pending, the oldest first:"
         yield from _first_of([pending_line(status, case) for case in status.pending])
     if status.incomplete:
         yield (
-            f"{counted(len(status.incomplete), 'decision')} with an outcome that does not count "
+            f"{pluralize(len(status.incomplete), 'decision')} with an outcome that does not count "
             "before more is told:"
         )
         yield from _first_of([incomplete_line(status, case) for case in status.incomplete])
@@ -602,20 +608,20 @@ def lacking_in_words(status: Status) -> Iterator[str]:
     restricted, instead = status.counts["restricted"], status.counts["played_otherwise"]
     if restricted:
         yield (
-            f"{counted(restricted, 'decision')} made among fewer than all arms. Where what "
+            f"{pluralize(restricted, 'decision')} made among fewer than all arms. Where what "
             "restricts the choice also affects the outcome and is not in the context, learning "
             "from them is biased."
         )
     if instead:
         yield (
-            f"{counted(instead, 'decision')} where another arm was played: such have no "
+            f"{pluralize(instead, 'decision')} where another arm was played: such have no "
             "propensity, and are learned from only if that had nothing to do with the unit."
         )
     for why, times in status.left_out.items():
-        yield f"{counted(times, 'record')} left out: {why}."
+        yield f"{pluralize(times, 'record')} left out: {why}."
     for name, reasons in status.unused.items():
         for why, times in reasons.items():
-            yield f"{name} was not used in {counted(times, 'record')}: {why}."
+            yield f"{name} was not used in {pluralize(times, 'record')}: {why}."
 
 
 def graph_in_words(status: Status) -> Iterator[str]:
@@ -633,5 +639,5 @@ def duration(seconds: float) -> str:
     """ "3 days", "1 hour", "20 seconds"."""
     for unit, size in _UNITS:
         if seconds >= size:
-            return counted(int(seconds // size), unit)
-    return counted(int(seconds), "second")
+            return pluralize(int(seconds // size), unit)
+    return pluralize(int(seconds), "second")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dowise._core.validation import true_or_false
+from dowise._core.validation import check_flag
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case, labels_of
 from dowise.problem import Intervention, Problem
@@ -34,7 +34,7 @@ def told(
     labels = labels_of(problem, given, "what was told")
     if not labels and played is None:
         raise DowiseError(f"decision {case.id}: nothing was told; say what was seen, Y=1")
-    unrelated = true_or_false("unrelated", unrelated)
+    unrelated = check_flag("unrelated", unrelated)
     arm = _done_instead(problem, played, unrelated)
     is_news = arm is not None and case.check_played(arm, unrelated)
     fresh = case.news(labels, arm if is_news else None)
@@ -59,7 +59,7 @@ def amended(
     labels = labels_of(problem, values, "an amendment")
     if not labels and played is None:
         raise DowiseError(f"decision {case.id}: say what is corrected, such as Y=0")
-    unrelated = true_or_false("unrelated", unrelated)
+    unrelated = check_flag("unrelated", unrelated)
     arm = _done_instead(problem, played, unrelated)
     body: Body = {"decision": case.id, "reason": checked_reason(reason, "amend")}
     if arm is not None:

@@ -11,26 +11,31 @@ from typing import Any, NamedTuple, TypeVar
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, NotFoundError
-from dowise.experiment.advice import Counted
-from dowise.experiment.ask import Asked
+from dowise.experiment.advice import RecordUsage
+from dowise.experiment.ask import LiveDecision
 from dowise.experiment.audit import Audit, audit, head_of
 from dowise.experiment.base import Shown
 from dowise.experiment.case import Case
 from dowise.experiment.case import Status as CaseStatus
-from dowise.experiment.config import Plan
-from dowise.experiment.counters import Idle
+from dowise.experiment.config import ExperimentConfig
+from dowise.experiment.counters import UnusedValues
 from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, evaluate
-from dowise.experiment.evaluation.replay import Log, TargetLike
+from dowise.experiment.evaluation.replay import EvaluationLog, TargetLike
 from dowise.experiment.event import Event, Head
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History, history
 from dowise.experiment.journal import Journal
 from dowise.experiment.progress import Track, tracked
-from dowise.experiment.read_model import ArmByArm, continued, evidence_seconds, policy_for_looks
+from dowise.experiment.read_model import (
+    IndependentArmsPosterior,
+    continued,
+    evidence_seconds,
+    policy_for_looks,
+)
 from dowise.experiment.records import columns_of
-from dowise.experiment.replay import Learner, barred
-from dowise.experiment.state import Facts, Outline
-from dowise.experiment.status import Came, Status, looked_at
+from dowise.experiment.replay import PolicyReplay, barred
+from dowise.experiment.state import ExperimentState, Outline
+from dowise.experiment.status import PlayCounts, Status, looked_at
 from dowise.policies.base import BayesianPolicy
 from dowise.policies.registry import is_known, policy_info
 from dowise.policies.value_of_continuing import Continuing, value_of_continuing
@@ -45,19 +50,19 @@ Taken = TypeVar("Taken")
 class Seen(NamedTuple):
     """Where an experiment stood at some moment, but for what is believed."""
 
-    plan: Plan
+    plan: ExperimentConfig
     imported: int
     counts: dict[str, int]
     """How many decisions there are of each kind."""
     ended_with_values: int
-    came: Came
+    came: PlayCounts
     pending: tuple[Case, ...]
     incomplete: tuple[Case, ...]
     left_out: dict[str, int]
-    idle: Idle
+    idle: UnusedValues
 
     @classmethod
-    def of(cls, journal: Journal, facts: Facts) -> Seen:
+    def of(cls, journal: Journal, facts: ExperimentState) -> Seen:
         """As of now, under the journal's lock."""
         tally = journal.tally()
         return cls(
@@ -77,7 +82,7 @@ class Seen(NamedTuple):
         return unused
 
 
-def believed(journal: Journal, take: Callable[[Facts], Taken]) -> tuple[Taken, Belief]:
+def believed(journal: Journal, take: Callable[[ExperimentState], Taken]) -> tuple[Taken, Belief]:
     """What is known as of now, a copy, and what `take` takes of the facts at that moment."""
     with journal.looker.held() as looker:
         with journal.looking() as facts:
@@ -110,7 +115,7 @@ def _wants_evidence(journal: Journal, wanted: bool | None) -> tuple[bool, list[s
     (problem, records), belief = believed(
         journal, lambda facts: (facts.plan.problem, facts.imported + len(facts.cases))
     )
-    if isinstance(belief.posterior, ArmByArm):
+    if isinstance(belief.posterior, IndependentArmsPosterior):
         return False, []  # what keeps it from the graph's posterior keeps it from these too
     if evidence_seconds(problem, records) > _PATIENCE:
         why = "with so many records it takes a while (evidence=True, --evidence)"
@@ -175,7 +180,7 @@ class Views(Shown):
         return deepcopy(dict(self._plan.options))
 
     @property
-    def _plan(self) -> Plan:
+    def _plan(self) -> ExperimentConfig:
         with self._journal.looking() as facts:
             return facts.plan
 
@@ -244,12 +249,12 @@ class Views(Shown):
         with self._journal.looking() as facts:
             return facts.case(id).copy()
 
-    def decision(self, id: int) -> Asked:  # noqa: A002 (what decisions call it)
+    def decision(self, id: int) -> LiveDecision:  # noqa: A002 (what decisions call it)
         """One decision as it was made: how likely each arm was to be chosen, and why this one."""
         _, event, plan = self._as_made(id, "see")
-        return Asked(event, plan.problem)
+        return LiveDecision(event, plan.problem)
 
-    def _as_made(self, number: int, verb: str) -> tuple[Case, Event, Plan]:
+    def _as_made(self, number: int, verb: str) -> tuple[Case, Event, ExperimentConfig]:
         """A decision, the event by which it was made, and what held then."""
         with self._journal.looking() as facts:
             case = facts.case(number)
@@ -266,7 +271,7 @@ class Views(Shown):
         why = barred(case, plan)
         if why is not None:
             return [f"Nothing is learned from it: {why}"]
-        return Idle(plan.problem).in_words(case) if _learns_from_all(plan) else []
+        return UnusedValues(plan.problem).in_words(case) if _learns_from_all(plan) else []
 
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
         """The journal itself: what happened, event by event."""
@@ -305,10 +310,10 @@ class Views(Shown):
         """
         return value_of_continuing(self.belief, rounds, worlds)
 
-    def counted(self) -> Counted:
+    def counted(self) -> RecordUsage:
         """How many past records the policy that holds learns from, and why not from the others."""
         then, belief = believed(self._journal, lambda facts: Seen.of(self._journal, facts))
-        return Counted(
+        return RecordUsage(
             then.ended_with_values,
             then.imported,
             then.left_out,
@@ -324,7 +329,7 @@ class Views(Shown):
             plan, head, came = facts.plan, facts.head, self._journal.tally().came.copy()
         assert head is not None
         events = tracked(self.events(upto=head.number), head.number, track)
-        learner = Learner(plan, policy_for_looks(plan), self._journal.columns)
+        learner = PolicyReplay(plan, policy_for_looks(plan), self._journal.columns)
         return history(self.name, learner, events, head.number, came, context, points)
 
     def explain(
@@ -334,20 +339,20 @@ class Views(Shown):
     ) -> Explanation:
         """What was known when a decision was made, and why it came out as it did."""
         case, event, plan = self._as_made(id, "explain")
-        then = Facts(self.name)
+        then = ExperimentState(self.name)
         then.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
         policy = policy_for_looks(plan)
-        learner = Learner(plan, policy, self._journal.columns)
+        learner = PolicyReplay(plan, policy, self._journal.columns)
         learner.follow(then)
         cases = then.cases.values()
         return Explanation(
-            Asked(event, plan.problem),
+            LiveDecision(event, plan.problem),
             plan.policy,
             case,
             sum(one.status == "done" for one in cases),
             sum(one.status == "pending" for one in cases),
             then.imported,
-            looked_at(policy.belief, event.says["context"], Came(plan.problem, cases))[0][0],
+            looked_at(policy.belief, event.says["context"], PlayCounts(plan.problem, cases))[0][0],
             event.says["known"]["cases"] == f"{then.marks:032x}",
         )
 
@@ -363,9 +368,9 @@ class Views(Shown):
         `options` are those of a policy that is given by its name.
         """
         events = self.events()
-        facts = Facts(self.name)  # of its own: others may go on writing
+        facts = ExperimentState(self.name)  # of its own: others may go on writing
         facts.apply_all(events)
-        log = Log(facts, tracked(events, len(events), track), self._journal.columns)
+        log = EvaluationLog(facts, tracked(events, len(events), track), self._journal.columns)
         model = policy_for_looks(facts.plan).belief
         try:
             found = evaluate(facts.plan.problem, log.steps(), policy, options, level, model)
@@ -389,7 +394,7 @@ class Views(Shown):
         return audit(self._journal.storage, self.name, head_of(head), track)
 
 
-def _learns_from_all(plan: Plan) -> bool:
+def _learns_from_all(plan: ExperimentConfig) -> bool:
     """Whether its policy learns from whatever was seen; not known of one that is not registered."""
     return is_known(plan.policy) and policy_info(plan.policy).learns_from == "everything"
 

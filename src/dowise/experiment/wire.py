@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from dowise._core.codec import to_json
 from dowise._core.files import read_file
-from dowise._core.text import plain
 from dowise.belief import Belief
 from dowise.belief.prior import parse_prior
 from dowise.errors import DowiseError
-from dowise.experiment.ask import Asked
+from dowise.experiment.ask import LiveDecision
 from dowise.experiment.case import Case
 from dowise.experiment.config import as_json
 from dowise.experiment.evaluation import Evaluation
@@ -57,7 +57,7 @@ def experiment_document(experiment: Views) -> Document:
     plan, earlier, head = experiment.outline()
     problem, own = plan.problem, problem_id(plan.problem)
     texts = {problem_id(one): problem_text(one) for one in earlier}
-    page: Document = plain(
+    page: Document = to_json(
         {
             "api": API,
             "name": experiment.name,
@@ -77,7 +77,7 @@ def experiment_document(experiment: Views) -> Document:
     return page
 
 
-def asked_document(asked: Asked) -> Document:
+def asked_document(asked: LiveDecision) -> Document:
     """A decision, as it was made."""
     return asked.document() | {"problem_id": problem_id(asked.problem)}
 

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dowise._core.types import Frozen
-from dowise.errors import DowiseError, listed, suggestion
+from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph.adjacency import Adjacency, bits, closure, mask_of
 from dowise.graph.edges import (
     Edge,
@@ -279,7 +279,7 @@ class CausalGraph(Frozen):
         except (KeyError, TypeError):
             raise DowiseError(
                 f"unknown variable {name!r}{suggestion(str(name), self.variables)}: "
-                f"the graph's variables are {listed(self.variables)}"
+                f"the graph's variables are {join_names(self.variables)}"
             ) from None
 
     # -- derived graphs -------------------------------------------------------------------------

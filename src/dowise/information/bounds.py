@@ -22,12 +22,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dowise._core.kernels import kernels_of
+from dowise._core.kernels import lazy_kernels
 from dowise.errors import DowiseError
 from dowise.information.estimates import Estimate, slices
 from dowise.information.ratio import FEW, information_ratio, minimise_ratio
 
-_kernels = kernels_of("dowise.information.kl")
+_kernels = lazy_kernels("dowise.information.kl")
 
 Floats = NDArray[np.float64]
 _SWEEPS = 2000  # over all cells, that a divergence may take

@@ -19,14 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernel, kernels_of
+from dowise._core.kernels import kernel, lazy_kernels
 from dowise.errors import DowiseError
 from dowise.information.estimates import Estimate, estimate_of
 from dowise.information.ratio import IDSAction, minimise_ratio
 from dowise.model.draws import Draws
 from dowise.problem import Payoff, Problem
 
-_kernels = kernels_of("dowise.information.certificate")
+_kernels = lazy_kernels("dowise.information.certificate")
 
 CHOOSING = 0.3  # the share of the draws that choose; the others bound
 LEAST_SAMPLES = 10  # then three choose

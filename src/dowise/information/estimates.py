@@ -30,7 +30,7 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dowise._core.kernels import kernel, kernels_of
+from dowise._core.kernels import kernel, lazy_kernels
 from dowise.errors import DowiseError
 from dowise.model.draws import Draws, nothing
 from dowise.model.kernels import find_winners
@@ -39,7 +39,7 @@ from dowise.problem import Payoff
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_kernels = kernels_of("dowise.information.estimates")
+_kernels = lazy_kernels("dowise.information.estimates")
 
 _SLACK = 1e-5  # what single precision may add to a probability
 _MOST_BYTES = 4 * 2**30  # of the joint

@@ -28,8 +28,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernel, kernels_of
-from dowise._core.rng import key_of
+from dowise._core.kernels import kernel, lazy_kernels
+from dowise._core.rng import draw_key
 from dowise.belief import Dirichlet, Mixture, Posterior
 from dowise.belief.draw_kernels import RowDraws
 from dowise.belief.posterior import MAX_CONTEXTS, Key
@@ -210,7 +210,7 @@ SAMPLED_WALKS = 256
 LIKELIEST = 64  # contexts that a map is made of
 MOST_CONTEXTS = 2**16  # whose probabilities are computed to find these
 
-_kernels = kernels_of("dowise.information.gains")
+_kernels = lazy_kernels("dowise.information.gains")
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ class Gains:
         The best arm of the present context is one of these arms, that of another one any.
         """
         assert isinstance(posterior, Dirichlet | Mixture)
-        key, payoff = key_of(source), posterior.problem.payoff
+        key, payoff = draw_key(source), posterior.problem.payoff
         draws = _drawn(posterior, key, codes, samples)
         if len(arms) < len(posterior.problem.arms):
             draws = draws.among(arms)

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dowise._core.kernels import kernel, kernels_of
+from dowise._core.kernels import kernel, lazy_kernels
 from dowise.errors import DowiseError
 
-_kernels = kernels_of("dowise.information.kl")
+_kernels = lazy_kernels("dowise.information.kl")
 
 _ROUNDING = 1e-12
 

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dowise._core.kernels import kernel, kernels_of
+from dowise._core.kernels import kernel, lazy_kernels
 from dowise.errors import DowiseError
 
-_kernels = kernels_of("dowise.information.ratio")
+_kernels = lazy_kernels("dowise.information.ratio")
 
 FEW = 256  # so many arms, and all pairs are tried; of more, those that can matter
 NOTHING = 1e-12  # a gain of at most this is rounding, and counts as 0

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernels_of
+from dowise._core.kernels import lazy_kernels
 from dowise.model.model import with_first_value
 from dowise.problem import Payoff
 
 __all__ = ["Draws", "nothing"]
 
-_kernels = kernels_of("dowise.model.kernels")
+_kernels = lazy_kernels("dowise.model.kernels")
 
 
 class Draws:

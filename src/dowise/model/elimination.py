@@ -95,7 +95,7 @@ def _table(v: int, neighbours: dict[int, set[int]], sizes: Sequence[int]) -> int
 
 
 @dataclass(frozen=True)
-class Plan:
+class EliminationPlan:
     """How the rewards of one intervention set are eliminated, and what it costs.
 
     `together`: for all its values at once, the set's variables staying as axes; otherwise for one
@@ -135,7 +135,7 @@ class Plans:
         self.sizes[self.reward] -= self.first
 
     @cached_property
-    def of(self) -> dict[frozenset[str], Plan]:
+    def of(self) -> dict[frozenset[str], EliminationPlan]:
         """The cheapest plan of each set."""
         arms: dict[frozenset[str], list[int]] = {}
         for i, arm in enumerate(self.problem.arms):
@@ -151,14 +151,16 @@ class Plans:
         """The entries of a table with these axes."""
         return prod((float(self.sizes[v]) for v in variables), start=1.0)
 
-    def _cheapest(self, intervened: frozenset[str], arms: tuple[int, ...]) -> Plan:
+    def _cheapest(self, intervened: frozenset[str], arms: tuple[int, ...]) -> EliminationPlan:
         together = self._plan(intervened, arms, together=True)
         if len(arms) == prod(len(self.problem.domains[name]) for name in intervened):
             return together
         apart = self._plan(intervened, arms, together=False)
         return min(together, apart, key=lambda plan: plan.multiplications)
 
-    def _plan(self, intervened: frozenset[str], arms: tuple[int, ...], together: bool) -> Plan:
+    def _plan(
+        self, intervened: frozenset[str], arms: tuple[int, ...], together: bool
+    ) -> EliminationPlan:
         """Which factors matter for this set, in what order their variables go, and the cost."""
         families, cut = self.factors.families, self.problem.graph.mask(intervened)
         under = self.factors.under(cut)
@@ -177,7 +179,7 @@ class Plans:
         tables = [*(step.scope for step in found.steps), frozenset().union(*found.rest)]
         largest = max(tables, key=self.cells)
         cost = times * found.multiplications(self.sizes)
-        return Plan(arms, factors, found.order, cost, largest, together)
+        return EliminationPlan(arms, factors, found.order, cost, largest, together)
 
 
 Integers = NDArray[np.int64]

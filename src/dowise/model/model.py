@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernels_of
+from dowise._core.kernels import lazy_kernels
 from dowise.errors import DowiseError
 from dowise.model.circuit import Circuit
 from dowise.model.edge_structures import Structures
@@ -33,7 +33,7 @@ __all__ = ["Codes", "Model", "model_of", "with_first_value"]
 Codes = tuple[int, ...]
 """Of a context: the positions of its values, in the order of names."""
 
-_kernels = kernels_of("dowise.model.kernels")
+_kernels = lazy_kernels("dowise.model.kernels")
 _NONE = np.zeros(1)
 _ROOM = 2**18  # numbers on the way, of a circuit in several contexts at once
 

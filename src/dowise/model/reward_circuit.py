@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dowise.errors import DowiseError
 from dowise.model.circuit import Builder, Circuit
 from dowise.model.edge_structures import Structures
-from dowise.model.elimination import Algebra, Arithmetic, Numbers, Plan, Plans, Table
+from dowise.model.elimination import Algebra, Arithmetic, EliminationPlan, Numbers, Plans, Table
 from dowise.model.factors import Factors
 from dowise.problem import Problem
 from dowise.problem.problem import remade
@@ -81,7 +81,11 @@ def _of_arms(plans: Plans, algebra: Arithmetic, entries_of: EntriesOf) -> NDArra
 
 
 def _of_set(
-    plans: Plans, plan: Plan, settings: dict[int, Integers], algebra: Arithmetic, entries: EntriesOf
+    plans: Plans,
+    plan: EliminationPlan,
+    settings: dict[int, Integers],
+    algebra: Arithmetic,
+    entries: EntriesOf,
 ) -> NDArray[Any]:
     """The same for the arms of one set; settings[v] has the code of v in each of them."""
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernels_of
+from dowise._core.kernels import lazy_kernels
 from dowise.errors import DowiseError
 from dowise.model.factors import NONE, Factors
 from dowise.model.model import Codes, model_of
@@ -41,7 +41,7 @@ class Mechanism(NamedTuple):
     """Where the observed variables stand among all, in the order of the problem's variables."""
 
 
-class Script(NamedTuple):
+class TrialScript(NamedTuple):
     """All of a trial that does not depend on what is played."""
 
     mechanism: Mechanism
@@ -57,7 +57,7 @@ Floats = NDArray[np.float64]
 
 MAX_CELLS = 2**22  # of all tables with their switches
 
-_kernels = kernels_of("dowise.model.kernels")
+_kernels = lazy_kernels("dowise.model.kernels")
 
 
 def outcome(

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from dowise._core.files import write_bytes
-from dowise._core.kernels import private_folder
+from dowise._core.kernels import private_directory
 from dowise.errors import DowiseWarning, import_extra
 
 _PLACES = (("XDG_CONFIG_HOME", ".config"), ("XDG_CACHE_HOME", ".cache"))
@@ -28,7 +28,7 @@ def matplotlib_part(name: str, purpose: str = "a picture") -> ModuleType:
     at length each time and begin anew: there it gets a folder beside our compiled kernels.
     """
     if not os.environ.get("MPLCONFIGDIR") and not all(map(_is_writable, _own_folders())):
-        folder = private_folder("matplotlib")
+        folder = private_directory("matplotlib")
         if folder is not None:
             os.environ["MPLCONFIGDIR"] = str(folder)
     return import_extra(f"matplotlib.{name}", "simulate", purpose)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
-from dowise._core.text import counted
+from dowise._core.document import pluralize
 from dowise.errors import DowiseError
 from dowise.graph.edges import EdgeName
 from dowise.plotting.layout import Box, Point, Stroke, line, text_width
@@ -82,7 +82,7 @@ def inline_svg(picture: Picture, link_of: LinkOf | None = None, label: str | Non
     strokes = list(picture.strokes)
     if label is None:
         title = f" of {picture.title}" if picture.title else ""
-        sizes = f"{counted(len(picture.roles), 'variable')}, {counted(len(strokes), 'edge')}"
+        sizes = f"{pluralize(len(picture.roles), 'variable')}, {pluralize(len(strokes), 'edge')}"
         label = f"Causal graph{title}: {sizes}"
     edges = [_edge(picture, text, stroke) for text, stroke in strokes]
     # Above all lines; a screen reader has them from the titles of the edges.

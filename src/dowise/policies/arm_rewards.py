@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.document import format_number, pluralize
 from dowise._core.kernels import kernel
 from dowise._core.rng import Random, generator
-from dowise._core.text import amount, counted
 from dowise.errors import DowiseError
 from dowise.model import Codes
-from dowise.model.sampler import Script
+from dowise.model.sampler import TrialScript
 from dowise.policies.base import (
     Numbers,
+    RecordMask,
     RecordPolicy,
-    Usable,
     allowed_arms,
     certainly,
     check_batch,
@@ -208,7 +208,7 @@ class TabularPolicy(RecordPolicy):
             return problem.not_an_arm(record.arm)
         return why
 
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
         """Those with reward and context, of an arm."""
         return self._sorted_out(records, numbers)[0]
 
@@ -219,10 +219,10 @@ class TabularPolicy(RecordPolicy):
         told = sorted((codes, tally.seen) for codes, tally in self.tallies.items())
         return digest_of(*(part for one in told if one[1].any() for part in one))
 
-    def _sorted_out(self, records: RecordBatch, numbers: Numbers) -> tuple[Usable, Integers]:
+    def _sorted_out(self, records: RecordBatch, numbers: Numbers) -> tuple[RecordMask, Integers]:
         """Which records can be used, and where the arm of each stands."""
         check_batch(self.problem, records, numbers)
-        found = Usable.all_of(len(records))
+        found = RecordMask.all_of(len(records))
         found.need(records, self._needed, _NEEDS)
         return found, found.need_arms(records)
 
@@ -248,11 +248,11 @@ class TabularPolicy(RecordPolicy):
         return rewards
 
     def _empty(self) -> Tally:
-        arms, counted = len(self.problem.arms), np.int64
-        seen = np.zeros((arms, len(self._worth)), dtype=counted)
-        return Tally(seen, np.zeros(arms, dtype=counted), np.zeros(arms), self._worth)
+        arms, pluralize = len(self.problem.arms), np.int64
+        seen = np.zeros((arms, len(self._worth)), dtype=pluralize)
+        return Tally(seen, np.zeros(arms, dtype=pluralize), np.zeros(arms), self._worth)
 
-    def _tallies(self, script: Script) -> Tallies:
+    def _tallies(self, script: TrialScript) -> Tallies:
         """The tallies of a trial's contexts, for a compiled loop to learn into."""
         known, arms = [tuple(codes) for codes in script.known.tolist()], len(self.problem.arms)
         seen = np.zeros((len(known), arms, len(self._worth)), dtype=np.int64)
@@ -266,7 +266,7 @@ class TabularPolicy(RecordPolicy):
                 seen[c], tallies.plays[c], tallies.totals[c] = own.seen, own.plays, own.totals
         return tallies
 
-    def _keep(self, script: Script, tallies: Tallies) -> None:
+    def _keep(self, script: TrialScript, tallies: Tallies) -> None:
         """Take over what a compiled loop has learned."""
         for c, codes in enumerate(script.known.tolist()):
             own = tallies.seen[c], tallies.plays[c], tallies.totals[c], tallies.worth
@@ -316,9 +316,9 @@ class IndexPolicy(TabularPolicy):
         plays, more = int(counts[chosen]), int(pending[chosen])
         means = np.where(counts > 0, payoff.net_scaled(means_of(counts, totals)), np.nan)
         if plays:
-            mean = amount(payoff.unscale(means[chosen]))
+            mean = format_number(payoff.unscale(means[chosen]))
             reason = (
-                f"its mean reward was {mean} in {counted(plays, 'play')}{under_way(more)}, "
+                f"its mean reward was {mean} in {pluralize(plays, 'play')}{under_way(more)}, "
                 f"{BEST_BY_CHANCE}"
             )
         elif more:

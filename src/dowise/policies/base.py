@@ -13,16 +13,16 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.codec import to_json
 from dowise._core.kernels import kernel
 from dowise._core.rng import Random, generator
-from dowise._core.text import plain
-from dowise._core.validation import whole_number
+from dowise._core.validation import check_integer
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.predictive import can_imagine, imagine
 from dowise.belief.prior import Prior
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.model.kernels import observe_round
-from dowise.model.sampler import Script
+from dowise.model.sampler import TrialScript
 from dowise.policies.decision import Decision, drawn_by_lot
 from dowise.problem import Problem, Record
 from dowise.problem.domains import MISSING
@@ -37,12 +37,12 @@ PAST = 2**32  # from here on numbers are those of past records, which followed n
 NEEDS_CONTEXT = "put the context in it as well"
 
 
-class Usable(NamedTuple):
+class RecordMask(NamedTuple):
     """The records that can be used, and how many can't, by the reason: (mask, reasons).
 
     A record that can't be used for several reasons counts with the first that is found.
 
-    >>> found = Usable.all_of(3)
+    >>> found = RecordMask.all_of(3)
     >>> found.leave_out(np.array([False, True, True]), "it rained")
     >>> found.mask.tolist(), found.reasons
     ([True, False, False], {'it rained': 2})
@@ -113,7 +113,7 @@ def check_batch(problem: Problem, records: RecordBatch, numbers: Numbers) -> Non
         )
 
 
-Loop = Callable[[Script, np.random.Generator], NDArray[np.int64]]
+Loop = Callable[[TrialScript, np.random.Generator], NDArray[np.int64]]
 """A whole trial, compiled: the arm of every round, by its position."""
 
 
@@ -197,14 +197,14 @@ class RecordPolicy:
         self.retract(record)
         return None
 
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
         """Which of many records `learn_many` would take, and of the others how many lack what.
 
         The same as asking `lacks` and learning one by one, in this order. What was not left out
         then is taken by `learn_many`, with the same numbers.
         """
         check_batch(self.problem, records, numbers)
-        found, learned = Usable.all_of(len(records)), []
+        found, learned = RecordMask.all_of(len(records)), []
         try:
             for i, record in enumerate(records.each(numbers)):
                 why = self.lacks(record)
@@ -243,7 +243,7 @@ class RecordPolicy:
         It depends on whole numbers alone where the state does; the built-in policies have the same
         one on every machine.
         """
-        page = json.dumps(plain(self.state()), sort_keys=True, separators=(",", ":"))
+        page = json.dumps(to_json(self.state()), sort_keys=True, separators=(",", ":"))
         return sha256(page.encode()).digest()
 
     def expect(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:
@@ -284,7 +284,7 @@ def digest_of(*arrays: NDArray[np.int64] | tuple[int, ...]) -> bytes:
 def contexts_of_batch(problem: Problem, contexts: int | Iterable[Context]) -> list[dict[str, str]]:
     """A checked context for each decision; a number of them where the problem has no context."""
     if isinstance(contexts, bool) or not isinstance(contexts, Iterable):
-        count = whole_number("contexts", contexts, 1)
+        count = check_integer("contexts", contexts, 1)
         if problem.context:
             raise DowiseError(
                 f"contexts={count}: give a list of contexts, one for each decision, because this "
@@ -345,7 +345,7 @@ Edges = Callable[[], dict[str, float]]
 _LOOKS = (10, 100, 1000)  # after so many records a policy looks whether they teach it anything
 
 
-class EdgesThen:
+class EdgeTrace:
     """Workings of a decision of which only the doubtful edges are of interest."""
 
     names = ("edges",)
@@ -490,10 +490,10 @@ class BayesianPolicy(RecordPolicy):
             check_record(record, self.problem)
         return record.lacking(self.problem.context_positions, NEEDS_CONTEXT)
 
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
         """Those whose context is known."""
         check_batch(self.problem, records, numbers)
-        found = Usable.all_of(len(records))
+        found = RecordMask.all_of(len(records))
         found.need_context(records)
         return found
 
@@ -546,7 +546,7 @@ def certainly(problem: Problem, chosen: int) -> NDArray[np.float64]:
     return probabilities
 
 
-class Picked(NamedTuple):
+class PosteriorPick(NamedTuple):
     """The arm that won one of several draws, picked at random."""
 
     draw: int
@@ -566,7 +566,7 @@ def pick_winner(
     arms: NDArray[np.int64],
     winners: NDArray[np.int64],
     source: np.random.Generator,
-) -> Picked:
+) -> PosteriorPick:
     """Pick one of the draws, all alike, and play its winner; `winners` are places in `arms`.
 
     Given the draws each arm has the probability of its share of the winners, no more and no less;
@@ -576,16 +576,16 @@ def pick_winner(
     draw = int(source.integers(len(winners)))
     shares = np.zeros(len(problem.arms))
     shares[arms] = np.bincount(winners, minlength=len(arms)) / len(winners)
-    return Picked(draw, int(arms[winners[draw]]), shares)
+    return PosteriorPick(draw, int(arms[winners[draw]]), shares)
 
 
 def checked_propensity_samples(number: int) -> int:
     """How many draws a policy picks a winner from; with 0 it makes one and knows no shares."""
-    return whole_number("propensity_samples", number, 0)
+    return check_integer("propensity_samples", number, 0)
 
 
 def play_out(
-    policy: BayesianPolicy, script: Script, choose: Callable[[int, tuple[int, ...]], int]
+    policy: BayesianPolicy, script: TrialScript, choose: Callable[[int, tuple[int, ...]], int]
 ) -> NDArray[np.int64]:
     """Play a script to its end; `choose` gives the arm of a round, by its number and context."""
     problem, posterior = policy.problem, policy.belief.posterior

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.document import format_number, pluralize
 from dowise._core.kernels import kernel
-from dowise._core.rng import Random, generator, key_of, keys_of
-from dowise._core.text import amount, counted
-from dowise._core.validation import real_number, whole_number
+from dowise._core.rng import Random, draw_key, draw_keys, generator
+from dowise._core.validation import check_integer, check_number
 from dowise.belief.draw_kernels import draw_block, draw_results, draw_whole, workspace
 from dowise.belief.posterior import CAREFUL_BELOW
 from dowise.errors import DowiseError
 from dowise.model.circuit import Builder
 from dowise.model.draws import Draws
 from dowise.model.kernels import play_round, unrolled
-from dowise.model.sampler import Script
+from dowise.model.sampler import TrialScript
 from dowise.policies.arm_rewards import (
     Floats,
     IndexPolicy,
@@ -32,8 +32,8 @@ from dowise.policies.arm_rewards import (
 from dowise.policies.base import (
     Loop,
     Numbers,
+    RecordMask,
     RecordPolicy,
-    Usable,
     allowed_arms,
     check_batch,
     checked_propensity_samples,
@@ -57,7 +57,7 @@ class UCB(IndexPolicy):
 
     def __init__(self, problem: Problem, exploration: float = 2.0) -> None:
         super().__init__(problem)
-        self.exploration = real_number("exploration", exploration, 0)
+        self.exploration = check_number("exploration", exploration, 0)
 
     def index(self, plays: NDArray[np.int64], totals: Floats) -> Floats:
         """The upper confidence bound of each arm."""
@@ -69,7 +69,7 @@ class UCB(IndexPolicy):
         """For this class, nothing under way; one made from it may do anything."""
         return self._play if type(self) is UCB and not self.pending else None
 
-    def _play(self, script: Script, _rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play(self, script: TrialScript, _rng: np.random.Generator) -> NDArray[np.int64]:
         tallies, chosen = self._tallies(script), np.empty(len(script.contexts), dtype=np.int64)
         costs, reward = self.problem.payoff.scaled_costs, self.problem.reward_position
         _play_rounds(self.exploration, costs, reward, tallies, script, chosen)
@@ -161,7 +161,7 @@ class KLUCB(IndexPolicy):
 
     def __init__(self, problem: Problem, c: float = 3.0) -> None:
         super().__init__(problem)
-        self.c = real_number("c", c, 0)
+        self.c = check_number("c", c, 0)
 
     def index(self, plays: NDArray[np.int64], totals: Floats) -> Floats:
         """The largest mean that the plays of each arm leave plausible."""
@@ -212,7 +212,7 @@ class BernoulliThompsonSampling(TabularPolicy):
         super().__init__(problem)
         self.prior = _checked_prior(prior)
         self.propensity_samples = checked_propensity_samples(propensity_samples)
-        self.seed = whole_number("seed", seed, 0)
+        self.seed = check_integer("seed", seed, 0)
         self._success = Payoff(_WORTH, costs=problem.payoff.scaled_costs)
         self._worth = self._success.values  # a tally has failures and successes
         self._betas = _betas_of(len(problem.arms), self.prior)
@@ -243,8 +243,8 @@ class BernoulliThompsonSampling(TabularPolicy):
         index = self._success.net(draws.others[:, 0, draw].copy())
         figures = {"counts": plays, "means": means, "index": index} | figures
         reason = (
-            f"{how}; after {counted(int(plays[chosen]), 'play')} its mean reward is reckoned as "
-            f"{amount(problem.payoff.unscale(means[chosen]))}"
+            f"{how}; after {pluralize(int(plays[chosen]), 'play')} its mean reward is reckoned as "
+            f"{format_number(problem.payoff.unscale(means[chosen]))}"
         )
         known = problem.context_labels(codes)
         return Decision(problem.arms[chosen], probabilities, reason, Figures(figures), known)
@@ -265,7 +265,7 @@ class BernoulliThompsonSampling(TabularPolicy):
 
         In double precision where parameters are so small that single precision would saturate.
         """
-        arms, counts, key = len(seen), seen[:, ::-1].ravel(), key_of(source)
+        arms, counts, key = len(seen), seen[:, ::-1].ravel(), draw_key(source)
         prior, rows, tape = self._betas
         if self._is_fine:
             out = np.empty((arms, 2, draws), dtype=np.float32)
@@ -310,7 +310,7 @@ class BernoulliThompsonSampling(TabularPolicy):
 
     def _sorted_out(
         self, records: RecordBatch, numbers: Numbers
-    ) -> tuple[Usable, NDArray[np.int64]]:
+    ) -> tuple[RecordMask, NDArray[np.int64]]:
         found, arms = super()._sorted_out(records, numbers)
         if numbers is None:
             found.leave_out(self._is_between[super()._columns(records, None)], _NEEDS_NUMBER)
@@ -322,13 +322,13 @@ class BernoulliThompsonSampling(TabularPolicy):
         is_plain = type(self) is BernoulliThompsonSampling and not self.propensity_samples
         return self._play if is_plain and two_valued and self._is_fine else None
 
-    def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
         tallies, chosen = self._tallies(script), np.empty(len(script.contexts), dtype=np.int64)
         problem = self.problem
         best_first = bool(problem.payoff.scaled[0] == 1)  # the first value is the success
         reward = _Reward(problem.reward_position, best_first, self._success.scaled_costs)
         _bernoulli_play_rounds(
-            keys_of(rng, len(chosen)), self._betas, reward, tallies, script, chosen
+            draw_keys(rng, len(chosen)), self._betas, reward, tallies, script, chosen
         )
         self._keep(script, tallies)
         return chosen
@@ -426,10 +426,10 @@ class RandomChoice(RecordPolicy):
         check_record(record, self.problem)
         return None
 
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
         """All of them."""
         check_batch(self.problem, records, numbers)
-        return Usable.all_of(len(records))
+        return RecordMask.all_of(len(records))
 
     def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
         """Nothing is learned."""

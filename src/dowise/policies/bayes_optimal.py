@@ -11,9 +11,9 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.document import pluralize
 from dowise._core.rng import Random, generator
-from dowise._core.text import counted
-from dowise._core.validation import whole_number
+from dowise._core.validation import check_integer
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.prior import Prior
 from dowise.errors import DowiseError
@@ -21,7 +21,7 @@ from dowise.model import Factors, model_of
 from dowise.policies.base import (
     BayesianPolicy,
     Numbers,
-    Usable,
+    RecordMask,
     allowed_arms,
     certainly,
     check_batch,
@@ -132,7 +132,7 @@ class Outcomes:
         )
 
 
-class Plan:
+class StatePlan:
     """The value of every state that `horizon` rounds can lead to, the last round's included.
 
     `counts` are the prior's, for all CPT entries. Values are those of `Outcomes.rewards`: more is
@@ -310,7 +310,7 @@ class BayesOptimal(BayesianPolicy):
         belief: Belief | Posterior | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
-        self.horizon = whole_number("horizon", horizon, 1)
+        self.horizon = check_integer("horizon", horizon, 1)
         posterior = self.belief.posterior
         _refuse_what_is_open(problem, posterior)
         if not isinstance(posterior, Dirichlet):
@@ -318,7 +318,7 @@ class BayesOptimal(BayesianPolicy):
         self._start = Belief(problem, posterior=posterior.copy())
         self._learned, self._known = posterior, posterior.counts.copy()
         parameters = posterior.parameters.tobytes()
-        states = whole_number("max_states", max_states, 1)
+        states = check_integer("max_states", max_states, 1)
         self._plan = _plan(problem, parameters, self.horizon, states)
         self._needed = [problem.positions[name] for name in self._plan.outcomes.variables]
         self._needs = (
@@ -378,7 +378,7 @@ class BayesOptimal(BayesianPolicy):
         chosen = int(arms[tied.argmax()])
         left, worth = self.horizon - rounds, problem.payoff.oriented(values)
         reason = (
-            f"no arm is a better start into the {counted(left, 'round')} left: played as well as "
+            f"no arm is a better start into the {pluralize(left, 'round')} left: played as well as "
             f"can be, they are expected to bring {worth[chosen]:.4g} in all"
         )
         figures = Figures({"values": worth, "rounds_left": left})
@@ -414,10 +414,10 @@ class BayesOptimal(BayesianPolicy):
         why = record.lacking(self._needed, self._needs) or super().lacks(record)
         return why if why is not None or self._rounds_left() else self._is_over()
 
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
         """Those that the plan can follow, and no more of them than there are rounds left."""
         check_batch(self.problem, records, numbers)
-        found = Usable.all_of(len(records))
+        found = RecordMask.all_of(len(records))
         found.need_arms(records)
         found.need(records, self._needed, self._needs)
         found.need_context(records)
@@ -472,7 +472,7 @@ def _refuse_what_is_open(problem: Problem, posterior: Posterior) -> None:
 
 
 @lru_cache(maxsize=2)
-def _plan(problem: Problem, parameters: bytes, horizon: int, max_states: int) -> Plan:
+def _plan(problem: Problem, parameters: bytes, horizon: int, max_states: int) -> StatePlan:
     """Trials of one problem share their plan."""
     flat: NDArray[np.float64] = np.frombuffer(parameters)
-    return Plan(problem, model_of(problem).factors, flat, horizon, max_states)
+    return StatePlan(problem, model_of(problem).factors, flat, horizon, max_states)

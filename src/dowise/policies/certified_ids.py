@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.document import format_number
 from dowise._core.kernels import kernel
 from dowise._core.rng import Random, generator
-from dowise._core.text import amount
-from dowise._core.validation import real_number, share, whole_number
+from dowise._core.validation import check_fraction, check_integer, check_number
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.draw_kernels import count_record, draw_results, mean_results
 from dowise.belief.posterior import checked_samples
@@ -33,7 +33,7 @@ from dowise.information.certificate import (
 from dowise.information.estimates import check_room, find_and_count, summarise
 from dowise.information.ratio import FEW, NOTHING, best_pair
 from dowise.model.kernels import find_winners, observe_round
-from dowise.model.sampler import Script
+from dowise.model.sampler import TrialScript
 from dowise.policies.base import (
     BayesianPolicy,
     Edges,
@@ -93,7 +93,7 @@ def play_trial(
     worth: NDArray[np.float64],
     lam: float,
     failure: float,
-    script: Script,
+    script: TrialScript,
     rng: np.random.Generator,
 ) -> Played:
     """All rounds; the posterior has learned them, and the generator is where stepping leaves it.
@@ -217,13 +217,13 @@ class CertifiedSampling(BayesianPolicy):
         belief: Belief | Posterior | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
-        self.samples = whole_number("samples", samples, LEAST_SAMPLES)
+        self.samples = check_integer("samples", samples, LEAST_SAMPLES)
         arms = len(problem.arms)
         check_room(arms, min(arms, self.samples), len(problem.payoff.values))
-        self.horizon = whole_number("horizon", horizon, 1)
-        self.delta = share("delta", delta)
+        self.horizon = check_integer("horizon", horizon, 1)
+        self.delta = check_fraction("delta", delta)
         self.propensity_samples = checked_propensity_samples(propensity_samples)
-        self.lam = usual_lam(problem, self.horizon) if lam is None else real_number("lam", lam, 0)
+        self.lam = usual_lam(problem, self.horizon) if lam is None else check_number("lam", lam, 0)
         if not self.lam > 0:
             raise DowiseError(f"lam={lam!r} must be more than 0: leave it out, and it is chosen")
         self._worth = worth_of(problem.payoff, arms)
@@ -299,10 +299,10 @@ class CertifiedSampling(BayesianPolicy):
         ours = type(self.belief.posterior) in (Dirichlet, Mixture)
         return self._play if is_plain and ours else None
 
-    def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
         return self.play_certified(script, rng).arms
 
-    def play_certified(self, script: Script, rng: np.random.Generator) -> Played:
+    def play_certified(self, script: TrialScript, rng: np.random.Generator) -> Played:
         """A whole trial, compiled where it can be; else the rest of each round is."""
         posterior, few = self.belief.posterior, len(self.problem.arms) <= FEW
         is_single = not self.propensity_samples and can_play(rng)
@@ -315,7 +315,7 @@ class CertifiedSampling(BayesianPolicy):
         self.next_number += len(played.arms)
         return played
 
-    def _step(self, script: Script, rng: np.random.Generator) -> Played:
+    def _step(self, script: TrialScript, rng: np.random.Generator) -> Played:
         arms, rounds = np.arange(len(self.problem.arms)), len(script.contexts)
         certificates, held = np.empty(rounds), np.empty(rounds, dtype=np.bool_)
 
@@ -367,7 +367,7 @@ class _Workings:
 
     def reason(self) -> str:
         found, span = self.found, self.problem.payoff.span
-        bound, limit = amount(found.bound * span), amount(found.limit * span)
+        bound, limit = format_number(found.bound * span), format_number(found.limit * span)
         within = f"the limit of {limit} that drawing by lot always keeps"
         if not found.holds:
             return (

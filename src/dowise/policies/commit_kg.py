@@ -17,18 +17,18 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.document import format_number
 from dowise._core.rng import Random, generator
-from dowise._core.text import amount
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.prior import Prior
 from dowise.errors import DowiseError
 from dowise.model import Codes
 from dowise.model.kernels import trace_of
-from dowise.model.sampler import Script
+from dowise.model.sampler import TrialScript
 from dowise.policies.base import (
     PAST,
     BayesianPolicy,
-    EdgesThen,
+    EdgeTrace,
     Loop,
     Numbers,
     allowed_arms,
@@ -38,9 +38,9 @@ from dowise.policies.base import (
 from dowise.policies.commit_kg_kernels import (
     MOST_CONTEXTS,
     Contexts,
-    Known,
-    Plan,
-    Worth,
+    DirichletParams,
+    PlayPlan,
+    RewardScale,
     choose,
     choose_in,
     mixed_lanes,
@@ -92,7 +92,7 @@ class CommitKG(BayesianPolicy):
         """How many decisions it has learned from."""
         self.visits: Counter[Codes] = Counter()
         """How often each context was seen, by the positions of its values."""
-        self._worth = Worth(problem.payoff.scaled, problem.payoff.scaled_costs)
+        self._worth = RewardScale(problem.payoff.scaled, problem.payoff.scaled_costs)
         sizes = [len(problem.domains[name]) for name in problem.context]
         self._has_few = prod(sizes) <= FEW_CONTEXTS
         self._contexts: list[Codes] = []
@@ -153,7 +153,7 @@ class CommitKG(BayesianPolicy):
             "plays": int(plan.plays),
             "value": plan.gain * problem.payoff.span,
         }
-        known = Figures(figures, None if edges is None else EdgesThen(edges))
+        known = Figures(figures, None if edges is None else EdgeTrace(edges))
         arm = problem.arms[plan.arm]
         return Decision(arm, certainly(problem, plan.arm), self._reason(plan), known, seen)
 
@@ -166,7 +166,7 @@ class CommitKG(BayesianPolicy):
         delta[arms] = means.max() - means
         return delta
 
-    def _reason(self, plan: Plan) -> str:
+    def _reason(self, plan: PlayPlan) -> str:
         if not plan.plays:
             return (
                 "no arm looks better by what is known, and trying another would not teach enough "
@@ -176,24 +176,27 @@ class CommitKG(BayesianPolicy):
         times = {1: "once", 2: "twice"}.get(often, f"{often:,} times")
         best = self.problem.arms[plan.best]
         taught = (
-            f"playing this one {times} should teach enough to gain {amount(plan.gain * span)} in "
+            f"playing this one {times} should teach enough to gain {format_number(plan.gain * span)} in "
             f"all over the next {self._to_come:,.0f} rounds"
         )
         if plan.cost <= 0:
             return f"it looks as good as {best}, and {taught}"
-        cost = amount(plan.cost * span)
+        cost = format_number(plan.cost * span)
         return f"{best} looks better by {cost} a round, but {taught}, that cost taken off"
 
     @property
     def _to_come(self) -> float:
         return PACE * (self.rounds + HEAD_START)
 
-    def _plan(self, codes: Codes, arms: NDArray[np.int64]) -> Plan:
+    def _plan(self, codes: Codes, arms: NDArray[np.int64]) -> PlayPlan:
         posterior = self.belief.posterior
         assert isinstance(posterior, Dirichlet | Mixture)
         may = np.zeros(len(self.problem.arms), dtype=np.bool_)
         may[arms] = True
-        known, trace = Known(posterior.prior, posterior.counts), trace_of(self.belief.problem)
+        known, trace = (
+            DirichletParams(posterior.prior, posterior.counts),
+            trace_of(self.belief.problem),
+        )
         contexts = self._all_contexts([codes], MOST_CONTEXTS)
         now = contexts.index(codes)
         if isinstance(posterior, Dirichlet):
@@ -204,7 +207,7 @@ class CommitKG(BayesianPolicy):
             most = most_lanes(trace)
             lanes = mixed_lanes(posterior, contexts, visits, now, self._has_few, most)
             plan = choose(known, lanes, trace, self._worth, may, self._to_come)
-        return Plan(*plan)
+        return PlayPlan(*plan)
 
     def _all_contexts(self, more: Iterable[Codes], most: int | None = None) -> list[Codes]:
         """All contexts, in order; or those that were seen, most often if not all, and these."""
@@ -227,7 +230,7 @@ class CommitKG(BayesianPolicy):
         ours = type(self) is CommitKG and self.belief.monitor is None
         return self._play if ours and type(self.belief.posterior) is Dirichlet else None
 
-    def _play(self, script: Script, _rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play(self, script: TrialScript, _rng: np.random.Generator) -> NDArray[np.int64]:
         posterior = self.belief.posterior
         assert isinstance(posterior, Dirichlet)
         known = [tuple(codes) for codes in script.known.tolist()]
@@ -236,7 +239,7 @@ class CommitKG(BayesianPolicy):
         own = self._as_arrays(posterior, contexts)
         chosen = np.empty(len(script.contexts), dtype=np.int64)
         play_rounds(
-            Known(posterior.prior, posterior.counts), posterior.unused,
+            DirichletParams(posterior.prior, posterior.counts), posterior.unused,
             arms_of(self.problem, posterior.model.factors), own,
             np.array([places[codes] for codes in known]), trace_of(self.belief.problem),
             self._worth, (PACE, HEAD_START, self.rounds), script, chosen,

@@ -30,14 +30,14 @@ _EDGE = 1e-9  # of the span: how near a mean may come to an end of the scale
 _TIE = 1e-12  # of the span: means as near as this are the same
 
 
-class Known(NamedTuple):
+class DirichletParams(NamedTuple):
     """The Dirichlet parameters, entry by entry."""
 
     prior: Any
     counts: Any
 
 
-class Lanes(NamedTuple):
+class ContextLanes(NamedTuple):
     """Contexts, and sets of edges, side by side."""
 
     rows: Any
@@ -54,7 +54,7 @@ class Contexts(NamedTuple):
     """Contexts that may occur, in the order of their codes; a lane is made of each that counts."""
 
     rows: Any
-    """rows[context, block], as in `Lanes`."""
+    """rows[context, block], as in `ContextLanes`."""
     visits: Any
     """How often each was seen."""
     every: bool
@@ -63,14 +63,14 @@ class Contexts(NamedTuple):
     """So many count at most, those that were seen most often, and the present one."""
 
 
-class Worth(NamedTuple):
+class RewardScale(NamedTuple):
     """What values of the reward are worth and arms cost, on the scale from 0 to 1."""
 
     values: Any
     costs: Any
 
 
-class Look(NamedTuple):
+class ArmSensitivity(NamedTuple):
     """All arms at the posterior means."""
 
     values: Any
@@ -130,7 +130,7 @@ def look_at(known, lanes, trace, worth):
             for lane in range(width):
                 spreads[a, e, lane] = adjoints[first + e, lane] / slopes[a, lane]
     _gather(spreads, lanes.leaders, trace)
-    look = Look(values, totals, means, slopes, scores, spreads)
+    look = ArmSensitivity(values, totals, means, slopes, scores, spreads)
     _standardise(look, known, lanes, trace)
     return look
 
@@ -221,7 +221,7 @@ def lanes_in(contexts, now):
             lane += 1
     for lane in range(seen):
         weights[lane] /= times
-    return Lanes(rows, leaders, weights, np.full(seen, here))
+    return ContextLanes(rows, leaders, weights, np.full(seen, here))
 
 
 _LATER = 0.7  # of its cost is what a play of a plan counts for, after the first
@@ -229,7 +229,7 @@ _FARTHEST = 8.0  # standard deviations, beyond which a challenger counts for not
 _TINY = 1e-24  # a variance that is rounding
 
 
-class Plan(NamedTuple):
+class PlayPlan(NamedTuple):
     """The arm to play, and how many plays of it are worth most: 0 where it is the incumbent."""
 
     arm: int
@@ -435,7 +435,7 @@ def _search(look, challengers, lanes, trace, present, rounds):
     arms, width = len(costs), len(own)
     room = _Room(np.empty(arms), np.empty(arms), np.empty(arms))
     candidates = np.empty(arms, dtype=np.int64)
-    plan, n = Plan(best, best, 0.0, 0.0, 0.0), 1.0
+    plan, n = PlayPlan(best, best, 0.0, 0.0, 0.0), 1.0
     while n / here < rounds:
         left, paid = rounds - n / here, 1.0 + _LATER * (n - 1.0)
         candidates[0], count = best, 1
@@ -456,14 +456,14 @@ def _search(look, challengers, lanes, trace, present, rounds):
                 cost = costs[candidates[i]]
                 gain = left * (room.values[i] - room.values[0]) - paid * cost
                 if gain > plan.gain:
-                    plan = Plan(candidates[i], best, n, gain, cost)
+                    plan = PlayPlan(candidates[i], best, n, gain, cost)
         n *= 2.0
     return plan
 
 
 @kernel()
 def choose(known, lanes, trace, worth, may, rounds):
-    """The arm to play, of those that may be, if so many rounds are still to come: a `Plan`."""
+    """The arm to play, of those that may be, if so many rounds are still to come: a `PlayPlan`."""
     look = look_at(known, lanes, trace, worth)
     costs, here, best = _present(look, lanes, may, worth)
     challengers = _challengers(look, trace, worth)
@@ -472,7 +472,7 @@ def choose(known, lanes, trace, worth, may, rounds):
         if a != best:
             cheapest = min(cheapest, costs[a])
     if (rounds - 1.0 / here) * bound <= cheapest:
-        return Plan(best, best, 0.0, 0.0, 0.0)
+        return PlayPlan(best, best, 0.0, 0.0, 0.0)
     return _search(look, challengers, lanes, trace, (costs, here, best, bound), rounds)
 
 
@@ -491,7 +491,7 @@ Integers = NDArray[np.int64]
 
 def mixed_lanes(
     mixture: Mixture, contexts: list[Codes], visits: Integers, now: int, every: bool, most: int
-) -> Lanes:
+) -> ContextLanes:
     """A lane for each context that counts and each set of edges, about `most` of them."""
     counts = np.ones(len(contexts), dtype=bool) if every else visits > 0
     counts[np.argsort(-visits, kind="stable")[min(MOST_CONTEXTS, most) :]] = False
@@ -505,7 +505,7 @@ def mixed_lanes(
     codes = np.array([contexts[c] for c in kept], dtype=np.int64).reshape(len(kept), -1)
     rows = first[None] + np.einsum("srx,cx->csr", shifts, codes)
     sets, present = len(versions), int(np.searchsorted(kept, now))
-    return Lanes(
+    return ContextLanes(
         np.ascontiguousarray(rows.reshape(-1, rows.shape[2])),
         np.tile(leaders, (len(kept), 1)),
         np.outer(often / often.sum(), chances / chances.sum()).ravel(),

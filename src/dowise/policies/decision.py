@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.text import counted, plain
+from dowise._core.codec import to_json
+from dowise._core.document import pluralize
 from dowise.errors import DowiseError, suggestion
 from dowise.problem import Intervention
 
@@ -97,7 +98,7 @@ class Decision:
                     f"this decision has no figure {name!r}{suggestion(name, self.figures)}: "
                     f"there are {', '.join(self.figures) or 'none'}"
                 )
-        page: dict[str, Any] = plain(
+        page: dict[str, Any] = to_json(
             {
                 "context": self.context,
                 "arm": self.arm,
@@ -145,4 +146,4 @@ def under_way(plays: int) -> str:
     >>> under_way(2), under_way(0)
     (' (2 plays under way)', '')
     """
-    return f" ({counted(plays, 'play')} under way)" if plays else ""
+    return f" ({pluralize(plays, 'play')} under way)" if plays else ""

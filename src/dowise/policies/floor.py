@@ -27,8 +27,8 @@ from dowise.policies.base import (
     BayesianPolicy,
     Numbers,
     Policy,
+    RecordMask,
     RecordPolicy,
-    Usable,
     allowed_arms,
     pick_winner,
 )
@@ -160,7 +160,7 @@ class _FlooredRecords(Floored, RecordPolicy):
     def lacks(self, record: Record) -> str | None:
         return self.within.lacks(record)
 
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
         return self.within.usable(records, numbers)
 
     def expect(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:

@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.document import format_number
 from dowise._core.kernels import kernel
-from dowise._core.rng import Random, generator, keys_and_coins
-from dowise._core.text import amount
-from dowise._core.validation import below_one, share, whole_number
+from dowise._core.rng import Random, draw_keys_and_coins, generator
+from dowise._core.validation import check_fraction, check_fraction_or_zero, check_integer
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.draw_kernels import count_record, draw_results
 from dowise.belief.posterior import checked_samples
@@ -34,7 +34,7 @@ from dowise.information.estimates import check_room, find_and_count, summarise
 from dowise.information.gains import About, Gains, Seen
 from dowise.information.ratio import FEW, NOTHING, best_pair
 from dowise.model.kernels import observe_round
-from dowise.model.sampler import Script
+from dowise.model.sampler import TrialScript
 from dowise.policies.base import BayesianPolicy, Edges, Loop, allowed_arms, play_out
 from dowise.policies.decision import Decision, Figures
 from dowise.policies.thompson import Learned, arms_of
@@ -46,7 +46,7 @@ def play_trial(
     problem: Problem,
     posterior: Dirichlet,
     samples: int,
-    script: Script,
+    script: TrialScript,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """The arm of every round; the posterior has learned them."""
@@ -57,7 +57,7 @@ def play_trial(
     learned = Learned(posterior.prior, posterior.counts, posterior.unused)
     circuit = model.circuit.tape, posterior.block, problem.payoff.scaled
     _play_rounds(
-        *keys_and_coins(rng, rounds), learned, arms_of(problem, model.factors), rows, circuit,
+        *draw_keys_and_coins(rng, rounds), learned, arms_of(problem, model.factors), rows, circuit,
         drawn, script, chosen,
     )  # fmt: skip
     return chosen
@@ -157,12 +157,12 @@ class InformationDirectedSampling(BayesianPolicy):
                     f'interval={interval!r} is for gain="reward" and about="arm": Lemma 4 has no '
                     "intervals of other gains"
                 )
-        self.choice, self.floor = choice, below_one("floor", floor)
-        self.samples = whole_number("samples", samples, 1)
+        self.choice, self.floor = choice, check_fraction_or_zero("floor", floor)
+        self.samples = check_integer("samples", samples, 1)
         arms = len(problem.arms)
         check_room(arms, min(arms, self.samples), len(problem.payoff.values))
-        self.horizon = whole_number("horizon", horizon, 1)
-        self.delta, self.interval = share("delta", delta), interval
+        self.horizon = check_integer("horizon", horizon, 1)
+        self.delta, self.interval = check_fraction("delta", delta), interval
 
     def decide(
         self,
@@ -258,7 +258,7 @@ class InformationDirectedSampling(BayesianPolicy):
         is_driven = self.is_the_papers and self.interval == "point"
         return self._play_compiled if is_whole and is_driven else self._play
 
-    def _play_compiled(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play_compiled(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
         posterior = self.belief.posterior
         assert isinstance(posterior, Dirichlet)
         checked_samples(self.samples, posterior.model.circuit, True)
@@ -266,7 +266,7 @@ class InformationDirectedSampling(BayesianPolicy):
         self.next_number += len(chosen)
         return chosen
 
-    def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
         arms = np.arange(len(self.problem.arms))
         index = {arm: i for i, arm in enumerate(self.problem.arms)}
         return play_out(self, script, lambda _t, codes: index[self._decide(codes, arms, rng).arm])
@@ -325,7 +325,7 @@ class _Workings:
 
     def reason(self) -> str:
         found, pick, likely = self.found, self.pick, int(self.found.best.argmax())
-        cost = amount(found.delta[pick] * self.problem.payoff.span)
+        cost = format_number(found.delta[pick] * self.problem.payoff.span)
         chance = f"by the floor of {100 * self.floor:.3g} %, which keeps every arm in play"
         return (
             f"{chance if self.by_floor else 'a balance of cost and learning'}: expected to cost "
@@ -340,8 +340,8 @@ class _Workings:
             return f"{gain / log(2):.2g} bits about which arm is the best in each context"
         likely = self.found.best[self.found.best > 0]
         unknown = -float(likely @ np.log(likely))
-        share = min(gain / unknown, 1.0) if unknown > 0 else 0.0
-        percent = f"{100 * share:.0f} %" if share >= 0.01 else "less than 1 %"
+        check_fraction = min(gain / unknown, 1.0) if unknown > 0 else 0.0
+        percent = f"{100 * check_fraction:.0f} %" if check_fraction >= 0.01 else "less than 1 %"
         return f"{percent} of what is unknown about which arm that is"
 
     def _arm(self, place: int) -> Intervention:

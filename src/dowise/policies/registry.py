@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from dowise._core.validation import below_one
+from dowise._core.validation import check_fraction_or_zero
 from dowise.belief.prior import Prior
 from dowise.errors import (
-    FAILURES,
+    USER_CODE_ERRORS,
     DowiseError,
-    OwnCodeError,
-    described,
-    kind_of,
-    listed,
+    UserCodeError,
+    describe_error,
+    join_names,
     suggestion,
+    type_name,
 )
 from dowise.policies.base import Policy
 from dowise.problem import Problem
@@ -68,14 +68,14 @@ def import_policies(module: str, asked_by: str = "") -> None:
         _MODULES[module] = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise OwnCodeError(f"{refused}: {described(error)}") from error
+            raise UserCodeError(f"{refused}: {describe_error(error)}") from error
         raise DowiseError(
             f"{refused}: there is no such module in this folder or where Python looks; {remedy}"
         ) from None
     except DowiseError as error:
-        raise OwnCodeError(f"{refused}: {described(error)}") from error
-    except FAILURES as error:
-        raise OwnCodeError(f"{refused}: {described(error)}") from error
+        raise UserCodeError(f"{refused}: {describe_error(error)}") from error
+    except USER_CODE_ERRORS as error:
+        raise UserCodeError(f"{refused}: {describe_error(error)}") from error
 
 
 def own_factory(policy: str) -> Callable[..., Any]:
@@ -91,12 +91,12 @@ def own_factory(policy: str) -> Callable[..., Any]:
             if callable(value) and getattr(value, "__module__", None) == module.__name__
         ]
         close = suggestion(inside, made_here)
-        known = f": it has {listed(made_here)}" if made_here else ""
+        known = f": it has {join_names(made_here)}" if made_here else ""
         lacking = f"has no {inside!r}" if inside else "has what? Say which class or function it is"
         raise DowiseError(f"the policy {policy!r}: {name} {lacking}{close}{known}") from None
     if not callable(factory) or not hasattr(factory, "__qualname__"):
         raise DowiseError(
-            f"{policy} is {kind_of(factory)}, and no policy: name a class or a function that makes "
+            f"{policy} is {type_name(factory)}, and no policy: name a class or a function that makes "
             "one from a problem (docs/own-policy.md)"
         )
     try:
@@ -288,7 +288,7 @@ def make_checked(
     try:
         policy = made_by(factory, problem, options)
     except SystemExit as error:
-        raise OwnCodeError(f"the policy {name!r}: {described(error)}") from error
+        raise UserCodeError(f"the policy {name!r}: {describe_error(error)}") from error
     for method in ("decide", "observe"):
         if not callable(getattr(policy, method, None)):
             raise DowiseError(
@@ -303,7 +303,7 @@ def made_by(factory: Callable[..., Policy], problem: Problem, options: Mapping[s
     if "floor" not in options or "floor" in inspect.signature(factory).parameters:
         return factory(problem, **options)
     rest = {name: value for name, value in options.items() if name != "floor"}
-    floor = below_one("floor", options["floor"])
+    floor = check_fraction_or_zero("floor", options["floor"])
     if floor == 0:
         return factory(problem, **rest)
     from dowise.policies.floor import floored

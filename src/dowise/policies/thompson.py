@@ -10,17 +10,17 @@ from numba import float32, njit
 from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel
-from dowise._core.rng import Random, generator, key_of, keys_of
+from dowise._core.rng import Random, draw_key, draw_keys, generator
 from dowise.belief import Belief, Dirichlet, Mixture, Posterior
 from dowise.belief.draw_kernels import count_record, draw_block, workspace
 from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
 from dowise.belief.prior import Prior
 from dowise.model import Factors
 from dowise.model.kernels import observe_round, unrolled
-from dowise.model.sampler import Script
+from dowise.model.sampler import TrialScript
 from dowise.policies.base import (
     BayesianPolicy,
-    EdgesThen,
+    EdgeTrace,
     Loop,
     allowed_arms,
     checked_propensity_samples,
@@ -79,7 +79,7 @@ class ThompsonSampling(BayesianPolicy):
             chosen, probabilities, figures = self._winner(codes, arms, source), None, {}
             reason = drawn_by_lot()
         edges, seen = self._edges(), problem.context_labels(codes)
-        known = Figures(figures, None if edges is None else EdgesThen(edges))
+        known = Figures(figures, None if edges is None else EdgeTrace(edges))
         return Decision(problem.arms[chosen], probabilities, reason, known, seen)
 
     def _winner(
@@ -90,7 +90,7 @@ class ThompsonSampling(BayesianPolicy):
         if arms is None and type(posterior) is Dirichlet and posterior.is_fine:
             model = posterior.model
             best: int = _draw_best(
-                key_of(source), posterior.prior, posterior.counts, model.rows(codes),
+                draw_key(source), posterior.prior, posterior.counts, model.rows(codes),
                 model.circuit.tape, problem.payoff.scaled, problem.payoff.scaled_costs,
             )  # fmt: skip
             return best
@@ -121,7 +121,7 @@ class ThompsonSampling(BayesianPolicy):
             return self._play
         return self._play_mixed if type(posterior) is Mixture and posterior.is_fine else None
 
-    def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
         problem, posterior = self.problem, self.belief.posterior
         assert isinstance(posterior, Dirichlet)
         model, rounds = posterior.model, len(script.contexts)
@@ -129,20 +129,20 @@ class ThompsonSampling(BayesianPolicy):
         chosen = np.empty(rounds, dtype=np.int64)
         learned = Learned(posterior.prior, posterior.counts, posterior.unused)
         _play_rounds(
-            keys_of(rng, rounds), learned, arms_of(problem, model.factors), rows,
+            draw_keys(rng, rounds), learned, arms_of(problem, model.factors), rows,
             model.circuit.tape, problem.payoff.scaled, script, chosen,
         )  # fmt: skip
         self.next_number += rounds
         return chosen
 
-    def _play_mixed(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play_mixed(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
         problem, posterior = self.problem, self.belief.posterior
         assert isinstance(posterior, Mixture)
         model, rounds = posterior.model, len(script.contexts)
         own, entries = mixed_of(posterior, script.known)
         chosen = np.empty(rounds, dtype=np.int64)
         _play_mixed_rounds(
-            keys_of(rng, rounds), own, arms_of(problem, model.factors), entries,
+            draw_keys(rng, rounds), own, arms_of(problem, model.factors), entries,
             model.circuit.tape, problem.payoff.scaled, script, chosen,
         )  # fmt: skip
         self.next_number += rounds

@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise._core.rng import Random, generator
-from dowise._core.validation import whole_number
+from dowise._core.validation import check_integer
 from dowise.belief import Belief, Dirichlet, Mixture
 from dowise.belief.predictive import can_imagine, draw_worlds
-from dowise.errors import DowiseError, kind_of
+from dowise.errors import DowiseError, type_name
 from dowise.model import Codes
-from dowise.model.sampler import Sampler, Script, outcome, sampler_of
+from dowise.model.sampler import Sampler, TrialScript, outcome, sampler_of
 from dowise.policies.base import BayesianPolicy
 from dowise.policies.registry import make_policy
 from dowise.problem import Problem, Record
@@ -90,7 +90,7 @@ def value_of_continuing(
     a second or two, from 50 to 1,000. The belief is not changed.
     """
     if not isinstance(belief, Belief):
-        raise DowiseError(f"give a Belief, not {kind_of(belief)}")
+        raise DowiseError(f"give a Belief, not {type_name(belief)}")
     posterior = belief.posterior
     if not can_imagine(posterior):
         raise DowiseError(
@@ -98,7 +98,7 @@ def value_of_continuing(
             "what playing on is worth is known for posteriors of the graph alone"
         )
     assert isinstance(posterior, Dirichlet | Mixture)
-    count = whole_number("rounds", rounds, 1, MOST_ROUNDS)
+    count = check_integer("rounds", rounds, 1, MOST_ROUNDS)
     many = _worlds_for(posterior, count, worlds)
     source, play = generator(rng), _Play(posterior, count)
     together = max(1, _ROOM // posterior.model.factors.entries)
@@ -116,7 +116,7 @@ def value_of_continuing(
 
 def _worlds_for(posterior: Dirichlet | Mixture, rounds: int, worlds: int | None) -> int:
     if worlds is not None:
-        count = whole_number("worlds", worlds, 4)
+        count = check_integer("worlds", worlds, 4)
         if count * rounds > MOST_PLAYS:
             raise DowiseError(
                 f"{count:,} worlds of {rounds:,} rounds are {count * rounds:,} plays, and the "
@@ -162,7 +162,7 @@ class _Play:
         parts = self.posterior.model.distributions_in([entries] * len(known), known)
         means = np.concatenate([part @ problem.payoff.values for part in parts])
         regrets = problem.payoff.regrets(problem.payoff.net(means))
-        script = Script(world, numbers, kinds, source.random((self.rounds, len(world.order))))
+        script = TrialScript(world, numbers, kinds, source.random((self.rounds, len(world.order))))
         limit = regrets[numbers, self._best_now(known)[numbers]].sum()
         policy, cost, found = self._policy(), 0.0, [limit, 0.0]
         for begin, end in zip(self.stops, self.stops[1:], strict=False):
@@ -195,7 +195,7 @@ class _Play:
     def _played(
         self,
         policy: BayesianPolicy,
-        script: Script,
+        script: TrialScript,
         entries: Floats,
         source: np.random.Generator,
     ) -> Integers:

@@ -23,18 +23,18 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernels_of
+from dowise._core.document import format_number, pluralize
+from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, generator, stream
-from dowise._core.text import amount, counted
-from dowise._core.validation import real_number, whole_number
+from dowise._core.validation import check_integer, check_number
 from dowise.errors import DowiseError
 from dowise.identification.circuit import compile_estimators
 from dowise.model import Codes
 from dowise.policies.arm_rewards import UNKNOWN_MEAN, Pending
 from dowise.policies.base import (
     Numbers,
+    RecordMask,
     RecordPolicy,
-    Usable,
     allowed_arms,
     certainly,
     check_batch,
@@ -74,7 +74,7 @@ def settled_size(total: int, refresh: float) -> int:
         size = following
 
 
-class ArmData:
+class BootstrapData:
     """The records of one arm, by their kinds; never a dense table."""
 
     def __init__(self, rewards: Integers, variables: Integers, refresh: float) -> None:
@@ -190,8 +190,8 @@ _NEEDS_NUMBER = (
     "decisions: problem.record(arm, outcome, number)"
 )
 
-_kernels = kernels_of("dowise.model.kernels")
-_pooling = kernels_of("dowise.identification.pooling")
+_kernels = lazy_kernels("dowise.model.kernels")
+_pooling = lazy_kernels("dowise.identification.pooling")
 
 
 @dataclass(eq=False)
@@ -210,7 +210,7 @@ class ContextData:
 
     seen: NDArray[np.int64]
     """How often each arm brought each value of the reward: (arms, values)."""
-    arms: list[ArmData]
+    arms: list[BootstrapData]
     weights: list[Floats]
     pooled: Pooled | None = field(default=None)
 
@@ -225,16 +225,16 @@ class ContextData:
         return totals
 
 
-class PooledPolicy(RecordPolicy):
+class Z2Policy(RecordPolicy):
     """What the z² policies share: data, estimators, weights."""
 
     def __init__(
         self, problem: Problem, resamples: int = 100, refresh: float = 0.0, seed: int = 0
     ) -> None:
         super().__init__(problem)
-        self.resamples = whole_number("resamples", resamples, 2, 100_000)
-        self.seed = whole_number("seed", seed, 0)
-        self.refresh = real_number("refresh", refresh, 0)
+        self.resamples = check_integer("resamples", resamples, 2, 100_000)
+        self.seed = check_integer("seed", seed, 0)
+        self.refresh = check_number("refresh", refresh, 0)
         self.estimates = compile_estimators(problem)
         self._undefined = np.repeat([0.0, 1.0], 1 + self.resamples)
         self._needed = sorted({*problem.context_positions, *self.estimates.variables})
@@ -267,10 +267,10 @@ class PooledPolicy(RecordPolicy):
             return _known_already(record.number, record.arm)
         return why
 
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> Usable:
+    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
         """Those with all that estimators use, of an arm, and with numbers that are new."""
         check_batch(self.problem, records, numbers)
-        found = Usable.all_of(len(records))
+        found = RecordMask.all_of(len(records))
         found.need(records, self._needed, _NEEDS)
         found.need_arms(records)
         if numbers is None:
@@ -298,7 +298,7 @@ class PooledPolicy(RecordPolicy):
 
     def fingerprint(self) -> bytes:
         """Of the records of every context and arm."""
-        if type(self).state is not PooledPolicy.state:
+        if type(self).state is not Z2Policy.state:
             return super().fingerprint()
         digest = sha256()
         for context, data in sorted(self._data.items()):
@@ -323,7 +323,7 @@ class PooledPolicy(RecordPolicy):
         if context not in self._data:
             arms, values = len(self.problem.arms), len(self.problem.payoff.values)
             seen = np.zeros((arms, values), dtype=np.int64)
-            data = [ArmData(row, self.estimates.variables, self.refresh) for row in seen]
+            data = [BootstrapData(row, self.estimates.variables, self.refresh) for row in seen]
             weights = [np.empty((0, 1 + self.resamples))] * arms
             self._data[context] = ContextData(seen, data, weights)
         return self._data[context]
@@ -373,7 +373,7 @@ def _known_already(number: int, arm: Intervention) -> str:
 _KNOWN = "what the plays of all arms say of it"
 
 
-class Z2ThompsonSampling(PooledPolicy):
+class Z2ThompsonSampling(Z2Policy):
     """z²-TS: one draw from Beta(κθ̂, κ(1 − θ̂)), κ = θ̂(1 − θ̂)/s² − 1, for each arm; the best wins.
 
     The best, that is, net of what the arms cost.
@@ -438,7 +438,7 @@ class Z2ThompsonSampling(PooledPolicy):
         return alpha, beta
 
 
-class Z2KLUCB(PooledPolicy):
+class Z2KLUCB(Z2Policy):
     """z²-kl-UCB: kl-UCB with the effective number of plays θ̂(1 − θ̂)/s² in place of the number.
 
     Each arm is played once first. t is the sum of the effective numbers, and the index the largest
@@ -458,7 +458,7 @@ class Z2KLUCB(PooledPolicy):
         c: float = 3.0,
     ) -> None:
         super().__init__(problem, resamples, refresh, seed)
-        self.c = real_number("c", c, 0)
+        self.c = check_number("c", c, 0)
         self.pending = Pending(problem)
         """The plays that are under way."""
 
@@ -490,8 +490,8 @@ class Z2KLUCB(PooledPolicy):
                 {"means": means, "counts": counts, "pending": pending, "index": index}
             )
             reason = (
-                f"its mean reward is reckoned as {amount(problem.payoff.unscale(means[chosen]))} "
-                f"from {_KNOWN}, which is worth about {counted(round(counts[chosen]), 'play')}"
+                f"its mean reward is reckoned as {format_number(problem.payoff.unscale(means[chosen]))} "
+                f"from {_KNOWN}, which is worth about {pluralize(round(counts[chosen]), 'play')}"
                 f"{under_way(int(pending[chosen]))}, {BEST_BY_CHANCE}"
             )
         sure, seen = certainly(problem, chosen), problem.context_labels(codes)

@@ -34,7 +34,7 @@ from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, SupportsIndex
 
-from dowise.errors import DowiseError, listed, suggestion
+from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph import CausalGraph
 
 MISSING = -1  # code of a value that was not observed
@@ -107,7 +107,7 @@ def label_of(variable: str, value: object, domain: tuple[str, ...]) -> str | Non
         return label
     raise DowiseError(
         f"{variable} has no value {text!r}{suggestion(text, domain)}: "
-        f"its values are {listed(domain)}"
+        f"its values are {join_names(domain)}"
     )
 
 

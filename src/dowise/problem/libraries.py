@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dowise.errors import DowiseError, listed
+from dowise.errors import DowiseError, join_names
 from dowise.graph.formats.libraries import Outline, from_dowhy, from_pgmpy
 from dowise.problem.problem import Problem
 
@@ -37,7 +37,7 @@ def _problem(outline: Outline, options: dict[str, Any]) -> Problem:
     options = {"hidden": outline.latent, **options}
     if "reward" not in options:
         if len(outline.outcomes) != 1:
-            named = f" (the model has {listed(outline.outcomes)})" if outline.outcomes else ""
+            named = f" (the model has {join_names(outline.outcomes)})" if outline.outcomes else ""
             raise DowiseError(f"say which variable to maximise, reward=…{named}")
         options["reward"] = outline.outcomes[0]
     if outline.exposures and not {"manipulable", "non_manipulable"} & options.keys():

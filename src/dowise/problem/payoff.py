@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.validation import true_or_false
-from dowise.errors import DowiseError, listed, suggestion
+from dowise._core.validation import check_flag
+from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph.pomis import is_minimal
 from dowise.problem.arms import forbidden_in
 from dowise.problem.domains import label_of, refuse_hidden
@@ -74,7 +74,7 @@ class Payoff:
         minimise: bool = False,
     ) -> Payoff:
         """From what the user gave for each label; without anything, the position in the domain."""
-        minimise = true_or_false("minimise", minimise)
+        minimise = check_flag("minimise", minimise)
         if given is None:
             return cls(np.arange(len(domain)) / (len(domain) - 1), minimise)
         return cls(np.array(_checked(reward, domain, given)), minimise)
@@ -271,7 +271,7 @@ def _settable(name: str, problem: Problem) -> str:
     if name not in problem.graph:
         raise DowiseError(
             f"costs: unknown variable {name!r}{suggestion(name, problem.manipulable)}: what can be "
-            f"set is {listed(problem.manipulable) or 'nothing'}; an arm reads 'do(X=1)'"
+            f"set is {join_names(problem.manipulable) or 'nothing'}; an arm reads 'do(X=1)'"
         )
     if name not in problem.manipulable:
         role = problem.role(name).replace("_", "-").replace("reward", "the reward")

@@ -19,8 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise._core.types import Frozen
-from dowise._core.validation import share, spelled, text_or_none, whole_number
-from dowise.errors import DowiseError, DowiseWarning, kind_of, suggestion
+from dowise._core.validation import (
+    check_fraction,
+    check_integer,
+    check_optional_text,
+    suggest_keywords,
+)
+from dowise.errors import DowiseError, DowiseWarning, suggestion, type_name
 from dowise.graph import CausalGraph
 from dowise.problem.arms import (
     arms_from_user,
@@ -166,7 +171,7 @@ class Problem(Frozen):
     _fixed: dict[Intervention, NDArray[np.int64]]  # checked interventions only
     _is_rebuilt = False  # from pickle, a copy or a journal: do not repeat warnings
 
-    @spelled
+    @suggest_keywords
     def __init__(
         self,
         graph: CausalGraph | str,
@@ -190,13 +195,13 @@ class Problem(Frozen):
         prior: Prior | None = None,
         costs: Mapping[str, float] | None = None,
     ) -> None:
-        self.name = text_or_none("name", name)
-        self.description = text_or_none("description", description)
+        self.name = check_optional_text("name", name)
+        self.description = check_optional_text("description", description)
         if isinstance(graph, str):
             graph = CausalGraph.parse(graph)
         if not isinstance(graph, CausalGraph):
             raise DowiseError(
-                f"the graph must be a CausalGraph, not {kind_of(graph)}: "
+                f"the graph must be a CausalGraph, not {type_name(graph)}: "
                 "make one with CausalGraph.parse(text) or CausalGraph.from_networkx(graph)"
             )
         self.drawn = graph
@@ -220,10 +225,10 @@ class Problem(Frozen):
         self._fixed, check = {}, self._checked_intervention
         self.forbidden = forbidden_from_user(forbidden, check)
         self.costs = costs_from_user(costs, self, check)
-        self.max_arms = whole_number("max_arms", max_arms, 1)
-        self.max_program = whole_number("max_program", max_program, 1, _MAX_PROGRAM_LIMIT)
+        self.max_arms = check_integer("max_arms", max_arms, 1)
+        self.max_program = check_integer("max_program", max_program, 1, _MAX_PROGRAM_LIMIT)
         self.arms_kind, custom = arms_from_user(arms, self.forbidden, self.costs, check)
-        self.soft = None if soft is None else share("soft", soft, 0.1)
+        self.soft = None if soft is None else check_fraction("soft", soft, 0.1)
         self.possible = self.graph
         if self.soft is not None:
             settable = self.manipulable if custom is None else frozenset().union(*custom)

@@ -19,7 +19,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from dowise._core.files import ending_of, read_file, stem_of, write_text
+from dowise._core.files import file_extension, file_stem, read_file, write_text
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
 from dowise.graph import CausalGraph
 from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
@@ -67,15 +67,15 @@ def _not_there(shown: str) -> str:
 
 
 def _parse_file(path: Path, text: str) -> Problem:
-    seen = format_of(ending_of(path), text)
-    if seen == "text" and (ending_of(path) not in GRAPH_ENDINGS or "=" in text):
+    seen = format_of(file_extension(path), text)
+    if seen == "text" and (file_extension(path) not in GRAPH_ENDINGS or "=" in text):
         seen = None  # a page of TOML has arrows too, but no graph in the text form has a "="
     if seen is not None:
         raise DowiseError(
             f"this is a graph, not a problem: write a problem file (.toml) with "
             f'graph_file = "{path.name}" and reward = "…"'
         )
-    return parse_problem(text, path.parent, stem_of(path))
+    return parse_problem(text, path.parent, file_stem(path))
 
 
 def parse_problem(

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.files import existing_file, read_file
-from dowise.errors import DowiseError, import_extra, listed, suggestion
+from dowise._core.files import read_file, require_file
+from dowise.errors import DowiseError, import_extra, join_names, suggestion
 from dowise.problem.domains import MISSING, label_of, refuse_hidden, text_of
 from dowise.problem.intervention import Intervention
 from dowise.problem.record import RecordBatch, refuse_contradiction
@@ -107,7 +107,7 @@ def sources_of(problem: Problem, names: Iterable[str]) -> Sources:
         for name in unknown:
             refuse_hidden(name, problem.hidden, "the table has a column of a hidden variable: ")
         candidates = (*problem.graph.variables, "arm")
-        columns = listed(f"{name!r}{suggestion(name, candidates)}" for name in unknown)
+        columns = join_names(f"{name!r}{suggestion(name, candidates)}" for name in unknown)
         text = f"columns {columns}, which are not variables of the problem: rename or drop them"
         if len(unknown) == 1:
             text = (
@@ -458,7 +458,7 @@ def read_table(path: str | Path, problem: Problem) -> Any:
     DowiseError
         If the file can't be read, or a row of a CSV file has a wrong number of values.
     """
-    path = existing_file(path)
+    path = require_file(path)
     if path.suffix.lower() in (".parquet", ".pq"):
         return _read_parquet(path)
     return read_file(path, partial(parse_csv, problem))
@@ -487,7 +487,7 @@ def read_records(path: str | Path, problem: Problem, track: Track | None = None)
     DowiseError
         If the file can't be read as a table.
     """
-    path = existing_file(path)
+    path = require_file(path)
     if path.suffix.lower() in (".parquet", ".pq"):
         table = _read_parquet(path)
     else:

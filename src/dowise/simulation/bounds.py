@@ -27,13 +27,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.codec import to_json
 from dowise._core.rng import Random
-from dowise._core.text import plain
-from dowise._core.validation import share, true_or_false, whole_number
+from dowise._core.validation import check_flag, check_fraction, check_integer
 from dowise.belief import Belief
 from dowise.belief.belief import draw_in_blocks
 from dowise.environments import make_environment
-from dowise.environments.random_worlds import Manner
+from dowise.environments.random_worlds import WorldOptions
 from dowise.environments.sources import random_worlds
 from dowise.errors import DowiseError
 from dowise.information import (
@@ -52,7 +52,7 @@ from dowise.information import (
 )
 from dowise.information.certificate import certified_regret, worth_of
 from dowise.model.draws import Draws
-from dowise.model.sampler import Script
+from dowise.model.sampler import TrialScript
 from dowise.policies.base import Loop
 from dowise.policies.certified_ids import CertifiedSampling, Played
 from dowise.policies.thompson import ThompsonSampling
@@ -219,7 +219,7 @@ class Bounds:
         figures = {**self._inputs(), **self._prior_figures(), **self._run_figures()}
         if self.certified is not None:
             figures |= self.certified.as_dict()
-        spoken: dict[str, Any] = plain(figures)
+        spoken: dict[str, Any] = to_json(figures)
         return spoken
 
     def _inputs(self) -> dict[str, Any]:
@@ -292,14 +292,14 @@ def bounds(
     done, how much of it is, and how much there is. With `certify` also the bound of
     docs/certificate.md, from so many `trials` of "certified-ids", 100 unless told.
     """
-    horizon = whole_number("horizon", horizon, 1, MAX_ROUNDS)
+    horizon = check_integer("horizon", horizon, 1, MAX_ROUNDS)
     arms = len(problem.arms)
     samples = _checked_draws("samples", samples, arms, max(SAMPLES, SAMPLES_PER_ARM * arms))
     policy_samples = _checked_draws(
         "policy_samples", policy_samples, arms, max(POLICY_SAMPLES, MIN_DRAWS_PER_KIND * arms)
     )
-    failure, seed = share("delta", delta), whole_number("seed", seed, 0)
-    trials = _checked_trials(trials, true_or_false("certify", certify))
+    failure, seed = check_fraction("delta", delta), check_integer("seed", seed, 0)
+    trials = _checked_trials(trials, check_flag("certify", certify))
     belief = Belief(problem)
     contexts = tuple(_contexts(problem))
     level = failure / (2 * horizon * arms)
@@ -349,12 +349,12 @@ def _refine_ratio(
 def _checked_trials(given: int | None, is_wanted: bool) -> int:
     if given is not None and not is_wanted:
         raise DowiseError(f"trials={given!r} (--trials) are those of --certify: give it as well")
-    return whole_number("trials", TRIALS if given is None else given, MIN_TRIALS)
+    return check_integer("trials", TRIALS if given is None else given, MIN_TRIALS)
 
 
 def _checked_draws(name: str, given: int | None, arms: int, needed: int) -> int:
     """How many draws are made: those given, or what the problem needs."""
-    number = whole_number(name, needed if given is None else given, 1, MAX_SAMPLES)
+    number = check_integer(name, needed if given is None else given, 1, MAX_SAMPLES)
     least = MIN_DRAWS_PER_KIND * arms
     if number < least:
         raise DowiseError(
@@ -551,7 +551,7 @@ def run_certified(
         return _RecordedSampling(own, samples, delta, horizon, tell=played.append)
 
     regrets = np.empty(trials)
-    worlds = random_worlds(problem, Manner(edges="prior"))
+    worlds = random_worlds(problem, WorldOptions(edges="prior"))
     meter = ProgressMeter(progress, "certified-ids", trials * horizon)
     for trial in range(trials):
         world = make_world(worlds, seed, trial)
@@ -581,7 +581,7 @@ class _RecordedSampling(CertifiedSampling):
     def compiled_loop(self) -> Loop:
         return self._play
 
-    def _play(self, script: Script, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
         played = self.play_certified(script, rng)
         self._tell(played)
         return played.arms

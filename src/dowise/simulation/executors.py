@@ -34,7 +34,7 @@ from queue import SimpleQueue
 from time import monotonic, process_time
 from typing import Any, BinaryIO, TypeVar
 
-from dowise._core.validation import whole_number
+from dowise._core.validation import check_integer
 from dowise.errors import DowiseError, DowiseWarning, import_extra
 from dowise.policies.registry import asked_for
 
@@ -59,7 +59,7 @@ def check_workers(workers: int, cluster: str | None = None) -> int:
     """Validate the number of workers, and that the libraries they need are installed."""
     if cluster is not None:
         import_extra("distributed", "cluster", "a Dask cluster")
-    workers = whole_number("workers", workers, 1)
+    workers = check_integer("workers", workers, 1)
     if workers > 1:
         import_extra("cloudpickle", "simulate", "more than one worker")
     return workers

@@ -17,13 +17,13 @@ from numba import float32, njit
 from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel
-from dowise._core.rng import keys_of
+from dowise._core.rng import draw_keys
 from dowise.belief import Belief, Dirichlet, Mixture
 from dowise.belief.draw_kernels import count_record, draw_block, workspace
 from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
 from dowise.model.draws import Draws
 from dowise.model.kernels import observe_round, unrolled
-from dowise.model.sampler import Script
+from dowise.model.sampler import TrialScript
 from dowise.policies.thompson import Learned, arms_of, mixed_of
 from dowise.problem import Payoff, Record
 
@@ -49,7 +49,7 @@ def _worth(payoff: Payoff, arms: int) -> RewardScale:
 
 
 def expected_regrets(
-    belief: Belief, script: Script, chosen: Integers, rng: np.random.Generator
+    belief: Belief, script: TrialScript, chosen: Integers, rng: np.random.Generator
 ) -> Floats:
     """Of every round E[max_b μ_b − μ_a | history] for the arm that was played, in the user's units.
 
@@ -68,7 +68,11 @@ def expected_regrets(
 
 
 def stepped(
-    belief: Belief, worth: RewardScale, script: Script, chosen: Integers, rng: np.random.Generator
+    belief: Belief,
+    worth: RewardScale,
+    script: TrialScript,
+    chosen: Integers,
+    rng: np.random.Generator,
 ) -> Floats:
     """Round by round, with any belief: what the compiled loops do."""
     problem, found = belief.problem, np.empty(len(chosen))
@@ -92,14 +96,14 @@ def _gap_of(drawn: Draws, worth: RewardScale, arm: int) -> float:
 def _with_dirichlet(
     posterior: Dirichlet,
     worth: RewardScale,
-    script: Script,
+    script: TrialScript,
     chosen: Integers,
     rng: np.random.Generator,
 ) -> Floats:
     model, found = posterior.model, np.empty(len(chosen))
     rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
     _expect_rounds(
-        keys_of(rng, len(chosen)),
+        draw_keys(rng, len(chosen)),
         Learned(posterior.prior, posterior.counts, posterior.unused),
         arms_of(posterior.problem, model.factors),
         rows,
@@ -116,14 +120,14 @@ def _with_dirichlet(
 def _with_mixture(
     posterior: Mixture,
     worth: RewardScale,
-    script: Script,
+    script: TrialScript,
     chosen: Integers,
     rng: np.random.Generator,
 ) -> Floats:
     model, found = posterior.model, np.empty(len(chosen))
     own, entries = mixed_of(posterior, script.known)
     _expect_mixed_rounds(
-        keys_of(rng, len(chosen)),
+        draw_keys(rng, len(chosen)),
         own,
         arms_of(posterior.problem, model.factors),
         entries,

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dowise._core.text import counted
+from dowise._core.document import pluralize
 from dowise.errors import DowiseError
 from dowise.plotting.figures import (
     COLOURS,
@@ -163,7 +163,7 @@ def _name_lines(
 def _note(curves: Sequence[RegretCurve], band: Band) -> str:
     """How many trials, and what the bands are; a race that goes on has fewer of some policies."""
     fewest, most = (choose(curve.trials for curve in curves) for choose in (min, max))
-    trials = counted(most, "trial") if fewest == most else f"{fewest:,} to {most:,} trials"
+    trials = pluralize(most, "trial") if fewest == most else f"{fewest:,} to {most:,} trials"
     return f"{trials}, bands: {_BANDS[band]}" if most > 1 else trials
 
 

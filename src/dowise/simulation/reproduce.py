@@ -21,8 +21,8 @@ import dowise
 from dowise._core.files import write_text
 from dowise._core.kernels import source_digest
 from dowise._core.rng import stream
-from dowise._core.validation import whole_number
-from dowise.environments import ChordalWorlds, Manner, worlds_of
+from dowise._core.validation import check_integer
+from dowise.environments import ChordalWorlds, WorldOptions, worlds_of
 from dowise.errors import DowiseError, import_extra, suggestion
 from dowise.simulation.analysis import Claim, Measure, Spread, claims, curves, spread_of
 from dowise.simulation.executors import check_workers
@@ -191,15 +191,15 @@ def _check_arguments(
     if band not in ("se", "sd"):
         raise DowiseError(f"band={band!r} must be 'se' or 'sd'")
     if horizon is not None:
-        horizon = whole_number("horizon", horizon, 1, MAX_ROUNDS)
+        horizon = check_integer("horizon", horizon, 1, MAX_ROUNDS)
     if trials is not None:
-        trials = whole_number("trials", trials, 2)
+        trials = check_integer("trials", trials, 2)
     return ReproductionSpec(
         in_order(panels or PANELS),
         trials,
         horizon,
-        whole_number("samples", samples, 1),
-        whole_number("seed", seed, 0),
+        check_integer("samples", samples, 1),
+        check_integer("seed", seed, 0),
         quick,
         band,
         trials if trials is not None else QUICK_TRIALS if quick else TRIALS,
@@ -247,7 +247,7 @@ def _run_panel(
 ) -> Finals:
     """Run one panel, plot its curves, and return the final regrets with a row for each trial."""
     horizon = run.rounds(panel)
-    worlds = worlds_of(panel.problem, Manner(strong=panel.strong))
+    worlds = worlds_of(panel.problem, WorldOptions(strong=panel.strong))
     result = simulate(
         [(panel.name, panel.problem)],
         panel.policies,

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.files import DRAFT, remove_old_drafts, write_bytes, write_text
-from dowise._core.kernels import kernels_of
+from dowise._core.files import TEMPORARY_SUFFIX, remove_stale_temporaries, write_bytes, write_text
+from dowise._core.kernels import lazy_kernels
 from dowise.errors import DowiseError, import_extra
 
 RESULTS = "results"
@@ -42,7 +42,7 @@ _SEAL = re.compile(rb"job=([0-9a-f]{64}) sha256=([0-9a-f]{64})")
 _WRITE_BATCH_ROWS = 2**16
 _DICTIONARY_COLUMNS = ["problem", "policy", "arm"]
 
-_kernels = kernels_of("dowise.simulation.trial")
+_kernels = lazy_kernels("dowise.simulation.trial")
 
 
 class DamagedError(DowiseError):
@@ -245,7 +245,7 @@ class RunDirectory:
             )
         for name in (RESULTS, CALLS):
             make_directory(self.path / name)
-            remove_old_drafts(self.path / name)
+            remove_stale_temporaries(self.path / name)
         jobs = [asdict(job) for job in call.jobs]
         content = {
             "spec": call.spec,
@@ -429,7 +429,7 @@ def write_checked_json(path: Path, content: dict[str, Any]) -> None:
 def list_directory(directory: Path) -> list[Path]:
     """Return the contents of a directory without drafts; nothing if it does not exist."""
     try:
-        return [path for path in directory.iterdir() if path.suffix != DRAFT]
+        return [path for path in directory.iterdir() if path.suffix != TEMPORARY_SUFFIX]
     except FileNotFoundError:
         return []
     except NotADirectoryError:

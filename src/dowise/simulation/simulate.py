@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from dowise.environments import Manner
+from dowise.environments import WorldOptions
 from dowise.environments.random_worlds import EdgesOfWorlds
 from dowise.errors import DowiseWarning, import_extra
 from dowise.simulation.executors import check_workers, run_jobs
@@ -114,7 +114,7 @@ def simulate(
         options=options or {},
         every=every,
         observational=observational,
-        world_options=Manner(strong=strong, edges=edges),
+        world_options=WorldOptions(strong=strong, edges=edges),
         expected=expected,
     )
     workers = check_workers(workers, cluster)

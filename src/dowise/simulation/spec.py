@@ -26,11 +26,18 @@ import numpy as np
 
 import dowise
 from dowise._core.kernels import source_digest
-from dowise._core.validation import true_or_false, whole_number
+from dowise._core.validation import check_flag, check_integer
 from dowise.belief import Belief
-from dowise.environments import Manner, OneWorld, World, Worlds, worlds_of
+from dowise.environments import FixedWorld, World, WorldOptions, Worlds, worlds_of
 from dowise.environments.sources import ChordalWorlds
-from dowise.errors import FAILURES, DowiseError, OwnCodeError, described, is_own, own_place
+from dowise.errors import (
+    USER_CODE_ERRORS,
+    DowiseError,
+    UserCodeError,
+    describe_error,
+    is_user_code,
+    user_code_location,
+)
 from dowise.policies import Policy
 from dowise.policies.registry import import_named, made_by, make_checked, policy_factory
 from dowise.problem import Problem
@@ -193,19 +200,19 @@ class SimulationSpec:
         options: Mapping[str, Mapping[str, Any]],
         every: int,
         observational: int,
-        world_options: Manner,
+        world_options: WorldOptions,
         expected: bool,
     ) -> SimulationSpec:
         """Validate all arguments, and build every world and policy once before anything is run."""
-        horizon = whole_number("horizon", horizon, 1, MAX_ROUNDS)
-        trials = whole_number("trials", trials, 1)
-        every, seed = whole_number("every", every, 1), whole_number("seed", seed, 0)
-        observational = whole_number("observational", observational, 0)
+        horizon = check_integer("horizon", horizon, 1, MAX_ROUNDS)
+        trials = check_integer("trials", trials, 1)
+        every, seed = check_integer("every", every, 1), check_integer("seed", seed, 0)
+        observational = check_integer("observational", observational, 0)
         for values in (problems, policies):
             if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
                 raise DowiseError('pass lists: simulate(["task1"], ["ids", "ts"], …)')
         worlds = dict(
-            _labelled_worlds(problems, None if world_options == Manner() else world_options)
+            _labelled_worlds(problems, None if world_options == WorldOptions() else world_options)
         )
         specs = {policy.label: policy for policy in policy_specs(policies)}
         if not worlds or not specs:
@@ -224,7 +231,7 @@ class SimulationSpec:
             seed=seed,
             every=every,
             observational=observational,
-            expected=true_or_false("expected", expected),
+            expected=check_flag("expected", expected),
         )
         samples = [make_world(source, seed, 0).problem for source in worlds.values()]
         if spec.expected:
@@ -246,7 +253,7 @@ class SimulationSpec:
         problems = {}
         for label, worlds in self.worlds.items():
             problems[label] = worlds.spec()
-            if isinstance(worlds, OneWorld):
+            if isinstance(worlds, FixedWorld):
                 problems[label]["source"] = source_fingerprint(type(worlds.world))
         return {
             "dowise": dowise.__version__,
@@ -296,7 +303,7 @@ class SimulationSpec:
     def check_picklable(self) -> None:
         """Raise `DowiseError` if a world can't be pickled for other processes."""
         for label, worlds in self.worlds.items():
-            if isinstance(worlds, OneWorld):
+            if isinstance(worlds, FixedWorld):
                 pickle_task(f"the world {label!r}", worlds)
 
     def run(self, job: Job) -> JobResult:
@@ -321,14 +328,14 @@ class SimulationSpec:
                 expected=self.expected,
                 inputs=inputs,
             )
-        except FAILURES as error:
+        except USER_CODE_ERRORS as error:
             worlds = self.worlds[job.problem]
-            is_custom_world = isinstance(worlds, OneWorld) and not is_builtin(type(worlds.world))
+            is_custom_world = isinstance(worlds, FixedWorld) and not is_builtin(type(worlds.world))
             if isinstance(error, SystemExit) and not (is_custom_world or policy.is_custom):
                 raise  # a signal handler of the program may end it at any time
-            kind = DowiseError if own_place(error) is None else OwnCodeError
+            kind = DowiseError if user_code_location(error) is None else UserCodeError
             place = f"{job.policy} on {job.problem}, trial {trial}"
-            raise kind(f"{place}: {described(error)}") from error
+            raise kind(f"{place}: {describe_error(error)}") from error
 
 
 def _to_json(value: Any, label: str) -> Any:
@@ -352,7 +359,7 @@ def _to_json(value: Any, label: str) -> Any:
 
 
 def _labelled_worlds(
-    problems: Iterable[ProblemLike], world_options: Manner | None
+    problems: Iterable[ProblemLike], world_options: WorldOptions | None
 ) -> Iterator[tuple[str, Worlds]]:
     labels: set[str] = set()
     for problem in problems:
@@ -379,7 +386,7 @@ def has_expected_regret(worlds: Worlds) -> bool:
 
 def _why_not_expected(worlds: Worlds) -> str | None:
     """Return why expected regret would not have the mean of the regret; None if it has."""
-    if isinstance(worlds, OneWorld):
+    if isinstance(worlds, FixedWorld):
         return "but this world has fixed CPTs: pass its problem, or leave expected out"
     if worlds.manner.strong:
         return "but strong worlds are drawn otherwise: leave strong or expected out"
@@ -422,7 +429,7 @@ def source_fingerprint(factory: Callable[..., Any]) -> str | None:
     for name in {factory.__module__, *(each.__module__ for each in classes)}:
         module, root = sys.modules.get(name), name.partition(".")[0]
         file = getattr(module, "__file__", None)
-        if file is None or root == "dowise" or not (is_own(file) or root == package):
+        if file is None or root == "dowise" or not (is_user_code(file) or root == package):
             continue
         files.add(Path(file))
         for folder in getattr(sys.modules.get(root), "__path__", ()):

@@ -23,13 +23,13 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.kernels import kernel, kernels_of
+from dowise._core.kernels import kernel, lazy_kernels
 from dowise._core.rng import stream, streams
 from dowise.belief import Belief
-from dowise.environments import DrawnWorlds, Environment, World, Worlds, worlds_of
+from dowise.environments import Environment, SampledWorlds, World, Worlds, worlds_of
 from dowise.environments.environment import means_of_worlds
-from dowise.errors import DowiseError, kind_of
-from dowise.model.sampler import Script
+from dowise.errors import DowiseError, type_name
+from dowise.model.sampler import TrialScript
 from dowise.policies import Policy
 from dowise.policies.base import BayesianPolicy, RecordPolicy
 from dowise.problem import Intervention, Problem
@@ -41,7 +41,7 @@ MAX_PREPARED_REGRETS = 2**20  # regrets of the trials that are prepared together
 Factory = Callable[[Problem], Policy]
 Integers = NDArray[np.int64]
 
-_kernels = kernels_of("dowise.simulation.trial")
+_kernels = lazy_kernels("dowise.simulation.trial")
 
 
 class Purpose(IntEnum):
@@ -146,7 +146,7 @@ def prepare_trials(
 
     Fixed worlds, which may be user code, are only asked when their trial comes: no inputs.
     """
-    if not isinstance(source, DrawnWorlds):
+    if not isinstance(source, SampledWorlds):
         yield from ((make_world(source, seed, trial), None) for trial in trials)
         return
     block = max(1, MAX_PREPARED_REGRETS // (horizon * len(source.problem.arms)))
@@ -236,7 +236,7 @@ def run_trial(
         mechanism = world.mechanism(contexts)
         if positions is not None:
             mechanism = mechanism._replace(fixed=mechanism.fixed[positions])
-        chosen = loop(Script(mechanism, numbers, kinds, uniforms), policy_rng)
+        chosen = loop(TrialScript(mechanism, numbers, kinds, uniforms), policy_rng)
         chosen = chosen if positions is None else positions[chosen]
     else:
         chosen = play(policy, world, contexts, numbers, outcome_rng, policy_rng)
@@ -247,7 +247,7 @@ def run_trial(
 
     assert isinstance(world, Environment)
     uniforms = stream(seed, trial, Purpose.OUTCOMES).random((horizon, len(world.graph)))
-    script = Script(world.mechanism(contexts), numbers, kinds, uniforms)
+    script = TrialScript(world.mechanism(contexts), numbers, kinds, uniforms)
     belief = Belief(world.problem)
     for outcome in _records(world, observational, stream(seed, trial, Purpose.RECORDS)):
         belief.update(Intervention(), outcome)
@@ -271,7 +271,7 @@ def play(
         decision = policy.decide(context, policy_rng)
         if not hasattr(decision, "arm"):
             raise DowiseError(
-                f"decide must return a Decision, not {kind_of(decision)}: Decision(arm, …)"
+                f"decide must return a Decision, not {type_name(decision)}: Decision(arm, …)"
             )
         arm = decision.arm
         policy.observe(arm, world.play(arm, context, outcome_rng))

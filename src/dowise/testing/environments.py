@@ -7,9 +7,9 @@ from math import log, sqrt
 
 import numpy as np
 
-from dowise._core.validation import whole_number
+from dowise._core.validation import check_integer
 from dowise.environments.environment import World, lack_of
-from dowise.errors import FAILURES, DowiseError
+from dowise.errors import USER_CODE_ERRORS, DowiseError
 from dowise.problem import Intervention, Problem
 
 FALSE_ALARMS = 1e-6
@@ -31,7 +31,7 @@ def check_environment(environment: World, plays: int = 1000) -> None:
     """
     lack = lack_of(environment)
     _demand(lack is None, f"it needs {lack}")
-    plays = whole_number("plays", plays, 1)
+    plays = check_integer("plays", plays, 1)
     problem = environment.problem
     contexts = _contexts(environment, problem)
     rng = np.random.default_rng(0)
@@ -132,7 +132,7 @@ def _check_bad_context(world: World) -> None:
         world.means({"no such variable": 1})
     except DowiseError:
         return
-    except FAILURES as error:
+    except USER_CODE_ERRORS as error:
         _demand(False, f"an unknown context variable must be a DowiseError, not {error!r}")
     _demand(False, "a context with an unknown variable must be a DowiseError")
 

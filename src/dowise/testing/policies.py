@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from dowise._core.text import plain
-from dowise.errors import FAILURES, DowiseError
+from dowise._core.codec import to_json
+from dowise.errors import USER_CODE_ERRORS, DowiseError
 from dowise.policies.base import Policy, RecordPolicy
 from dowise.policies.decision import Decision
 from dowise.policies.registry import make_policy
@@ -177,7 +177,7 @@ def _pages(policy: RecordPolicy) -> list[dict[str, object]]:
 
 
 def _state(policy: RecordPolicy) -> str:
-    return json.dumps(plain(policy.state()), sort_keys=True)
+    return json.dumps(to_json(policy.state()), sort_keys=True)
 
 
 def _batch(records: list[Record]) -> RecordBatch:
@@ -259,7 +259,7 @@ def _check_bad(many: DecideMany, contexts: list[dict[str, str]]) -> None:
             is_untouched = str(source.bit_generator.state) == before
             demand(is_untouched, "decide_many must refuse a bad context before it decides")
             continue
-        except FAILURES as error:
+        except USER_CODE_ERRORS as error:
             demand(False, f"decide_many({given!r}) must be a DowiseError, not {error!r}")
         demand(False, f"decide_many({given!r}) must be a DowiseError")
 
@@ -314,7 +314,7 @@ def check_policy(
             raise DowiseError(f"this policy breaks the contract: it warns, {warning}") from warning
         except DowiseError:
             raise
-        except FAILURES as error:
+        except USER_CODE_ERRORS as error:
             raise DowiseError(
                 f"this policy breaks the contract: it raises {type(error).__name__}: {error}"
             ) from error
@@ -401,7 +401,7 @@ def _check_bad_context(policy: Policy) -> None:
             policy.decide(context, 0)
         except DowiseError:
             continue
-        except FAILURES as error:
+        except USER_CODE_ERRORS as error:
             demand(False, f"the context {context} must be a DowiseError, not {error!r}")
         demand(
             False,

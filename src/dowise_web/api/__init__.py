@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from dowise_web.api import admin as access
-from dowise_web.api import admin as changing
-from dowise_web.api import admin as experiments
-from dowise_web.api import admin as trying
-from dowise_web.api import decisions as deciding
-from dowise_web.api import queries as journal
-from dowise_web.api import queries as looking
+from dowise_web.api import admin, decisions, queries
 
 __all__ = ["add_to"]
 
 
 def add_to(app: FastAPI) -> None:
-    """Give an app all of it."""
-    for part in (deciding, looking, journal, changing, access, trying, experiments):
-        app.include_router(part.router)
+    """Add all routes of the API to the app."""
+    for router in (
+        decisions.router,
+        queries.router,
+        queries.journal_router,
+        admin.router,
+        admin.access_router,
+        admin.trying_router,
+        admin.experiments_router,
+    ):
+        app.include_router(router)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
 import dowise
-from dowise._core.validation import whole_number
+from dowise._core.validation import check_integer
 from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.config import problem_of
 from dowise.experiment.wire import API, experiment_document, records_from
@@ -37,8 +37,8 @@ from dowise_web.api.schemas import (
     Revise,
     keyword_options,
 )
-from dowise_web.auth import Admin, Reader, Visitor
-from dowise_web.registry import House, listening
+from dowise_web.auth import Admin, Principal, Reader
+from dowise_web.registry import ExperimentRegistry, listening
 
 router = APIRouter(tags=["changing"], responses=PROBLEMS)
 _MOST_CELLS = 5_000_000
@@ -51,12 +51,12 @@ def new(request: Request, visitor: Admin, body: New) -> Response:
     return answer(create(request, visitor, body), 201)
 
 
-def create(request: Request, visitor: Visitor, body: New) -> dict[str, Any]:
+def create(request: Request, visitor: Principal, body: New) -> dict[str, Any]:
     """Begin an experiment as a request says; what there is to know of it."""
     house_of(request).check_name(body.name)
     check_policy_name(body.policy)
     options = keyword_options(body.options)
-    seed = None if body.seed is None else whole_number("seed", _number(body.seed), 0, 2**128 - 1)
+    seed = None if body.seed is None else check_integer("seed", _number(body.seed), 0, 2**128 - 1)
     tried = _try(request, body.problem, body.policy, options, body.learn_restricted)
     problem = problem_of(tried.problem)
     records = None
@@ -191,7 +191,7 @@ def experiment(experiment: Here) -> Response:
     return answer(experiment_document(experiment))
 
 
-def summaries(house: House) -> list[dict[str, Any]]:
+def summaries(house: ExperimentRegistry) -> list[dict[str, Any]]:
     """Each experiment in short; one that can't be read says why."""
     found = []
     for name in house.names():

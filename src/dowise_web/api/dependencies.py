@@ -10,12 +10,12 @@ from fastapi import Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
 
-from dowise._core.text import plain
+from dowise._core.codec import to_json
 from dowise.errors import DowiseError
 from dowise.experiment.experiment import Experiment
 from dowise.policies.registry import is_known
-from dowise_web.auth import Visitor, needs
-from dowise_web.registry import House
+from dowise_web.auth import Principal, needs
+from dowise_web.registry import ExperimentRegistry
 
 PREFIX = "/api/experiments/{name:path}"
 
@@ -48,22 +48,22 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def house_of(request: Request) -> House:
+def house_of(request: Request) -> ExperimentRegistry:
     """The house that is served."""
-    house: House = request.app.state.house
+    house: ExperimentRegistry = request.app.state.house
     return house
 
 
 def whose(request: Request) -> int:
     """For whom a long look takes its turn: one who has passed the door."""
-    visitor: Visitor = request.state.visitor
+    visitor: Principal = request.state.visitor
     return visitor.source
 
 
 def _here(role: str) -> Any:
     allowed = Depends(needs(role))
 
-    def experiment(request: Request, name: str, visitor: Visitor = allowed) -> Experiment:
+    def experiment(request: Request, name: str, visitor: Principal = allowed) -> Experiment:
         """The experiment, with the visitor as the one who acts: only for those who may."""
         return house_of(request).experiment(name).acting_as(visitor.name)
 
@@ -131,7 +131,7 @@ def check_policy_name(policy: str | None) -> None:
 
 def answer(page: Any, status: int = 200, headers: dict[str, str] | None = None) -> JSONResponse:
     """A document, as JSON has it."""
-    return JSONResponse(plain(page), status, headers)
+    return JSONResponse(to_json(page), status, headers)
 
 
 def not_modified(request: Request, tag: str) -> Response | None:

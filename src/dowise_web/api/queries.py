@@ -43,7 +43,7 @@ from dowise_web.api.dependencies import (
     whose,
 )
 from dowise_web.api.schemas import CASE, EVENTS, STATUS, Evaluate, keyword_options
-from dowise_web.auth import Reader, Visitor, is_still_known, needs
+from dowise_web.auth import Principal, Reader, is_still_known, needs
 from dowise_web.cache import PatientRoute
 
 router = APIRouter(prefix=PREFIX, tags=["looking"], responses=PROBLEMS, route_class=PatientRoute)
@@ -206,7 +206,7 @@ Search = Annotated[str | None, Query(max_length=200)]
 @journal_router.get("/events", responses=EVENTS)
 def events(
     experiment: Here,
-    visitor: Annotated[Visitor, Depends(needs("read"))],
+    visitor: Annotated[Principal, Depends(needs("read"))],
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Limit = 100,
     kind: Kind = None,
@@ -217,7 +217,7 @@ def events(
 
 
 def events_page(
-    experiment: Experiment, visitor: Visitor, after: int, limit: int, kind: str | None,
+    experiment: Experiment, visitor: Principal, after: int, limit: int, kind: str | None,
     search: str | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Some events behind a number, and the number to go on from."""

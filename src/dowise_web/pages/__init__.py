@@ -7,13 +7,9 @@ from importlib.resources import files
 from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 
-from dowise_web.pages import graph, history, now
-from dowise_web.pages import new_experiment as beginning
-from dowise_web.pages import results as known
-from dowise_web.pages import users as doors
-from dowise_web.pages import users as people
+from dowise_web.pages import graph, history, new_experiment, now, results, users
 from dowise_web.pages.rendering import error_page
-from dowise_web.pages.users import Once
+from dowise_web.pages.users import OneTimeForm
 
 __all__ = ["add_to"]
 
@@ -21,8 +17,16 @@ __all__ = ["add_to"]
 def add_to(app: FastAPI) -> None:
     """Give an app all of them, what they load, and the page for errors."""
     app.state.error_page = error_page
-    app.state.once = Once()
+    app.state.once = OneTimeForm()
     static = str(files("dowise_web").joinpath("static"))
     app.mount("/static", StaticFiles(directory=static), "static")
-    for part in (doors, beginning, people, now, known, graph, history):
-        app.include_router(part.router, include_in_schema=False)
+    for router in (
+        users.router,
+        new_experiment.router,
+        users.people_router,
+        now.router,
+        results.router,
+        graph.router,
+        history.router,
+    ):
+        app.include_router(router, include_in_schema=False)

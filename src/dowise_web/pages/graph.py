@@ -21,7 +21,7 @@ from dowise.belief.evidence import Evidence, risen
 from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.factor_tables import formula_view, variable_view
-from dowise.experiment.read_model import ArmByArm
+from dowise.experiment.read_model import IndependentArmsPosterior
 from dowise.plotting.scene import LABELS, Picture, picture
 from dowise.plotting.svg import inline_svg, legend
 from dowise.problem import Problem
@@ -139,7 +139,7 @@ def _drawn(request: Request, experiment: Experiment, is_wanted: bool) -> Drawn:
 
 def _made(belief: Belief, evidence: Evidence | None, why_none: str) -> Drawn:
     problem, chances, posterior = belief.problem, belief.edges(), belief.posterior
-    if isinstance(posterior, ArmByArm) and not why_none:
+    if isinstance(posterior, IndependentArmsPosterior) and not why_none:
         why_none = f"The graph is too large to be judged: {posterior.why}."
     suspected = (*(evidence.suspected if evidence else ()), *risen(belief))
     untold = belief.undecidable_edges

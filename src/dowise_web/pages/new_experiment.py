@@ -18,7 +18,7 @@ from dowise.problem import builtin_names, load_problem
 from dowise.problem.problem_file import builtin_path, problem_text
 from dowise_web.api.admin import create
 from dowise_web.api.schemas import New
-from dowise_web.auth import Admin, Visitor
+from dowise_web.auth import Admin, Principal
 from dowise_web.errors import says, status_of
 from dowise_web.pages.rendering import (
     Filled,
@@ -30,7 +30,7 @@ from dowise_web.pages.rendering import (
 )
 from dowise_web.pages.results import Chart
 from dowise_web.rehearsals import Rehearsals
-from dowise_web.sandbox import BadInputError, Workshop
+from dowise_web.sandbox import BadInputError, Sandbox
 
 _AROUND = 2  # lines before and after a mistake
 _WIDEST = 160  # letters of a line that are shown
@@ -226,7 +226,7 @@ def _options(form: FormData) -> dict[str, Any]:
     return {name: number for name, number in given.items() if number is not None}
 
 
-def _body(form: FormData, workshop: Workshop) -> New:
+def _body(form: FormData, workshop: Sandbox) -> New:
     problem = _problem(form)
     if not problem.strip():
         raise BadInputError("write a problem first", "problem")
@@ -253,8 +253,8 @@ def _body(form: FormData, workshop: Workshop) -> New:
 # -- what is shown ----------------------------------------------------------------------------
 
 
-def _workshop(request: Request) -> Workshop:
-    found: Workshop | None = request.app.state.workshop
+def _workshop(request: Request) -> Sandbox:
+    found: Sandbox | None = request.app.state.workshop
     if found is None:
         raise UnavailableError("this server takes no new problems")
     return found
@@ -272,7 +272,7 @@ def _words(request: Request, error: DowiseError) -> str:
 
 def _page(
     request: Request,
-    visitor: Visitor,
+    visitor: Principal,
     sent: Mapping[str, str],
     status: int = 200,
     failed: str = "",
@@ -288,7 +288,9 @@ def _page(
     )  # fmt: skip
 
 
-def _again(request: Request, visitor: Visitor, form: FormData, error: DowiseError) -> HTMLResponse:
+def _again(
+    request: Request, visitor: Principal, form: FormData, error: DowiseError
+) -> HTMLResponse:
     """The page with all that was typed, and what was wrong with it."""
     return _page(request, visitor, _sent(form), status_of(error), _words(request, error))
 
@@ -303,7 +305,7 @@ def _wrong(request: Request, text: str, error: DowiseError) -> dict[str, Any]:
     return {"page": None, "error": wrong}
 
 
-def _rehearsal(request: Request, visitor: Visitor, found: Any, wrong: str = "") -> HTMLResponse:
+def _rehearsal(request: Request, visitor: Principal, found: Any, wrong: str = "") -> HTMLResponse:
     """A rehearsal as a part of the page, or as a page of its own where there is no script."""
     if found is not None and found.error is not None and not found.is_stopped:
         wrong = _words(request, found.error)

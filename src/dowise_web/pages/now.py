@@ -14,14 +14,14 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData
 
 from dowise.errors import DowiseError, UnavailableError
-from dowise.experiment.ask import Asked
+from dowise.experiment.ask import LiveDecision
 from dowise.experiment.case import Case
 from dowise.experiment.event import now as moment
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.status import waiting
 from dowise.problem import Intervention, Problem
 from dowise_web.api.dependencies import Asking, Here, Telling
-from dowise_web.auth import Reader, Visitor
+from dowise_web.auth import Principal, Reader
 from dowise_web.errors import says
 from dowise_web.pages.rendering import (
     Filled,
@@ -125,7 +125,7 @@ def withdraw(request: Request, experiment: Telling, visitor: Reader, form: Fille
 
 
 def _said(
-    request: Request, experiment: Experiment, visitor: Visitor, form: FormData, which: str,
+    request: Request, experiment: Experiment, visitor: Principal, form: FormData, which: str,
     news: str, say: Callable[..., Case],
 ) -> Response:  # fmt: skip
     """Say something of a decision, with what was done instead; `news` is what came of it, if."""
@@ -139,7 +139,7 @@ def _said(
 
 
 def _done(
-    request: Request, experiment: Experiment, visitor: Visitor, form: FormData, which: str,
+    request: Request, experiment: Experiment, visitor: Principal, form: FormData, which: str,
     number: int | None, act: Callable[[], tuple[int, str]],
 ) -> Response:  # fmt: skip
     """Do it and go to the page anew, so that a reload repeats nothing; or show what is wrong."""
@@ -167,7 +167,7 @@ def _played(form: FormData) -> str | None:
 
 
 def _page(
-    request: Request, experiment: Experiment, visitor: Visitor, number: int | None, *,
+    request: Request, experiment: Experiment, visitor: Principal, number: int | None, *,
     said: str = "", seen: int | None = None, failed: Failed | None = None,
 ) -> Response:  # fmt: skip
     problem, pending = experiment.problem, experiment.pending()
@@ -233,7 +233,7 @@ def _latest(experiment: Experiment) -> list[Case]:
     return found
 
 
-def _chance(asked: Asked | None) -> str | None:
+def _chance(asked: LiveDecision | None) -> str | None:
     if asked is None or asked.probability is None:
         return None
     return f"{asked.probability:.2f}"

@@ -17,10 +17,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import FormData
 
 import dowise
-from dowise._core.text import amount, counted
+from dowise._core.document import format_number, pluralize
 from dowise.errors import DowiseError
 from dowise.experiment.status import duration
-from dowise_web.auth import Visitor, form_of
+from dowise_web.auth import Principal, form_of
 
 MISSING = "-"
 Filled = Annotated[FormData, Depends(form_of)]
@@ -122,10 +122,10 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "amount": amount, "chance": _chance, "duration": duration, "sentence": sentence,
+        "amount": format_number, "chance": _chance, "duration": duration, "sentence": sentence,
     }  # fmt: skip
     environment.globals |= {
-        "counted": counted, "version": dowise.__version__, "address_of": address_of,
+        "counted": pluralize, "version": dowise.__version__, "address_of": address_of,
         "static": static,
     }  # fmt: skip
     return environment
@@ -159,7 +159,7 @@ def fragment(template: str, **context: Any) -> str:
 def render(
     request: Request,
     template: str,
-    visitor: Visitor | None = None,
+    visitor: Principal | None = None,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
     /,  # so that a template may have a `status` of its own

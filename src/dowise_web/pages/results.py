@@ -12,8 +12,9 @@ import numpy as np
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from dowise._core.text import amount, plain
-from dowise._core.validation import real_number, whole_number
+from dowise._core.codec import to_json
+from dowise._core.document import format_number
+from dowise._core.validation import check_integer, check_number
 from dowise.errors import DowiseError
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.history import POINTS, History
@@ -56,7 +57,7 @@ class Axis:
 
     def labels(self) -> list[tuple[str, str]]:
         """Places and texts of the ticks."""
-        return [(self.at(tick), amount(tick)) for tick in self.ticks]
+        return [(self.at(tick), format_number(tick)) for tick in self.ticks]
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ArmTable:
     """The arms of one context."""
 
     one: ArmsStatus
@@ -89,7 +90,7 @@ class Standing:
     """How many arms tie for the best; 1 where one leads."""
 
 
-def standing(status: Status, one: ArmsStatus, shows_all: bool = False) -> Standing:
+def standing(status: Status, one: ArmsStatus, shows_all: bool = False) -> ArmTable:
     """The arms as they stand: the best mean first, of equals the likeliest to be the best."""
     problem, many = status.problem, len(one.arms)
     worse = problem.payoff.regrets(one.mean)
@@ -109,7 +110,7 @@ def standing(status: Status, one: ArmsStatus, shows_all: bool = False) -> Standi
     )  # fmt: skip
     axis = axis_for(min(row.low for row in rows), max(row.high for row in rows))
     words = leader_in_words(status, one)
-    return Standing(one, rows, many - len(rows), axis, words, len(same))
+    return ArmTable(one, rows, many - len(rows), axis, words, len(same))
 
 
 def axis_for(low: float, high: float, about: int = 5) -> Axis:
@@ -153,13 +154,13 @@ class Chart:
 
     def as_dict(self) -> dict[str, Any]:
         """For the page's script."""
-        page: dict[str, Any] = plain(self)
+        page: dict[str, Any] = to_json(self)
         return page
 
     def rows(self) -> list[list[str]]:
         """The same numbers as a table: outcomes, then each line."""
         return [
-            [f"{outcomes:,}", *(amount(one["values"][i]) for one in self.series)]
+            [f"{outcomes:,}", *(format_number(one["values"][i]) for one in self.series)]
             for i, outcomes in enumerate(self.x)
         ]
 
@@ -215,10 +216,10 @@ class _Asked:
         if "tolerance" in request.query_params and not (self.tolerance or self.rounds):
             self.tolerance = self.usual  # what the empty field shows
         self.limit: float | None = self._read(
-            self.tolerance, self.usual, lambda text: real_number("tolerance", float(text), 0)
+            self.tolerance, self.usual, lambda text: check_number("tolerance", float(text), 0)
         )
         self.more: int | None = self._read(
-            self.rounds, "100", lambda text: whole_number("rounds", int(text), 1, MOST_ROUNDS)
+            self.rounds, "100", lambda text: check_integer("rounds", int(text), 1, MOST_ROUNDS)
         )
 
     def _read(self, text: str, example: str, reader: Callable[[str], Any]) -> Any:

@@ -17,7 +17,7 @@ from dowise.errors import DowiseError
 from dowise_web import tokens
 from dowise_web.api.admin import summaries
 from dowise_web.api.dependencies import house_of
-from dowise_web.auth import Admin, Reader, Visitor
+from dowise_web.auth import Admin, Principal, Reader
 from dowise_web.errors import RefusedError, says
 from dowise_web.pages.new_experiment import whole_in
 from dowise_web.pages.rendering import Filled, address_of, in_page_words, render, text_in
@@ -218,7 +218,7 @@ def revoke(request: Request, visitor: Admin, form: Filled) -> Response:
     return RedirectResponse(f"/people?revoked={whose.token['id']}", 303)
 
 
-def _of_number(request: Request, visitor: Visitor, number: str) -> Person:
+def _of_number(request: Request, visitor: Principal, number: str) -> Person:
     """The token or link of a number, which a form or an address sent."""
     for one in _everyone(tokens.pages(house_of(request).storage), visitor.source):
         if str(one.token["id"]) == number:
@@ -241,7 +241,7 @@ def _made(request: Request, form: FormData) -> tokens.Made:
 
 
 def _page(
-    request: Request, visitor: Visitor, *, revoked: str = "", wrong_words: str = "",
+    request: Request, visitor: Principal, *, revoked: str = "", wrong_words: str = "",
     sent: FormData | None = None, made: Token | None = None, secret: str | None = None,
 ) -> Response:  # fmt: skip
     everyone = _everyone(tokens.pages(house_of(request).storage), visitor.source)
@@ -287,7 +287,7 @@ def _everyone(known: list[dict[str, Any]], own: int) -> list[Person]:
     return found
 
 
-class Once:
+class OneTimeForm:
     """What was made by which form: each page gives its form a key, which is sent along.
 
     It lives as long as the server. Keys of another server's are refused, so that a page that is

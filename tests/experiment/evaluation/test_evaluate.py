@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_policy
-from dowise.experiment.evaluation import Decide, Learn, Logged, Retract, evaluate
+from dowise.experiment.evaluation import Decide, Learn, LoggedDecision, Retract, evaluate
 from dowise.policies import Decision
 
 COIN = Problem(CausalGraph.parse("X -> Y"), "Y")  # arms do(X=0), do(X=1)
@@ -18,7 +18,7 @@ def logged(number, arm, reward, chances, problem=COIN, allowed=None, **seen):
     allowed = np.full(len(chances), True) if allowed is None else np.array(allowed)
     outcome = {problem.reward: reward, **seen}
     context = {name: str(seen[name]) for name in problem.context}
-    return Logged(number, context, chances, allowed, problem.record(arm, outcome, number))
+    return LoggedDecision(number, context, chances, allowed, problem.record(arm, outcome, number))
 
 
 ONE = logged(1, "do(X=1)", 1, (0.8, 0.2))

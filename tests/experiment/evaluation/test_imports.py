@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from played import begun, played
+from support.played_experiments import begun, played
 
 from dowise.errors import DowiseError
-from dowise.experiment.evaluation import Decide, Learn, LearnMany, Logged, evaluate
+from dowise.experiment.evaluation import Decide, Learn, LearnMany, LoggedDecision, evaluate
 from dowise.policies import make_policy
 from dowise.problem import Problem, load_problem
 
@@ -21,7 +21,7 @@ PAST = {
 def decision(number):
     record = TASK2.record("do(X2=1)", {"C": 1, "Z": 0, "Y": 1}, number)
     chances = np.full(4, 0.25)
-    return Decide(Logged(number, {"C": "1"}, chances, np.full(4, True), record))
+    return Decide(LoggedDecision(number, {"C": "1"}, chances, np.full(4, True), record))
 
 
 @pytest.mark.parametrize("policy", ["ids", "ucb", "bernoulli-ts"])

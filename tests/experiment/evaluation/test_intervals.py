@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from dowise import CausalGraph, Problem, load_problem
-from dowise.experiment.evaluation import Decide, Learn, Logged, evaluate
+from dowise.experiment.evaluation import Decide, Learn, LoggedDecision, evaluate
 from dowise.experiment.evaluation.estimators import LAMBDAS, interval, lower_bound, winnings
 
 SCRIPT = Path(__file__).parents[3] / "evidence" / "evaluation.py"
@@ -165,7 +165,7 @@ def test_estimates_are_unbiased_where_the_mean_of_what_was_played_is_not(target,
         chances, chance, steps, coming = np.full(2, 0.5), 1.0, [], []
         for number, (arm, reward) in enumerate(course):
             record = problem.record(problem.arms[arm], {"Y": reward}, number)
-            steps.append(Decide(Logged(number, {}, chances, chances > 0, record)))
+            steps.append(Decide(LoggedDecision(number, {}, chances, chances > 0, record)))
             coming.append(Learn(record))
             if not is_late or number > 0:  # one decision later
                 steps.append(coming.pop(0))

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from journals import is_chain
+from support.journal_writers import is_chain
 
 from dowise import Experiment
 from dowise.experiment.event import KINDS

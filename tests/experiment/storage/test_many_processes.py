@@ -5,7 +5,7 @@ import time
 from random import Random
 
 import pytest
-from journals import AT, Writer, is_chain, run
+from support.journal_writers import AT, Writer, is_chain, run
 
 from dowise.experiment.event import Event
 from dowise.experiment.storage import open_storage

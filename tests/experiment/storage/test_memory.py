@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from journals import append, is_chain
+from support.journal_writers import append, is_chain
 
 from dowise import DowiseError
 from dowise.experiment.storage import MemoryStorage

@@ -6,8 +6,8 @@ import time
 import traceback
 
 import pytest
-from journals import append, is_chain
-from postgres_server import PASSWORD
+from support.journal_writers import append, is_chain
+from support.postgres_server import PASSWORD
 
 from dowise import DowiseError
 from dowise.experiment.storage import open_storage, sql

@@ -16,8 +16,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from journals import append, is_chain
-from users import FORK, as_nobody, in_child
+from support.journal_writers import append, is_chain
+from support.system_users import FORK, as_nobody, in_child
 
 from dowise import DowiseError
 from dowise.experiment.event import Event

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from journals import append
-from users import FORK, OWNER, READER, become, in_child, only_root
+from support.journal_writers import append
+from support.system_users import FORK, OWNER, READER, become, in_child, only_root
 
 from dowise import DowiseError
 from dowise.experiment.storage import open_storage

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
-from some_tokens import AT, new
+from support.tokens import AT, new
 
 from dowise import DowiseError
 from dowise.experiment.storage import open_storage

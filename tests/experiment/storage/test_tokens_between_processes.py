@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from journals import append
-from some_tokens import AT, new, opened
-from users import FORK, in_child
+from support.journal_writers import append
+from support.system_users import FORK, in_child
+from support.tokens import AT, new, opened
 
 from dowise import DowiseError, Experiment
 from dowise.experiment.storage import open_storage

@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from journals import append
-from some_tokens import AT, new, opened
-from users import as_nobody, in_child
+from support.journal_writers import append
+from support.system_users import as_nobody, in_child
+from support.tokens import AT, new, opened
 
 from dowise import DowiseError, Experiment
 from dowise.experiment.storage import open_storage, sql

@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from journals import append, write_next
+from support.journal_writers import append, write_next
 
 from dowise.experiment.storage import open_storage
 

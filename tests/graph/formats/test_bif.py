@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import graphs
+from support.strategies import graphs
 
 from dowise import CausalGraph, DowiseError
 from dowise.errors import InputSyntaxError

@@ -3,7 +3,7 @@
 import networkx
 import pytest
 from hypothesis import example, given
-from strategies import graphs
+from support.strategies import graphs
 
 from dowise import CausalGraph, DowiseError, Environment
 from dowise.graph.formats.libraries import from_dowhy

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from strategies import graphs
+from support.strategies import graphs
 
 from dowise import CausalGraph, DowiseError
 from dowise.errors import InputSyntaxError

@@ -9,7 +9,7 @@ It knows nothing of storage: it is given the steps of an experiment in order (`D
 >>> even = np.full(len(problem.arms), 1 / len(problem.arms))
 >>> for number, (arm, reward) in enumerate([("do(X=0)", 0), ("do(X=1)", 1), ("do(X=1)", 1)], 1):
 ...     record = problem.record(arm, {"Y": reward}, number)
-...     steps += [Decide(Logged(number, {}, even, even > 0, record)), Learn(record)]
+...     steps += [Decide(LoggedDecision(number, {}, even, even > 0, record)), Learn(record)]
 >>> found = evaluate(problem, steps, "do(X=1)")
 >>> round(found.ips.value, 3), found.ips.interval, found.unsupported, found.verdict
 (2.0, (0.0, 1.0), 0.0, 'not clear')
@@ -21,7 +21,7 @@ from dowise.experiment.evaluation.replay import (
     Decide,
     Learn,
     LearnMany,
-    Logged,
+    LoggedDecision,
     NothingToEvaluateError,
     Replay,
     Retract,
@@ -29,6 +29,6 @@ from dowise.experiment.evaluation.replay import (
 )
 
 __all__ = [
-    "Decide", "Estimated", "Evaluation", "Learn", "LearnMany", "Logged",
+    "Decide", "Estimated", "Evaluation", "Learn", "LearnMany", "LoggedDecision",
     "NothingToEvaluateError", "Replay", "Retract", "Step", "evaluate",
 ]  # fmt: skip

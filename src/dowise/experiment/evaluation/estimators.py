@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.text import number_from
+from dowise._core.codec import float_from_json
 from dowise.experiment.evaluation.replay import Replay
 
 Floats = NDArray[np.float64]
@@ -142,9 +142,9 @@ class Estimated:
         """The way back from JSON."""
         normal = None
         if page["normal"] is not None:
-            first, second = map(number_from, page["normal"])
+            first, second = map(float_from_json, page["normal"])
             normal = first, second
-        value, low, high = (number_from(page[name]) for name in ("value", "low", "high"))
+        value, low, high = (float_from_json(page[name]) for name in ("value", "low", "high"))
         return cls(value, low, high, normal)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dowise._core.text import amount, counted, number_from, plain
-from dowise._core.validation import share
+from dowise._core.codec import float_from_json, to_json
+from dowise._core.document import format_number, pluralize
+from dowise._core.validation import check_fraction
 from dowise.belief import Belief
 from dowise.errors import DowiseError, import_extra
 from dowise.experiment.evaluation.estimators import (
@@ -102,7 +103,7 @@ class Evaluation:
             name: part for name, part in vars(self).items() if name not in ("problem", "replay")
         }
         page |= {"verdict": self.verdict, "refusal": self.refusal}
-        found: dict[str, Any] = plain(page | {"words": self.in_words()})
+        found: dict[str, Any] = to_json(page | {"words": self.in_words()})
         return found
 
     @classmethod
@@ -114,14 +115,14 @@ class Evaluation:
             target=page["target"],
             dr=Estimated.from_dict(page["dr"]),
             ips=None if ips is None else Estimated.from_dict(ips),
-            self_normalised=None if steady is None else number_from(steady),
+            self_normalised=None if steady is None else float_from_json(steady),
             logged=Estimated.from_dict(page["logged"]),
             difference=Estimated.from_dict(page["difference"]),
-            level=number_from(page["level"]),
-            earned=number_from(page["earned"]),
-            unsupported=number_from(page["unsupported"]),
-            largest_weight=number_from(page["largest_weight"]),
-            effective_decisions=number_from(page["effective_decisions"]),
+            level=float_from_json(page["level"]),
+            earned=float_from_json(page["earned"]),
+            unsupported=float_from_json(page["unsupported"]),
+            largest_weight=float_from_json(page["largest_weight"]),
+            effective_decisions=float_from_json(page["effective_decisions"]),
             not_allowed=page["not_allowed"],
             unused=page["unused"],
             decisions=page["decisions"],
@@ -162,11 +163,11 @@ class Evaluation:
             yield (
                 f"Few decisions tell of it, as much as {self.effective_decisions:.2g} that it had "
                 f"made itself: a mean {self.problem.reward}{net} anywhere from "
-                f"{amount(self.dr.low)} to {amount(self.dr.high)} agrees with them."
+                f"{format_number(self.dr.low)} to {format_number(self.dr.high)} agrees with them."
             )
         count = "counts" if self.decisions == 1 else "count"
         yield (
-            f"On the {counted(self.decisions, 'decision')} that {count}, {self.target} would have "
+            f"On the {pluralize(self.decisions, 'decision')} that {count}, {self.target} would have "
             f"had a mean {self.problem.reward}{net} of {_shown(self.dr)} by the doubly robust "
             f"estimate; the policy that decided is put at {_shown(self.logged)} in the same "
             f"way{smaller}. In brackets: {100 * self.level:g} % intervals."
@@ -185,28 +186,28 @@ class Evaluation:
         if self.left_out:
             each = "; ".join(f"{times:,}: {why}" for why, times in self.left_out.items())
             total = sum(self.left_out.values())
-            yield f"{counted(total, 'decision')} left out ({each})."
+            yield f"{pluralize(total, 'decision')} left out ({each})."
 
     def _cautions(self) -> Iterator[str]:
         if not self.dr.low <= self.dr.value <= self.dr.high:
             yield (
-                f"A few decisions with weights of up to {amount(self.largest_weight)} drive the "
+                f"A few decisions with weights of up to {format_number(self.largest_weight)} drive the "
                 "estimate out of its interval: rely on the interval."
             )
         if self.dr.normal is not None and self.effective_decisions >= _FEW:
             low, high = self.dr.normal
             yield (
                 f"By the normal approximation, which holds for many decisions with moderate "
-                f"weights only, the doubly robust interval is {amount(low)} to {amount(high)}."
+                f"weights only, the doubly robust interval is {format_number(low)} to {format_number(high)}."
             )
         if self.not_allowed:
             yield (
-                f"At {counted(self.not_allowed, 'decision')} its arm was not allowed: there it is "
+                f"At {pluralize(self.not_allowed, 'decision')} its arm was not allowed: there it is "
                 "taken to do what was done."
             )
         if self.unused:
             yield (
-                f"It could learn nothing from {counted(self.unused, 'record')}, in which "
+                f"It could learn nothing from {pluralize(self.unused, 'record')}, in which "
                 "something that it needs was not seen."
             )
 
@@ -227,7 +228,7 @@ def evaluate(
     model of the doubly robust estimate, by default one from the prior; it learns the steps'
     records. `seed` is that of the target's own draws.
     """
-    level = share("level", level, 0.9)
+    level = check_fraction("level", level, 0.9)
     if belief is not None and belief.problem != problem:
         raise DowiseError(f"the belief is about another problem, {belief.problem!r}")
     chosen = as_target(target, problem, options, seed)
@@ -257,7 +258,9 @@ def evaluate(
 
 
 def _shown(found: Estimated) -> str:
-    return f"{amount(found.value)} [{amount(found.low)} to {amount(found.high)}]"
+    return (
+        f"{format_number(found.value)} [{format_number(found.low)} to {format_number(found.high)}]"
+    )
 
 
 def _percent(part: float) -> str:

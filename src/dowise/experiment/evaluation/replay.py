@@ -21,11 +21,11 @@ from dowise._core.rng import stream
 from dowise.belief import Belief
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
-from dowise.experiment.config import Plan
+from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.event import Event
 from dowise.experiment.records import unpack
 from dowise.experiment.replay import record_of
-from dowise.experiment.state import Facts
+from dowise.experiment.state import ExperimentState
 from dowise.policies import Policy, make_policy
 from dowise.policies.base import RecordPolicy, certainly
 from dowise.policies.registry import policy_factory, real_name
@@ -39,7 +39,7 @@ NEVER = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Logged:
+class LoggedDecision:
     """A decision that counts: who could have been played, with which probability, and what came.
 
     `context` is what the policy saw when it decided, and `record` what is known of the outcome
@@ -64,7 +64,7 @@ class Logged:
 class Decide:
     """A decision to evaluate was made here."""
 
-    row: Logged
+    row: LoggedDecision
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class Retract:
 Step = Decide | Learn | LearnMany | Retract
 
 
-def check_logged(row: Logged, problem: Problem) -> None:
+def check_logged(row: LoggedDecision, problem: Problem) -> None:
     """Raise unless the row can be evaluated, with its number and what is wrong with it."""
     check_record(row.record, problem)
     arms, which = (len(problem.arms),), f"decision {row.number}"
@@ -131,7 +131,7 @@ class Target(Protocol):
     def unused(self) -> int:
         """Of how many records of today it could learn nothing."""
 
-    def probabilities(self, row: Logged) -> Floats:
+    def probabilities(self, row: LoggedDecision) -> Floats:
         """With which probability it would have played each arm at this decision."""
 
     def learn(self, record: Record) -> None:
@@ -157,13 +157,13 @@ def as_target(
         raise DowiseError(f"options={dict(options)!r} are for a policy that is given by its name")
     if is_name:
         name = real_name(str(target), problem)
-        return Learner(name, _policy(name, problem, dict(options or {})), seed)
+        return PolicyTarget(name, _policy(name, problem, dict(options or {})), seed)
     if isinstance(target, str | Mapping):
         return _rule(target, problem)
     if hasattr(target, "decide"):
         if getattr(target, "problem", None) != problem:
             raise DowiseError(f"the policy {target!r} is for another problem than {problem!r}")
-        return Learner(type(target).__name__, target, seed)
+        return PolicyTarget(type(target).__name__, target, seed)
     raise DowiseError(
         f"{target!r} can't be evaluated: give the name of a policy, an arm such as 'do(X=1)', "
         "or a mapping from contexts to arms"
@@ -177,14 +177,14 @@ def _policy(name: str, problem: Problem, options: dict[str, Any]) -> Policy:
     return make_policy(name, problem, **options)
 
 
-def _rule(target: Any, problem: Problem) -> Rule:
+def _rule(target: Any, problem: Problem) -> FixedRuleTarget:
     if isinstance(target, str) or not any(isinstance(key, tuple) for key in target):
-        return Rule(problem, problem.arm_index(target))
+        return FixedRuleTarget(problem, problem.arm_index(target))
     arms = {tuple(map(str, key)): problem.arm_index(arm) for key, arm in target.items()}
-    return Rule(problem, arms)
+    return FixedRuleTarget(problem, arms)
 
 
-class Rule:
+class FixedRuleTarget:
     """One arm, or an arm for each context; where it is not allowed, what the log did stands."""
 
     unused = 0
@@ -194,7 +194,7 @@ class Rule:
         self.not_allowed = 0
         self._problem, self._arms = problem, arms
 
-    def probabilities(self, row: Logged) -> Floats:
+    def probabilities(self, row: LoggedDecision) -> Floats:
         """All on its arm."""
         chosen = self._arms if isinstance(self._arms, int) else self._of(row, self._arms)
         if not row.allowed[chosen]:
@@ -202,7 +202,7 @@ class Rule:
             return row.probabilities
         return certainly(self._problem, chosen)
 
-    def _of(self, row: Logged, arms: Mapping[tuple[str, ...], int]) -> int:
+    def _of(self, row: LoggedDecision, arms: Mapping[tuple[str, ...], int]) -> int:
         codes = self._problem.context_codes(row.context)
         labels = tuple(self._problem.context_labels(codes).values())
         if labels not in arms:
@@ -221,7 +221,7 @@ class Rule:
         """It learned nothing."""
 
 
-class Learner:
+class PolicyTarget:
     """A policy that learns from the records of the log as they became known.
 
     It never sees what its own choices would have brought. What it draws at a decision comes from a
@@ -240,7 +240,7 @@ class Learner:
         """Of how many records of today it could learn nothing."""
         return self._refused.total() + self._without
 
-    def probabilities(self, row: Logged) -> Floats:
+    def probabilities(self, row: LoggedDecision) -> Floats:
         """What it would have played, among the arms that were allowed."""
         problem = self._policy.problem
         allowed = None
@@ -337,7 +337,7 @@ class Replay:
 
 def replay(problem: Problem, steps: Iterable[Step], target: Target, belief: Belief) -> Replay:
     """Go through the steps; `belief` is the model and learns from them, as the target does."""
-    model, rows, found, predicted = _Model(belief), list[Logged](), [], []
+    model, rows, found, predicted = _Model(belief), list[LoggedDecision](), [], []
     told: set[int | None] = set()  # whose decisions or outcomes were among the steps
     for step in steps:
         if isinstance(step, Learn):
@@ -398,7 +398,7 @@ class _Model:
         self._belief = belief
         self._known: dict[tuple[int, ...], Floats] = {}
 
-    def expects(self, row: Logged) -> Floats:
+    def expects(self, row: LoggedDecision) -> Floats:
         problem = self._belief.problem
         codes = problem.context_codes(row.context)
         if codes not in self._known:
@@ -410,7 +410,7 @@ class _Model:
         self._known.clear()
 
 
-class Log:
+class EvaluationLog:
     """The steps of an experiment, in order, under the plan that holds now.
 
     `left_out` counts the decisions that are not evaluated, by the reason, once the steps were gone
@@ -418,7 +418,10 @@ class Log:
     """
 
     def __init__(
-        self, facts: Facts, events: Iterable[Event], columns: Callable[[int], dict[str, Any]]
+        self,
+        facts: ExperimentState,
+        events: Iterable[Event],
+        columns: Callable[[int], dict[str, Any]],
     ) -> None:
         self.left_out: Counter[str] = Counter()
         self._final, self._events, self._columns = facts, events, columns
@@ -426,7 +429,7 @@ class Log:
 
     def steps(self) -> Iterator[Step]:
         """Fold the journal once more, and say what became known."""
-        then, known = Facts(self._final.name), dict[int, Record]()
+        then, known = ExperimentState(self._final.name), dict[int, Record]()
         for event in self._events:
             read = len(then.log)
             then.apply_all([event])
@@ -438,7 +441,7 @@ class Log:
             for number in then.log[read:]:
                 yield from self._news(then.cases[number], known)
 
-    def _decision(self, then: Facts, event: Event) -> Iterator[Decide]:
+    def _decision(self, then: ExperimentState, event: Event) -> Iterator[Decide]:
         case = self._final.cases[len(then.cases)]
         row = self._row(case, event, then.plan)
         if isinstance(row, str):
@@ -446,7 +449,7 @@ class Log:
         else:
             yield Decide(row)
 
-    def _row(self, case: Case, event: Event, plan: Plan) -> Logged | str:
+    def _row(self, case: Case, event: Event, plan: ExperimentConfig) -> LoggedDecision | str:
         """A decision that counts, or why it does not."""
         problem = self._plan.problem
         if event.is_erased or case.status != "done":
@@ -459,7 +462,7 @@ class Log:
         says = event.says
         if says["probabilities"] is None:
             return "its probabilities are not known"
-        record = record_of(case, Plan(problem, plan.policy, {}))
+        record = record_of(case, ExperimentConfig(problem, plan.policy, {}))
         if isinstance(record, str) or case.values.get(problem.reward) is None:
             return "the reward is missing"
         allowed = np.ones(len(problem.arms), dtype=bool)
@@ -467,7 +470,7 @@ class Log:
             allowed[:] = False
             allowed[says["allowed"]] = True
         chances = np.array(says["probabilities"], dtype=float)
-        return Logged(case.id, says["context"], chances, allowed, record)
+        return LoggedDecision(case.id, says["context"], chances, allowed, record)
 
     def _news(self, case: Case, known: dict[int, Record]) -> Iterator[Learn | Retract]:
         record = record_of(case, self._plan) if case.values else ""

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from dowise._core.files import ending_of, existing_file, read_file
+from dowise._core.files import file_extension, read_file, require_file
 from dowise.errors import DowiseError, InputSyntaxError
 from dowise.graph.formats.bif import parse_bif
 from dowise.graph.formats.dagitty import parse_dagitty
@@ -67,8 +67,8 @@ def read_structure(path: str | Path) -> Structure:
 
     `asia.bif.gz` is unpacked and read as `asia.bif`.
     """
-    path = existing_file(path)
-    return read_file(path, partial(parse_structure, ending_of(path)))
+    path = require_file(path)
+    return read_file(path, partial(parse_structure, file_extension(path)))
 
 
 def format_of(ending: str, text: str) -> str | None:

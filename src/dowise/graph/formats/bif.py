@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dowise._core.files import read_file, write_text
-from dowise.errors import DowiseError, listed, suggestion
+from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.edges import bare_text, quoted
 from dowise.graph.formats.grammar import Structure, parse_with
@@ -222,7 +222,7 @@ def domains_of(variables: Iterable[Variable]) -> Domains:
         if declared != len(labels):
             raise DowiseError(
                 f"variable {name!r} is declared with [ {declared} ] labels but lists {len(labels)} "
-                f"({listed(labels)}): correct the number or the list"
+                f"({join_names(labels)}): correct the number or the list"
             )
         if len(set(labels)) < len(labels):
             label, _ = Counter(labels).most_common(1)[0]
@@ -274,7 +274,7 @@ def cpt_of(block: Block, domains: Domains) -> NDArray[np.float64]:
         (~(np.abs(sums - 1) <= _TOLERANCE), "must sum to 1: correct or rescale its entries"),
     ]:
         for index in np.flatnonzero(wrong).tolist():
-            row = listed(map(repr, rows[index].tolist()))
+            row = join_names(map(repr, rows[index].tolist()))
             raise DowiseError(
                 f"{_row_name(block, index, domains)} = {row} (sum {sums[index]:.6g}) {message}"
             )
@@ -296,7 +296,7 @@ def _rows(block: Block, domains: Domains) -> NDArray[np.float64]:
     rows, is_set = np.empty((count, size)), np.zeros(count, dtype=bool)
 
     def refuse_length(numbers: list[float], expected: int, where: str) -> None:
-        labels = f"{size} labels ({listed(domains[block.name])})"
+        labels = f"{size} labels ({join_names(domains[block.name])})"
         each = f"{count} rows of {labels}" if expected > size else labels
         raise DowiseError(f"{where} has {len(numbers)} numbers instead of {expected}, for {each}")
 
@@ -350,7 +350,7 @@ def _row_index(
         if label not in domain:
             raise DowiseError(
                 f"{_row(block, labels)}: {parent} has no label {label!r}"
-                f"{suggestion(label, domain)}; its labels are {listed(domain)}"
+                f"{suggestion(label, domain)}; its labels are {join_names(domain)}"
             )
         index = index * len(domain) + domain[label]
     return index

@@ -15,7 +15,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dowise.errors import DowiseError, InputSyntaxError, kind_of
+from dowise.errors import DowiseError, InputSyntaxError, type_name
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.edges import is_true, mark_of
 from dowise.graph.formats.grammar import Arrow, GraphSketch
@@ -33,7 +33,7 @@ def from_networkx(graph: networkx.Graph[Any]) -> CausalGraph:
     import networkx
 
     if not isinstance(graph, networkx.Graph):
-        raise DowiseError(f"expected a networkx.DiGraph, not {kind_of(graph)}")
+        raise DowiseError(f"expected a networkx.DiGraph, not {type_name(graph)}")
     return _causal_graph(graph, {node: node for node in graph})
 
 

@@ -9,7 +9,7 @@ from importlib import resources
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dowise.errors import DowiseError, InputSyntaxError, kind_of
+from dowise.errors import DowiseError, InputSyntaxError, type_name
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.edges import Edge, EdgeName, Mark
 
@@ -32,7 +32,7 @@ def parse_with(
     from lark.exceptions import UnexpectedEOF, UnexpectedInput, VisitError
 
     if not isinstance(text, str):
-        raise DowiseError(f"{what}: expected a text, not {kind_of(text)}")
+        raise DowiseError(f"{what}: expected a text, not {type_name(text)}")
     try:
         tree = _parser(grammar).parse(text)
     except UnexpectedInput as error:

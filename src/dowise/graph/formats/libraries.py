@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from dowise.errors import DowiseError, MissingExtraError, kind_of
+from dowise.errors import DowiseError, MissingExtraError, type_name
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.formats.gml import from_networkx, to_networkx
 
@@ -55,7 +55,7 @@ def from_pgmpy(model: Any) -> Outline:
     """What a DAG, an ADMG or a Bayesian network of pgmpy says, its states included."""
     if not _is_networkx(model) or not hasattr(model, "latents"):
         raise DowiseError(
-            f"expected a DAG, an ADMG or a Bayesian network of pgmpy, not {kind_of(model)}"
+            f"expected a DAG, an ADMG or a Bayesian network of pgmpy, not {type_name(model)}"
         )
     for one, other in getattr(model, "undirected_edges", ()):
         raise DowiseError(
@@ -85,7 +85,7 @@ def from_dowhy(model: Any) -> Outline:
     graph = model if _is_networkx(model) else getattr(drawn, "_graph", drawn)
     if not _is_networkx(graph):
         raise DowiseError(
-            f"expected a CausalModel or a causal graph of DoWhy, not {kind_of(model)}"
+            f"expected a CausalModel or a causal graph of DoWhy, not {type_name(model)}"
         )
     graph = _with_ties(graph)
     latent = sorted(str(name) for name, said in graph.nodes.items() if said.get("observed") == "no")

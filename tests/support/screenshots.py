@@ -1,0 +1,90 @@
+"""Takes the pictures of the pages anew: `python tests/support/screenshots.py`, then look at them.
+
+It plays sixty decisions of a ward, a few hours apart, in a world of its own; serves them; and lets
+a browser open the pages.
+"""
+
+import shutil
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+from dowise import Experiment
+from dowise.experiment import event as maker
+from dowise.problem.problem_file import parse_problem
+from support.browser import QUIET, WIDE
+from support.servers import running
+
+FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
+PROBLEM = """
+name = "ward 7"
+graph = "Age -> Dose; Age -> Recovery; Dose -> Recovery; Frailty -> Dose; Frailty ?-> Recovery"
+reward = "Recovery"
+context = "Age"
+non_manipulable = "Frailty"
+[domains]
+Age = ["young", "old"]
+Frailty = ["fit", "frail"]
+Dose = ["none", "low", "high"]
+"""
+HELPS = {"none": 0.3, "low": 0.55, "high": 0.75}
+PENDING = {55: (), 58: ("Frailty",), 60: ()}  # what was told of these so far
+PAGES = {
+    "now": "now?decision=58",
+    "known": "known",
+    "graph": "graph?variable=Recovery",
+}
+
+
+def recovers(age, frailty, dose):
+    """How likely it is."""
+    harm = 0.35 * (dose == "high") * (age == "old")
+    return HELPS[dose] + 0.2 * (frailty == "fit") * (dose == "high") - harm
+
+
+def play(store):
+    """Sixty decisions, of which three are pending."""
+    rng, usual = np.random.default_rng(11), maker.now
+    hours = timedelta(hours=5)
+    began = datetime.now(UTC) - 61 * hours
+    maker.now = lambda: began
+    with Experiment.create(store, "ward 7", parse_problem(PROBLEM), seed=7) as experiment:
+        for number in range(1, 61):
+            maker.now = lambda number=number: began + number * hours
+            age = str(rng.choice(["young", "old"], p=[0.75, 0.25]))
+            asked = experiment.ask({"Age": age})
+            seen = {"Frailty": str(rng.choice(["fit", "frail"], p=[0.6, 0.4]))}
+            dose = dict(asked.arm).get("Dose", "none")
+            chance = recovers(age, seen["Frailty"], dose)
+            seen["Recovery"] = str(int(rng.random() < chance))
+            if "Dose" not in dict(asked.arm):
+                seen["Dose"] = dose
+            told = {name: seen[name] for name in PENDING.get(number, seen)}
+            if told:
+                experiment.tell(asked.id, told)
+    maker.now = usual
+
+
+def take(store):
+    """A picture of each page."""
+    with running(store) as served, sync_playwright() as playwright:
+        program = shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=program, args=QUIET)
+        page = browser.new_page(viewport={"width": WIDE, "height": 900})
+        page.goto(served.server.link("admin", "Ann"))
+        page.wait_for_url(lambda url: "/enter" not in url)
+        for name, address in PAGES.items():
+            page.goto(f"{served.address}/experiments/ward%207/{address}")
+            page.wait_for_selector(".waiting", state="detached")
+            page.wait_for_timeout(500)  # charts are drawn
+            page.screenshot(path=FOLDER / f"web-{name}.png", full_page=True)
+        browser.close()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        play(Path(folder) / "ward.db")
+        take(Path(folder) / "ward.db")

@@ -1,0 +1,73 @@
+"""Pages follow what others do, and say when the server is away."""
+
+import pytest
+from support.browser_experiments import PLACE, WARD, ask, choose
+from support.servers import running
+
+from dowise import Experiment
+
+pytestmark = pytest.mark.slow
+
+
+def test_news_come_by_themselves_and_destroy_nothing(served, open_window):
+    page, bo = open_window().enter(), served.client("ask", "Bo")
+    page.goto(f"{PLACE}/now")
+    number = ask(page)
+    page.locator(".live[data-state=live]").wait_for()
+    page.get_by_text("Correct something").click()
+    page.locator("#correct").get_by_label("Reason").fill("half a sen")
+    other = bo.post(f"/api{PLACE}/ask", json={"context": {"Age": "old"}}).json()["id"]
+    page.locator(f"#pending a[href$='decision={other}']").wait_for()
+    assert (
+        bo.post(f"/api{PLACE}/tell/{number}", json={"values": {"Frailty": "fit"}}).status_code
+        == 200
+    )
+    page.locator("#changed", has_text="Somebody else said something of this decision").wait_for()
+    assert page.locator("#correct").get_by_label("Reason").input_value() == "half a sen"
+    assert page.evaluate("document.activeElement.id") == "amend-reason"
+    page.get_by_role("link", name="Load it again").click()
+    page.locator("dl.facts").get_by_text("fit", exact=True).wait_for()
+
+
+def test_news_reach_what_is_known_and_the_history(served, open_window):
+    window, bo = open_window(), served.client("ask", "Bo")
+    known = window.enter()
+    known.goto(f"{PLACE}/known")
+    known.locator(".live[data-state=live]").wait_for()
+    known.get_by_label("Rounds still to come").fill("12")
+    before = known.locator("#lead-in").inner_text()
+    past = window.context.new_page()
+    past.goto(f"{PLACE}/history")
+    past.locator(".live[data-state=live]").wait_for()
+    past.get_by_text("Why this one?").first.click()
+    past.locator(".why table").wait_for()
+    asked = bo.post(f"/api{PLACE}/ask", json={"context": {"Age": "old"}}).json()["id"]
+    past.get_by_text(f"Decision {asked}").first.wait_for()
+    assert past.locator(".why table").is_visible()
+    known.bring_to_front()
+    known.wait_for_function(
+        "(text) => document.querySelector('#lead-in').innerText !== text", arg=before
+    )
+    assert known.get_by_label("Rounds still to come").input_value() == "12"
+
+
+def test_a_page_says_when_the_server_is_away_and_when_it_is_back(open_window, tmp_path):
+    store = tmp_path / "ward.db"
+    with Experiment.create(store, "ward 7", WARD, "ids", {"samples": 50}, 7) as made:
+        made.ask({"Age": "old"})
+    with running(store) as first:
+        window = open_window(at=first)
+        window.forgive("net::ERR_", "console: htmx:")
+        page = window.enter()
+        page.locator(".live[data-state=live]").wait_for()
+    page.locator(".live", has_text="reconnecting").wait_for()
+    choose(page.locator("#ask"), "Age", "old")
+    page.get_by_role("button", name="Ask for a decision").click()
+    page.get_by_text("The server could not be reached").wait_for()
+    with running(store, port=first.server.settings.port) as second:
+        second.client("tell").post(f"/api{PLACE}/tell/1", json={"values": {"Recovery": "1"}})
+        page.locator(".live", has_text="live").wait_for()
+        page.get_by_text("Nothing is pending.").wait_for()
+        page.get_by_role("button", name="Ask for a decision").click()
+        page.wait_for_url("**decision=2*")
+        page.close()

@@ -1,0 +1,97 @@
+"""Nothing that axe or a narrow screen would find fault with; mistakes are told where they are."""
+
+import pytest
+from support.browser import flaws, open_all
+from support.browser_experiments import PLACE, choose
+
+pytestmark = pytest.mark.slow
+
+
+PLACES = {
+    "the experiments": ("/?all", ".shelf"),
+    "the people": ("/people", "#let-in"),
+    "now": (f"{PLACE}/now", "#ask"),
+    "a pending decision": (f"{PLACE}/now?decision=10", "#tell"),
+    "a corrected decision": (f"{PLACE}/now?decision=1", "#correct"),
+    "what we know": (f"{PLACE}/known", ".uplot"),
+    "the advice": (f"{PLACE}/known?tolerance=0.01&arms=all&context.Age=%3Dold", ".uplot"),
+    "a wrong number": (f"{PLACE}/known?tolerance=-1", ".note.bad"),
+    "the graph": (f"{PLACE}/graph", "svg.graph"),
+    "a variable": (f"{PLACE}/graph?variable=Recovery", "#panel table"),
+    "an arm": (f"{PLACE}/graph?arm=do(Dose%3Dlow)", "#panel .formula"),
+    "the history": (f"{PLACE}/history?kind=asked", ".journal"),
+    "an explanation": (f"{PLACE}/history/explain/3", "table"),
+    "an audit": (f"{PLACE}/history/audit", ".note"),
+}
+
+
+@pytest.mark.parametrize(("place", "sign"), PLACES.values(), ids=PLACES)
+def test_axe_has_nothing_to_say_and_nothing_sticks_out(shared, place, sign):
+    page = shared.page
+    page.goto(place)
+    page.locator(sign).first.wait_for()
+    open_all(page)
+    assert flaws(page) == []
+    assert shared.complaints() == []
+
+
+def test_axe_has_nothing_to_say_at_the_door(open_window):
+    window = open_window()
+    window.forgive("status of 403", "status of 404")
+    page = window.page
+    page.goto("/enter#dowise_nobody")
+    page.get_by_text("This link was used before").wait_for()
+    assert flaws(page) == []
+    page.goto("/login")
+    page.get_by_label("Token").fill("dowise_nobody")
+    page.keyboard.press("Enter")
+    page.get_by_text("This token is not known").wait_for()
+    assert flaws(page) == []
+    window.sign_in("read")
+    page.goto("/experiments/nowhere/now")
+    assert flaws(page) == []
+    page.goto(f"{PLACE}/now?decision=10")
+    assert "Your role is read" in page.locator("main").inner_text()
+    assert flaws(page) == []
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with scripts", "without scripts"])
+def test_what_is_wrong_is_said_at_its_form_and_has_the_focus(served, open_window, script):
+    window = open_window(script=script)
+    window.forgive("status of 422")
+    page = window.enter() if script else window.sign_in()
+    before = served.house.experiment("ward 7").head
+
+    def refused(form, words):
+        note = page.locator(form).get_by_role("alert")
+        note.get_by_text(words).wait_for()
+        if script:
+            page.wait_for_function("() => document.activeElement.getAttribute('role') === 'alert'")
+            assert note.evaluate("(one) => one === document.activeElement")
+            assert flaws(page) == []
+
+    page.goto(f"{PLACE}/now?decision=10")
+    choose(page.locator("#ask"), "Age", "old")
+    page.get_by_text("Restrict the choice").click()
+    for box in page.locator("#ask input[name=forbid]").all():
+        box.check()
+    page.get_by_role("button", name="Ask for a decision").click()
+    refused("#ask", "arm")
+    assert page.locator("#ask input[name=forbid]").first.is_checked()
+    assert page.locator("#ask").get_by_role("radio", name="old").is_checked()
+
+    page.goto(f"{PLACE}/now?decision=10")
+    page.get_by_role("button", name="Save what was seen").click()
+    refused("#tell", "Choose a value of what was seen.")
+
+    page.get_by_text("Correct something").click()
+    page.locator("#correct").get_by_label("Reason").fill("nothing <changed>")
+    page.get_by_role("button", name="Correct", exact=True).click()
+    refused("#correct", "Change what is to be corrected.")
+    assert page.locator("#correct").get_by_label("Reason").input_value() == "nothing <changed>"
+
+    page.get_by_text("Nothing more will come of it").click()
+    page.locator("#withdraw").get_by_label("Reason").fill(" ")
+    page.get_by_role("button", name="Withdraw decision 10").click()
+    refused("#withdraw", "Say why, in the field Reason.")
+    assert served.house.experiment("ward 7").head == before

@@ -1,0 +1,43 @@
+"""Names that would run are shown as text."""
+
+from urllib.parse import quote
+
+import pytest
+from support.browser import flaws, open_all
+from support.browser_experiments import AGE, DOSE, HOSTILE, HOSTILE_NAME, LABELS, OUTCOME, WHY
+
+from dowise_web.pages.rendering import address_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("place", "sign", "shown"),
+    [
+        ("now", "#ask", [AGE, "<svg/onload=hacked=1>", "老"]),
+        ("now?decision=10", "#tell", [AGE, WHY, OUTCOME]),
+        ("now?decision=1", "#correct", [AGE, WHY, OUTCOME]),
+        ("known", ".uplot", [AGE, OUTCOME, *LABELS[2:]]),
+        ("graph", "svg.graph", [AGE, DOSE, WHY, OUTCOME]),
+        ("graph?variable={dose}", "#panel details", [DOSE, *LABELS]),
+        ("graph?arm={arm}", "#panel .formula", [DOSE, LABELS[2]]),
+        ("history", ".journal", [AGE, DOSE, WHY, OUTCOME, "a slip of the pen <b>"]),
+        ("history/explain/3", "table", [AGE, DOSE, *LABELS[2:]]),
+    ],
+)  # fmt: skip
+def test_names_that_would_run_are_shown_as_text(shared, place, sign, shown):
+    page = shared.page
+    address = address_of(
+        HOSTILE_NAME, place.format(dose=quote(DOSE), arm=quote(str(HOSTILE.arms[3])))
+    )
+    page.goto(address)
+    page.locator(sign).first.wait_for()
+    open_all(page)
+    page.locator("a", has_text="All experiments").hover()
+    words = page.evaluate("document.body.textContent")
+    for text in (HOSTILE_NAME, *shown):
+        assert text in words
+    assert page.locator("main img, main i, main b, main script").count() == 0
+    assert page.evaluate("window.hacked") is None
+    assert flaws(page) == []
+    assert shared.complaints() == []

@@ -1,0 +1,50 @@
+"""A server whose experiments have all kinds of variables, and visitors of every role."""
+
+import pytest
+from support.html_forms import Visit
+from support.servers import running
+
+from dowise import CausalGraph, Experiment, Problem
+
+ODD = '<script>alert("1")</script>'
+WARD = Problem(
+    CausalGraph.parse(
+        "Age -> Frailty -> Recovery; Age -> Recovery; Dose -> Frailty; Diet -> Frailty"
+    ),
+    "Recovery",
+    context="Age",
+    non_manipulable="Frailty",
+    domains={
+        "Age": ("under 60", "60 to 75", "75 to 90", "over 90"),
+        "Dose": ("none", "low"),
+        "Frailty": ("-", "=", ODD),
+        "Recovery": ("no", "full"),
+    },
+    reward_values={"no": 0, "full": 20},
+    costs={"Dose": 1},
+)
+
+
+@pytest.fixture(scope="session")
+def clinic(tmp_path_factory):
+    """A server with `ward 7/<b>` in its store."""
+    store = tmp_path_factory.mktemp("pages") / "ward.db"
+    with Experiment.create(store, "ward 7/<b>", WARD, "ts", seed=7):
+        pass
+    with Experiment.create(store, "plain", Problem(CausalGraph.parse("X -> Y"), "Y"), "ts", seed=7):
+        pass
+    with running(store) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def visits(clinic):
+    """Visitors by role, at the ward."""
+    at = "/experiments/ward%207%2F%3Cb%3E"
+    return {role: Visit(clinic.browser(role), at) for role in ("read", "tell", "ask", "admin")}
+
+
+@pytest.fixture(scope="session")
+def trial(clinic):
+    """The experiment itself."""
+    return clinic.house.experiment("ward 7/<b>")

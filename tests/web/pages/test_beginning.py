@@ -1,0 +1,265 @@
+"""The page New experiment: what it shows of a problem, and what comes of it."""
+
+import re
+import time
+from html import unescape
+
+import pytest
+from support.processes import until
+from support.servers import running
+
+from dowise.problem.problem_file import builtin_names, builtin_path
+from dowise_web.pages import new_experiment as beginnings
+
+pytestmark = pytest.mark.slow  # each problem is tried in a process
+
+TASK2 = builtin_path("task2").read_text()
+EVIL = '<script>alert("1")</script>'
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """A server with nothing in its store."""
+    with running(tmp_path_factory.mktemp("served") / "empty.db") as found:
+        yield found
+
+
+class Page:
+    """The page in a browser: what its forms send."""
+
+    def __init__(self, served, role="admin"):
+        self.browser = served.browser(role)
+        self.text = self.browser.get("/new").text
+        found = re.search(r'name="csrf" value="([^"]+)"', self.text)
+        self.csrf = found[1] if found else ""
+
+    def sends(self, to, *, is_part=True, **fields):
+        headers = {"X-CSRF-Token": self.csrf, **({"HX-Request": "true"} if is_part else {})}
+        return self.browser.post(to, data={"csrf": self.csrf, **fields}, headers=headers)
+
+    def previews(self, text):
+        answer = self.sends("/new/preview", problem=text)
+        assert answer.status_code == 200 and "<html" not in answer.text
+        return unescape(answer.text)
+
+
+@pytest.fixture(scope="module")
+def page(empty):
+    return Page(empty)
+
+
+def shown(text):
+    """What stands in the editor."""
+    return unescape(re.search(r"<textarea[^>]*>\n?(.*?)</textarea>", text, re.DOTALL)[1])
+
+
+# -- the page ---------------------------------------------------------------------------------
+
+
+def test_only_who_administers_the_store_gets_in(empty):
+    for role in ("read", "tell", "ask"):
+        assert empty.browser(role).get("/new").status_code == 403
+        answer = Page(empty, role).sends("/new/preview", problem=TASK2)
+        assert answer.status_code == 403
+
+
+def test_a_form_of_another_site_is_refused(empty):
+    page = Page(empty)
+    page.csrf = "wrong"
+    for to in ("/new", "/new/preview", "/new/look", "/new/rehearse"):
+        assert page.sends(to, problem=TASK2).status_code == 403
+
+
+def test_examples_and_policies_are_offered(page):
+    for name in builtin_names():
+        assert f'href="/new?example={name}"' in page.text
+    assert "commit-kg with up to twelve arms" in page.text and 'value="bernoulli-ts"' in page.text
+    assert not re.search(r'\sstyle="|<script>|hx-on|javascript:', page.text)
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_every_example_can_be_begun_as_it_stands(page, name):
+    text = shown(page.browser.get("/new", params={"example": name}).text)
+    assert f'name = "{name}"' in text and "graph_file" not in text
+    assert "We recommend" in page.previews(text)
+
+
+def test_an_example_is_no_path(page):
+    answer = page.browser.get("/new", params={"example": "../../files"})
+    assert answer.status_code == 200 and shown(answer.text) == ""
+
+
+def test_names_that_are_no_examples_are_not_remembered(page):
+    for name in ("nothing", "../../files", *(f"none {n}" for n in range(20))):
+        assert shown(page.browser.get("/new", params={"example": name}).text) == ""
+    assert beginnings._text_of.cache_info().currsize <= len(builtin_names())
+
+
+# -- what it means ----------------------------------------------------------------------------
+
+
+def test_the_graph_and_the_arms_are_shown(page):
+    seen = page.previews(TASK2)
+    assert "<svg" in seen and "do(X1=0)" in seen and "4 arms on 2 sets of variables" in seen
+    assert "Y: 0 is worth 0, 1 is worth 1" in seen and "commit-kg</span> here" in seen
+    assert "Is an arrow missing?" in seen and not re.search(r'\sstyle="', seen)
+
+
+def test_a_mistake_is_shown_where_it_stands(page):
+    seen = page.previews(TASK2.replace("X1 -> X2 -> Y", "X1 -> -> Y").replace("\n", "\r\n"))
+    assert 'data-line="5" data-column="7"' in seen and "Line 5 is not right" in seen
+    assert "<mark>X1 -> -> Y</mark>" in seen
+    assert "Graph, line 5, column 7: found '->'" in seen
+
+
+def test_a_mistake_without_a_place_is_shown_too(page):
+    seen = page.previews('graph = "X -> Y"')
+    assert "That is not right yet" in seen and "No reward: say which variable" in seen
+
+
+def test_nothing_is_no_mistake(page):
+    assert "shown here as you write" in page.previews("") and "note bad" not in page.previews(" ")
+
+
+def test_names_and_notes_are_texts_and_nothing_else(page):
+    name = EVIL.replace('"', "")
+    answer = page.sends("/new/preview", problem=f"""graph = '"{name}" -> Y'\nreward = "Y"\n""")
+    assert "&lt;script&gt;" in answer.text and "<script" not in answer.text
+    answer = page.sends("/new/preview", problem=f"graph = 'X -> Y'\nreward = '{EVIL}'")
+    assert "Unknown reward" in answer.text and "<script" not in answer.text
+    answer = page.sends("/new", is_part=False, problem=f"</textarea>{EVIL}", name=EVIL)
+    assert answer.status_code == 422 and EVIL not in answer.text
+    assert shown(answer.text) == f"</textarea>{EVIL}"
+
+
+def test_a_graph_alone_becomes_a_problem(page):
+    graph = "network n { }\n" + "\n".join(
+        f"variable {name} {{ type discrete [ 2 ] {{ no, yes }}; }}" for name in "XY"
+    )
+    graph += "\nprobability ( X ) { table 0.5, 0.5; }\nprobability ( Y | X ) { table .5,.5,.5,.5; }"
+    assert "Write a problem with this graph" in page.previews(graph)
+    answer = page.sends("/new/look", is_part=False, problem=graph, name="kept")
+    text = shown(answer.text)
+    assert "X -> Y" in text and 'reward = "…"' in text and "[domains]" in text
+    assert 'value="kept"' in answer.text
+    assert "do(X=yes)" in page.previews(text.replace("…", "Y"))
+
+
+def test_a_graph_that_names_its_roles_is_a_problem_already(page):
+    graph = "dag { X [exposure]; Y [outcome]; X -> Y }"
+    assert "which says what the roles are" in page.previews(graph)
+    answer = page.sends("/new/look", is_part=False, problem=graph)
+    assert 'reward = "Y"' in shown(answer.text)
+
+
+def test_without_a_script_the_page_shows_it_all_the_same(page):
+    answer = page.sends("/new/look", is_part=False, problem=TASK2, floor="0.2")
+    assert answer.status_code == 200 and "4 arms on 2 sets" in answer.text
+    assert shown(answer.text).strip() == TASK2.strip() and 'value="0.2"' in answer.text
+    answer = page.sends("/new/look", is_part=False, problem="graph = ")
+    assert answer.status_code == 422 and "Line 1 is not right" in answer.text
+
+
+# -- rehearsing -------------------------------------------------------------------------------
+
+
+def until_over(page, text):
+    for _ in range(1200):
+        place = re.search(r'hx-get="(/new/rehearsal/[\w-]+)"', text)
+        if place is None:
+            return text
+        time.sleep(0.1)
+        text = page.browser.get(place[1], headers={"HX-Request": "true"}).text
+    raise AssertionError("the rehearsal does not end")
+
+
+REHEARSAL = {"policy": "random", "horizon": "6", "worlds": "3", "tolerance": "", "delay": "0"}
+
+
+def test_a_rehearsal_shows_how_far_it_is_and_what_came_out(page):
+    answer = page.sends("/new/rehearse", problem=TASK2, **REHEARSAL)
+    assert "<progress" in answer.text and "<html" not in answer.text
+    text = unescape(until_over(page, answer.text))
+    assert "In 3 worlds drawn from the prior, random over 6 rounds:" in text
+    assert "What it costs in all (regret)" in text and "at random" in text
+
+
+def test_a_rehearsal_can_be_stopped(page, empty):
+    slow = {**REHEARSAL, "horizon": "50000", "worlds": "1000"}
+    answer = page.sends("/new/rehearse", problem=TASK2, **slow)
+    place = re.search(r"/new/rehearsal/[\w-]+", answer.text)[0]
+    assert "Stopped." in page.sends(f"{place}/stop").text
+    assert "Stopped." in page.browser.get(place).text
+    workshop = empty.server.workshop
+    assert until(lambda: not workshop._at_work, 10)
+
+
+def test_without_a_script_a_rehearsal_has_a_page_of_its_own(page):
+    answer = page.sends("/new/rehearse", is_part=False, problem=TASK2, **REHEARSAL)
+    place = answer.headers["location"]
+    assert answer.status_code == 303 and "<html" in page.browser.get(place).text
+    until_over(page, page.browser.get(place).text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"horizon": "many"}, "How many rounds: 'many' is no whole number."),
+        ({"worlds": "9999"}, "Worlds=9999 must be at most 1,000."),
+        ({"tolerance": "nan"}, "A loss that does not matter: 'nan' is no number."),
+        ({"policy": "os:getcwd"}, "'os:getcwd' is a policy of your own"),
+        ({"problem": "graph ="}, "Not valid TOML"),
+    ],
+)
+def test_what_is_wrong_with_a_rehearsal_is_said(page, changes, says):
+    answer = page.sends("/new/rehearse", **{"problem": TASK2, **REHEARSAL, **changes})
+    text = unescape(until_over(page, answer.text))
+    assert says in text
+
+
+def test_a_rehearsal_that_is_not_kept(page):
+    assert page.browser.get("/new/rehearsal/unknown").status_code == 404
+
+
+# -- beginning --------------------------------------------------------------------------------
+
+
+def test_an_experiment_begins_and_its_page_opens(page, empty):
+    sent = {"problem": TASK2, "name": "ward 7", "policy": "ts", "floor": "0.1", "seed": "7"}
+    answer = page.sends("/new", is_part=False, **sent, ignore_restricted="yes")
+    assert answer.status_code == 303 and answer.headers["location"] == "/experiments/ward%207/now"
+    ward = empty.house.experiment("ward 7")
+    assert ward.policy == "ts" and ward.options["floor"] == 0.1 and not ward.learn_restricted
+    assert page.browser.get(answer.headers["location"]).status_code == 200
+    again = page.sends("/new", is_part=False, **sent)
+    assert again.status_code in (409, 422) and "ward 7" in again.text
+    assert shown(again.text).strip() == TASK2.strip()
+
+
+def test_without_a_name_it_has_that_of_its_problem(page):
+    answer = page.sends("/new", is_part=False, problem=TASK2, suggested="task2", policy="random")
+    assert answer.headers["location"] == "/experiments/task2/now"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"name": "", "problem": 'graph = "X -> Y"\nreward = "Y"'}, "Give the experiment a name."),
+        ({"name": "", "problem": " "}, "Write a problem first."),
+        ({"name": "", "problem": TASK2.replace('"Y"', '"Q"')}, "Q"),
+        ({"name": "x" * 300}, "name: String should have at most 200"),
+        ({"floor": "much"}, "The floor: 'much' is no number."),
+        ({"floor": "2"}, "Floor=2 must be at least 0 and below 1"),
+        ({"seed": "-1"}, "must be a whole number"),
+        ({"policy": "os:getcwd"}, "The policy 'os:getcwd' is not known here"),
+        ({"problem": 'graph_file = "/etc/passwd"\nreward = "Y"'}, "put the graph into the text"),
+        ({"problem": TASK2 + 'prior = "/etc/passwd"'}, "put its counts into the text"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_that_was_typed_is_lost(page, empty, changes, says):
+    before = empty.house.names()
+    sent = {"problem": TASK2, "name": "wrong", "policy": "random", "delay": "17", **changes}
+    answer = page.sends("/new", is_part=False, **sent)
+    assert answer.status_code == 422 and says.lower() in unescape(answer.text).lower()
+    assert shown(answer.text).strip() == sent["problem"].strip() and 'value="17"' in answer.text
+    assert empty.house.names() == before

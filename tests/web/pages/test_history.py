@@ -1,0 +1,103 @@
+"""The page History: what it lists, finds, explains and lets out."""
+
+import re
+
+import pytest
+from support.servers import running
+
+from dowise import Experiment, load_problem
+from dowise.experiment.history import event_in_words
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """A server, and an experiment in which everything happened that can happen."""
+    store = tmp_path_factory.mktemp("told") / "ward.db"
+    made = Experiment.create(store, "ward", load_problem("task2"), "ids", {"samples": 50}, 7)
+    with made as ward:
+        for number in range(1, 6):
+            ward.ask({"C": number % 2})
+        ward.tell(1, {"Z": 1, "Y": 1, "X2": 0} if "X2" not in ward.case(1).arm else {"Y": 1})
+        ward.amend(1, {"Y": 0}, reason="a slip of the pen")
+        ward.tell(2, {"Z": None}, played="do(X2=1)", unrelated=True)
+        ward.withdraw(3, reason="moved away")
+        ward.erase(4, reason="asked to be forgotten")
+        ward.import_records({"C": [0, 1], "Z": [0, 1], "Y": [1, 1]}, source="spring.csv")
+        ward.revise(policy="ts", reason="simpler")
+    with running(store) as found:
+        yield found
+
+
+def lines(page):
+    return re.findall(r'<li id="event-(\d+)">', page)
+
+
+def test_every_event_is_there_newest_first_in_a_sentence(told):
+    ward = told.house.experiment("ward")
+    page = told.browser("read").get("/experiments/ward/history").text
+    assert lines(page) == [str(n) for n in range(ward.head.number, 0, -1)]
+    sentences = [event_in_words(event) for event in ward.events()]
+    assert "Of decision 1, Y is 0 now; it was 1 (a slip of the pen)" in sentences
+    assert "Decision 3 was withdrawn (moved away)" in sentences
+    assert "2 records came in from spring.csv" in sentences
+    assert "The experiment was revised; the policy is ts (simpler)" in sentences
+    assert "What it said was erased" in sentences
+    assert any("that do(X2=1) was done instead" in said for said in sentences)
+    assert all(said in page for said in sentences)
+
+
+def test_it_filters_and_searches(told):
+    browser = told.browser("read")
+    asked = browser.get("/experiments/ward/history", params={"kind": "asked"}).text
+    assert len(lines(asked)) == 5
+    found = browser.get("/experiments/ward/history", params={"search": "SLIP of the"}).text
+    assert len(lines(found)) == 1
+    assert "There is no such event" in browser.get("/experiments/ward/history?search=zebra").text
+
+
+def test_a_decision_is_explained_as_the_command_explains_it(told):
+    page = told.browser("read").get("/experiments/ward/history/explain/2").text
+    words = str(told.house.experiment("ward").explain(2))
+    at = re.search(r'<time datetime="([^"]*)">([^<]*)</time>', page)
+    assert at[1] in words
+    for sentence in words.replace(at[1], at[0]).splitlines():
+        assert sentence in page
+    assert "was erased" in told.browser("read").get("/experiments/ward/history/explain/4").text
+
+
+def test_the_seed_is_nowhere_on_it(told):
+    page = told.browser("admin").get("/experiments/ward/history").text
+    assert "seed" not in page
+
+
+def test_an_audit_says_that_the_journal_is_whole(told):
+    page = told.browser("read").get("/experiments/ward/history/audit").text
+    assert "The journal is whole" in page and str(told.house.experiment("ward").head) in page
+
+
+@pytest.mark.slow
+def test_older_events_come_on_demand(tmp_path):
+    store = tmp_path / "long.db"
+    with Experiment.create(store, "long", load_problem("task1"), "ucb", seed=1) as experiment:
+        for _ in range(70):
+            experiment.ask()
+    with running(store) as found:
+        browser = found.browser("read")
+        first = browser.get("/experiments/long/history").text
+        rest = re.search(r'href="(/experiments/long/history\?[^"]*)"', first)[1]
+        second = browser.get(rest.replace("&amp;", "&"), headers={"HX-Request": "true"}).text
+        assert "<html" not in second
+        assert lines(first) + lines(second) == [str(n) for n in range(71, 0, -1)]
+
+
+def test_news_come_alone_and_only_once(told):
+    browser = told.browser("read")
+    page = browser.get("/experiments/ward/history?kind=told").text
+    place = re.search(r'<li class="news" hidden hx-get="([^"]*)"', page)[1].replace("&amp;", "&")
+    part = browser.get(place, headers={"HX-Request": "true"}).text
+    assert lines(part) == [] and "<html" not in part and place.replace("&", "&amp;") in part
+    told.house.experiment("ward").tell(5, {"Y": 1})
+    told.house.experiment("ward").ask({"C": 1})
+    number = told.house.experiment("ward").head.number
+    part = browser.get(place, headers={"HX-Request": "true"}).text
+    assert lines(part) == [str(number - 1)] and f"after={number}" in part

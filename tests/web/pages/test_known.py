@@ -1,0 +1,136 @@
+"""The page What we know: the arms as they stand, and whether to stop."""
+
+import re
+
+import pytest
+from support.html_forms import Visit
+
+from dowise._core.document import format_number
+
+
+@pytest.fixture(scope="module")
+def learned(trial):
+    """The trial after some rounds: full recovery where Dose is low, mostly."""
+    for number in range(24):
+        asked = trial.ask({"Age": "under 60" if number % 4 else "over 90"})
+        good = asked.arm.get("Dose") == "low" or number % 3 == 0
+        trial.tell(asked.id, {"Frailty": "-", "Recovery": "full" if good else "no"})
+    return trial
+
+
+@pytest.fixture
+def visit(visits, learned):  # noqa: ARG001 (something is known)
+    return visits["read"]
+
+
+def rows(page):
+    """The arms in the order of the table."""
+    table = page.html[page.html.index('<table class="arms') :]
+    return re.findall(r'<th scope="row"><span class="code">([^<]*)</span>', table)
+
+
+def test_the_arms_stand_best_first_with_their_numbers(visit, learned):
+    status = learned.status(evidence=False)
+    one = max(status.contexts, key=lambda one: one.weight)
+    page = visit.see("known")
+    means = {str(arm): one.mean[i] for i, arm in enumerate(one.arms)}
+    assert page.status == 200 and {*rows(page)} == {*means}
+    shown = [means[arm] for arm in rows(page)]
+    assert shown == sorted(shown, reverse=True)
+    leader = str(one.arms[one.leader])
+    assert rows(page)[0] == leader and f"{leader} looks best" in page.text
+    assert page.html.count("badge best") == 1
+    i = one.leader
+    assert f"{format_number(one.low[i])} to {format_number(one.high[i])}" in page.text
+    assert f"{one.best[i]:.2f}" in page.text and "mean Recovery, net of cost" in page.text
+
+
+def test_one_picks_a_context_from_the_list_or_by_name(visit, learned):
+    page = visit.see("known")
+    assert "The arms where Age=under 60" in page.text  # which came most often
+    (there,) = {href for href in page.hrefs if href and "over+90" in href}
+    page = visit.see(f"known?{there.partition('?')[2]}")
+    assert "The arms where Age=over 90" in page.text and 'aria-current="true"' in page.html
+    page = visit.see("known", **{"context.Age": "=75 to 90"})
+    assert "The arms where Age=75 to 90" in page.text
+    one = learned.status({"Age": "75 to 90"}, evidence=False).contexts[0]
+    assert format_number(one.mean[one.leader]) in page.text
+    assert visit.see("known", **{"context.Age": "=nobody"}).status == 422
+
+
+def test_the_advice_at_a_tolerance_stays_in_the_address(visit, learned):
+    status = learned.status(evidence=False)
+    page = visit.see("known", tolerance="1000")
+    assert status.advice(1000) in page.text and "You can stop" in page.text
+    assert page.form("known")["tolerance"] == "1000"
+    assert all("tolerance=1000" in href for href in page.hrefs if href and "context." in href)
+    page = visit.see("known", tolerance="0.0000001")
+    assert "Go on: stopping now is expected to cost" in page.text
+    assert "You can stop" not in visit.see("known").text and "Go on" not in visit.see("known").text
+
+
+def test_who_asks_whether_to_stop_and_says_nothing_more_gets_the_usual_tolerance(visit, learned):
+    page = visit.see("known", tolerance="", rounds="")
+    assert page.form("known")["tolerance"] == "0.2"
+    assert learned.status().advice(0.2) in page.text
+    assert page.form("known").get("rounds", "") == ""
+    assert visit.see("known").form("known")["tolerance"] == ""
+
+
+def test_the_tolerance_that_is_proposed_is_in_the_units_of_the_reward(visit, learned):
+    usual = f"{learned.problem.payoff.span / 100:g}"
+    assert f'placeholder="{usual}"' in visit.see("known").html
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"tolerance": "much"}, "'much' is not a number such as 0.2"),
+        ({"tolerance": "-1"}, "Tolerance"),
+        ({"tolerance": "nan"}, "Tolerance"),
+        ({"rounds": "1.5"}, "'1.5' is not a number such as 100"),
+        ({"rounds": "0"}, "ounds"),
+        ({"rounds": "100001"}, "ounds"),
+    ],
+)
+def test_what_is_no_number_is_told_and_the_rest_is_shown(visit, query, said):
+    page = visit.see("known", **query)
+    assert page.status == 200 and said in page.text and "That did not work" in page.text
+    assert rows(page) and page.form("known")[next(iter(query))] == next(iter(query.values()))
+
+
+@pytest.mark.slow
+def test_more_rounds_have_a_value(visit, learned):
+    page = visit.see("known", rounds="20")
+    found = learned.value_of_continuing(20)
+    assert f"At most {format_number(found.limit)} could be gained" in page.text
+    assert "No further experiment" not in page.text
+    assert "reckoned as if" not in page.text  # ts is the policy
+    assert "No further experiment can gain more than that" in visit.see("known").text
+
+
+def test_how_it_came_about_has_charts_and_the_same_as_tables(visit, learned):
+    page = visit.see("known/past", **{"context.Age": "=under 60"})
+    past = learned.history({"Age": "under 60"})
+    assert page.html.count("data-chart=") == 3 == page.html.count("<table>")
+    assert "How likely each arm is to be the best" in page.text
+    one = max(learned.status(evidence=False).contexts, key=lambda one: one.weight)
+    last = format_number(past.mean[-1, 0, one.leader])
+    assert f">{last}<" in page.html and "<html" not in page.html
+    whole = visit.see("known", past="1")
+    assert whole.html.count("data-chart=") == 3 and "<html" in whole.html
+    assert "data-chart=" not in visit.see("known").html
+
+
+def test_what_does_not_count_is_told(clinic, learned):
+    asked = learned.ask({"Age": "under 60"}, allowed=["do(Dose=low)"])
+    page = Visit(clinic.browser("read"), "/experiments/ward%207%2F%3Cb%3E").see("known")
+    assert "made among fewer than all arms" in page.text
+    learned.withdraw(asked.id, "left")
+
+
+def test_nothing_is_known_at_the_beginning(clinic):
+    page = Visit(clinic.browser("read"), "/experiments/plain").see("known", past="1")
+    assert "Nothing tells the arms apart yet" in page.text
+    assert "There is nothing to draw before something was told." in page.text
+    assert "looks best" not in page.text and "Contexts" not in page.text

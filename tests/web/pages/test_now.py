@@ -1,0 +1,244 @@
+"""The page Now, as plain forms: asking, telling in pieces, correcting, withdrawing."""
+
+import re
+
+import pytest
+from support.html_forms import Page, Visit
+
+ODD = '<script>alert("1")</script>'
+
+
+@pytest.fixture
+def visit(visits):
+    return visits["admin"]
+
+
+def asked(visit, age="under 60"):
+    """A fresh decision: its page and its number."""
+    page = visit.send(visit.see(), "now/ask", context__Age=f"={age}")
+    return page, int(page.form("now/tell")["decision"])
+
+
+def test_a_decision_says_what_to_do_why_and_how_likely_that_was(visit, trial):
+    page, number = asked(visit)
+    made = trial.decision(number)
+    assert page.status == 200 and made.context == {"Age": "under 60"}
+    assert made.arm.in_words() in page.text and made.reason[1:] in page.text
+    assert f"was chosen with probability {made.probability:.2f}" in page.text
+    assert f"Decision {number} pending" in page.text
+    assert trial.events(made.event - 1, made.event)[0].actor == "browser of admin"
+
+
+def test_a_double_click_makes_one_decision_and_the_next_form_another(visit, trial):
+    page = visit.see()
+    form = page.form("now/ask") | {"context.Age": "=over 90"}
+    first, again = visit.post("now/ask", form), visit.post("now/ask", form)
+    assert first.form("now/tell")["decision"] == again.form("now/tell")["decision"]
+    assert first.form("now/ask")["request_id"] != form["request_id"]
+    before = trial.counts()["asked"]
+    visit.send(first, "now/ask", context__Age="=over 90")
+    assert trial.counts()["asked"] == before + 1
+
+
+def test_a_reload_asks_nothing(clinic, visits):
+    client = clinic.browser("ask")
+    visit = Visit(client, visits["ask"].at)
+    form = visit.see().form("now/ask") | {"context.Age": "=under 60"}
+    answer = client.post(f"{visit.at}/now/ask", data=form)
+    assert answer.status_code == 303 and "decision=" in answer.headers["location"]
+
+
+def test_an_old_form_that_is_sent_again_says_so(visit, monkeypatch):
+    form = visit.see().form("now/ask") | {"context.Age": "=under 60"}
+    assert "was sent before" not in visit.post("now/ask", form).text
+    monkeypatch.setattr("dowise_web.pages.now._REPEATED", 0.0)
+    assert (
+        "This question was sent before: it is the same decision" in visit.post("now/ask", form).text
+    )
+
+
+def test_small_domains_are_buttons_and_others_are_lists(visit):
+    page, _ = asked(visit)
+    assert page.offered["context.Age"] == ["", "=under 60", "=60 to 75", "=75 to 90", "=over 90"]
+    assert page.offered["seen.Frailty"] == ["=-", "==", f"={ODD}", "", "-"]
+    assert re.search(r'<select[^>]* name="context.Age"', page.html)
+    assert re.search(r'type="radio" name="seen.Frailty"', page.html)
+
+
+def test_telling_in_pieces(visit, trial):
+    page, number = asked(visit)
+    page = visit.send(page, "now/tell", seen__Frailty="==")
+    assert "Noted." in page.text and trial.case(number).values == {"Frailty": "="}
+    assert "seen.Frailty" not in page.form("now/tell")
+    page = visit.send(page, "now/tell", seen__Recovery="-")
+    assert trial.case(number).values == {"Frailty": "=", "Recovery": None}
+    assert trial.case(number).status == "done" and "missing for good" in page.text
+    assert "Told lately" in page.text
+
+
+def test_labels_are_texts_and_nothing_else(visit, trial):
+    page, number = asked(visit)
+    page = visit.send(page, "now/tell", seen__Frailty=f"={ODD}")
+    assert trial.case(number).values == {"Frailty": ODD}
+    assert ODD not in page.html and "<b>" not in page.html and ODD in page.text
+    page, number = asked(visit)
+    visit.send(page, "now/tell", seen__Frailty="=-")
+    assert trial.case(number).values == {"Frailty": "-"}
+
+
+def test_an_error_stands_at_its_form_and_keeps_what_was_chosen(visit, trial):
+    page, number = asked(visit)
+    trial.tell(number, {"Frailty": "="})
+    page = visit.send(page, "now/tell", seen__Frailty="=-", seen__Recovery="=full")
+    assert page.status == 422
+    assert "Frailty was told =, and now -: “Correct something” changes it." in page.text
+    assert "dowise amend" not in page.text and page.form("now/tell")["seen.Recovery"] == "=full"
+    page = visit.send(visit.see(decision=number), "now/tell")
+    assert "choose a value of what was seen" in page.text
+    page = visit.send(page, "now/tell", played_otherwise="do(Dose=huge)", seen__Recovery="=no")
+    assert "Dose" in page.text and page.form("now/tell")["played_otherwise"] == "do(Dose=huge)"
+    assert trial.case(number).values == {"Frailty": "="}
+
+
+def test_asking_without_a_context_keeps_the_restriction(visit, trial):
+    before = trial.counts()["asked"]
+    page = visit.send(visit.see(), "now/ask", forbid="do(Dose=low)")
+    assert page.status == 422 and "Age" in page.text and page.form("now/ask")["forbid"]
+    assert trial.counts()["asked"] == before
+
+
+def test_restrictions(visit, trial):
+    page = visit.see()
+    assert "do(Dose=low)" in page.offered["forbid"] and page.offered["allowed"] == [
+        str(arm) for arm in trial.problem.arms
+    ]
+    form = page.form("now/ask") | {"context.Age": "=under 60"}
+    ruled_out = page.offered["forbid"]
+    none = visit.post("now/ask", form | {"forbid": ruled_out})
+    words = f"Nothing is left to choose from: {', '.join(ruled_out)} rules out every arm."
+    assert none.status == 422 and words in none.text
+    left = [text for text in ruled_out if text != "do(Dose=low)"]
+    made = visit.post("now/ask", form | {"forbid": left})
+    assert str(trial.case(int(made.form("now/tell")["decision"])).asked) == "do(Dose=low)"
+    chosen = str(trial.problem.arms[0])
+    made = visit.post("now/ask", form | {"allowed": [chosen], "request_id": "another"})
+    number = int(made.form("now/tell")["decision"])
+    assert str(trial.case(number).asked) == chosen and trial.case(number).is_restricted
+
+
+def test_something_else_was_done(visit, trial):
+    page, number = asked(visit)
+    # Telling offers all arms but the one that was decided on; a correction may go back to that.
+    arms = {str(arm): page.offered["played"].count(str(arm)) for arm in trial.problem.arms}
+    assert [arm for arm, times in arms.items() if times == 1] == [str(trial.case(number).asked)]
+    page = visit.send(
+        page, "now/tell", played_otherwise="do(Dose=none)", unrelated="yes", seen__Recovery="=no"
+    )
+    case = trial.case(number)
+    assert str(case.played) == "do(Dose=none)" and case.is_unrelated
+    assert "done was do(Dose=none) , for a reason that had nothing to do" in page.text
+    page = visit.send(page, "now/amend", played=str(case.asked), reason="it was done after all")
+    assert trial.case(number).played is None
+
+
+def test_corrections_send_what_was_changed_and_need_a_reason(visit, trial):
+    page, number = asked(visit)
+    page = visit.send(page, "now/tell", seen__Frailty="=-", seen__Recovery="=no")
+    missing = visit.send(page, "now/amend", now__Recovery="=full")
+    assert missing.status == 422 and "Say why, in the field Reason" in missing.text
+    assert missing.form("now/amend")["now.Recovery"] == "=full"
+    # What somebody else corrects meanwhile stays: this form did not change it.
+    trial.amend(number, {"Frailty": "="}, "misread")
+    page = visit.send(page, "now/amend", now__Recovery="=full", now__Age="=over 90", reason="typo")
+    case = trial.case(number)
+    assert case.values == {"Frailty": "=", "Recovery": "full"}
+    assert (
+        case.context == {"Age": "over 90"} and "was no" in page.text and "Corrected." in page.text
+    )
+    again = visit.send(page, "now/amend", reason="again")
+    assert again.status == 422 and "change what is to be corrected" in again.text
+
+
+def test_withdrawing(visit, trial):
+    page, number = asked(visit)
+    assert visit.send(page, "now/withdraw").status == 422
+    page = visit.send(page, "now/withdraw", reason="left")
+    assert trial.case(number).status == "withdrawn" and "Withdrawn." in page.text
+    assert not page.has_form("now/tell") and not page.has_form("now/withdraw")
+
+
+def test_erased_decisions_have_nothing_to_show(visit, trial):
+    _, number = asked(visit)
+    trial.erase(number, "asked for")
+    page = visit.see(decision=number)
+    assert page.status == 200 and f"Decision {number} was erased" in page.text
+    assert not page.has_form("now/tell")
+
+
+def test_what_is_pending_stands_oldest_first_with_how_long_it_waits(visit, trial):
+    _, first = asked(visit)
+    _, second = asked(visit)
+    page = visit.see()
+    ids = [int(number) for number in re.findall(r"now\?decision=(\d+)\"", page.html)]
+    waiting = [case.id for case in trial.pending()]
+    assert ids[: len(waiting)] == waiting and first in waiting and waiting[-1] == second
+    assert "waiting for 0 seconds" in page.text or "waiting for 1 second" in page.text
+    assert "not told: Frailty, Recovery" in page.text or "not told: Diet" in page.text
+
+
+def test_a_page_learns_that_others_said_something(visit, trial):
+    _, number = asked(visit)
+    seen = trial.case(number).last_event
+    assert "Somebody else" not in visit.see(decision=number, seen=seen).text
+    trial.tell(number, {"Frailty": "-"})
+    assert "Somebody else said something" in visit.see(decision=number, seen=seen).text
+
+
+def test_roles_see_the_forms_that_they_may_send(visits, trial):
+    _, number = asked(visits["admin"])
+    forms = {"read": (), "tell": ("now/tell",), "ask": ("now/tell", "now/ask")}
+    for role, allowed in forms.items():
+        page = visits[role].see(decision=number)
+        assert page.status == 200
+        for form in ("now/tell", "now/ask"):
+            assert page.has_form(form) == (form in allowed), (role, form)
+    sent = visits["admin"].see(decision=number)
+    for role, form in (("read", "now/tell"), ("read", "now/withdraw"), ("tell", "now/ask")):
+        token = visits[role].see().form("/logout")["csrf"]
+        refused = visits[role].post(form, sent.form(form) | {"csrf": token, "reason": "x"})
+        assert refused.status == 403
+    assert trial.case(number).status == "pending"
+
+
+def test_a_form_without_its_seal_is_refused(visit, trial):
+    before = trial.counts()["asked"]
+    form = visit.see().form("now/ask") | {"context.Age": "=under 60", "csrf": "0" * 64}
+    assert visit.post("now/ask", form).status == 403
+    assert trial.counts()["asked"] == before
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"decision": "1", "seen.Frailty": "low"},
+        {"decision": "1", "seen.Nobody": "=1"},
+        {"decision": "none"},
+        {"decision": "9" * 15, "seen.Frailty": "=-"},
+        {},
+    ],
+)
+def test_hands_that_write_forms_get_an_answer(visit, form):
+    sealed = form | {"csrf": visit.see().form("/logout")["csrf"]}
+    for ending in ("now/tell", "now/amend", "now/withdraw"):
+        assert visit.post(ending, sealed).status in (404, 409, 422)
+
+
+def test_the_address_of_a_form_that_failed_leads_back(clinic, visits):
+    answer = clinic.browser("read").get(f"{visits['read'].at}/now/tell")
+    assert answer.status_code == 303 and answer.headers["location"].endswith("/now")
+
+
+def test_without_a_context_a_click_is_enough(clinic):
+    visit = Visit(clinic.browser(), "/experiments/plain")
+    page = visit.send(visit.see(), "now/ask")
+    assert page.status == 200 and "Decision 1" in page.text and isinstance(page, Page)

@@ -1,0 +1,156 @@
+"""Changing an experiment over HTTP: begin, revise, with policies of the operator's own too."""
+
+from contextlib import contextmanager
+
+import pytest
+from support.experiments import InOrder
+
+from dowise import register_policy
+from dowise.experiment import config as plan
+from dowise.policies import registry
+from dowise.problem.problem_file import parse_problem
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """A policy that was loaded when the server started."""
+    monkeypatch.setattr(registry, "_POLICIES", {**registry._POLICIES})
+    register_policy("in-order", learns_from="everything")(InOrder)
+
+
+GRAPH = 'graph = "X -> Y; Z -> Y"\nreward = "Y"\n'
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own")
+def test_a_policy_of_the_operators_own_can_begin_and_revise(ward):
+    client = ward.client()
+    body = {"name": "own", "problem": GRAPH, "policy": "in-order"}
+    assert client.post("/api/experiments", json=body).status_code == 201
+    at = "/api/experiments/own"
+    assert client.post(f"{at}/ask", json={}).json()["text"].startswith("do(")
+    said = {"policy": "ids", "options": {"samples": 20}, "reason": "quicker"}
+    assert client.post(f"{at}/revise", json=said).json()["policy"] == "ids"
+    back = {"policy": "in-order", "reason": "no"}
+    assert client.post(f"{at}/revise", json=back).json()["policy"] == "in-order"
+
+
+@pytest.mark.slow
+def test_what_editors_put_around_a_text_is_no_matter(ward):
+    """What the preview takes can begin: a mark before the text, the line ends of Windows."""
+    client, text = ward.client(), "\ufeff" + GRAPH.replace("\n", "\r\n")
+    assert client.post("/api/preview", json={"problem": text}).status_code == 200
+    body = {"name": "from an editor", "problem": text, "policy": "ucb"}
+    answer = client.post("/api/experiments", json=body)
+    assert answer.status_code == 201, answer.text
+    at, said = "/api/experiments/from an editor", {"problem": text + "minimise = true\r\n"}
+    assert client.post(f"{at}/revise", json=said | {"reason": "a cost"}).status_code == 200
+
+
+NOTED = GRAPH + 'forbidden = ["do(X=1)"]\narms = "pomis"\n'
+
+
+@pytest.mark.slow
+def test_what_there_is_to_say_of_a_problem_is_said_with_the_answer(ward):
+    """The process that tried it is the only one that reads it as a new one."""
+    client, said = ward.client(), "with forbidden assignments the best arm need not be"
+    body = {"name": "noted", "problem": NOTED, "policy": "random"}
+    made = client.post("/api/experiments", json=body).json()
+    (note,) = made["notes"]
+    assert note.startswith(said)
+    at = "/api/experiments/noted/revise"
+    page = client.post(at, json={"policy": "ucb", "reason": "better"}).json()
+    assert page["notes"] == []  # the problem was there before
+    changed = {"problem": NOTED + "minimise = true\n", "reason": "a cost"}
+    (note,) = client.post(at, json=changed).json()["notes"]
+    assert note.startswith(said)
+
+
+@pytest.mark.slow
+def test_a_large_problem_can_get_another_policy(ward):
+    """One that came in by a command may be larger than a request's."""
+    text = f'description = "{"x" * 300_000}"\n{GRAPH}'
+    ward.house.create("large", parse_problem(text), policy="ts", seed=1)
+    at = "/api/experiments/large/revise"
+    for change in ({"policy": "ucb"}, {"policy": "ids", "options": {"samples": 20}},
+                   {"options": {"samples": 30}}, {"learn_restricted": False}):  # fmt: skip
+        answer = ward.client().post(at, json=change | {"reason": "it is time"})
+        assert answer.status_code == 200 and answer.json()["changed"], answer.text
+    greedy = {"options": {"samples": 10**12}, "reason": "surely"}
+    assert ward.client().post(at, json=greedy).status_code == 422  # it is still tried
+
+
+@pytest.fixture
+def order(monkeypatch, ward):
+    """When problems are read, and when the store is held."""
+    seen, parse, writing = [], plan.parse_problem, ward.storage.writing
+
+    @contextmanager
+    def held(*given):
+        with writing(*given) as one:
+            seen.append("held")
+            yield one
+            seen.append("free")
+
+    monkeypatch.setattr(plan, "parse_problem", lambda text: seen.append("read") or parse(text))
+    monkeypatch.setattr(ward.storage, "writing", held)
+    return seen
+
+
+@pytest.mark.slow
+def test_no_problem_is_read_while_the_store_is_held(ward, order):
+    client = ward.client()
+    body = {"name": "quick", "problem": GRAPH + 'name = "quick"\n', "policy": "ids"}
+    assert client.post("/api/experiments", json=body).status_code == 201
+    assert order == ["read", "held", "free"]
+    order.clear()
+    said = {"problem": body["problem"] + "minimise = true\n", "reason": "a cost"}
+    assert client.post("/api/experiments/quick/revise", json=said).status_code == 200
+    assert order == ["read", "held", "free"]
+
+
+@pytest.mark.parametrize("policy", ["os:getcwd", "antigravity:Policy", "nothing"])
+def test_a_policy_that_would_have_to_be_imported_is_refused(ward, policy):
+    import sys
+
+    before = set(sys.modules)
+    body = {"name": "evil", "problem": GRAPH, "policy": policy}
+    answer = ward.client().post("/api/experiments", json=body)
+    assert answer.status_code == 422 and "--policy-module" in answer.json()["detail"]
+    assert "antigravity" not in set(sys.modules) - before
+
+
+@pytest.mark.slow
+def test_what_a_revision_would_take_is_tried_first(ward):
+    """Options that ask for more memory than there is end in a refusal, not in the server's end."""
+    client = ward.client()
+    assert (
+        client.post(
+            "/api/experiments", json={"name": "greedy", "problem": GRAPH, "policy": "ids"}
+        ).status_code
+        == 201
+    )
+    said = {"options": {"samples": 10**12}, "reason": "surely"}
+    answer = client.post("/api/experiments/greedy/revise", json=said)
+    assert answer.status_code == 422
+    assert client.post("/api/experiments/greedy/ask", json={}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["a/status", "ward/ask", "..", "a/../b", "a//b", "/a", "."])
+def test_a_name_that_no_address_can_hold_is_refused(ward, name):
+    body = {"name": name, "problem": GRAPH, "policy": "random"}
+    answer = ward.client().post("/api/experiments", json=body)
+    assert answer.status_code == 422 and "address" in answer.json()["detail"]
+    assert name not in ward.house.names()
+
+
+def test_every_word_behind_a_name_is_known():
+    """A new page or verb is one more ending that a name can't have."""
+    from dowise_web.app import make_app
+    from dowise_web.registry import _WORDS
+    from dowise_web.settings import Settings
+
+    app = make_app(None, Settings())
+    paths = [path for path in app.openapi()["paths"] if "{name}/" in path]
+    words = {path.partition("{name}/")[2].split("/")[0] for path in paths}
+    assert words | {"now", "known", "graph", "history"} == set(_WORDS)

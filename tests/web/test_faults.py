@@ -1,0 +1,200 @@
+"""A store that fails, and what nobody may learn by it: where anything is on the server."""
+
+import os
+import re
+import shutil
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+from support.servers import running
+
+import dowise
+from dowise import Experiment, load_problem
+from dowise.policies import registry as own
+
+pytestmark = pytest.mark.slow  # each spoils a store of its own
+
+AT = "/api/experiments/ward%207"
+LOOKS = ["", "/status", "/decisions", "/decisions/1", "/explain/1", "/history", "/events", "/audit",
+         "/export", "/belief", "/counted", "/graph.svg"]  # fmt: skip
+PAGES = ["/", "/?all", "/new", "/tokens", "/experiments/ward%207/now",
+         "/experiments/ward%207/known", "/experiments/ward%207/graph",
+         "/experiments/ward%207/history"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A store with some decisions, to be copied: making one takes longer."""
+    store = tmp_path_factory.mktemp("kept") / "kept.db"
+    with Experiment.create(
+        store, "ward 7", load_problem("task2"), "ids", {"samples": 50}, 7
+    ) as one:
+        one.tell(one.ask({"C": 1}).id, {"Y": 1})
+    return store
+
+
+@pytest.fixture
+def ward(kept, tmp_path):
+    """A server whose store a test may spoil."""
+    shutil.copy(kept, tmp_path / "a secret place.db")
+    with running(tmp_path / "a secret place.db") as found:
+        found.store = tmp_path / "a secret place.db"
+        yield found
+
+
+def answers(ward, client=None, browser=None):
+    """Of every look, every write and every page."""
+    client = client or ward.client()
+    bodies = {"/ask": {"context": {"C": 1}}, "/tell/1": {"values": {"Z": 1}},
+              "/withdraw/1": {"reason": "x"},
+              "/revise": {"policy": "ucb", "reason": "x"}}  # fmt: skip
+    yield from (client.get(f"{AT}{path}") for path in LOOKS)
+    yield from (client.post(f"{AT}{path}", json=body) for path, body in bodies.items())
+    yield client.get("/api/experiments")
+    yield client.get("/api/tokens")
+    yield client.post("/api/tokens", json={"role": "read", "name": "new"})
+    problem = {"name": "new", "problem": 'graph = "X -> Y"\nreward = "Y"', "policy": "ucb"}
+    yield client.post("/api/experiments", json=problem)
+    if browser is not None:
+        yield from (browser.get(path) for path in PAGES)
+
+
+def tells_no_place(ward, answer):
+    text = answer.text + str(answer.headers)
+    here = [str(ward.store.parent), ward.store.name, str(Path.home()), str(Path.cwd()),
+            str(Path(dowise.__file__).parent)]  # fmt: skip
+    found = [place for place in here if place in text.replace("%20", " ")]
+    assert not found, (answer.request.url, found, answer.text)
+
+
+def test_no_answer_tells_where_the_store_is(ward):
+    for answer in answers(ward, browser=ward.browser()):
+        assert answer.status_code < 500, answer.text
+        tells_no_place(ward, answer)
+
+
+def away(store):
+    for file in store.parent.glob(f"{store.name}*"):
+        file.unlink()
+
+
+def emptied(store):
+    away(store)
+    store.touch()
+
+
+def foreign(store):
+    away(store)
+    store.write_bytes(b"no database at all" * 100)
+
+
+def cut(store):
+    with sqlite3.connect(store) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    with store.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(store.stat().st_size - 4096))
+
+
+def a_folder(store):
+    away(store)
+    store.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [away, emptied, foreign, cut, a_folder])
+def test_a_store_that_is_spoilt_is_unavailable_and_its_place_is_not_told(ward, spoil):
+    client, browser = ward.client(), ward.browser()
+    spoil(ward.store)
+    seen = set()
+    for answer in answers(ward, client, browser):
+        tells_no_place(ward, answer)
+        seen.add(answer.status_code)
+        assert answer.status_code in (200, 303, 401, 503), (answer.request.url, answer.text)
+    assert 503 in seen
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_store_that_may_not_be_written_is_unavailable(ward):
+    client = ward.client()
+    ward.store.chmod(stat.S_IRUSR)
+    ward.store.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        for answer in answers(ward, client):
+            tells_no_place(ward, answer)
+            assert answer.status_code in (200, 503)
+    finally:
+        ward.store.parent.chmod(stat.S_IRWXU)
+
+
+@pytest.mark.parametrize("name", ["SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR_WRITE"])
+def test_a_disk_that_takes_nothing_more_is_said_to(ward, monkeypatch, name):
+    client = ward.client()
+
+    def fail(*_anything):
+        error = sqlite3.OperationalError(f"unable to write {ward.store}")
+        error.sqlite_errorname = name
+        raise error
+
+    monkeypatch.setattr("dowise.experiment.storage.sqlite.SqliteStorage.commit", fail)
+    answer = client.post(f"{AT}/ask", json={"context": {"C": 1}})
+    assert answer.status_code == 503
+    assert answer.headers["content-type"] == "application/problem+json"
+    tells_no_place(ward, answer)
+    monkeypatch.undo()
+    assert client.post(f"{AT}/ask", json={"context": {"C": 1}}).status_code == 200
+
+
+def test_an_error_of_the_system_is_not_told_in_its_words(ward, monkeypatch):
+    client = ward.client()
+
+    def fail(*_anything):
+        raise OSError(28, "No space left on device", str(ward.store))
+
+    monkeypatch.setattr(ward.house, "names", fail)
+    answer = client.get("/api/experiments")
+    assert answer.status_code in (500, 503)
+    tells_no_place(ward, answer)
+
+
+OWN = """
+from dowise.policies import Policy
+class Broken:
+    def __init__(self, problem, secret=None):
+        open(f"/srv/own/{secret}")
+"""
+
+
+def test_a_policy_of_ones_own_that_fails_is_the_servers_fault(ward, monkeypatch, tmp_path, caplog):
+    folder = tmp_path / "own code"
+    folder.mkdir()
+    (folder / "broken_one.py").write_text(OWN)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(own, "_MODULES", {})
+    dowise.policies.import_policies("broken_one")
+    body = {"policy": "broken_one:Broken", "options": {"secret": "x"}, "reason": "try"}
+    answer = ward.client().post(f"{AT}/revise", json=body)
+    assert answer.status_code == 500 and "log" in answer.json()["detail"]
+    assert "/srv/own" not in answer.text and "broken_one.py" not in answer.text
+    assert "/srv/own" in caplog.text
+    tells_no_place(ward, answer)
+
+
+def test_only_the_store_that_is_served_can_be_reached(ward, tmp_path):
+    other = tmp_path / "other.db"
+    with Experiment.create(other, "another", load_problem("task2"), "ucb", seed=1):
+        pass
+    client = ward.client()
+    for name in ("another", str(other), f"sqlite:///{other}", "../other.db", f"file:{other}",
+                 "other.db/another", "http://127.0.0.1:1/x"):  # fmt: skip
+        for path in ("", "/status", "/stream"):
+            answer = client.get(f"/api/experiments/{name.replace('/', '%2F')}{path}")
+            assert answer.status_code == 404, name
+    made = {"name": str(other), "problem": 'graph = "X -> Y"\nreward = "Y"', "policy": "ucb"}
+    before = other.read_bytes()
+    assert client.post("/api/experiments", json=made).status_code == 422  # no name for an address
+    made["name"] = str(other).lstrip("/")  # a name like any other
+    assert client.post("/api/experiments", json=made).status_code == 201
+    assert other.read_bytes() == before and re.search("other.db", str(ward.house.names()))

@@ -1,0 +1,370 @@
+"""What stands before the app: hosts, origins, sizes, rates, headers, and what is in the log."""
+
+import contextlib
+import logging
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+import pytest
+from support.processes import until
+from support.servers import running
+
+from dowise_web import security as guard
+from dowise_web import server as connections
+from dowise_web.auth import seal
+from dowise_web.settings import Settings
+
+pytestmark = pytest.mark.slow  # real processes, and real waits
+
+AT = "/api/experiments/ward%207"
+
+
+@pytest.fixture(scope="module")
+def admin(ward):
+    return ward.client()
+
+
+def raw(ward, *parts, pause=0.0):
+    """What comes back for bytes as they are, until the server ends the connection, as it must."""
+    with socket.create_connection(("127.0.0.1", ward.server.settings.port)) as line:
+        line.settimeout(30)
+        for part in parts:
+            line.sendall(part)
+            time.sleep(pause)
+        came = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := line.recv(65536):
+                came += piece
+        return came
+
+
+def head_of(ward, admin, method="POST", path=f"{AT}/ask", **more):
+    """The head of a request, without its last line."""
+    lines = {
+        "Host": ward.address.removeprefix("http://"),
+        "Authorization": admin.headers["Authorization"],
+        "Content-Type": "application/json",
+        "Connection": "close",
+    } | {name.replace("_", "-"): value for name, value in more.items()}
+    text = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items())
+    return text.encode() + b"\r\n"
+
+
+def status(came):
+    return int(came.split(b" ", 2)[1])
+
+
+# -- hosts and origins ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "localhost",
+             "0.0.0.0", "localhost:1", "127.0.0.1@evil.example", "[::1]", "127.1"],
+)  # fmt: skip
+def test_a_foreign_host_is_sent_away(admin, host):
+    """A name elsewhere that was pointed at this machine (DNS rebinding)."""
+    for path in ("/health", "/login", f"{AT}/status", "/static/dowise.css"):
+        answer = admin.get(path, headers={"Host": host})
+        assert answer.status_code == 421
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_names_of_loopback_with_our_port_are_ours(ward, admin):
+    port = ward.server.settings.port
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
+        assert admin.get("/api/me", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost", "", "file://",
+               "http://127.0.0.1:{port}.evil.example", "https://127.0.0.1:{port}"],
+)  # fmt: skip
+def test_pages_of_others_can_not_send_requests(ward, admin, origin):
+    headers = {"Origin": origin.format(port=ward.server.settings.port)}
+    browser = ward.browser()
+    for client in (admin, browser):
+        sent = {**headers, "Sec-Fetch-Site": "cross-site"}
+        assert client.post(f"{AT}/ask", json={}, headers=sent).status_code == 403
+        assert client.get("/api/me", headers=sent).status_code == 403
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "whatever"])
+def test_what_a_browser_says_is_from_another_site_is_refused(ward, admin, site):
+    """Another port of this machine is the same site, and still another's."""
+    for client in (admin, ward.browser()):
+        client.headers.pop("Origin", None)
+        answer = client.post(f"{AT}/ask", json={}, headers={"Sec-Fetch-Site": site})
+        assert answer.status_code == 403
+    secret = {"secret": ward.token("admin")}
+    answer = httpx2.post(f"{ward.address}/login", data=secret, headers={"Sec-Fetch-Site": site})
+    assert answer.status_code == 403  # nobody is signed in as somebody else
+
+
+def test_our_own_forms_send_no_origin_and_are_let_in(ward):
+    browser = ward.browser()
+    csrf = browser.get("/?all").text.partition('name="csrf"')[2].partition('value="')[2]
+    headers = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}
+    answer = browser.post("/logout", data={"csrf": csrf.partition('"')[0]}, headers=headers)
+    assert answer.status_code == 303
+
+
+# -- sizes ----------------------------------------------------------------------------------------
+
+
+def test_a_body_that_is_too_large_is_refused(ward, admin):
+    limit = ward.server.settings.body_limit
+    for size in (limit + 1, 3 * limit):
+        answer = admin.post(f"{AT}/ask", content=b" " * size)
+        assert answer.status_code == 413 and f"{limit:,}" in answer.json()["detail"]
+    answer = admin.post(f"{AT}/ask", content=b"{" + b" " * (limit - 2) + b"}")
+    assert answer.status_code == 422  # is read, and lacks a context
+
+
+def test_a_body_in_chunks_is_measured_as_it_comes(ward, admin):
+    limit = ward.server.settings.body_limit
+    answer = admin.post(f"{AT}/ask", content=(b" " * 65536 for _ in range(limit // 65536 + 2)))
+    assert answer.status_code == 413
+    answer = httpx2.post(f"{ward.address}/login", content=(b"x" * 65536 for _ in range(40)),
+                         headers={"Content-Type": "application/x-www-form-urlencoded"})  # fmt: skip
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("length", "wanted"),
+    [("9" * 15, 413), ("9" * 30, 400), ("2000000", 413), ("-1", 400), ("1e3", 400), ("0x10", 400),
+     ("+5", 400), ("5, 6", 400), ("", 400)],
+)  # fmt: skip
+def test_a_length_that_can_not_be_is_refused(ward, admin, length, wanted):
+    assert status(raw(ward, head_of(ward, admin, Content_Length=length), b"{}")) == wanted
+
+
+def test_a_lying_length_can_not_bring_a_second_request_along(ward, admin):
+    """With a length of 2 the rest would be a request of its own; it must not be answered."""
+    second = head_of(ward, admin, "GET", "/api/tokens")
+    came = raw(ward, head_of(ward, admin, Content_Length="2") + b"{}" + second)
+    assert came.count(b"HTTP/1.1 ") == 1
+    both = head_of(ward, admin, Content_Length="4", Transfer_Encoding="chunked")
+    came = raw(ward, both + b"2\r\n{}\r\n0\r\n\r\n" + second)
+    assert came.count(b"HTTP/1.1 ") == 1
+
+
+def test_more_rows_with_other_names_each_are_refused_before_they_fill_the_memory(admin):
+    rows = [{f"a{i}": 1} for i in range(5_000)]
+    answer = admin.post(f"{AT}/import", json={"records": rows})
+    assert answer.status_code == 422 and "too many at once" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/login", "/logout", "/new", f"{AT}/ask", f"{AT}/import"])
+def test_files_are_refused_before_anything_of_them_is_read(ward, path, monkeypatch):
+    from starlette.formparsers import MultiPartParser
+
+    monkeypatch.setattr(MultiPartParser, "parse", lambda _: 1 / 0)
+    files = [("csrf", (f"{n}.txt", b"x")) for n in range(50)]
+    browser = ward.browser()
+    for kind in ({}, {"Content-Type": "Multipart/Form-Data; boundary=x"}):
+        answer = browser.post(path, files=files, headers=kind)
+        assert answer.status_code == 415 and "files are not taken" in answer.text
+
+
+def test_the_limits_of_a_form_hold_where_it_is_first_read(ward):
+    """Which is where it proves itself by its value."""
+    browser, kind = ward.browser(), {"Content-Type": "application/x-www-form-urlencoded"}
+    csrf = seal(next(iter(browser.cookies.values())))
+
+    def send(fields):
+        return browser.post("/new/preview", content=f"csrf={csrf}{'&a=1' * fields}", headers=kind)
+
+    assert [send(fields).status_code for fields in (4000, 6000)] == [200, 400]
+
+
+# -- those who keep us waiting --------------------------------------------------------------------
+
+
+def test_silent_connections_keep_nobody_from_being_answered(ward, admin):
+    lines = [socket.create_connection(("127.0.0.1", ward.server.settings.port)) for _ in range(200)]
+    try:
+        for line in lines[:100]:
+            line.sendall(b"GET /health HTTP/1.1\r\nHost:")
+        for line in lines[100:150]:
+            line.sendall(head_of(ward, admin, Content_Length="100") + b"{")
+        assert admin.get("/api/me").status_code == 200
+    finally:
+        for line in lines:
+            line.close()
+
+
+def test_who_sends_no_request_is_shown_out(ward, admin, monkeypatch):
+    monkeypatch.setattr(connections, "_PATIENCE", 0.3)
+    assert raw(ward) == b""
+    assert raw(ward, b"GET /health HTTP/1.1\r\n", b"X-A", b": 1\r\n", pause=0.1) == b""
+    keeping = head_of(ward, admin, "GET", "/api/me", Connection="keep-alive")
+    assert raw(ward, keeping, b"GET /a").count(b"HTTP/1.1") == 1  # then a letter at a time
+
+
+def test_a_body_that_comes_too_slowly_is_given_up(ward, admin, monkeypatch):
+    monkeypatch.setattr(guard, "_PATIENCE", 0.3)
+    monkeypatch.setattr(connections, "_PATIENCE", 0.5)
+    came = raw(ward, head_of(ward, admin, Content_Length="1000", Connection="keep-alive"), b"{")
+    assert status(came) == 408 and b"too slowly" in came
+
+
+def test_long_looks_leave_room_for_others(ward, admin, monkeypatch):
+    """Those that wait for their turn each hold a thread, of which there are some 40."""
+    go = threading.Event()
+    monkeypatch.setattr(type(ward.house.experiment("ward 7")), "audit", lambda *_: go.wait(60))
+    clients = [ward.client("read") for _ in range(50)]
+    with ThreadPoolExecutor(50) as threads:
+        try:
+            answers = [
+                threads.submit(client.get, f"{AT}/audit?head={number}")
+                for number, client in enumerate(clients)
+            ]
+            time.sleep(0.5)
+            assert admin.get(f"{AT}/status").status_code == 200  # while the others wait
+        finally:
+            go.set()
+        assert [answer.result().status_code for answer in answers].count(503) >= 30
+
+
+# -- rates ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory):
+    """A server of little patience."""
+    with running(tmp_path_factory.mktemp("strict") / "ward.db", rate=1.0, guesses=0.1) as found:
+        yield found
+
+
+def test_too_many_requests_of_one_visitor_are_refused_for_a_while(strict):
+    client, other = strict.client("read"), strict.client("read")
+    answers = [client.get("/api/me") for _ in range(6)]
+    assert [answer.status_code for answer in answers][:3] == [200] * 3
+    last = answers[-1]
+    assert last.status_code == 429 and 1 <= int(last.headers["retry-after"]) <= 3
+    assert last.headers["content-type"] == "application/problem+json"
+    assert other.get("/api/me").status_code == 200
+
+
+def test_wrong_tokens_are_refused_for_a_while_and_right_ones_are_not(strict):
+    wrong = {"Authorization": "Bearer dowise_" + "A" * 43}
+    with httpx2.Client(base_url=strict.address, headers=wrong) as guesser:
+        answers = [guesser.get("/api/me") for _ in range(12)]
+    assert [answer.status_code for answer in answers][:9] == [401] * 9
+    assert answers[-1].status_code == 429 and int(answers[-1].headers["retry-after"]) >= 1
+    assert strict.client("read").get("/api/me").status_code == 200
+
+
+# -- headers --------------------------------------------------------------------------------------
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def answers_of_every_kind(ward, admin, monkeypatch):
+    tag = admin.get(f"{AT}/status").headers["etag"]
+    monkeypatch.setattr(ward.house, "names", lambda: 1 / 0)
+    yield 500, admin.get("/api/experiments")
+    yield 500, ward.browser().get("/?all")
+    monkeypatch.undo()
+    monkeypatch.setattr("dowise_web.errors._answer", lambda *_, **_more: 1 / 0)
+    yield 500, admin.get("/api/experiments/none")  # the answer to an error is an error
+    monkeypatch.undo()
+    yield 200, admin.get("/api/me")
+    yield 200, admin.get("/login")
+    yield 200, admin.get("/static/dowise.css")
+    yield 304, admin.get(f"{AT}/status", headers={"If-None-Match": tag})
+    yield 303, httpx2.get(f"{ward.address}/")
+    yield 307, admin.get("/login/")
+    yield 401, httpx2.get(f"{ward.address}/api/me")
+    yield 403, ward.client("read").get("/api/tokens")
+    yield 404, admin.get("/static/none.css?v=1")
+    yield 404, admin.get("/nothing")
+    yield 404, admin.get("/api/nothing")
+    yield 405, admin.put("/api/me")
+    yield 405, admin.post("/static/dowise.css")
+    yield 413, admin.post(f"{AT}/ask", content=b" " * 2_000_000)
+    yield 421, admin.get("/", headers={"Host": "evil.example"})
+    yield 422, admin.post(f"{AT}/ask", json=7)
+
+
+def test_every_answer_has_the_headers_that_keep_browsers_safe(ward, admin, monkeypatch):
+    for status, answer in answers_of_every_kind(ward, admin, monkeypatch):
+        where = answer.request.url, answer.status_code
+        assert answer.status_code == status, where
+        for name, value in HEADERS.items():
+            assert answer.headers[name].startswith(value), (name, *where)
+        policy = answer.headers["Content-Security-Policy"]
+        assert "unsafe" not in policy and "frame-ancestors 'none'" in policy, where
+        assert "server" not in answer.headers, where
+        assert answer.headers.get_list("Access-Control-Allow-Origin") == [], where
+        if status >= 300 or not str(answer.request.url.path).startswith("/static/"):
+            assert answer.headers["Cache-Control"] in ("no-store", "private, no-cache"), where
+        if status == 500 and "/api" in str(where[0]):
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert "division" not in answer.text and "log" in answer.json()["detail"]
+
+
+def test_over_tls_browsers_are_told_to_stay_with_it():
+    always = guard.Guard(None, Settings(url="https://ward.example.org"))._always
+    assert always["Strict-Transport-Security"].startswith("max-age=")
+    assert "Strict-Transport-Security" not in guard.Guard(None, Settings())._always
+
+
+# -- the log --------------------------------------------------------------------------------------
+
+
+def of_ours(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "dowise_web"]
+
+
+def test_the_log_has_no_secret_and_nothing_of_what_was_asked(ward, admin, caplog):
+    token = admin.headers["Authorization"].removeprefix("Bearer ")
+    with caplog.at_level(logging.INFO):
+        browser = ward.browser()
+        browser.get(f"{AT}/status", params={"context": '{"C": "asked-for"}'})
+        admin.get(f"{AT}/events?search=asked-for")
+        admin.post(f"{AT}/ask", json={"context": {"C": "asked-for"}})
+        admin.post(
+            f"{AT}/ask", json={"context": {"C": 1}}, headers={"Idempotency-Key": "asked-for"}
+        )
+        httpx2.post(f"{ward.address}/login", data={"secret": f"{token}asked-for"})
+        httpx2.get(f"{ward.address}/api/me", headers={"Authorization": "Bearer asked-for"})
+        raw(ward, b"asked-for\r\n\r\n")
+        assert until(lambda: len(of_ours(caplog)) >= 7)
+    ours = [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
+    text = "\n".join(ours)
+    assert f"GET {AT}/status 422" in text
+    assert "asked-for" not in text and "dowise_" not in text
+    assert browser.cookies and not any(value in text for value in browser.cookies.values())
+
+
+def test_nobody_can_write_lines_of_their_own_into_the_log(admin, caplog):
+    with caplog.at_level(logging.INFO):
+        admin.get("/api/experiments/x%0d%0a2026-01-01 GET /forged 200%1b[31m")
+        admin.get("/static/%0aforged")
+        assert until(lambda: len(of_ours(caplog)) == 2)  # a line follows the answer
+    assert all(line.isprintable() for line in of_ours(caplog))
+
+
+def test_an_unforeseen_error_is_in_the_log_and_not_in_the_answer(ward, admin, caplog, monkeypatch):
+    monkeypatch.setattr(ward.house, "names", lambda: 1 / 0)
+    answer = admin.get("/api/experiments")
+    assert answer.status_code == 500 and "ZeroDivisionError" not in answer.text
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_upgrades_to_other_protocols_are_not_made(ward, admin):
+    more = {"Upgrade": "websocket", "Connection": "Upgrade, close", "Sec_WebSocket_Version": "13"}
+    key = {"Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    came = raw(ward, head_of(ward, admin, "GET", f"{AT}/stream/none", **more, **key))
+    assert status(came) == 404

@@ -1,0 +1,190 @@
+"""Browsers: a link that works once, a cookie that no script can read, and its end."""
+
+import re
+
+import httpx2
+import pytest
+from support.servers import running
+
+from dowise_web import tokens
+from dowise_web.auth import seal
+from dowise_web.settings import Settings
+
+AT = "/api/experiments/ward%207"
+
+
+def cookie_of(answer):
+    return answer.headers["set-cookie"]
+
+
+def enter(ward, secret, **headers):
+    data, own = {"secret": secret}, {"Origin": ward.address}
+    return httpx2.post(f"{ward.address}/enter", data=data, headers=own | headers)
+
+
+def link(ward, role="admin"):
+    return ward.server.link(role).partition("#")[2]
+
+
+def csrf(browser):
+    (secret,) = browser.cookies.values()
+    return {"X-CSRF-Token": seal(secret)}
+
+
+def test_the_cookie_is_for_the_browser_alone(ward):
+    answer = enter(ward, link(ward))
+    cookie = cookie_of(answer)
+    assert answer.status_code == 303 and answer.headers["location"] == "/"
+    name = f"dowise-{ward.server.settings.port}"
+    parts = {part.strip().lower() for part in cookie.split(";")[1:]}
+    assert cookie.startswith(f"{name}=dowise_")
+    assert {"httponly", "samesite=strict", "path=/"} <= parts
+    assert "secure" not in parts and not any(part.startswith("domain") for part in parts)
+
+
+@pytest.mark.slow
+def test_over_tls_the_cookie_demands_it(tmp_path):
+    with running(tmp_path / "ward.db", url="https://ward.example.org") as ward:
+        local, host = f"http://127.0.0.1:{ward.server.settings.port}", "ward.example.org"
+        headers = {"Host": host, "Origin": f"https://{host}"}
+        data = {"secret": link(ward)}
+        answer = httpx2.post(f"{local}/enter", data=data, headers=headers)
+        cookie = cookie_of(answer)
+        assert cookie.startswith("__Host-dowise-") and "; secure" in cookie.lower()
+        assert "strict-transport-security" in answer.headers
+        plain = {"Host": host, "Origin": f"http://{host}:1"}
+        assert httpx2.post(f"{local}/enter", data=data, headers=plain).status_code == 403
+
+
+@pytest.mark.slow
+def test_two_servers_of_a_machine_leave_each_others_sessions_alone(ward, tmp_path):
+    """Browsers send cookies of 127.0.0.1 to all of its ports."""
+    with running(tmp_path / "other.db") as other, httpx2.Client() as browser:
+        for one in (ward, other):
+            sent = {"Sec-Fetch-Site": "same-origin", "Origin": one.address}
+            secret = {"secret": link(one)}
+            assert browser.post(f"{one.address}/enter", data=secret, headers=sent).is_redirect
+        assert [browser.get(f"{one.address}/api/me").status_code for one in (ward, other)] == [
+            200, 200,
+        ]  # fmt: skip
+
+
+def test_a_link_works_once(ward):
+    secret = link(ward)
+    assert enter(ward, secret).status_code == 303
+    again = enter(ward, secret)
+    assert again.status_code == 403 and "set-cookie" not in again.headers
+
+
+def test_a_link_is_no_token_and_a_session_is_none_either(ward):
+    secret, browser = link(ward), ward.browser()
+    (session,) = browser.cookies.values()
+    name = f"dowise-{ward.server.settings.port}"
+    for wrong in (secret, session):
+        headers = {"Authorization": f"Bearer {wrong}"}
+        assert httpx2.get(f"{ward.address}/api/me", headers=headers).status_code == 401
+    for wrong in (secret, ward.token("admin")):
+        headers = {"Cookie": f"{name}={wrong}"}
+        assert httpx2.get(f"{ward.address}/api/me", headers=headers).status_code == 401
+    assert enter(ward, session).status_code == 403
+
+
+def test_a_secret_in_the_address_opens_nothing(ward):
+    secret = link(ward)
+    for path in (f"/enter?secret={secret}", f"/?token={secret}", f"/api/me?access_token={secret}"):
+        answer = httpx2.get(f"{ward.address}{path}")
+        assert "set-cookie" not in answer.headers and answer.status_code in (200, 303, 401)
+    assert enter(ward, secret).status_code == 303  # it was not used
+
+
+def test_a_session_has_the_role_of_what_opened_it(ward):
+    browser = ward.browser("tell")
+    assert browser.get("/api/me").json()["role"] == "tell"
+    asked = browser.post(f"{AT}/ask", json={"context": {"C": 1}}, headers=csrf(browser))
+    assert asked.status_code == 403 and "'ask'" in asked.json()["detail"]
+
+
+def test_a_session_needs_the_proof_of_its_own_pages(ward):
+    browser, other = ward.browser(), ward.browser()
+    body = {"context": {"C": 1}}
+    for wrong in ({}, {"X-CSRF-Token": ""}, {"X-CSRF-Token": "0" * 64}, csrf(other)):
+        assert browser.post(f"{AT}/ask", json=body, headers=wrong).status_code == 403
+        assert browser.request("DELETE", "/api/tokens/999", headers=wrong).status_code == 403
+        assert browser.post("/logout", data={"csrf": wrong.get("X-CSRF-Token", "")},
+                            headers=wrong).status_code == 403  # fmt: skip
+    assert browser.post(f"{AT}/ask", json=body, headers=csrf(browser)).status_code == 200
+
+
+def test_what_the_cookie_can_do_no_page_can_read_in_it(ward):
+    """The proof in pages follows from the secret, and does not lead back to it."""
+    browser = ward.browser()
+    (secret,) = browser.cookies.values()
+    for path in ("/?all", "/experiments/ward%207/now", "/login"):
+        page = browser.get(path).text
+        assert secret not in page and not re.search(r"dowise_[\w-]{43}", page)
+
+
+@pytest.mark.parametrize("wrong", ["é" * 32, "\x7f", "a" * 5000])
+def test_a_proof_of_odd_letters_is_wrong_like_any_other(ward, wrong):
+    browser = ward.browser()
+    answer = browser.post("/logout", data={"csrf": wrong})
+    assert answer.status_code == 403
+
+
+def test_revoking_a_token_ends_its_sessions_at_once(ward):
+    made = tokens.make_token(ward.storage, "admin", "somebody")
+    login = httpx2.post(f"{ward.address}/login", data={"secret": made.secret})
+    cookie = {"Cookie": cookie_of(login).partition(";")[0]}
+    bearer = {"Authorization": f"Bearer {made.secret}"}
+    me = f"{ward.address}/api/me"
+    assert httpx2.get(me, headers=cookie).json() == httpx2.get(me, headers=bearer).json()
+    assert ward.client().delete(f"/api/tokens/{made.token.id}").status_code == 200
+    for headers in (cookie, bearer):
+        assert httpx2.get(me, headers=headers).status_code == 401
+
+
+def test_signing_out_ends_the_session_and_not_only_the_cookie(ward):
+    browser = ward.browser()
+    cookie = {"Cookie": "; ".join(f"{name}={value}" for name, value in browser.cookies.items())}
+    assert browser.post("/logout", headers=csrf(browser)).status_code == 303
+    assert httpx2.get(f"{ward.address}/api/me", headers=cookie).status_code == 401
+
+
+def test_a_header_comes_before_a_cookie(ward):
+    """So that no program acts by somebody's session unknowingly."""
+    browser = ward.browser("admin")
+    token = {"Authorization": f"Bearer {ward.token('read')}"}
+    assert browser.get("/api/me", headers=token).json()["role"] == "read"
+    wrong = {"Authorization": "Basic YTpi"}
+    assert browser.get("/api/me", headers=wrong).status_code == 401
+
+
+def test_settings_name_hosts_and_origins_exactly():
+    behind = Settings(url="https://ward.example.org", port=8000)
+    assert behind.hosts >= {"ward.example.org"}
+    assert "https://ward.example.org" in behind.origins
+    assert not any("evil" in name for name in behind.hosts | behind.origins)
+    assert Settings(host="10.1.2.3", plain_http=True, port=80).hosts == {"10.1.2.3:80", "10.1.2.3"}
+
+
+def test_one_who_signs_in_gets_where_one_wanted_to_go_and_nowhere_else(ward):
+    browser = ward._client({"Sec-Fetch-Site": "same-origin", "Origin": ward.address})
+    sent = browser.get("/experiments/ward%207/now", params={"decision": "5"})
+    assert sent.status_code == 303
+    page = browser.get(sent.headers["location"]).text
+    assert 'name="next" value="/experiments/ward%207/now?decision=5"' in page
+    token = ward.token("read")
+    for wanted, got in [
+        ("/experiments/ward%207/now?decision=5", "/experiments/ward%207/now?decision=5"),
+        ("//evil.example/", "/"), ("/\\evil.example", "/"), ("https://evil.example", "/"),
+        ("javascript:alert(1)", "/"), ("/x\r\nSet-Cookie: a=b", "/"),
+    ]:  # fmt: skip
+        answer = browser.post("/login", data={"secret": token, "next": wanted})
+        assert answer.status_code == 303 and answer.headers["location"] == got
+
+
+def test_what_was_typed_stays_when_the_session_has_ended(ward):
+    """A part of a page is answered by 401 and no redirection, which would throw the form away."""
+    browser = ward._client({"Sec-Fetch-Site": "same-origin", "Origin": ward.address})
+    answer = browser.post("/experiments/ward%207/now/tell", headers={"HX-Request": "true"})
+    assert answer.status_code == 401 and "hx-redirect" not in answer.headers
