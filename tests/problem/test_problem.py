@@ -101,7 +101,7 @@ def test_a_problem_never_changes_and_travels_between_processes():
         for copied in (pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
             assert copied == problem and copied.max_arms == problem.max_arms
             assert copied.max_program == problem.max_program
-        with pytest.raises(AttributeError, match="a Problem never changes"):
+        with pytest.raises(AttributeError, match="Problem is immutable"):
             problem.reward = "X"
         with pytest.raises(TypeError):
             problem.domains["X"] = ("a", "b")
