@@ -19,17 +19,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise import Belief, Environment, Problem, load_problem, make_environment
 from dowise._core.files import write_text
+from dowise._core.types import FloatArray
 from dowise.experiment.evaluation import Decide, Learn, LoggedDecision, Replay, Step, evaluate
 from dowise.experiment.evaluation.estimators import Estimated, doubly_robust
 from dowise.problem import Record
 
 HERE = Path(__file__).parent
 LEVEL, ROUNDS, LOOKS = 0.9, 1000, 20
-Floats = NDArray[np.float64]
 
 
 class Situation(NamedTuple):
@@ -47,31 +46,31 @@ class Situation(NamedTuple):
         return len(self.belief.problem.arms)
 
 
-Player = Callable[[Situation], Floats]
+Player = Callable[[Situation], FloatArray]
 
 
-def even(now: Situation) -> Floats:
+def even(now: Situation) -> FloatArray:
     """Every arm alike."""
     return np.full(now.arms, 1 / now.arms)
 
 
-def thompson(now: Situation) -> Floats:
+def thompson(now: Situation) -> FloatArray:
     """The shares of 200 posterior draws in which an arm is best: many are 0."""
     return now.belief.probability_best(now.context, 200, now.rng)
 
 
-def floored(now: Situation) -> Floats:
+def floored(now: Situation) -> FloatArray:
     """The same, but a tenth of the time every arm alike."""
     return 0.9 * thompson(now) + 0.1 * even(now)
 
 
-def vanishing(now: Situation) -> Floats:
+def vanishing(now: Situation) -> FloatArray:
     """The same, but every arm alike for a share 1/√t of the time."""
     share = now.number**-0.5
     return (1 - share) * thompson(now) + share * even(now)
 
 
-def win_stay(now: Situation) -> Floats:
+def win_stay(now: Situation) -> FloatArray:
     """What won last, nearly always; a tenth of the time every arm alike."""
     if now.last is None or not now.belief.problem.payoff.scaled[now.last.reward] > 0.5:
         return even(now)
@@ -94,7 +93,7 @@ SETTINGS = [
 
 def played(
     world: Environment, player: Player, rounds: int, rng: np.random.Generator, delay: int = 0
-) -> tuple[list[Step], Floats]:
+) -> tuple[list[Step], FloatArray]:
     """The steps of so many rounds, and the true mean of every arm at each.
 
     With a `delay` outcomes come so many rounds later on average, in any order.
@@ -141,7 +140,7 @@ def holds(found: Estimated, truth: float) -> bool:
     return bool(found.low - 1e-9 <= truth <= found.high + 1e-9)
 
 
-def measured(found: Replay, means: Floats) -> Held:
+def measured(found: Replay, means: FloatArray) -> Held:
     """For rewards 0 and 1: what the target would have earned, against the truth."""
     rounds, values = len(found), (found.target * means).sum(axis=1)
     versus = found.target - found.logged
@@ -195,7 +194,7 @@ def table(worlds: int, rounds: int) -> str:
     return "\n".join(lines)
 
 
-def summary(found: Floats) -> list[str]:
+def summary(found: FloatArray) -> list[str]:
     """Shares in per cent, mean widths; the normal approximation where there is one."""
     normal = found[~np.isnan(found[:, 4])]
     shares = [f"{100 * share:.0f}" for share in found[:, :3].mean(axis=0)]

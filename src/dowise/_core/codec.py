@@ -17,8 +17,8 @@ from math import isinf, isnan
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dowise._core.types import FloatArray
 from dowise.errors import DowiseError
 
 ResultT = TypeVar("ResultT")
@@ -88,7 +88,7 @@ def float_from_json(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
 
-def array_from_json(values: Any) -> NDArray[np.float64]:
+def array_from_json(values: Any) -> FloatArray:
     """Return the float array, of any shape, that `to_json` encoded."""
     return np.array(values, dtype=np.float64)  # reads None as NaN, and "inf"
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
+from dowise._core.types import AnyArray, FloatArray, UInt64Array
 from dowise.errors import DowiseError
 
 Random = np.random.Generator | int
@@ -38,12 +39,12 @@ def generator(rng: Random | None) -> np.random.Generator:
     raise DowiseError(f"rng={rng!r}: give a seed such as 0, or a numpy.random.Generator")
 
 
-def draw_key(source: np.random.Generator) -> NDArray[np.uint64]:
+def draw_key(source: np.random.Generator) -> UInt64Array:
     """Two fresh words from a generator: the key of one call of a counter-based kernel."""
     bits = source.bit_generator
     if isinstance(bits, np.random.MT19937):  # its raw words have 32 bits
         return source.integers(0, 2**64, size=2, dtype=np.uint64)
-    words: NDArray[np.uint64] = bits.random_raw(2)
+    words: UInt64Array = bits.random_raw(2)
     return words
 
 
@@ -86,26 +87,24 @@ def _hash(words: Words, salts: Words) -> Words:
 class _Ready(ISeedSequence):
     """The state of a generator that was worked out already."""
 
-    def __init__(self, words: NDArray[np.uint64]) -> None:
+    def __init__(self, words: UInt64Array) -> None:
         self._words = words
 
-    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> NDArray[Any]:
+    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> AnyArray:
         """The words, which are those that a PCG64 asks for: four of 64 bits."""
         assert (n_words, np.dtype(dtype)) == (len(self._words), self._words.dtype)
         return self._words
 
 
-def draw_keys(source: np.random.Generator, rounds: int) -> NDArray[np.uint64]:
+def draw_keys(source: np.random.Generator, rounds: int) -> UInt64Array:
     """The keys of so many calls of `draw_key`, one behind the other: (rounds, 2)."""
     if isinstance(source.bit_generator, np.random.MT19937):
         return source.integers(0, 2**64, size=(rounds, 2), dtype=np.uint64)
-    words: NDArray[np.uint64] = source.bit_generator.random_raw(2 * rounds)
+    words: UInt64Array = source.bit_generator.random_raw(2 * rounds)
     return words.reshape(rounds, 2)
 
 
-def draw_keys_and_coins(
-    source: np.random.Generator, rounds: int
-) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+def draw_keys_and_coins(source: np.random.Generator, rounds: int) -> tuple[UInt64Array, FloatArray]:
     """What so many rounds of `draw_key` and then `source.random()` give: (rounds, 2), and a number.
 
     The generators of NumPy but the Mersenne twister make a uniform of the upper 53 bits of a word.
@@ -114,5 +113,5 @@ def draw_keys_and_coins(
         each = [(draw_key(source), source.random()) for _ in range(rounds)]
         return np.array([key for key, _ in each]), np.array([coin for _, coin in each])
     words = source.bit_generator.random_raw(3 * rounds).reshape(rounds, 3)
-    coins: NDArray[np.float64] = np.multiply(words[:, 2] >> np.uint64(11), 2.0**-53)
+    coins: FloatArray = np.multiply(words[:, 2] >> np.uint64(11), 2.0**-53)
     return np.ascontiguousarray(words[:, :2]), coins

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from dowise._core.types import Frozen
+from dowise._core.frozen import Frozen
 from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph.adjacency import Adjacency, bits, closure, mask_of
 from dowise.graph.edges import (

@@ -39,8 +39,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dowise._core.types import AnyArray, FloatArray
 from dowise._core.validation import check_flag
 from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph.pomis import is_minimal
@@ -51,18 +51,18 @@ from dowise.problem.intervention import Intervention
 if TYPE_CHECKING:
     from dowise.problem.problem import Problem
 
-Worth = TypeVar("Worth", float, NDArray[Any])
+Worth = TypeVar("Worth", float, AnyArray)
 
 
 @dataclass(frozen=True, eq=False)
 class Payoff:
     """What each value of the reward is worth, in the order of its domain."""
 
-    values: NDArray[np.float64]
+    values: FloatArray
     """In the user's units."""
     minimise: bool = False
     """Whether smaller values are better."""
-    costs: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    costs: FloatArray = field(default_factory=lambda: np.zeros(0))
     """What each arm costs, in the user's units, never negative; of a problem one for each arm."""
 
     @classmethod
@@ -83,7 +83,7 @@ class Payoff:
         self.values.setflags(write=False)
         self.costs.setflags(write=False)
 
-    def with_costs(self, costs: NDArray[np.float64]) -> Payoff:
+    def with_costs(self, costs: FloatArray) -> Payoff:
         """The same where arms cost so much."""
         return replace(self, costs=np.array(costs, dtype=np.float64))
 
@@ -93,9 +93,9 @@ class Payoff:
         return bool(self.costs.any())
 
     @cached_property
-    def scaled_costs(self) -> NDArray[np.float64]:
+    def scaled_costs(self) -> FloatArray:
         """What each arm costs, as a share of the span: so much less it is worth on the scale."""
-        scaled: NDArray[np.float64] = self.costs / self.span
+        scaled: FloatArray = self.costs / self.span
         scaled.setflags(write=False)
         return scaled
 
@@ -123,14 +123,14 @@ class Payoff:
         """What is in the user's units with a sign such that more is better; and the way back."""
         return 0.0 - worth if self.minimise else worth  # not −worth, which makes a −0 of a 0
 
-    def best_of(self, means: NDArray[Any]) -> int:
+    def best_of(self, means: AnyArray) -> int:
         """The position of the best of some net means, in the user's units; the first of equals."""
         return int(self.oriented(means).argmax())
 
-    def regrets(self, means: NDArray[Any]) -> NDArray[Any]:
+    def regrets(self, means: AnyArray) -> AnyArray:
         """How far each net mean is from the best one: never negative. Arms are the last axis."""
         oriented = self.oriented(means)
-        regrets: NDArray[Any] = oriented.max(axis=-1, keepdims=True) - oriented
+        regrets: AnyArray = oriented.max(axis=-1, keepdims=True) - oriented
         return regrets
 
     @property
@@ -149,9 +149,9 @@ class Payoff:
         return self.span + (float(np.ptp(self.costs)) if self.has_costs else 0.0)
 
     @cached_property
-    def scaled(self) -> NDArray[np.float64]:
+    def scaled(self) -> FloatArray:
         """The values scaled so that the worst is 0 and the best 1."""
-        scaled: NDArray[np.float64] = self.oriented(self.values - self.worst) / self.span
+        scaled: FloatArray = self.oriented(self.values - self.worst) / self.span
         scaled.setflags(write=False)
         return scaled
 
@@ -297,7 +297,7 @@ def _amount(what: str, cost: object) -> float:
     return abs(number)  # −0.0 is 0.0
 
 
-def arm_costs(problem: Problem) -> NDArray[np.float64]:
+def arm_costs(problem: Problem) -> FloatArray:
     """What each of the problem's arms costs."""
     costs, span = problem.costs, problem.payoff.span
     if not costs:

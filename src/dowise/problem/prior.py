@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.files import read_file
+from dowise._core.types import FloatArray
 from dowise.errors import DowiseError, suggestion
 from dowise.graph.edges import EdgeName
 from dowise.problem.domains import refuse_hidden
@@ -114,7 +114,7 @@ def parse_prior(text: str) -> Mapping[str, Any]:
     return read_toml(text)
 
 
-def checked_counts(given: Any, what: str) -> NDArray[np.float64]:
+def checked_counts(given: Any, what: str) -> FloatArray:
     """Return the numbers as an array. Raises `DowiseError` unless they can be Dirichlet counts."""
     try:
         counts = np.asarray(given)

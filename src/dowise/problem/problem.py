@@ -16,9 +16,9 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dowise._core.types import Frozen
+from dowise._core.frozen import Frozen
+from dowise._core.types import IntArray
 from dowise._core.validation import (
     check_fraction,
     check_integer,
@@ -168,7 +168,7 @@ class Problem(Frozen):
     payoff: Payoff
     costs: Costs
     prior: KnownPrior
-    _fixed: dict[Intervention, NDArray[np.int64]]  # checked interventions only
+    _fixed: dict[Intervention, IntArray]  # checked interventions only
     _is_rebuilt = False  # from pickle, a copy or a journal: do not repeat warnings
 
     @suggest_keywords
@@ -301,7 +301,7 @@ class Problem(Frozen):
         return self.positions[self.reward]
 
     @cached_property
-    def context_positions(self) -> NDArray[np.int64]:
+    def context_positions(self) -> IntArray:
         """Indices of the context variables among all variables."""
         return np.array([self.positions[name] for name in self.context], dtype=np.int64)
 
@@ -445,7 +445,7 @@ class Problem(Frozen):
             "`dowise arms` lists them"
         )
 
-    def fixed(self, arm: Intervention) -> NDArray[np.int64]:
+    def fixed(self, arm: Intervention) -> IntArray:
         """For each variable, return the code that the arm sets, or MISSING.
 
         The arm must have been validated by `intervention`.

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dowise._core.types import AnyArray, BoolArray, IntArray
 from dowise.errors import DowiseError, suggestion
 from dowise.graph.adjacency import mask_of
 from dowise.problem.domains import MISSING, as_mapping, label_of, refuse_hidden
@@ -25,8 +25,6 @@ from dowise.problem.intervention import Intervention
 
 if TYPE_CHECKING:
     from dowise.problem.problem import Problem
-
-Integers = NDArray[np.int64]
 
 
 class Record:
@@ -60,8 +58,8 @@ class Record:
         self,
         problem: Problem,
         arm: Intervention,
-        codes: Integers,
-        fixed: Integers,
+        codes: IntArray,
+        fixed: IntArray,
         number: int | None = None,
     ) -> None:
         self.problem, self.arm, self.number = problem, arm, number
@@ -171,8 +169,8 @@ def past_record(
 
 
 def parse_outcome(
-    problem: Problem, arm: Intervention, fixed: Integers, outcome: Mapping[str, object]
-) -> Integers:
+    problem: Problem, arm: Intervention, fixed: IntArray, outcome: Mapping[str, object]
+) -> IntArray:
     """Return the codes of an outcome, with the values that the arm set, whose codes are `fixed`."""
     if outcome is None:
         raise DowiseError("an outcome must map variables to values, such as {'X': 1}; this is None")
@@ -218,9 +216,9 @@ class RecordBatch:
     """
 
     problem: Problem
-    codes: Integers
+    codes: IntArray
     """Index of each value in its domain, or MISSING."""
-    was_set: NDArray[np.bool_]
+    was_set: BoolArray
     """True if the arm set the variable."""
 
     @classmethod
@@ -228,7 +226,7 @@ class RecordBatch:
         """Return a batch of one record."""
         return cls(record.problem, record.codes[:, None], record.fixed[:, None] != MISSING)
 
-    def by_set(self) -> tuple[list[int], Integers]:
+    def by_set(self) -> tuple[list[int], IntArray]:
         """Return the distinct sets of variables that were set, as bits, and each record's set."""
         packed = np.ascontiguousarray(np.packbits(self.was_set, axis=0).T)
         words = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
@@ -236,11 +234,11 @@ class RecordBatch:
         sets = [mask_of(np.flatnonzero(self.was_set[:, i]).tolist()) for i in first]
         return sets, inverse.astype(np.int64)
 
-    def take(self, rows: NDArray[Any]) -> RecordBatch:
+    def take(self, rows: AnyArray) -> RecordBatch:
         """Return the records at these indices, or selected by this mask."""
         return RecordBatch(self.problem, self.codes[:, rows], self.was_set[:, rows])
 
-    def arms(self) -> tuple[list[Intervention], Integers]:
+    def arms(self) -> tuple[list[Intervention], IntArray]:
         """Return the distinct interventions, and the index of each record's intervention.
 
         They need not be arms, nor on manipulable variables.
@@ -256,7 +254,7 @@ class RecordBatch:
             arms.append(Intervention(labels))
         return arms, inverse
 
-    def each(self, numbers: Integers | None = None) -> Iterator[Record]:
+    def each(self, numbers: IntArray | None = None) -> Iterator[Record]:
         """Yield the records one by one; `numbers` are those of their decisions, if any."""
         arms, inverse = self.arms()
         for i, arm in enumerate(inverse.tolist()):
@@ -274,13 +272,13 @@ class RecordBatch:
         return f"<RecordBatch of {len(self):,} records>"
 
 
-def equal_columns(rows: Iterable[Integers]) -> tuple[Integers, Integers]:
+def equal_columns(rows: Iterable[IntArray]) -> tuple[IntArray, IntArray]:
     """Return (first, inverse): columns i and j are equal if inverse[i] == inverse[j].
 
     first[k] is the first column of group k. The rows have integers from −1 on, the first row from
     0 on.
     """
-    kinds: Integers | None = None
+    kinds: IntArray | None = None
     room = 1
     for row in rows:  # a single integer encodes all values, as long as it fits
         if kinds is None:

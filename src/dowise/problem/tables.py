@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise._core.files import read_file, require_file
+from dowise._core.types import Int32Array, IntArray
 from dowise.errors import DowiseError, import_extra, join_names, suggestion
 from dowise.problem.domains import MISSING, label_of, refuse_hidden, text_of
 from dowise.problem.intervention import Intervention
@@ -41,7 +42,6 @@ from dowise.problem.record import RecordBatch, refuse_contradiction
 if TYPE_CHECKING:
     from dowise.problem.problem import Problem
 
-Integers = NDArray[np.int64]
 Track = Callable[[str, int, int], None]
 """Progress callback: (what, done, total)."""
 
@@ -150,7 +150,7 @@ class Table(dict[str, CodedColumn]):
     """Columns by name, coded. Columns that are not read have missing values only."""
 
     size: int
-    lines: Integers | None = None
+    lines: IntArray | None = None
     """Line of the file at which each row ends, counted from 1; None without a text file."""
     wrong: Sequence[WrongLine] = ()
     """Rows of the file that are not in the table because their length is wrong."""
@@ -246,7 +246,7 @@ class CheckedRecords:
 
     batch: RecordBatch
     """Good rows, in their order."""
-    rows: Integers
+    rows: IntArray
     """Index of each good row in the table, from 0."""
     bad: tuple[BadRow, ...] = ()
     """First bad rows, at most MOST_BAD."""
@@ -557,9 +557,9 @@ class _CsvParser:
         self.header, self.keep_going = header, keep_going
         sources = sources_of(problem, header)
         self.texts = {name: _TextCodes() for name in header if name in sources.read}
-        self.codes: dict[str, list[NDArray[np.int32]]] = {name: [] for name in self.texts}
+        self.codes: dict[str, list[Int32Array]] = {name: [] for name in self.texts}
         self.variables = {column: name for name, column in sources.variables.items()}
-        self.lines: list[Integers] = []
+        self.lines: list[IntArray] = []
         self.wrong: list[WrongLine] = []
 
     def read_chunk(self, rows: Any) -> bool:

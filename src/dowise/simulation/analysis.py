@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dowise._core.types import FloatArray, IntArray
 from dowise.errors import import_extra
 
 if TYPE_CHECKING:
     import pandas
 
 FEWEST_TRIALS = 10
-Floats = NDArray[np.float64]
 Measure = Literal["regret", "expected"]
 """What is compared: regret under the true CPTs, or what the posterior expects of it."""
 Verdict = Literal["holds", "does not hold", "not shown"]
@@ -48,14 +47,14 @@ class RegretCurve:
     """Of one policy: the cumulative regret at each round kept, over trials."""
 
     policy: str
-    rounds: NDArray[np.int64]
-    mean: Floats
-    deviation: Floats
+    rounds: IntArray
+    mean: FloatArray
+    deviation: FloatArray
     """The standard deviation across trials."""
     trials: int
     measure: Measure = "regret"
 
-    def band(self, kind: Literal["se", "sd"]) -> tuple[Floats, Floats]:
+    def band(self, kind: Literal["se", "sd"]) -> tuple[FloatArray, FloatArray]:
         """Two standard errors or, as in the paper, two standard deviations around the mean."""
         width = 2 * self.deviation / (np.sqrt(self.trials) if kind == "se" else 1.0)
         return self.mean - width, self.mean + width
@@ -166,7 +165,7 @@ class Difference:
         }
 
 
-def spread_of(values: Floats | pandas.Series[float]) -> Spread:
+def spread_of(values: FloatArray | pandas.Series[float]) -> Spread:
     """The mean and its standard error."""
     numbers = np.asarray(values, dtype=np.float64)
     error = numbers.std(ddof=1) / np.sqrt(len(numbers)) if len(numbers) > 1 else np.nan

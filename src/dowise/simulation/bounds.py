@@ -25,10 +25,10 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.codec import to_json
 from dowise._core.rng import Random
+from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise._core.validation import check_flag, check_fraction, check_integer
 from dowise.belief import Belief
 from dowise.belief.belief import draw_in_blocks
@@ -103,7 +103,7 @@ class Certified:
     """What `certified-ids` certified in some trials, for rewards in [0, 1]."""
 
     lam: float
-    sums: NDArray[np.float64]
+    sums: FloatArray
     """Σ cert_t of every trial."""
     share: float
     """The share of rounds in which draws certified what IDS would play."""
@@ -111,7 +111,7 @@ class Certified:
     """The bound if all certificates were 0: λH(Π*) + δ'(span + λ log r)."""
     entropy_error: float
     """The standard error of the estimate of H(Π*)."""
-    regrets: NDArray[np.float64]
+    regrets: FloatArray
     """What every trial did cost: a measurement, no bound."""
 
     @property
@@ -150,7 +150,7 @@ class Bounds:
     """δ', with which all intervals of the run together may fail; not the regret Δ."""
     seed: int
     contexts: tuple[dict[str, str], ...]
-    p_best: NDArray[np.float64]
+    p_best: FloatArray
     """p*(a) at the prior: (contexts, arms)."""
     entropy: float
     entropy_error: float
@@ -368,9 +368,9 @@ def _checked_draws(name: str, given: int | None, arms: int, needed: int) -> int:
 class _PriorEstimates:
     """What draws before anything was seen tell; over all contexts."""
 
-    p_best: NDArray[np.float64]
+    p_best: FloatArray
     """p*(a): (contexts, arms)."""
-    maps: NDArray[np.int64]
+    maps: IntArray
     """How many draws have each map from context to best arm that was seen."""
     ratio: float
     """The largest information ratio of Thompson Sampling."""
@@ -390,8 +390,8 @@ def _estimate_prior(
     progress: Progress | None,
 ) -> _PriorEstimates:
     arms = len(belief.problem.arms)
-    p_best: list[NDArray[np.float64]] = []
-    maps: NDArray[np.int64] | int = 0
+    p_best: list[FloatArray] = []
+    maps: IntArray | int = 0
     ratio, some, every, unresolved = 0.0, inf, 1.0, 0
     each = samples + SEARCH_STEPS * (samples // 100)
     meter = ProgressMeter(progress, "p* and H(Π*) before anything was seen", len(contexts) * each)
@@ -425,7 +425,7 @@ def _noise(found: Estimate) -> float:
     return float((arms - 1) * (values - 1) / (2 * found.samples))
 
 
-def _summed_entropy(counts: NDArray[np.float64]) -> tuple[float, float]:
+def _summed_entropy(counts: FloatArray) -> tuple[float, float]:
     """Σ_c H(Π*(c)), an upper bound on the entropy of the map; the errors add up at worst."""
     parts = [map_entropy(row) for row in counts]
     return sum(h for h, _ in parts), sum(error for _, error in parts)
@@ -434,7 +434,7 @@ def _summed_entropy(counts: NDArray[np.float64]) -> tuple[float, float]:
 def _samples_for(
     found: Estimate,
     level: float,
-    enough: Callable[[NDArray[np.bool_]], np.bool_],
+    enough: Callable[[BoolArray], np.bool_],
     least: float,
     most: float,
     meter: ProgressMeter,
@@ -581,7 +581,7 @@ class _RecordedSampling(CertifiedSampling):
     def compiled_loop(self) -> Loop:
         return self._play
 
-    def _play(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
         played = self.play_certified(script, rng)
         self._tell(played)
         return played.arms

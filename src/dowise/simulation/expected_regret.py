@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float32, njit
-from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel
 from dowise._core.rng import draw_keys
+from dowise._core.types import FloatArray, IntArray
 from dowise.belief import Belief, Dirichlet, Mixture
 from dowise.belief.draw_kernels import count_record, draw_block, workspace
 from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
@@ -30,16 +30,13 @@ from dowise.problem import Payoff, Record
 DRAWS = 32
 """From the posterior in every round: they add less than a per cent to the variance over worlds."""
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 
 class RewardScale(NamedTuple):
     """What arms bring, scaled to [0, 1]: the one place that nets it."""
 
-    least: Floats
+    least: FloatArray
     """Of each arm where the reward has its first value."""
-    more: Floats
+    more: FloatArray
     """What the reward's other values are worth beyond that."""
 
 
@@ -49,8 +46,8 @@ def _worth(payoff: Payoff, arms: int) -> RewardScale:
 
 
 def expected_regrets(
-    belief: Belief, script: TrialScript, chosen: Integers, rng: np.random.Generator
-) -> Floats:
+    belief: Belief, script: TrialScript, chosen: IntArray, rng: np.random.Generator
+) -> FloatArray:
     """Of every round E[max_b μ_b − μ_a | history] for the arm that was played, in the user's units.
 
     `belief` is one of the world's own problem, and has learned what was shown before the first
@@ -71,9 +68,9 @@ def stepped(
     belief: Belief,
     worth: RewardScale,
     script: TrialScript,
-    chosen: Integers,
+    chosen: IntArray,
     rng: np.random.Generator,
-) -> Floats:
+) -> FloatArray:
     """Round by round, with any belief: what the compiled loops do."""
     problem, found = belief.problem, np.empty(len(chosen))
     known = [tuple(codes) for codes in script.known.tolist()]
@@ -97,9 +94,9 @@ def _with_dirichlet(
     posterior: Dirichlet,
     worth: RewardScale,
     script: TrialScript,
-    chosen: Integers,
+    chosen: IntArray,
     rng: np.random.Generator,
-) -> Floats:
+) -> FloatArray:
     model, found = posterior.model, np.empty(len(chosen))
     rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
     _expect_rounds(
@@ -121,9 +118,9 @@ def _with_mixture(
     posterior: Mixture,
     worth: RewardScale,
     script: TrialScript,
-    chosen: Integers,
+    chosen: IntArray,
     rng: np.random.Generator,
-) -> Floats:
+) -> FloatArray:
     model, found = posterior.model, np.empty(len(chosen))
     own, entries = mixed_of(posterior, script.known)
     _expect_mixed_rounds(

@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.files import TEMPORARY_SUFFIX, remove_stale_temporaries, write_bytes, write_text
 from dowise._core.kernels import lazy_kernels
+from dowise._core.types import FloatArray, Int32Array
 from dowise.errors import DowiseError, import_extra
 
 RESULTS = "results"
@@ -71,10 +71,10 @@ class CodedStrings(NamedTuple):
     """An array of strings: the distinct ones in order of first occurrence, and a code for each."""
 
     distinct: list[str]
-    codes: NDArray[np.int32]
+    codes: Int32Array
 
     @classmethod
-    def from_positions(cls, values: Sequence[object], positions: NDArray[np.int32]) -> CodedStrings:
+    def from_positions(cls, values: Sequence[object], positions: Int32Array) -> CodedStrings:
         """Return `str(values[i])` for each `i` in `positions`; values may share a string."""
         codes = np.empty(positions.size, dtype=np.int32)
         used = np.empty(len(values), dtype=np.int64)
@@ -91,11 +91,11 @@ class JobResult:
     """Results of a job at the rounds that are kept: arrays with a row for each trial."""
 
     trials: list[int]
-    rounds: NDArray[np.int32]
-    regrets: NDArray[np.float64]
+    rounds: Int32Array
+    regrets: FloatArray
     """Cumulative regret."""
     arms: CodedStrings
-    expected: NDArray[np.float64] | None = None
+    expected: FloatArray | None = None
     """Cumulative expected regret; None unless requested."""
 
     def to_table(self, job: Job) -> Any:
@@ -103,7 +103,7 @@ class JobResult:
         pyarrow = import_extra("pyarrow", "simulate", "a simulation")
         trials, rounds = self.regrets.shape
 
-        def strings(distinct: list[str], codes: NDArray[np.int32]) -> Any:
+        def strings(distinct: list[str], codes: Int32Array) -> Any:
             words = pyarrow.array(distinct)
             return pyarrow.DictionaryArray.from_arrays(codes.ravel(), words, safe=False)
 

@@ -21,10 +21,10 @@ from math import prod
 from typing import NamedTuple, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel, lazy_kernels
 from dowise._core.rng import stream, streams
+from dowise._core.types import FloatArray, Int32Array, IntArray
 from dowise.belief import Belief
 from dowise.environments import Environment, SampledWorlds, World, Worlds, worlds_of
 from dowise.environments.environment import means_of_worlds
@@ -39,7 +39,6 @@ MAX_DENSE_CONTEXTS = 2**16  # combinations of context values with a table of the
 MAX_PREPARED_REGRETS = 2**20  # regrets of the trials that are prepared together
 
 Factory = Callable[[Problem], Policy]
-Integers = NDArray[np.int64]
 
 _kernels = lazy_kernels("dowise.simulation.trial")
 
@@ -61,22 +60,22 @@ class Trial:
     """Arm and regret of every round; arms are positions among those of the world's problem."""
 
     problem: Problem
-    arms: Integers
-    regrets: NDArray[np.float64]
-    expected: NDArray[np.float64] | None = None
+    arms: IntArray
+    regrets: FloatArray
+    expected: FloatArray | None = None
     """Expected regret of every round, if requested (`dowise.simulation.expected_regret`)."""
 
 
 class TrialInputs(NamedTuple):
     """Contexts, regrets and random streams of a trial, prepared before a policy plays."""
 
-    kinds: Integers
+    kinds: IntArray
     """The distinct contexts by their codes, in rows."""
-    numbers: Integers
+    numbers: IntArray
     """Row of the context of each round."""
     contexts: list[tuple[int, ...]]
     """The distinct contexts as worlds and policies take them."""
-    regrets: NDArray[np.float64]
+    regrets: FloatArray
     """Regret of each arm in each distinct context."""
     outcome_rng: np.random.Generator
     policy_rng: np.random.Generator
@@ -88,7 +87,7 @@ class TrialCollector:
     Arms are positions until all trials are there, so that strings are made once per job.
     """
 
-    def __init__(self, trials: list[int], rounds: NDArray[np.int32], expected: bool) -> None:
+    def __init__(self, trials: list[int], rounds: Int32Array, expected: bool) -> None:
         shape = len(trials), len(rounds)
         self._trials, self._rounds, self._done = trials, rounds, 0
         self._regrets = np.empty(shape)
@@ -121,7 +120,7 @@ class TrialCollector:
         return JobResult(self._trials, self._rounds, self._regrets, arms, self._expected)
 
 
-def kept_rounds(horizon: int, every: int) -> NDArray[np.int32]:
+def kept_rounds(horizon: int, every: int) -> Int32Array:
     """Return the rounds to keep: every `every`-th one, and the last."""
     kept = np.arange(every, horizon + 1, every, dtype=np.int32)
     if not len(kept) or kept[-1] != horizon:
@@ -181,7 +180,7 @@ def _prepare_inputs(
 
 def _distinct_contexts(
     worlds: Sequence[World], rounds: int, seed: int, trials: Sequence[int]
-) -> list[tuple[Integers, Integers]]:
+) -> list[tuple[IntArray, IntArray]]:
     """Return the distinct contexts of each trial, and the row of each round's context."""
     if all(_draws_contexts(world) and not world.problem.context for world in worlds):
         empty = np.empty((rounds, 0), dtype=np.int64)  # needs no random numbers
@@ -259,10 +258,10 @@ def play(
     policy: Policy,
     world: World,
     contexts: list[tuple[int, ...]],
-    numbers: Integers,
+    numbers: IntArray,
     outcome_rng: np.random.Generator,
     policy_rng: np.random.Generator,
-) -> Integers:
+) -> IntArray:
     """Play through `decide` and `observe`; `numbers[t]` is the context of round t."""
     labels = [world.problem.context_labels(codes) for codes in contexts]
     chosen = np.empty(len(numbers), dtype=np.int64)
@@ -279,7 +278,7 @@ def play(
     return chosen
 
 
-def arm_positions(world: Problem, problem: Problem) -> Integers:
+def arm_positions(world: Problem, problem: Problem) -> IntArray:
     """Return the position among the world's arms of each arm of a policy's own problem.
 
     Raises `DowiseError` if the policy would see or do what the world does not show or take.
@@ -332,7 +331,7 @@ def _draws_contexts(world: World) -> TypeGuard[Environment]:
     return isinstance(world, Environment) and _keeps(world, "draw_context")
 
 
-def _draw_contexts(world: World, rounds: int, rng: np.random.Generator) -> Integers:
+def _draw_contexts(world: World, rounds: int, rng: np.random.Generator) -> IntArray:
     """Return the context codes of all rounds: (rounds, context variables)."""
     if _draws_contexts(world):
         return world.draw_contexts(rounds, rng)
@@ -340,7 +339,7 @@ def _draw_contexts(world: World, rounds: int, rng: np.random.Generator) -> Integ
     return np.array(codes, dtype=np.int64).reshape(rounds, len(world.problem.context))
 
 
-def _means(world: World, contexts: list[tuple[int, ...]]) -> NDArray[np.float64]:
+def _means(world: World, contexts: list[tuple[int, ...]]) -> FloatArray:
     """Return what `means` of a custom world says: (contexts, arms)."""
     problem = world.problem
     rows = [
@@ -355,7 +354,7 @@ def _means(world: World, contexts: list[tuple[int, ...]]) -> NDArray[np.float64]
     return np.array(rows)
 
 
-def _distinct(contexts: Integers) -> tuple[Integers, Integers]:
+def _distinct(contexts: IntArray) -> tuple[IntArray, IntArray]:
     """Return the distinct rows in order of their codes, and the index of each row among them."""
     if not contexts.shape[1]:  # without context variables there is one context, ()
         return contexts[:1], np.zeros(len(contexts), dtype=np.int64)

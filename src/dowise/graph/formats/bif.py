@@ -31,8 +31,7 @@ from dowise.graph.edges import bare_text, quoted
 from dowise.graph.formats.grammar import Structure, parse_with
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from dowise._core.types import FloatArray
 
 _WORDS = {
     **dict.fromkeys(("WORD", "WORDS", "QUOTED"), "a name"),
@@ -58,7 +57,7 @@ class Network:
 
     graph: CausalGraph
     domains: Domains
-    cpts: dict[str, NDArray[np.float64]]
+    cpts: dict[str, FloatArray]
 
     def structure(self) -> Structure:
         """Return the graph and the domains without the tables."""
@@ -260,7 +259,7 @@ def blocks_of(blocks: Iterable[Block], domains: Domains) -> dict[str, Block]:
     return by_name
 
 
-def cpt_of(block: Block, domains: Domains) -> NDArray[np.float64]:
+def cpt_of(block: Block, domains: Domains) -> FloatArray:
     """Return the table of a block; axes: the parents as the block lists them, then the variable.
 
     Rows that are off by rounding are divided by their sums; rows that sum to 1 are not changed.
@@ -283,7 +282,7 @@ def cpt_of(block: Block, domains: Domains) -> NDArray[np.float64]:
     return rows.reshape([len(domains[name]) for name in (*block.parents, block.name)])
 
 
-def _rows(block: Block, domains: Domains) -> NDArray[np.float64]:
+def _rows(block: Block, domains: Domains) -> FloatArray:
     """Return the numbers of a block: a row for every combination of the parents' labels."""
     import numpy as np
 
