@@ -21,7 +21,7 @@ from support.journal_writers import append, write_next
 from support.postgres_server import LACKING, running_server
 
 from dowise import Experiment
-from dowise.experiment.event import Event
+from dowise.experiment.event import next_event
 from dowise.experiment.storage import open_storage
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -150,22 +150,22 @@ def test_writers_on_postgres(benchmark, what):
 def test_an_event_and_100_000_of_them(benchmark, tmp_path):
     storage = open_storage(tmp_path / "ward.db", create=True)
     last = append(storage)
-    with storage.writing("ward") as block:
+    with storage.transaction("ward") as block:
         for _ in range(99_999):
-            last = Event.after(last, "ward", "told", last.at, "ann", {"values": {"Y": "1"}})
+            last = next_event(last, "ward", "told", last.at, "ann", {"values": {"Y": "1"}})
             block.append([last])
     start = time.perf_counter()
     assert len(storage.read("ward")) == 100_000
     read = time.perf_counter() - start
 
     def one():
-        with storage.writing("ward") as block:
+        with storage.transaction("ward") as block:
             block.read(100_000)
             block.append([last_but_one()])
             raise KeyError  # rolled back: all but the sync
 
     def last_but_one():
-        return Event.after(last, "ward", "told", last.at, "ann", {"values": {"Y": "1"}})
+        return next_event(last, "ward", "told", last.at, "ann", {"values": {"Y": "1"}})
 
     def many():
         for _ in range(100):

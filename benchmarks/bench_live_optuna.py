@@ -33,11 +33,11 @@ def grown(path, decisions, policy="ids", samples=1000):
         "ids"
     ) else None
     store = open_storage(path, create=True)
-    with store.writing("ward") as writing:
+    with store.transaction("ward") as writing:
         writing.append(memory.read("ward"))
     snapshot = memory.snapshot("ward")
     if snapshot is not None:
-        store.keep_snapshot(snapshot)
+        store.save_snapshot(snapshot)
     store.close()
     return Experiment.open(path)
 

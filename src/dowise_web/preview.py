@@ -411,9 +411,9 @@ def begin(job: _Job, _progress: Progress) -> dict[str, Any]:
     )
     policy, options = _policy(job), _options(job)
     try:
-        plan = ExperimentConfig.of(problem, policy, options, job["learn_restricted"])
+        plan = ExperimentConfig.from_user(problem, policy, options, job["learn_restricted"])
         first = {name: problem.domains[name][0] for name in problem.context}
-        plan.make().decide(first, 0)
+        plan.make_policy().decide(first, 0)
     except DowiseError as error:
         raise BadInputError(str(error), "policy") from None
     if is_held:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from dowise.errors import DowiseError, DowiseWarning, NotFoundError, suggestion
 from dowise.experiment.event import Head
-from dowise.experiment.experiment import Experiment, checked_name
+from dowise.experiment.experiment import Experiment, validate_name
 from dowise.experiment.storage.base import Storage
 from dowise.problem import Problem
 from dowise_web.cache import ResultCache
@@ -72,7 +72,7 @@ class ExperimentRegistry:
 
     def check_name(self, name: str) -> None:
         """Raise where no experiment can be called that here; a look at the problem takes longer."""
-        first, *others = checked_name(name).split("/")
+        first, *others = validate_name(name).split("/")
         if {first, *others} & {"", ".", ".."} or (others and others[-1] in _WORDS):
             raise DowiseError(
                 f"{name!r:.200} can't stand in an address: leave out dots and slashes that mean "

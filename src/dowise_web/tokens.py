@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from dowise.errors import DowiseError, suggestion
-from dowise.experiment import event as maker
+from dowise.experiment import event as event_module
 from dowise.experiment.storage.base import TIMEOUT, Storage
 from dowise.experiment.storage.sql import Row, SqlStorage, Statement
 from dowise.experiment.storage.sql import schema as schema_table
@@ -225,7 +225,7 @@ def begin_session(storage: Storage, secret: str, hours: float = SESSION_HOURS) -
     parent = _find(storage, secret)
     if parent is None or parent.kind not in ("link", "token") or not _is_valid(parent):
         return None
-    made_at = maker.now()
+    made_at = event_module.now()
     ends_at = _text(made_at + timedelta(hours=hours))
     if parent.kind == "token" and parent.ends_at is not None:
         ends_at = min(ends_at, parent.ends_at)
@@ -253,7 +253,7 @@ def revoke(storage: Storage, number: int) -> bool:
 
     Revoking again is not an error: the sessions of a link that was used end as well.
     """
-    return 0 < number <= _MAX_ID and TokenTable(storage).end(number, _text(maker.now()))
+    return 0 < number <= _MAX_ID and TokenTable(storage).end(number, _text(event_module.now()))
 
 
 def pages(storage: Storage) -> list[dict[str, Any]]:
@@ -276,7 +276,7 @@ def page(token: Token, parents: Collection[int] = ()) -> dict[str, Any]:
 def _make(
     storage: Storage, kind: str, role: str, name: str | None, lifetime: timedelta | None
 ) -> Made:
-    made_at = maker.now()
+    made_at = event_module.now()
     ends_at = None if lifetime is None else _text(made_at + lifetime)
     secret, holder = _secret(), _checked_name(name)
     token = Token(
@@ -302,7 +302,7 @@ def _state(token: Token, parents: Collection[int] = ()) -> str:
         return "used"
     if token.ended_at is not None:
         return "ended"
-    is_over = token.ends_at is not None and token.ends_at <= _text(maker.now())
+    is_over = token.ends_at is not None and token.ends_at <= _text(event_module.now())
     return "expired" if is_over else "valid"
 
 
@@ -328,7 +328,7 @@ def _checked_role(role: str) -> str:
 
 def _checked_name(name: str | None) -> str:
     try:
-        return maker.actor_of(name)
+        return event_module.resolve_actor(name)
     except DowiseError:
         raise DowiseError(
             f"{name!r:.80} can't be the name of who has a token: give a short text, which will "

@@ -39,7 +39,7 @@ def ward(desk, begun):
 
 def events():
     with Experiment.open("ward.db") as experiment:
-        return [(event.kind, event.says, event.actor) for event in experiment.events()]
+        return [(event.kind, event.payload, event.actor) for event in experiment.events()]
 
 
 # -- ask --------------------------------------------------------------------------------------
@@ -330,9 +330,9 @@ def test_a_stop_is_no_error(ward, monkeypatch):
 def test_a_clock_that_is_behind(ward, monkeypatch):
     from datetime import UTC, datetime
 
-    from dowise.experiment import event as maker
+    from dowise.experiment import event as event_module
 
-    monkeypatch.setattr(maker, "now", lambda: datetime(2020, 1, 1, tzinfo=UTC))
+    monkeypatch.setattr(event_module, "now", lambda: datetime(2020, 1, 1, tzinfo=UTC))
     assert "--accept-clock" in ward.fails("tell", "ward.db", "2", "Recovery=1")
     assert ward.json("tell", "ward.db", "2", "Recovery=1", "--accept-clock")["changed"]
 

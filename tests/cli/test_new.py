@@ -72,7 +72,7 @@ def test_seeds_priors_and_other_options(desk):
     assert second["policy"] == "ts" and second["options"]["prior"] == {"Frailty": [3, 1]}
     with Experiment.open("a.db") as a:
         (event,) = a.events()
-        assert event.says["learn_restricted"] is False
+        assert event.payload["learn_restricted"] is False
     for store in ("c.db", "d.db"):
         desk.json("new", store, "ward.toml", "--seed", "3")
     arms = [desk.json("ask", store, "-c", "Age=1", "-n", "9") for store in ("c.db", "d.db")]
@@ -170,8 +170,8 @@ def test_a_revision_for_people_and_for_programs(desk):
     page = desk.json("revise", "ward.db", "--prior", "2", "--no-learn-restricted", *reason)
     assert page["options"] == {**page["options"], "prior": 2.0, "propensity_samples": 10}
     with Experiment.open("ward.db") as experiment:
-        assert experiment.events()[-1].says["learn_restricted"] is False
-        assert experiment.events()[-1].says["reason"] == "an arrow may be missing"
+        assert experiment.events()[-1].payload["learn_restricted"] is False
+        assert experiment.events()[-1].payload["reason"] == "an arrow may be missing"
         assert experiment.problem.soft == 0.1
     assert desk.json("ask", "ward.db", "-c", "Age=1")["id"] == 2
 

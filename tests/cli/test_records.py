@@ -17,7 +17,7 @@ BAD = GOOD + "do(),5,0,low,1\ndo(Dose=low),1,0,high,1\ndo(),1,0\n"
 
 def imported():
     with Experiment.open("ward.db") as experiment:
-        return [event.says for event in experiment.events() if event.kind == "imported"]
+        return [event.payload for event in experiment.events() if event.kind == "imported"]
 
 
 def test_an_import_for_people_and_for_programs(desk):

@@ -95,7 +95,7 @@ def test_the_journal_is_shown_whole_to_admins_only(served):
     assert served.client("eventful").events(3, 7) == events[3:7]
     shown = served.client("eventful", "ask").events()
     assert [one.number for one in shown] == [one.number for one in events]
-    assert "seed" not in shown[0].says and {one.salt for one in shown} == {WITHHELD, ""}
+    assert "seed" not in shown[0].payload and {one.salt for one in shown} == {WITHHELD, ""}
     assert [one.is_erased for one in shown] == [one.is_erased for one in events]
 
 
@@ -114,9 +114,9 @@ def test_a_whole_experiment(empty, tmp_path):
             batch = one.ask_many([{"C": 0}, {"C": 1}], forbid=["do()"])
             one.tell(1, {"Z": np.int64(1), "X": None} if "X" not in first.arm else {"Z": 1})
             one.tell(1, {"W": 0, "Y": 1} if "W" not in first.arm else {"Y": 1})
-            assert one.tell(1, {"Y": 1}).earlier is None
+            assert one.tell(1, {"Y": 1}).previous is None
             amended = one.amend(1, {"Y": 0}, "typo")
-            assert (amended.earlier.values["Y"], amended.values["Y"]) == ("1", "0")
+            assert (amended.previous.values["Y"], amended.values["Y"]) == ("1", "0")
             one.tell(2, {"Y": 1}, played={"X": 1}, unrelated=True)
             one.withdraw(batch[1].id, "left")
             assert one.import_records({"C": [1], "Y": [1]}, "do(X=0)", source="later") == 1
@@ -125,7 +125,7 @@ def test_a_whole_experiment(empty, tmp_path):
             assert not one.revise(options={"samples": 20}, reason="the same")
     mine, theirs = client.records(), local.records()
     assert [str(case) for case in mine] == [str(case) for case in theirs]
-    says = [[event.says for event in one.events()] for one in (client, local)]
+    says = [[event.payload for event in one.events()] for one in (client, local)]
     for one, other in zip(*says, strict=True):
         differs = {"request_id", "known", "maker", "erased"}
         assert {k: v for k, v in one.items() if k not in differs} == {
@@ -151,7 +151,7 @@ def test_records_are_checked_here(served):
         client.import_records(table)
     assert caught.value.found.bad[0].row == 0 and client.head == before
     assert client.import_records(table, skip_bad=True, source="x.csv") == 1
-    assert client.events()[-1].says["skipped"] == 1
+    assert client.events()[-1].payload["skipped"] == 1
     assert client.import_records({"Z": ["bad"]}, skip_bad=True) == 0
     with pytest.raises(DowiseError, match="imported before, by event"):
         client.import_records(table, skip_bad=True)

@@ -11,7 +11,7 @@ from support.experiments import WARD, head_text, journal, new, played, rehash, s
 from dowise import DowiseError
 from dowise.experiment import audit as auditing
 from dowise.experiment.audit import Audit
-from dowise.experiment.event import Event, Head
+from dowise.experiment.event import Head, next_event
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import open_storage
 
@@ -139,8 +139,8 @@ def test_a_tail_that_was_written_anew_is_found_by_a_head_that_was_kept():
     last = events.pop()
     assert last.kind == "told"
     events.append(
-        Event.after(
-            events[-1], "w", "told", last.at, last.actor, last.says | {"values": {"Y": "1"}}
+        next_event(
+            events[-1], "w", "told", last.at, last.actor, last.payload | {"values": {"Y": "1"}}
         )
     )
     opened = Experiment.open(experiment._journal.storage)
@@ -203,7 +203,7 @@ def place_of(experiment, kind, which=0):
 def test_a_decision_that_does_not_follow(change):
     experiment = played(5)
     place = place_of(experiment, "asked", 3)
-    found = forged(experiment, place, **change(journal(experiment)[place].says))
+    found = forged(experiment, place, **change(journal(experiment)[place].payload))
     assert found is not None and found.event == place + 1
 
 
@@ -212,7 +212,7 @@ def test_told_values_that_were_changed_are_found_at_the_next_decision():
     place = place_of(experiment, "told", 1)
     later = next(e for e in journal(experiment)[place:] if e.kind == "asked").number
     other = {name: "1" if label == "0" else "0"
-             for name, label in journal(experiment)[place].says["values"].items()}  # fmt: skip
+             for name, label in journal(experiment)[place].payload["values"].items()}  # fmt: skip
     found = forged(experiment, place, values=other)
     assert found.event == later and "what it says was known" in found.why
 
@@ -258,23 +258,23 @@ def test_time_does_not_go_backwards():
 def test_other_bits_by_another_version_or_processor_are_told_apart_from_changes(monkeypatch):
     experiment = played(5)
     place = place_of(experiment, "asked", 3)
-    chances = journal(experiment)[place].says["probabilities"]
+    chances = journal(experiment)[place].payload["probabilities"]
     wiggled = [chances[0] + 2**-50, *chances[1:]]
-    here = auditing.maker()
+    here = auditing.build_info()
     monkeypatch.setattr(auditing, "maker", lambda: here | {"processor": "another"})
     assert forged(experiment, place, probabilities=wiggled) is None
     audit = experiment.audit()
     assert audit.made_elsewhere == (4,) and "another version or processor" in audit.notes()[0]
-    known = journal(experiment)[place].says["known"]
+    known = journal(experiment)[place].payload["known"]
     assert forged(experiment, place, known=known | {"counts": "00"}).event == place + 1
 
 
 def test_reasons_that_were_worded_otherwise_are_told_apart_from_changes():
     experiment = played(5)
     place = place_of(experiment, "asked", 3)
-    here = auditing.maker()
+    here = auditing.build_info()
     before = {part: here[part] for part in here if part != "wording"}  # as journals have had it
-    chances = journal(experiment)[place].says["probabilities"]
+    chances = journal(experiment)[place].payload["probabilities"]
     assert forged(experiment, place, reason="as it was put then", maker=before) is None
     assert experiment.audit().made_elsewhere == ()
     found = forged(experiment, place, probabilities=[chances[0] + 2**-50, *chances[1:]])
@@ -285,11 +285,11 @@ def test_what_made_a_decision_is_said_again_when_it_changes(monkeypatch):
     from dowise.experiment import ask as asking
 
     experiment = played(2)
-    here = asking.maker()
+    here = asking.build_info()
     monkeypatch.setattr(asking, "maker", lambda: here | {"numpy": "99"})
     experiment.ask({"C": 0})
     experiment.ask({"C": 0})
-    asked = [event.says for event in experiment.events() if event.kind == "asked"]
+    asked = [event.payload for event in experiment.events() if event.kind == "asked"]
     assert [("maker" in says) for says in asked] == [False, False, True, False]
     assert asked[2]["maker"]["numpy"] == "99" and experiment.audit().ok
 

@@ -18,7 +18,7 @@ def test_a_batch_is_decided_as_if_outcomes_were_known():
     experiment = played(6)
     asked = experiment.ask_many(CONTEXTS)
     assert [one.imagined for one in asked] == [0, 1, 2, 3, 4]
-    policy = experiment._journal.facts().plan.make()
+    policy = experiment._journal.facts().config.make_policy()
     policy.belief = experiment.belief
     stand_in, decided = None, []
     for one in asked:
@@ -52,16 +52,16 @@ def test_nothing_imagined_is_learned_or_kept():
 def test_other_policies_imagine_nothing(policy):
     experiment = played(4, policy=policy, options={})
     experiment.ask_many(CONTEXTS)
-    assert all("imagined" not in event.says for event in asked_events(experiment))
+    assert all("imagined" not in event.payload for event in asked_events(experiment))
     assert experiment.audit().ok
 
 
 def test_batches_of_journals_from_before_are_audited_as_they_were(monkeypatch):
     with monkeypatch.context() as then:
-        then.setattr("dowise.experiment.replay.imagines", lambda _: False)
+        then.setattr("dowise.experiment.replay.uses_fantasies", lambda _: False)
         experiment = played(4)
         asked = experiment.ask_many(CONTEXTS)
-    assert all("imagined" not in event.says for event in asked_events(experiment))
+    assert all("imagined" not in event.payload for event in asked_events(experiment))
     assert experiment.audit().ok
     assert [one.reason for one in experiment.ask_many(CONTEXTS)] != [one.reason for one in asked]
     assert experiment.audit().ok
@@ -91,9 +91,9 @@ def test_an_erased_decision_of_a_batch_makes_the_later_ones_underivable():
 def test_what_nothing_is_learned_from_is_not_imagined():
     experiment = played(4, learn_restricted=False)
     asked = experiment.ask_many([{"C": 0}] * 3, allowed=["do(X=1)", "do(X=0)"])
-    policy = experiment._journal.facts().plan.make()
+    policy = experiment._journal.facts().config.make_policy()
     policy.belief = experiment.belief
-    arms = [WARD.arms[i] for i in experiment.events()[-1].says["allowed"]]
+    arms = [WARD.arms[i] for i in experiment.events()[-1].payload["allowed"]]
     alone = [policy.decide({"C": 0}, stream(7, one.id), arms).reason for one in asked]
     assert [one.reason for one in asked] == alone
     assert experiment.audit().ok

@@ -23,7 +23,7 @@ def test_past_records_come_in_with_the_experiment(task2, tmp_path):
     path = tmp_path / "a.db"
     with Experiment.create(path, "a", task2, records=GOOD, source="past", actor="ann") as a:
         assert [(e.kind, e.actor) for e in a.events()] == [("created", "ann"), ("imported", "ann")]
-        assert a.events()[1].says["source"] == "past" and a.status().imported == 2
+        assert a.events()[1].payload["source"] == "past" and a.status().imported == 2
         assert a.store == str(path) and not a.is_one_of_many and a.policy == "commit-kg"
         assert a.belief.times_learned()["Z"] == 2
 
@@ -34,7 +34,7 @@ def test_bad_records_leave_nothing_unless_they_are_skipped(task2, tmp_path):
         Experiment.create(path, "a", task2, records=BAD)
     assert refused.value.found.bad[0].row == 1 and not path.exists()
     with Experiment.create(path, "a", task2, records=BAD, skip_bad=True) as a:
-        assert a.events()[1].says["skipped"] == 1
+        assert a.events()[1].payload["skipped"] == 1
     with Experiment.create(path, "b", task2, records={"Y": []}) as b:
         assert b.head.number == 1 and b.is_one_of_many
 

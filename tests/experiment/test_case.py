@@ -17,9 +17,12 @@ def case(**more):
 
 def test_what_is_known_and_what_is_open():
     assert case().known == {"C": "0", "Z": "0", "X": "1"}
-    assert case().open(WARD) == ("W", "Y")
+    assert case().missing_variables(WARD) == ("W", "Y")
     other = case(played=Intervention({"W": "1"}))
-    assert other.known == {"C": "0", "Z": "0", "W": "1"} and other.open(WARD) == ("X", "Y")
+    assert other.known == {"C": "0", "Z": "0", "W": "1"} and other.missing_variables(WARD) == (
+        "X",
+        "Y",
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,7 +35,7 @@ def test_what_is_known_and_what_is_open():
     ],
 )
 def test_what_is_new(labels, news):
-    assert case().news(labels, None) == news
+    assert case().new_values(labels, None) == news
 
 
 def test_a_copy_shares_nothing_with_its_original():
@@ -46,13 +49,13 @@ def test_a_copy_shares_nothing_with_its_original():
     "one",
     [
         case(),
-        case(before={"Z": ["1", None]}, request_id="r", is_restricted=True, status="done"),
+        case(superseded={"Z": ["1", None]}, request_id="r", is_restricted=True, status="done"),
         case(played=Intervention({"W": "0"}), is_unrelated=True, status="withdrawn"),
         Case(1, 2, "", {}, Intervention(), status="erased", last_event=7),
     ],
 )
 def test_a_row_comes_back_as_it_was(one):
-    again = Case.of_row(json.loads(one.row()), Intervention)
+    again = Case.from_snapshot_row(json.loads(one.row()), Intervention)
     assert again == one and again.row() == one.row()
 
 

@@ -38,7 +38,7 @@ def course(experiment):
     experiment.ask({"C": "1"})
     experiment.withdraw(7, "left")
     batch = experiment.ask_many([{"C": "0"}, {"C": "1"}, {"C": "0"}, {"C": "0"}])
-    assert [event.says.get("imagined", 0) for event in _asked(experiment)[-4:]] == [0, 1, 2, 3]
+    assert [event.payload.get("imagined", 0) for event in _asked(experiment)[-4:]] == [0, 1, 2, 3]
     experiment.import_records(PAST)
     for asked in batch[:3]:  # the last stays pending
         experiment.tell(asked.id, seen(asked, asked.id))
@@ -69,7 +69,7 @@ def test_a_whole_experiment(options):
     own, other = (one._journal.learner().policy for one in (experiment, again))
     assert own.fingerprint() == other.fingerprint() and own.state() == other.state()
     assert own.rounds == 11  # those with something told; records that were imported are none
-    chances = [event.says["probabilities"] for event in _asked(experiment)]
+    chances = [event.payload["probabilities"] for event in _asked(experiment)]
     if options is None:
         assert {chance for pi in chances for chance in pi} == {0.0, 1.0}
     else:

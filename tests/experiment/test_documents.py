@@ -100,9 +100,9 @@ def test_a_decision_and_what_was_told_of_it(experiment):
         page = over_the_wire(documents.case_document(experiment, case))
         assert Case.from_dict(page) == case
         assert [line[:-1] for line in page["notes"]] == experiment.idle(case.id)
-        assert not Case.from_dict(page).is_news
+        assert not Case.from_dict(page).changed
         if case.status != "erased":  # as a server says it that does not tell what it was before
-            assert Case.from_dict(page | {"changed": True}).is_news
+            assert Case.from_dict(page | {"changed": True}).changed
     context = dict.fromkeys(experiment.problem.context, 1)
     asked = experiment.ask(context, "once")
     page = over_the_wire(documents.asked_document(asked))
@@ -214,7 +214,7 @@ def test_events_are_read_back_and_those_that_are_not_whole_are_not_verified():
         if not whole:
             rows = [row | {"salt": None, "is_whole": False} for row in rows]
         again = [Event.from_row(row) for row in rows]
-        assert [one.says for one in again] == [one.says for one in events]
+        assert [one.payload for one in again] == [one.payload for one in events]
         assert [one.is_erased for one in again] == [one.is_erased for one in events]
         if whole:
             assert again == events

@@ -23,9 +23,9 @@ def test_body_salt_and_request_of_all_its_events_are_blank_and_the_chain_holds()
     experiment.erase(1, "she asked for it")
     events = experiment.events()
     assert [event.is_erased for event in events] == [False, True, True, True, False, False]
-    assert all(event.salt == "" and [*event.says] == ["erased"] for event in events[1:4])
+    assert all(event.salt == "" and [*event.payload] == ["erased"] for event in events[1:4])
     assert "Smith" not in "".join(event.body for event in events)
-    assert events[-1].says == {
+    assert events[-1].payload == {
         "decision": 1, "reason": "she asked for it", "events": [2, 3, 4],
     }  # fmt: skip
     audit = experiment.audit()
@@ -98,7 +98,7 @@ def test_a_decision_that_did_not_follow_is_found_in_spite_of_an_erasure():
     experiment.erase(6, "right")
     events = journal(experiment)
     place = next(i for i, event in enumerate(events) if event.kind == "asked")
-    other = {"X": "0"} if events[place].says["arm"] != {"X": "0"} else {"X": "1"}
+    other = {"X": "0"} if events[place].payload["arm"] != {"X": "0"} else {"X": "1"}
     events[place] = saying(events[place], arm=other)
     rehash(events, place)
     assert experiment.audit().finding.event == place + 1

@@ -26,7 +26,7 @@ def seen(asked):
 
 
 def test_the_journal_begins_with_everything_that_is_needed():
-    says = new().events()[0].says
+    says = new().events()[0].payload
     assert says["seed"] == "7" and says["policy"] == "ids" and says["learn_restricted"] is True
     assert says["options"]["samples"] == 50 and says["options"]["prior"] == 1.0
     assert {"dowise", "numpy", "numba", "processor"} <= says["maker"].keys()
@@ -34,7 +34,7 @@ def test_the_journal_begins_with_everything_that_is_needed():
 
 def test_without_a_seed_it_has_128_bits_of_the_systems_so_that_arms_can_not_be_foreseen():
     one, other = (Experiment.create(MemoryStorage(), "w", WARD, "random") for _ in range(2))
-    seeds = [int(x.events()[0].says["seed"]) for x in (one, other)]
+    seeds = [int(x.events()[0].payload["seed"]) for x in (one, other)]
     assert seeds[0] != seeds[1] and all(2**64 < seed < 2**128 for seed in seeds)
     arms = [[x.ask({"C": 0}).arm for _ in range(40)] for x in (one, other)]
     assert arms[0] != arms[1]  # equal with probability 8^-40 at most
@@ -101,7 +101,7 @@ def test_every_policy_decides_from_a_stream_of_its_own_and_records_true_propensi
     problem = Problem(CausalGraph.parse("X -> Y; Z -> Y"), "Y", non_manipulable="Z")
     options = {"horizon": 12} if policy == "bayes-optimal" else {}
     experiment = Experiment.create(MemoryStorage(), "w", problem, policy, options, seed=11)
-    twin = make_policy(policy, problem, **experiment.events()[0].says["options"])
+    twin = make_policy(policy, problem, **experiment.events()[0].payload["options"])
     for number in range(1, 7):
         asked = experiment.ask()
         rng = np.random.default_rng(np.random.SeedSequence(11, spawn_key=(number,)))
@@ -295,7 +295,7 @@ def test_an_amendment_keeps_what_was_said_before_in_the_journal():
     experiment.ask({"C": 1})
     experiment.tell(1, {"Y": 1, "Z": 0})
     experiment.amend(1, {"Y": 0, "Z": 0, "C": 0}, "two typos")
-    says = experiment.events()[-1].says
+    says = experiment.events()[-1].payload
     assert says["values"] == {"Y": "0", "C": "0"} and says["before"] == {"Y": "1", "C": "1"}
     assert says["reason"] == "two typos"
     case = experiment.records()[0]
@@ -306,7 +306,7 @@ def test_amending_the_context_leaves_alone_what_was_handed_out_before():
     experiment = new()
     asked = experiment.ask({"C": 1})
     experiment.amend(1, {"C": 0}, "typo")
-    assert asked.context == experiment.events()[1].says["context"] == {"C": "1"}
+    assert asked.context == experiment.events()[1].payload["context"] == {"C": "1"}
     asked.context["C"] = "0"
     assert experiment.audit().ok
 
@@ -503,7 +503,7 @@ def test_a_problem_with_all_there_is_comes_back_from_the_journal(tmp_path, monke
     prior.write_text("Z = [3.0, 1.0]\n")
     storage = MemoryStorage()
     made = Experiment.create(storage, "w", file, "ts", {"prior": prior}, seed=3)
-    assert made.events()[0].says["options"] == {
+    assert made.events()[0].payload["options"] == {
         "prior": {"Z": [3.0, 1.0]}, "propensity_samples": 1000,
     }  # fmt: skip
     asked = made.ask({"C": 1})
@@ -676,4 +676,4 @@ def test_a_store_that_looks_like_a_url_is_refused_and_not_shown(store, tmp_path,
 
 def test_an_actor_whose_name_is_no_text_still_has_one(monkeypatch):
     monkeypatch.setenv("LOGNAME", "j\udcf6rg\n")
-    assert made_by.actor_of(None) == "j?rg?"
+    assert made_by.resolve_actor(None) == "j?rg?"

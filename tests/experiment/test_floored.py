@@ -28,12 +28,12 @@ def test_a_journal_is_replayed(policy, options):
     experiment = played(9, policy=policy, options=options, storage=storage)
     for event in experiment.events():
         if event.kind == "asked":
-            pi = np.array(event.says["probabilities"])
+            pi = np.array(event.payload["probabilities"])
             assert pi.sum() == pytest.approx(1) and (pi > 0).sum() > 2
     audit = experiment.audit()
     assert audit.ok, audit.finding
     again = Experiment.open(storage, "w")
-    kept = {name: again._journal.facts().plan.options[name] for name in options}
+    kept = {name: again._journal.facts().config.options[name] for name in options}
     assert kept == options
     context = {"C": "0"}
     twin = played(9, policy=policy, options=options)

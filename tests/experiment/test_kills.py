@@ -49,7 +49,7 @@ def check_nothing_is_lost(store, logs):
                 assert str(cases[number].arm) == arm
             for number, value in told.items():
                 assert cases[number].values["Y"] == value
-        kinds = [(e.kind, e.says["decision"], *e.says.get("values", ()))
+        kinds = [(e.kind, e.payload["decision"], *e.payload.get("values", ()))
                  for e in experiment.events(after=1)]  # fmt: skip
         assert len(set(kinds)) == len(kinds), "an event is there twice"
         assert sorted(cases) == list(range(1, len(cases) + 1))

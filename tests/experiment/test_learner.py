@@ -64,7 +64,7 @@ def test_learning_all_at_once_on_opening_gives_what_was_learned_one_by_one(polic
     monkeypatch.setattr(learning, "_MANY", 3)
     at_once = Experiment.open(step_by_step._journal.storage)
     one, other = step_by_step.ask(context), at_once.ask(context)
-    says = [event.says["known"] for event in at_once.events()[-2:]]
+    says = [event.payload["known"] for event in at_once.events()[-2:]]
     assert says[0]["counts"] == says[1]["counts"]
     assert other.id == one.id + 1 and at_once.audit().ok
 

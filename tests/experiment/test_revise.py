@@ -95,13 +95,13 @@ def test_a_label_that_is_lost_in_imported_records_is_refused_too():
 
 def test_another_policy_has_its_own_options_and_the_same_policy_keeps_its(run):
     run.revise(options={"delta": 0.1}, reason="wider")
-    assert run.events()[-1].says["options"]["samples"] == 50
-    assert run.events()[-1].says["options"]["delta"] == 0.1
+    assert run.events()[-1].payload["options"]["samples"] == 50
+    assert run.events()[-1].payload["options"]["delta"] == 0.1
     run.revise(policy="ts", reason="to compare")
     assert run.policy == "ts"
-    assert run.events()[-1].says["options"] == {"prior": 1.0, "propensity_samples": 1000}
+    assert run.events()[-1].payload["options"] == {"prior": 1.0, "propensity_samples": 1000}
     run.revise(policy="ids", reason="back")
-    assert run.events()[-1].says["options"]["samples"] == 1000
+    assert run.events()[-1].payload["options"]["samples"] == 1000
 
 
 def test_another_prior_counts_from_the_start(run):

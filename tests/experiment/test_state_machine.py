@@ -75,8 +75,8 @@ class BrittleStorage(MemoryStorage):
             raise Crash(where)
 
     @contextmanager
-    def writing(self, experiment, meanwhile=None):
-        with super().writing(experiment, meanwhile) as block:
+    def transaction(self, experiment, meanwhile=None):
+        with super().transaction(experiment, meanwhile) as block:
             inner = block.append
 
             def append(events):

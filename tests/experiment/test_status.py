@@ -8,7 +8,7 @@ from scipy import stats
 from support.played_experiments import COIN, begun, played, tossed
 
 from dowise.errors import DowiseError
-from dowise.experiment import event as maker
+from dowise.experiment import event as event_module
 from dowise.experiment import view as seeing
 from dowise.experiment.read_model import IndependentArmsPosterior
 from dowise.experiment.status import duration
@@ -210,7 +210,7 @@ def test_pending_decisions_are_listed_the_oldest_first(monkeypatch):
     for _ in range(12):
         experiment.ask({"C": 0}, allowed=["do(X2=0)"])
     experiment.tell(1, {"Z": 1})
-    later = maker.now() + timedelta(days=3, hours=2)
+    later = event_module.now() + timedelta(days=3, hours=2)
     monkeypatch.setattr("dowise.experiment.status.now", lambda: later)
     status = experiment.status(evidence=False)
     words = str(status)

@@ -84,7 +84,7 @@ def test_a_server_that_ends_at_a_commit_is_told_so_that_one_looks(postgres, data
             said = None
             before = experiment.head.number
             try:
-                with journal.storage.writing("ward") as block:
+                with journal.storage.transaction("ward") as block:
                     number = block.connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
                     with postgres.connect(database.rpartition("/")[2]) as other:
                         other.execute(f"SELECT pg_terminate_backend({number})")

@@ -112,7 +112,7 @@ def test_what_a_look_has_taken_stays_as_it_was():
     experiment = new()
     experiment.ask({"C": 0})
     with experiment._journal.looking() as facts:
-        then, case = facts.as_of_now(), facts.cases[1]
+        then, case = facts.copy(), facts.cases[1]
     experiment.tell(1, {"Y": 1})
     experiment.ask({"C": 1})
     assert [*then.cases] == [*then.pending] == [1] and then.cases[1] is case

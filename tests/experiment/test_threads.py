@@ -112,12 +112,14 @@ def test_the_same_tell_from_all_sides_is_one_event_and_looking_meanwhile_is_fine
 
 def test_actors_share_what_is_known_and_each_has_its_name_in_what_it_writes(monkeypatch):
     folded, made = [], []
-    apply, make = ExperimentState.apply, ExperimentConfig.make
+    apply, make = ExperimentState.apply, ExperimentConfig.make_policy
     experiment = new()
     monkeypatch.setattr(
         ExperimentState, "apply", lambda f, e: (folded.append(e.number), apply(f, e))
     )
-    monkeypatch.setattr(ExperimentConfig, "make", lambda plan: (made.append(plan), make(plan))[1])
+    monkeypatch.setattr(
+        ExperimentConfig, "make_policy", lambda plan: (made.append(plan), make(plan))[1]
+    )
     actors = [experiment.acting_as(f" ward {number} ") for number in range(THREADS)]
     together(lambda number: ask_and_tell(actors[number], number))
     assert sorted(folded) == [*range(2, 2 + 3 * THREADS * ROUNDS)]
@@ -126,7 +128,7 @@ def test_actors_share_what_is_known_and_each_has_its_name_in_what_it_writes(monk
     check(experiment)
     said = {}
     for event in experiment.events(after=1):
-        said.setdefault(event.says["decision"], []).append(event.actor)
+        said.setdefault(event.payload["decision"], []).append(event.actor)
     for number, names in said.items():
         context = experiment.case(number).context["C"]
         assert len(names) == 3 and len({*names}) == 1
@@ -324,7 +326,7 @@ def test_looks_go_on_while_one_waits_for_the_store():
     with ThreadPoolExecutor(2) as pool:
 
         def hold():
-            with storage.writing("w"):
+            with storage.transaction("w"):
                 begun.set()
                 assert gate.wait(PATIENCE)
 
@@ -370,8 +372,8 @@ def test_of_many_who_say_the_same_one_learns_that_it_was_news_and_what_was_befor
     number = experiment.ask({"C": 1}).id
     experiment.tell(number, {"Z": 0})
     told = together(lambda _: experiment.tell(number, {"Y": 1}))
-    (before,) = [case.earlier for case in told if case.is_news]
+    (before,) = [case.previous for case in told if case.changed]
     assert (before.values, before.status) == ({"Z": "0"}, "pending")
-    assert experiment.case(number).earlier is None and not experiment.case(number).is_news
+    assert experiment.case(number).previous is None and not experiment.case(number).changed
     assert sum(together(lambda _: experiment.revise(policy="ts", reason="faster"))) == 1
     assert sum(together(lambda _: experiment.erase(number, "asked for"))) == 1

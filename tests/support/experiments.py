@@ -50,7 +50,7 @@ def rehash(events, start):
 
 def saying(event, **changes):
     """An event that says something else."""
-    return replace(event, body=as_body(event.says | changes))
+    return replace(event, body=as_body(event.payload | changes))
 
 
 def head_text(event: Event) -> str:

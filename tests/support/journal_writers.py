@@ -9,7 +9,7 @@ import signal
 import time
 from contextlib import suppress
 
-from dowise.experiment.event import Event
+from dowise.experiment.event import next_event
 from dowise.experiment.storage import open_storage
 
 AT = "2026-01-01T00:00:00Z"
@@ -18,11 +18,11 @@ SPAWN = multiprocessing.get_context("spawn")
 
 def append(storage, name="ward", words=("a",)):
     """Append an event with each of these words, in one block."""
-    with storage.writing(name) as block:
+    with storage.transaction(name) as block:
         found = block.read()
         last = found[-1] if found else None
         for word in words:
-            last = Event.after(last, name, "told" if last else "created", AT, "ann", {"word": word})
+            last = next_event(last, name, "told" if last else "created", AT, "ann", {"word": word})
             block.append([last])
     return last
 
@@ -36,10 +36,10 @@ def is_chain(events):
 
 def write_next(storage, last, who, turn):
     """Append one event after what is there, having read what is new after `last`."""
-    with storage.writing("ward") as block:
+    with storage.transaction("ward") as block:
         for event in block.read(last.number if last else 0):
             last = event
-        last = Event.after(last, "ward", "told" if last else "created", AT, who, {"turn": turn})
+        last = next_event(last, "ward", "told" if last else "created", AT, who, {"turn": turn})
         block.append([last])
     return last
 

@@ -13,7 +13,7 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 from dowise import Experiment
-from dowise.experiment import event as maker
+from dowise.experiment import event as event_module
 from dowise.problem.problem_file import parse_problem
 from support.browser import QUIET, WIDE
 from support.servers import running
@@ -47,13 +47,13 @@ def recovers(age, frailty, dose):
 
 def play(store):
     """Sixty decisions, of which three are pending."""
-    rng, usual = np.random.default_rng(11), maker.now
+    rng, usual = np.random.default_rng(11), event_module.now
     hours = timedelta(hours=5)
     began = datetime.now(UTC) - 61 * hours
-    maker.now = lambda: began
+    event_module.now = lambda: began
     with Experiment.create(store, "ward 7", parse_problem(PROBLEM), seed=7) as experiment:
         for number in range(1, 61):
-            maker.now = lambda number=number: began + number * hours
+            event_module.now = lambda number=number: began + number * hours
             age = str(rng.choice(["young", "old"], p=[0.75, 0.25]))
             asked = experiment.ask({"Age": age})
             seen = {"Frailty": str(rng.choice(["fit", "frail"], p=[0.6, 0.4]))}
@@ -65,7 +65,7 @@ def play(store):
             told = {name: seen[name] for name in PENDING.get(number, seen)}
             if told:
                 experiment.tell(asked.id, told)
-    maker.now = usual
+    event_module.now = usual
 
 
 def take(store):

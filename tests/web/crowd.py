@@ -240,7 +240,7 @@ def check_the_journal(store, heard):
         for (number, name), value in heard.told.items():
             assert cases[number].values[name] == value
         assert sum(len(case.values) for case in cases.values()) == len(heard.told)
-        actors = {event.says["decision"]: event.actor for event in experiment.events(after=1)}
+        actors = {event.payload["decision"]: event.actor for event in experiment.events(after=1)}
         for number, case in cases.items():
             assert case.request_id.startswith(f"{actors[number]},")
         audit = experiment.audit()

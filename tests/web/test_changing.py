@@ -83,7 +83,7 @@ def test_a_large_problem_can_get_another_policy(ward):
 @pytest.fixture
 def order(monkeypatch, ward):
     """When problems are read, and when the store is held."""
-    seen, parse, writing = [], plan.parse_problem, ward.storage.writing
+    seen, parse, writing = [], plan.parse_problem, ward.storage.transaction
 
     @contextmanager
     def held(*given):
@@ -93,7 +93,7 @@ def order(monkeypatch, ward):
             seen.append("free")
 
     monkeypatch.setattr(plan, "parse_problem", lambda text: seen.append("read") or parse(text))
-    monkeypatch.setattr(ward.storage, "writing", held)
+    monkeypatch.setattr(ward.storage, "transaction", held)
     return seen
 
 

@@ -464,7 +464,7 @@ def show_asked(experiment: Live, where: StoreTarget, asked: Sequence[LiveDecisio
             )
         if len({one.reason for one in asked}) == 1:
             print_indented(console, first.reason)
-    told = experiment.case(first.id).open(first.problem)
+    told = experiment.case(first.id).missing_variables(first.problem)
     click.echo("\nWhen something is seen, in pieces if you like:")
     click.echo(f"  {_tell(experiment, where, first.id, told, first.problem)}")
 
@@ -473,7 +473,7 @@ def case_page(experiment: Live, case: Case) -> dict[str, Any]:
     """A decision after something was said of it, for JSON."""
     page = case.as_dict(experiment.problem)
     notes = [f"{line}." for line in experiment.idle(case.id)]
-    return {**page, "notes": notes, "changed": case.is_news, "head": str(experiment.head)}
+    return {**page, "notes": notes, "changed": case.changed, "head": str(experiment.head)}
 
 
 def show_case(
@@ -484,18 +484,18 @@ def show_case(
 ) -> None:
     """Where a decision stands after something was `told`, what changed, and what is lacking."""
     words, console = str(case), plain_console()
-    if case.is_news:
+    if case.changed:
         print_wrapped(console, words[0].upper() + words[1:], "bold")
         # A server of the version before says that it changed, and not what it was.
-        for change in [] if case.earlier is None else case.changes_from(case.earlier):
+        for change in [] if case.previous is None else case.changes_from(case.previous):
             print_indented(console, change)
     else:
         print_wrapped(console, f"Nothing new: {words}")
-        for said in case.corrected_since(labels_of(experiment.problem, told, "")).values():
+        for said in case.superseded_values(labels_of(experiment.problem, told, "")).values():
             print_indented(console, f"{said}; `dowise amend` changes it again.")
     for line in experiment.idle(case.id):
         print_indented(console, f"{line}.")
-    lacking = case.open(experiment.problem)
+    lacking = case.missing_variables(experiment.problem)
     if case.status in ("pending", "done") and lacking:
         click.echo("\nStill to be told:")
         click.echo(f"  {_tell(experiment, where, case.id, lacking, experiment.problem)}")

@@ -16,7 +16,7 @@ from dowise.belief import Belief
 from dowise.client.transport import LONG, Address, Transport, address_of, segment, unreadable
 from dowise.errors import DowiseError, DowiseWarning, NotFoundError, suggestion
 from dowise.experiment.advice import RecordUsage
-from dowise.experiment.ask import LiveDecision, checked_request, listed_arms, listed_contexts
+from dowise.experiment.ask import LiveDecision, listed_arms, listed_contexts, validate_request_id
 from dowise.experiment.audit import Audit, head_of
 from dowise.experiment.base import Shown
 from dowise.experiment.case import Case
@@ -24,7 +24,7 @@ from dowise.experiment.config import DEFAULT_POLICY
 from dowise.experiment.evaluation import Evaluation
 from dowise.experiment.evaluation.replay import TargetLike
 from dowise.experiment.event import Event, Head
-from dowise.experiment.experiment import checked_name
+from dowise.experiment.experiment import validate_name
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History
 from dowise.experiment.progress import Track
@@ -372,7 +372,7 @@ class Client(Looks):
         row. The name may stand in the URL instead.
         """
         address = address_of(url)
-        chosen = checked_name(_one_name(address, name))
+        chosen = validate_name(_one_name(address, name))
         about = load_problem(problem) if isinstance(problem, str | Path) else problem
         if not isinstance(about, Problem):
             raise DowiseError("an experiment is about a Problem, or the path of a problem file")
@@ -440,7 +440,7 @@ class Client(Looks):
     ) -> list[LiveDecision]:
         may, never = listed_arms("allowed", allowed), listed_arms("forbid", forbid)
         body |= {"allowed": arm_pages(may), "forbid": arm_pages(never)}
-        key = checked_request(request_id) or secrets.token_hex(16)
+        key = validate_request_id(request_id) or secrets.token_hex(16)
         if not _fits_a_header(key):
             body["request_id"], key = key, secrets.token_hex(16)
         page = self._line.post(self._path(verb), body, key)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dowise._core.codec import to_json
 from dowise._core.rng import stream
 from dowise.errors import DowiseError
-from dowise.experiment.event import Event, maker
+from dowise.experiment.event import Event, build_info
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
 from dowise.policies.base import allowed_arms
@@ -67,14 +67,14 @@ class _Said(NamedTuple):
 
     number: int
     at: str
-    says: Mapping[str, Any]
+    payload: Mapping[str, Any]
 
 
 class LiveDecision:
     """A decision of a live experiment; `id` is what `tell` wants."""
 
     def __init__(self, event: Event | _Said, problem: Problem) -> None:
-        says = event.says
+        says = event.payload
         self.id: int = says["decision"]
         self.event = event.number
         self.at = event.at
@@ -139,17 +139,17 @@ class LiveDecision:
 
 
 def decide(
-    facts: ExperimentState, learner: PolicyReplay, question: AskRequest, before: int = 0
+    state: ExperimentState, learner: PolicyReplay, question: AskRequest, before: int = 0
 ) -> dict[str, Any]:
     """What the next `asked` event says, but for the request: it follows from what is known.
 
     `before` is how many decisions of the same batch came before it. Policies that imagine their
     outcomes say so (`imagined`).
     """
-    problem, number = facts.plan.problem, facts.next_id
-    rng, policy = stream(facts.seed, number), learner.in_batch(facts, before)
+    problem, number = state.config.problem, state.next_id
+    rng, policy = stream(state.seed, number), learner.batch_policy(state, before)
     decision = policy.decide(question.context, rng, question.arms(problem))
-    assert facts.head is not None
+    assert state.head is not None
     names = [name for name in decision.figures if not name.endswith("_interval")]
     return {
         "decision": number,
@@ -161,16 +161,16 @@ def decide(
         "figures": {name: _short(to_json(decision.figures[name])) for name in names},
         "stream": [number],
         "known": {
-            "event": facts.head.number,
+            "event": state.head.number,
             "counts": learner.policy.fingerprint().hex(),
-            "cases": f"{facts.marks:032x}",
+            "cases": state.digest(),
         },
         **({} if policy is learner.policy else {"imagined": before}),
     }
 
 
 def as_asked(
-    says: dict[str, Any], facts: ExperimentState, question: AskRequest, request: Any, batch: int
+    says: dict[str, Any], state: ExperimentState, question: AskRequest, request: Any, batch: int
 ) -> dict[str, Any]:
     """The whole body of the event, with what does not follow from what is known.
 
@@ -179,8 +179,8 @@ def as_asked(
     more: dict[str, Any] = {"request_id": request, "batch": batch}
     if question.forbid:
         more["forbid"] = [str(settings) for settings in question.forbid]
-    if facts.maker != maker():
-        more["maker"] = maker()
+    if state.maker != build_info():
+        more["maker"] = build_info()
     return says | more
 
 
@@ -207,7 +207,7 @@ def listed_contexts(given: object) -> list[Context]:
     return contexts
 
 
-def checked_request(request: object) -> str | None:
+def validate_request_id(request: object) -> str | None:
     """A request's id, if there is one."""
     if request is not None and (not isinstance(request, str) or not request.strip()):
         raise DowiseError(f"request_id={request!r:.80} must be a text")

@@ -18,7 +18,7 @@ from typing import Any
 
 from dowise.errors import DowiseError
 from dowise.experiment.ask import AskRequest, decide
-from dowise.experiment.event import DamagedEventError, Event, Head, maker
+from dowise.experiment.event import DamagedEventError, Event, Head, build_info
 from dowise.experiment.progress import Track, tracked
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
@@ -159,7 +159,7 @@ class _Auditor:
     """Goes through a journal from its start."""
 
     def __init__(self, name: str, erasures: dict[int, int], read_import: Callable[[int], Any]):
-        self.facts = ExperimentState(name)
+        self.state = ExperimentState(name)
         self.learner: PolicyReplay | None = None
         self.made_elsewhere: list[int] = []
         self.not_derivable: list[int] = []
@@ -173,16 +173,16 @@ class _Auditor:
     @property
     def next_number(self) -> int:
         """That of the next event, if the journal is whole."""
-        return 1 if self.facts.head is None else self.facts.head.number + 1
+        return 1 if self.state.head is None else self.state.head.number + 1
 
     def check(self, event: Event) -> None:
         """One event more."""
-        facts = self.facts
-        if not event.follows(facts.head):
+        state = self.state
+        if not event.follows(state.head):
             if event.number != self.next_number:
                 raise _Found("it is missing or out of place")
             raise _Found("its hash does not follow from what it says and from the event before")
-        if event.at < facts.at:
+        if event.at < state.at:
             raise _Found(f"it is of {event.at}, before the event before it")
         if event.is_erased:
             if event.kind not in _ERASABLE:
@@ -194,27 +194,27 @@ class _Auditor:
             self._last = None
         elif event.kind == "asked":
             self._check_decision(event)
-        facts.apply(event)
+        state.apply(event)
 
     def _before(self, event: Event) -> int:
         """Of how many decisions before it in its batch outcomes were imagined: one by one."""
-        before, last = event.says.get("imagined", 0), self._last
+        before, last = event.payload.get("imagined", 0), self._last
         is_next = before == 0 or last is None or last == (event.number - 1, before - 1)
-        if type(before) is not int or not is_next or not 0 <= before < event.says["decision"]:
+        if type(before) is not int or not is_next or not 0 <= before < event.payload["decision"]:
             raise _Found(f"it says that outcomes of {before!r:.40} decisions before were imagined")
         self._last = event.number, before
         return before
 
     def _check_decision(self, event: Event) -> None:
-        facts, says = self.facts, event.says
-        problem = facts.plan.problem
-        if self.learner is None or self.learner.plan is not facts.plan:
-            self.learner = PolicyReplay(facts.plan, facts.plan.make(), self._read_import)
-        self.learner.follow(facts)
+        state, says = self.state, event.payload
+        problem = state.config.problem
+        if self.learner is None or self.learner.config is not state.config:
+            self.learner = PolicyReplay(state.config, state.config.make_policy(), self._read_import)
+        self.learner.sync(state)
         allowed = None if says["allowed"] is None else [problem.arms[i] for i in says["allowed"]]
         try:
             question = AskRequest(problem, says["context"], allowed)
-            derived = decide(facts, self.learner, question, self._before(event))
+            derived = decide(state, self.learner, question, self._before(event))
         except DowiseError as error:
             raise _Found(f"it can't be decided again: {error}") from error
         known, then = derived.pop("known"), says["known"]
@@ -225,7 +225,7 @@ class _Auditor:
         for part in ("event", "counts") if is_blank else known:
             if known[part] != then[part]:
                 raise _Found("what it says was known is not what the events before it amount to")
-        made, here = says.get("maker", facts.maker), maker()
+        made, here = says.get("maker", state.maker), build_info()
         for name, value in derived.items():
             if says.get(name) == value or (name == "reason" and _has_other_words(made, here)):
                 continue
@@ -328,11 +328,11 @@ def _erasures(storage: Storage, name: str) -> dict[int, int]:
     with suppress(DamagedEventError):
         for event in storage.read(name, kinds=("erased",)):
             with suppress(DamagedEventError, TypeError):
-                found |= dict.fromkeys(event.says.get("events", ()), event.number)
+                found |= dict.fromkeys(event.payload.get("events", ()), event.number)
     return found
 
 
 def _columns(storage: Storage, name: str, number: int) -> dict[str, Any]:
     (event,) = storage.read(name, after=number - 1, upto=number)
-    columns: dict[str, Any] = event.says["columns"]
+    columns: dict[str, Any] = event.payload["columns"]
     return columns

@@ -37,7 +37,7 @@ class Case:
     request_id: str | None = None
     values: Labels = field(default_factory=dict)
     """What was told, by name; None where a value is missing for good."""
-    before: dict[str, list[str | None]] = field(default_factory=dict)
+    superseded: dict[str, list[str | None]] = field(default_factory=dict)
     """What was told, seen in the context or set by the arm once, and corrected since."""
     played: Intervention | None = None
     """What was done instead, if anything."""
@@ -46,9 +46,9 @@ class Case:
     status: Status = "pending"
     last_event: int = 0
     """The number of the last event that changed it."""
-    earlier: Case | None = field(default=None, compare=False, repr=False)
+    previous: Case | None = field(default=None, compare=False, repr=False)
     """What it was before, in the answer to a call that changed it."""
-    is_news: bool = field(default=False, compare=False, repr=False)
+    changed: bool = field(default=False, compare=False, repr=False)
     """Whether the call that this answers changed it."""
 
     @property
@@ -61,7 +61,7 @@ class Case:
         """All that is known of it: the context, what was set, what was told."""
         return {**self.context, **self.values, **self.arm}
 
-    def open(self, problem: Problem) -> tuple[str, ...]:
+    def missing_variables(self, problem: Problem) -> tuple[str, ...]:
         """The variables that have not been told."""
         known = self.known
         return tuple(name for name in problem.graph.variables if name not in known)
@@ -69,14 +69,24 @@ class Case:
     def copy(self) -> Case:
         """A case of its own, for handing out."""
         return Case(
-            self.id, self.event, self.asked_at, {**self.context}, self.asked, self.is_restricted,
-            self.request_id, {**self.values}, {name: [*old] for name, old in self.before.items()},
-            self.played, self.is_unrelated, self.status, self.last_event,
-        )  # fmt: skip
+            self.id,
+            self.event,
+            self.asked_at,
+            {**self.context},
+            self.asked,
+            self.is_restricted,
+            self.request_id,
+            {**self.values},
+            {name: [*old] for name, old in self.superseded.items()},
+            self.played,
+            self.is_unrelated,
+            self.status,
+            self.last_event,
+        )
 
     # -- what it may be told ------------------------------------------------------------------
 
-    def check_is_open(self, verb: str) -> None:
+    def check_open(self, verb: str) -> None:
         """Raise unless something can still be said of it."""
         if self.status == "erased":
             raise ConflictError(
@@ -99,11 +109,11 @@ class Case:
         for name, value in values.items():
             domain = problem.domains.get(name)
             label = text_of(value) if domain is None else label_of(name, value, domain)
-            if name not in known or label not in (known[name], *self.before.get(name, ())):
+            if name not in known or label not in (known[name], *self.superseded.get(name, ())):
                 return False
         return bool(values)
 
-    def news(self, labels: Labels, played: Intervention | None) -> Labels:
+    def new_values(self, labels: Labels, played: Intervention | None) -> Labels:
         """What of this is new; what contradicts what was told is an error that names both."""
         arm = self.arm if played is None else played
         self._check_set(labels, arm)
@@ -116,22 +126,22 @@ class Case:
                 raise ConflictError(self._conflict(name, known, label, "asked with"))
             if name not in self.values:
                 fresh[name] = label
-            elif label in self.before.get(name, ()):
+            elif label in self.superseded.get(name, ()):
                 old = True
             else:
                 raise ConflictError(self._conflict(name, known, label, "told"))
         if old and fresh:  # no mere repetition of an earlier tell
-            name = next(x for x in labels if labels[x] in self.before.get(x, ()))
+            name = next(x for x in labels if labels[x] in self.superseded.get(x, ()))
             raise ConflictError(self._conflict(name, self.values[name], labels[name], "amended to"))
         return fresh
 
-    def corrected_since(self, labels: Labels) -> dict[str, str]:
+    def superseded_values(self, labels: Labels) -> dict[str, str]:
         """What of this was told once and is another value now, in words."""
         return {
             name: f"{name}={_shown(label)} was told before and amended to "
             f"{_shown(self.known[name])} since"
             for name, label in labels.items()
-            if label in self.before.get(name, ()) and self.known[name] != label
+            if label in self.superseded.get(name, ()) and self.known[name] != label
         }
 
     def changes_from(self, earlier: Case) -> list[str]:
@@ -143,7 +153,7 @@ class Case:
             if name in now and now[name] != label
         ]
 
-    def corrections(self, labels: Labels, arm: Intervention) -> Labels:
+    def changed_values(self, labels: Labels, arm: Intervention) -> Labels:
         """What an amendment changes, where `arm` was done."""
         self._check_set({**self.values, **labels}, arm)
         for name, label in labels.items():
@@ -198,23 +208,46 @@ class Case:
             return as_text([self.id, self.event, "erased", self.last_event])
         return as_text(
             [
-                self.id, self.event, self.status, self.last_event, self.asked_at, self.context,
-                dict(self.asked), self.is_restricted, self.request_id, self.values, self.before,
-                None if self.played is None else dict(self.played), self.is_unrelated,
+                self.id,
+                self.event,
+                self.status,
+                self.last_event,
+                self.asked_at,
+                self.context,
+                dict(self.asked),
+                self.is_restricted,
+                self.request_id,
+                self.values,
+                self.superseded,
+                None if self.played is None else dict(self.played),
+                self.is_unrelated,
             ]
-        )  # fmt: skip
+        )
 
     @classmethod
-    def of_row(cls, row: list[Any], arm_of: Callable[[dict[str, str]], Intervention]) -> Case:
+    def from_snapshot_row(
+        cls, row: list[Any], arm_of: Callable[[dict[str, str]], Intervention]
+    ) -> Case:
         """The way back from `row`; `arm_of` gives the intervention with some settings."""
         number, event, status, last, *rest = row
         if status == "erased":
             return cls(number, event, "", {}, Intervention(), status="erased", last_event=last)
         at, context, asked, restricted, request, values, before, played, unrelated = rest
         return cls(
-            number, event, at, context, arm_of(asked), restricted, request, values, before,
-            None if played is None else arm_of(played), unrelated, status, last,
-        )  # fmt: skip
+            number,
+            event,
+            at,
+            context,
+            arm_of(asked),
+            restricted,
+            request,
+            values,
+            before,
+            None if played is None else arm_of(played),
+            unrelated,
+            status,
+            last,
+        )
 
     def as_dict(self, problem: Problem) -> dict[str, Any]:
         """For JSON."""
@@ -230,11 +263,11 @@ class Case:
             "text": str(self.arm),
             "played": None if self.played is None else str(self.played),
             "values": self.values,
-            "open": list(self.open(problem)),
+            "open": list(self.missing_variables(problem)),
             "asked": dict(self.asked),
             "restricted": self.is_restricted,
             "unrelated": self.is_unrelated,
-            "before": self.before,
+            "before": self.superseded,
             "request_id": self.request_id,
             **where,
         }
@@ -247,13 +280,22 @@ class Case:
             return cls(number, event, "", {}, Intervention(), status="erased", last_event=last)
         played = page["played"]
         return cls(
-            number, event, page["asked_at"], dict(page["context"]), Intervention(page["asked"]),
-            page["restricted"], page["request_id"], dict(page["values"]),
+            number,
+            event,
+            page["asked_at"],
+            dict(page["context"]),
+            Intervention(page["asked"]),
+            page["restricted"],
+            page["request_id"],
+            dict(page["values"]),
             {name: [*old] for name, old in page["before"].items()},
-            None if played is None else Intervention.parse(played), page["unrelated"],
-            page["status"], last, cls.from_dict(page["earlier"]) if page.get("earlier") else None,
+            None if played is None else Intervention.parse(played),
+            page["unrelated"],
+            page["status"],
+            last,
+            cls.from_dict(page["earlier"]) if page.get("earlier") else None,
             page.get("changed", False),
-        )  # fmt: skip
+        )
 
     def __str__(self) -> str:
         seen = ", ".join(f"{name}={_shown(label)}" for name, label in self.values.items())

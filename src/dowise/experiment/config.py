@@ -1,6 +1,6 @@
 """What holds for the decisions of an experiment: the problem, and the policy with its options.
 
-A plan is written into the journal whole, so that nothing else is needed to read it: the graph and
+A config is written into the journal whole, so that nothing else is needed to read it: the graph and
 the prior inline, and every option, those that were not given with the values that they had then.
 """
 
@@ -48,7 +48,7 @@ class ExperimentConfig:
     """Whether decisions among fewer than all arms are learned from."""
 
     @classmethod
-    def of(
+    def from_user(
         cls,
         problem: Problem | str | Path,
         policy: str = DEFAULT_POLICY,
@@ -60,8 +60,8 @@ class ExperimentConfig:
             problem = load_problem(problem)
         if not isinstance(problem, Problem):
             raise DowiseError(
-                f"an experiment is about a Problem, not {type_name(problem)}: give one, the path of "
-                "a problem file or the name of a built-in problem"
+                f"an experiment is about a Problem, not {type_name(problem)}: give one, the path "
+                "of a problem file or the name of a built-in problem"
             )
         if options is not None and not isinstance(options, Mapping):
             raise DowiseError(f"options={options!r} must map names to values, {{'samples': 1000}}")
@@ -73,12 +73,12 @@ class ExperimentConfig:
         policy = real_name(policy, problem)  # in years to come "best" may mean another
         chosen = _journaled(problem, policy, dict(options or {}))
         restricted = check_flag("learn_restricted", learn_restricted)
-        plan = cls(problem, policy, chosen, restricted)
-        plan.make()
-        return plan
+        config = cls(problem, policy, chosen, restricted)
+        config.make_policy()
+        return config
 
-    def changed(self, **changes: Any) -> ExperimentConfig:
-        """This plan with some of its parts changed, as the user gave them; None leaves a part."""
+    def with_changes(self, **changes: Any) -> ExperimentConfig:
+        """This config with some of its parts changed, as the user gave them; None leaves a part."""
         given = {name: value for name, value in changes.items() if value is not None}
         if isinstance(path := given.get("problem"), str | Path):
             given["problem"] = load_problem(path)
@@ -91,9 +91,9 @@ class ExperimentConfig:
                 kept.pop("prior", None)  # the new problem's is what was said last
             given["options"] = {**kept, **given.get("options", {})}
         kept = {"problem": self.problem, "learn_restricted": self.learn_restricted}
-        return ExperimentConfig.of(**{"policy": self.policy, **kept, **given})
+        return ExperimentConfig.from_user(**{"policy": self.policy, **kept, **given})
 
-    def make(self) -> Policy:
+    def make_policy(self) -> Policy:
         """A fresh policy."""
         if not is_known(self.policy):
             module, colon, _ = self.policy.partition(":")
@@ -106,7 +106,7 @@ class ExperimentConfig:
             raise DowiseError("what the journal says of the prior is damaged")
         return make_policy(self.policy, self.problem, **self.options)
 
-    def page(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """For the journal."""
         return {
             "problem": problem_text(self.problem),
@@ -116,7 +116,7 @@ class ExperimentConfig:
         }
 
     @classmethod
-    def read(cls, page: Mapping[str, Any]) -> ExperimentConfig:
+    def from_json(cls, page: Mapping[str, Any]) -> ExperimentConfig:
         """The way back from `page`: it imports no code and opens no file."""
         try:
             text, policy = str(page["problem"]), str(page["policy"])

@@ -78,11 +78,11 @@ def _and(names: Iterable[str]) -> str:
 
 
 class DecisionCounters:
-    """The decisions of an experiment, counted under a plan."""
+    """The decisions of an experiment, counted under a config."""
 
-    def __init__(self, plan: ExperimentConfig) -> None:
-        self.plan = plan
-        self.came, self.idle = PlayCounts(plan.problem), UnusedValues(plan.problem)
+    def __init__(self, config: ExperimentConfig) -> None:
+        self.config = config
+        self.came, self.idle = PlayCounts(config.problem), UnusedValues(config.problem)
         self.ended_with_values = 0
         """How many will be told nothing more that matters, and have something to teach."""
         self._kinds: Counter[str] = Counter()
@@ -90,9 +90,9 @@ class DecisionCounters:
         self._counted: dict[int, Case] = {}
         self._place = Cursor()
 
-    def follow(self, facts: ExperimentState) -> None:
+    def sync(self, state: ExperimentState) -> None:
         """Count what was changed since the last call."""
-        for case in self._place.news(facts).cases:
+        for case in self._place.news(state).cases:
             before = self._counted.get(case.id)
             if before is not None:
                 self._count(before, -1)

@@ -6,7 +6,7 @@ body enters by a hash of its own, so that a body can be erased and the chain sti
 then the body holds that inner hash, and the salt, without which nobody can try what the body was,
 is gone.
 
->>> first = Event.after(None, "ward", "created", "2026-01-01T00:00:00Z", "ann", {"seed": "7"})
+>>> first = next_event(None, "ward", "created", "2026-01-01T00:00:00Z", "ann", {"seed": "7"})
 >>> first.number, first.follows(None), first.erased().follows(None)
 (1, True, True)
 """
@@ -65,40 +65,22 @@ class Event:
     salt: str
     body: str
     hash: str
-    _page: dict[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
-
-    @classmethod
-    def after(
-        cls,
-        previous: Event | Head | None,
-        experiment: str,
-        kind: str,
-        at: str,
-        actor: str,
-        body: Mapping[str, Any],
-    ) -> Event:
-        """The event that follows another one, or the first."""
-        number = 1 if previous is None else previous.number + 1
-        salt, text = secrets.token_hex(16), as_body(body)
-        digest = _chained(previous, experiment, number, kind, at, actor, _sealed(salt, text))
-        event = cls(experiment, number, kind, at, actor, salt, text, digest)
-        event._page = dict(body)
-        return event
+    _payload: dict[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
-    def says(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """The body, parsed: not to be changed."""
-        if self._page is None:
-            self._page = self.parsed()
-        return self._page
+        if self._payload is None:
+            self._payload = self.parsed()
+        return self._payload
 
     def parsed(self) -> dict[str, Any]:
         """The same, not kept: where thousands are read once, keeping them costs more than parsing.
 
         (Each collection of Python's garbage would go through all of them.)
         """
-        if self._page is not None:
-            return self._page
+        if self._payload is not None:
+            return self._payload
         try:
             page = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -162,9 +144,26 @@ class Event:
     def _inner(self) -> str:
         """H(salt, body), or what the body says that it was, if it says nothing else."""
         if self.is_erased:
-            inner = self.says.get("erased")
+            inner = self.payload.get("erased")
             return str(inner) if self.body == as_body({"erased": inner}) else "not blank"
         return _sealed(self.salt, self.body)
+
+
+def next_event(
+    previous: Event | Head | None,
+    experiment: str,
+    kind: str,
+    at: str,
+    actor: str,
+    payload: Mapping[str, Any],
+) -> Event:
+    """Return the event that follows `previous`, or the first one if that is None."""
+    number = 1 if previous is None else previous.number + 1
+    salt, body = secrets.token_hex(16), as_body(payload)
+    digest = _chained(previous, experiment, number, kind, at, actor, _sealed(salt, body))
+    event = Event(experiment, number, kind, at, actor, salt, body, digest)
+    event._payload = dict(payload)
+    return event
 
 
 def _sealed(salt: str, body: str) -> str:
@@ -211,7 +210,7 @@ _SKEW = timedelta(minutes=5)  # so far clocks of machines that share a store may
 
 
 @cache
-def maker() -> dict[str, str]:
+def build_info() -> dict[str, str]:
     """What the bits and words of a decision depend on, besides what was known."""
     import llvmlite
     import llvmlite.binding
@@ -231,7 +230,7 @@ def maker() -> dict[str, str]:
     }
 
 
-def actor_of(given: str | None) -> str:
+def resolve_actor(given: str | None) -> str:
     """Who acts: the one named, or the system's user."""
     if given is not None:
         if not isinstance(given, str) or not given.strip() or not given.isprintable():
@@ -251,7 +250,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def time_after(last: str, accept_clock: bool = False) -> str:
+def next_timestamp(last: str, accept_clock: bool = False) -> str:
     """The time of the next event: never before that of the last one.
 
     A clock that is a little behind gets the last event's time; one that is far behind is an error,

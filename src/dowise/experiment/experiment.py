@@ -21,15 +21,15 @@ from dowise.experiment.ask import (
     AskRequest,
     LiveDecision,
     as_asked,
-    checked_request,
     decide,
     listed_arms,
     listed_contexts,
+    validate_request_id,
 )
 from dowise.experiment.case import Case
 from dowise.experiment.config import DEFAULT_POLICY, ExperimentConfig
-from dowise.experiment.event import DamagedEventError, Event, actor_of, maker
-from dowise.experiment.journal import Journal, draft_of
+from dowise.experiment.event import DamagedEventError, Event, build_info, resolve_actor
+from dowise.experiment.journal import Journal, prepare_snapshot
 from dowise.experiment.records import (
     check_readable,
     checked_import,
@@ -83,7 +83,7 @@ def opened(store: Store, create: bool = False) -> Iterator[Storage]:
         raise
 
 
-def name_in(storage: Storage, name: str | None) -> str:
+def resolve_name(storage: Storage, name: str | None) -> str:
     """Return the name of an experiment in a store; it is optional if there is only one."""
     names = storage.experiments()
     if not names:
@@ -102,7 +102,7 @@ def name_in(storage: Storage, name: str | None) -> str:
     return names[0] if name is None else name
 
 
-def checked_name(name: object) -> str:
+def validate_name(name: object) -> str:
     """Validate the name of an experiment, and strip it."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 200:
         raise DowiseError(f"{name!r:.80} is no name for an experiment: use a short text")
@@ -148,18 +148,18 @@ class Experiment(Views):
         `records` are past ones to begin with, as `import_records` takes them: where they are
         refused nothing is made.
         """
-        plan = ExperimentConfig.of(problem, policy, options, learn_restricted)
+        config = ExperimentConfig.from_user(problem, policy, options, learn_restricted)
         chosen = (
             secrets.randbits(128) if seed is None else check_integer("seed", seed, 0, 2**128 - 1)
         )
-        checked, who = checked_name(name), actor_of(actor)
+        checked, who = validate_name(name), resolve_actor(actor)
         past = None
         if records is not None:
-            past = checked_import(checked_rows(plan.problem, records, None), source, skip_bad)
-        page = {"format": FORMAT, "seed": str(chosen), "maker": maker(), **plan.page()}
+            past = checked_import(checked_rows(config.problem, records, None), source, skip_bad)
+        page = {"format": FORMAT, "seed": str(chosen), "maker": build_info(), **config.to_json()}
         with opened(store, create=True) as storage:
             journal = Journal(storage, checked, accept_clock)
-            with journal.writing(who, is_new=True) as step:
+            with journal.transaction(who, is_new=True) as step:
                 step.write("created", page)
                 if past is not None:
                     step.write("imported", past)
@@ -180,10 +180,10 @@ class Experiment(Views):
         that was changed can be opened, for its `audit`; whatever else is asked of it is an error.
         """
         with opened(store) as storage:
-            chosen, who = name_in(storage, name), actor_of(actor)
+            chosen, who = resolve_name(storage, name), resolve_actor(actor)
             journal = Journal(storage, chosen, accept_clock)
             with suppress(DamagedEventError):
-                journal.facts()
+                journal.state()
             return cls(journal, who)
 
     def acting_as(self, actor: str) -> Experiment:
@@ -192,7 +192,7 @@ class Experiment(Views):
         Nothing is read or learned again: any number of actors share what is known, each perhaps in
         a thread of its own. To close one is to close all of them.
         """
-        return type(self)(self._journal, actor_of(actor))
+        return type(self)(self._journal, resolve_actor(actor))
 
     def close(self) -> None:
         """Let go of files and connections; whatever is asked afterwards opens them anew."""
@@ -230,49 +230,51 @@ class Experiment(Views):
         forbid: Iterable[ArmLike] | None = None,
     ) -> list[LiveDecision]:
         """A decision for each of these contexts, all in one step, without needless repeats."""
-        request = checked_request(request_id)
+        request = validate_request_id(request_id)
         may, never = listed_arms("allowed", allowed), listed_arms("forbid", forbid)
         contexts, journal = listed_contexts(contexts), self._journal
         with journal.turn():
             journal.warm_up()
-            with journal.writing(self._actor) as step:
-                facts, draft = step.facts, None
-                events = self._answered(facts, request, contexts, may, never)
+            with journal.transaction(self._actor) as step:
+                state, draft = step.state, None
+                events = self._answered(state, request, contexts, may, never)
                 if not events:
-                    draft, problem = draft_of(facts), facts.plan.problem
+                    draft, problem = prepare_snapshot(state), state.config.problem
                     questions = [AskRequest(problem, c, may, never) for c in contexts]
                     for before, question in enumerate(questions):
-                        page = decide(facts, step.learner(), question, before)
-                        page = as_asked(page, facts, question, request, len(questions))
+                        page = decide(state, step.learner(), question, before)
+                        page = as_asked(page, state, question, request, len(questions))
                         events.append(step.write("asked", page))
                 asked = [
-                    LiveDecision(event, facts.plan_at(event.number).problem) for event in events
+                    LiveDecision(event, state.config_at(event.number).problem) for event in events
                 ]
         journal.keep(draft)
         return asked
 
     def _answered(
         self,
-        facts: ExperimentState,
+        state: ExperimentState,
         request: str | None,
         contexts: Sequence[Context],
         *restriction: Any,
     ) -> list[Event]:
         """The decisions that a request had before, if it had any."""
-        ids = [] if request is None else facts.requests.get(request, [])
+        ids = [] if request is None else state.requests.get(request, [])
         if not ids:
             return []
-        events = [self._journal.event(facts.cases[i].event) for i in ids]
-        if events[0].says["batch"] > len(ids):
+        events = [self._journal.event(state.cases[i].event) for i in ids]
+        if events[0].payload["batch"] > len(ids):
             raise DowiseError(
                 f"of the request {request!r} some decisions were erased, so it can't be repeated: "
                 f"{', '.join(map(str, ids))} are left"
             )
-        problem = facts.plan_at(events[0].number).problem
+        problem = state.config_at(events[0].number).problem
         asked = [AskRequest(problem, context, *restriction) for context in contexts]
         if len(ids) != len(asked):
             other = f"for {len(ids)} at once, and now for {len(asked)}"
-        elif not all(one.is_that_of(event.says) for one, event in zip(asked, events, strict=True)):
+        elif not all(
+            one.is_that_of(event.payload) for one, event in zip(asked, events, strict=True)
+        ):
             other = "with another context or restriction"
         else:
             return events
@@ -284,13 +286,13 @@ class Experiment(Views):
     def warm_up(self) -> None:
         """Compile and load what asking, telling and looking need, before anybody has to wait.
 
-        A round is played in an experiment of the same plan that nobody keeps.
+        A round is played in an experiment of the same config that nobody keeps.
         """
         with self._journal.turn():
             self._journal.warm_up()
-        plan, store = self._plan, MemoryStorage()
+        config, store = self._config, MemoryStorage()
         play_a_round(
-            Experiment.create(store, self.name, plan.problem, plan.policy, plan.options, 0)
+            Experiment.create(store, self.name, config.problem, config.policy, config.options, 0)
         )
 
     # -- telling ------------------------------------------------------------------------------
@@ -338,14 +340,14 @@ class Experiment(Views):
     def _say(
         self, kind: str, number: int, body: Callable[[Case, Problem], dict[str, Any] | None]
     ) -> Case:
-        with self._journal.writing(self._actor) as step:
-            facts = step.facts
-            before = facts.case(number)
-            page = body(before, facts.plan.problem)
+        with self._journal.transaction(self._actor) as step:
+            state = step.state
+            before = state.case(number)
+            page = body(before, state.config.problem)
             if page is None:
                 return before.copy()
             step.write(kind, page)
-            return replace(facts.case(number).copy(), earlier=before.copy(), is_news=True)
+            return replace(state.case(number).copy(), previous=before.copy(), changed=True)
 
     # -- changing the experiment itself -------------------------------------------------------
 
@@ -365,17 +367,17 @@ class Experiment(Views):
         unless given, all of them new with a new policy.
         """
         why = telling.checked_reason(reason, "revise")
-        with self._journal.writing(self._actor) as step:
-            facts = step.facts
-            plan = facts.plan.changed(
+        with self._journal.transaction(self._actor) as step:
+            state = step.state
+            config = state.config.with_changes(
                 problem=problem, policy=policy, options=options, learn_restricted=learn_restricted
             )
-            if plan.page() == facts.plan.page():
+            if config.to_json() == state.config.to_json():
                 return False
-            check_readable(facts, plan.problem, self._journal.columns)
-            step.write("revised", {**plan.page(), "reason": why})
-            pending = [*facts.pending.values()]
-        warn_of_forbidden(pending, plan.problem)
+            check_readable(state, config.problem, self._journal.columns)
+            step.write("revised", {**config.to_json(), "reason": why})
+            pending = [*state.pending.values()]
+        warn_of_forbidden(pending, config.problem)
         return True
 
     def import_records(
@@ -394,15 +396,15 @@ class Experiment(Views):
         `dowise.problem.tables.read_records` found is taken as well. `source` says where they are
         from, in the journal.
         """
-        plan = self._plan
-        found = checked_rows(plan.problem, frame, arm)
+        config = self._config
+        found = checked_rows(config.problem, frame, arm)
         page = checked_import(found, source, skip_bad)
         if page is None:
             return 0
-        with self._journal.writing(self._actor) as step:
-            if step.facts.plan.page() != plan.page():
+        with self._journal.transaction(self._actor) as step:
+            if step.state.config.to_json() != config.to_json():
                 raise DowiseError("the experiment was revised meanwhile: import the records again")
-            refuse_twice(step.facts, page, found, again)
+            refuse_twice(step.state, page, found, again)
             step.write("imported", page)
         return int(page["records"])
 

@@ -1,8 +1,8 @@
 """How an experiment came where it is: P(best) and the regret of stopping along its journal.
 
 The journal is folded once more from its start. At some points of it what was told by then is read
-under the plan that holds now, so that the numbers are comparable along the way; decisions were made
-by what held then (`Experiment.explain`).
+under the config that holds now, so that the numbers are comparable along the way; decisions were
+made by what held then (`Experiment.explain`).
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def history(
     came how often.
     """
     points = check_integer("points", points, 2)
-    problem, policy = learner.plan.problem, learner.policy
+    problem, policy = learner.config.problem, learner.policy
     assert isinstance(policy, BayesianPolicy)
     if context is None:
         contexts = contexts_of(problem, came, MOST_CONTEXTS)
@@ -134,7 +134,7 @@ def history(
     for event in events:
         then.apply_all([event])
         if event.number in at:
-            learner.follow(then)
+            learner.sync(then)
             looks = [arms_status(policy.belief, one, draws=draws) for one in contexts]
             done = sum(case.status == "done" for case in then.cases.values())
             rows.append((event.number, done, then.imported, looks))
@@ -158,7 +158,7 @@ def event_in_words(event: Event) -> str:
     """What an event says, in a sentence.
 
     >>> says = {"decision": 2, "values": {"Y": "0"}, "before": {"Y": "1"}, "reason": "typo"}
-    >>> event = Event.after(None, "ward", "amended", "2026-01-01T00:00:00Z", "ann", says)
+    >>> event = next_event(None, "ward", "amended", "2026-01-01T00:00:00Z", "ann", says)
     >>> event_in_words(event)
     'Of decision 2, Y is 0 now; it was 1 (typo)'
     """

@@ -1,4 +1,4 @@
-"""A journal that is held open: what it amounts to so far, and writing to it in single steps."""
+"""A journal that is held open: what it amounts to so far, and stored to it in single steps."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 from dowise.errors import ConflictError, DowiseError, UnavailableError
 from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.counters import DecisionCounters
-from dowise.experiment.event import Event, time_after
+from dowise.experiment.event import Event, next_event, next_timestamp
 from dowise.experiment.read_model import ReadModel
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
-from dowise.experiment.storage.base import TIMEOUT as PATIENCE
-from dowise.experiment.storage.base import Snapshot, Storage
-from dowise.experiment.storage.base import StorageTransaction as Writing
+from dowise.experiment.storage.base import TIMEOUT, Snapshot, Storage, StorageTransaction
 
 _FIRST, _GROWTH = 256, 1.0625  # events at the first snapshot; how many times more at the next
 _LARGEST = 2**31  # bytes of a snapshot, unpacked
@@ -40,19 +38,19 @@ class Draft(NamedTuple):
         return Snapshot(self.experiment, self.number, self.hash, packed)
 
 
-def draft_of(facts: ExperimentState) -> Draft | None:
+def prepare_snapshot(state: ExperimentState) -> Draft | None:
     """The cases as of now, if the decision that comes next is the first behind a due number."""
-    assert facts.head is not None
-    if _period(facts.head.number + 1) == _period(facts.last_asked):
+    assert state.head is not None
+    if _period(state.head.number + 1) == _period(state.last_asked):
         return None
-    return Draft(facts.name, *facts.head, "\n".join(facts.rows.values()))
+    return Draft(state.name, *state.head, "\n".join(state.snapshot_rows().values()))
 
 
 def _period(number: int) -> int:
     return -1 if number < _FIRST else int(log(number / _FIRST) / log(_GROWTH))
 
 
-def facts_of_snapshot(storage: Storage, name: str) -> ExperimentState | None:
+def restore_state(storage: Storage, name: str) -> ExperimentState | None:
     """What the snapshot of an experiment says, or None where there is none that is right."""
     snapshot = storage.snapshot(name)
     if snapshot is None:
@@ -64,30 +62,30 @@ def facts_of_snapshot(storage: Storage, name: str) -> ExperimentState | None:
     if last.hash != snapshot.hash or not decision.follows(last) or decision.is_erased:
         return None
     try:
-        return _facts(storage, snapshot, last, decision.says["known"])
+        return _state(storage, snapshot, last, decision.payload["known"])
     except (DowiseError, KeyError, TypeError, ValueError, AttributeError, RecursionError,
             zlib.error):  # fmt: skip
         return None
 
 
-def _facts(
+def _state(
     storage: Storage, snapshot: Snapshot, last: Event, known: dict[str, Any]
 ) -> ExperimentState | None:
-    facts = ExperimentState(snapshot.experiment)
+    state = ExperimentState(snapshot.experiment)
     for event in storage.read(
-        facts.name, upto=snapshot.number, kinds=("created", "revised", "imported")
+        state.name, upto=snapshot.number, kinds=("created", "revised", "imported")
     ):
-        before = storage.read(facts.name, after=event.number - 2, upto=event.number - 1)
+        before = storage.read(state.name, after=event.number - 2, upto=event.number - 1)
         if not event.follows(before[0] if before else None):
             return None
-        facts.apply(event)
+        state.apply(event)
     text = _unpacked(snapshot.body)
-    facts.restore(text.split("\n") if text else [])
-    if known["event"] != snapshot.number or known["cases"] != f"{facts.marks:032x}":
+    state.restore(text.split("\n") if text else [])
+    if known["event"] != snapshot.number or known["cases"] != state.digest():
         return None
-    facts.head, facts.at = last.head, last.at
-    facts.maker = {}  # so that the next decision says again what it was made by
-    return facts
+    state.head, state.at = last.head, last.at
+    state.maker = {}  # so that the next decision says again what it was made by
+    return state
 
 
 def _unpacked(body: bytes) -> str:
@@ -108,24 +106,24 @@ class Transaction:
     def __init__(
         self,
         journal: Journal,
-        facts: ExperimentState,
-        writing: Writing,
+        state: ExperimentState,
+        stored: StorageTransaction,
         actor: str,
         held: ExitStack,
     ) -> None:
-        self.facts, self.has_written = facts, False
-        self._journal, self._writing, self._actor, self._held = journal, writing, actor, held
+        self.state, self.has_written = state, False
+        self._journal, self._stored, self._actor, self._held = journal, stored, actor, held
 
     def write(self, kind: str, page: Mapping[str, Any]) -> Event:
         """Append an event: its kind, and what it says."""
-        facts, journal = self.facts, self._journal
-        at = time_after(facts.at, journal.accept_clock)
-        event = Event.after(facts.head, facts.name, kind, at, self._actor, page)
+        state, journal = self.state, self._journal
+        at = next_timestamp(state.at, journal.accept_clock)
+        event = next_event(state.head, state.name, kind, at, self._actor, page)
         if not self.has_written:
             self._held.enter_context(journal.lock)
         self.has_written = True
-        self._writing.append([event])
-        facts.apply(event)
+        self._stored.append([event])
+        state.apply(event)
         return event
 
     def learner(self) -> PolicyReplay:
@@ -147,7 +145,7 @@ class Journal:
     def __init__(self, storage: Storage, name: str, accept_clock: bool = False) -> None:
         self.storage, self.name = storage, name
         self.accept_clock = accept_clock
-        self._facts: ExperimentState | None = None
+        self._state: ExperimentState | None = None
         self._learner: PolicyReplay | None = None
         self._tally: DecisionCounters | None = None
         self._warmed: ExperimentConfig | None = None
@@ -170,10 +168,10 @@ class Journal:
         Would they wait for ever, those behind a store that can't be had would wait in a row.
         """
         turn = self._turn
-        if not turn.acquire(timeout=PATIENCE):
+        if not turn.acquire(timeout=TIMEOUT):
             raise UnavailableError(
                 f"{self.name!r} can't be written: others of this program have held it for "
-                f"{PATIENCE:g} seconds; try again later"
+                f"{TIMEOUT:g} seconds; try again later"
             )
         try:
             yield
@@ -183,46 +181,46 @@ class Journal:
     @contextmanager
     def looking(self) -> Iterator[ExperimentState]:
         """What the journal amounts to as of now, which stands still meanwhile: be quick."""
-        known = self._facts
+        known = self._state
         fresh = [] if known is None else self.storage.read(self.name, _number(known))
         with self.lock:
-            if known is None or known is not self._facts:  # or it was forgotten meanwhile
+            if known is None or known is not self._state:  # or it was forgotten meanwhile
                 yield self._read_on()
             else:
                 self._take_in(fresh)
                 yield known
 
-    def facts(self) -> ExperimentState:
+    def state(self) -> ExperimentState:
         """What the journal amounts to as of now."""
-        with self.looking() as facts:
-            return facts
+        with self.looking() as state:
+            return state
 
     def _read_on(self) -> ExperimentState:
-        if self._facts is None:
-            self._facts = facts_of_snapshot(self.storage, self.name) or ExperimentState(self.name)
-        facts = self._facts
-        self._take_in(self.storage.read(self.name, _number(facts)))
-        return facts
+        if self._state is None:
+            self._state = restore_state(self.storage, self.name) or ExperimentState(self.name)
+        state = self._state
+        self._take_in(self.storage.read(self.name, _number(state)))
+        return state
 
     @contextmanager
-    def writing(self, actor: str, is_new: bool = False) -> Iterator[Transaction]:
+    def transaction(self, actor: str, is_new: bool = False) -> Iterator[Transaction]:
         """Hold the experiment for one step, in the name of an actor."""
         with self.turn(), ExitStack() as held:
             step = None
-            if not is_new and self._facts is None:
-                self.facts()
+            if not is_new and self._state is None:
+                self.state()
             try:
-                with self.storage.writing(self.name, None if is_new else self._go_on) as writing:
+                with self.storage.transaction(self.name, None if is_new else self._go_on) as stored:
                     with self.lock:
-                        facts = self._beginning() if is_new else self._facts or self._read_on()
-                        events = writing.read(_number(facts))
+                        state = self._beginning() if is_new else self._state or self._read_on()
+                        events = stored.read(_number(state))
                         if is_new and events:
                             raise ConflictError(
                                 f"there is an experiment {self.name!r} in {self.storage} already: "
                                 "choose another name, or go on with it"
                             )
                         self._take_in(events)
-                    step = Transaction(self, facts, writing, actor, held)
+                    step = Transaction(self, state, stored, actor, held)
                     yield step
             except BaseException as error:
                 is_stopped = not isinstance(error, DowiseError)  # perhaps in the middle of a fold
@@ -238,57 +236,57 @@ class Journal:
         so nobody waits for this: it has no turn, and folds nothing. Who looks next reads what it
         wrote.
         """
-        with self.storage.writing(self.name, self._go_on) as writing:
-            facts = self.facts()
-            case = facts.case(number)
+        with self.storage.transaction(self.name, self._go_on) as stored:
+            state = self.state()
+            case = state.case(number)
             blank = [] if case.status == "erased" else [
                 event.number
-                for event in writing.read(case.event - 1)
+                for event in stored.read(case.event - 1)
                 if str(case.id) in event.body  # few are worth parsing
-                and not event.is_erased and event.says.get("decision") == case.id
+                and not event.is_erased and event.payload.get("decision") == case.id
             ]  # fmt: skip
-            writing.erase(blank)
+            stored.erase(blank)
             if blank:
                 page = {"decision": case.id, "reason": reason, "events": blank}
-                at = time_after(facts.at, self.accept_clock)
-                writing.append([Event.after(facts.head, self.name, "erased", at, actor, page)])
+                at = next_timestamp(state.at, self.accept_clock)
+                stored.append([next_event(state.head, self.name, "erased", at, actor, page)])
         return bool(blank)
 
     def _beginning(self) -> ExperimentState:
-        self._facts = ExperimentState(self.name)
-        return self._facts
+        self._state = ExperimentState(self.name)
+        return self._state
 
     def _go_on(self) -> None:
         """Fold and learn what others write while one waits for them."""
-        with self.looking() as facts:
+        with self.looking() as state:
             if self._learner is not None:
                 self.learner()
-                facts.sum_up()
+                state.refresh_digest()
 
     # -- who follows it, under the lock ---------------------------------------------------------
 
     def learner(self) -> PolicyReplay:
         """The policy, once it has learned all that was folded so far."""
-        assert self._facts is not None
-        plan = self._facts.plan
-        if self._learner is None or self._learner.plan is not plan:
-            self._learner = PolicyReplay(plan, plan.make(), self.columns)
+        assert self._state is not None
+        config = self._state.config
+        if self._learner is None or self._learner.config is not config:
+            self._learner = PolicyReplay(config, config.make_policy(), self.columns)
         self._follow(self._learner)
         return self._learner
 
     def tally(self) -> DecisionCounters:
         """The decisions that were folded so far, counted."""
-        assert self._facts is not None
-        if self._tally is None or self._tally.plan is not self._facts.plan:
-            self._tally = DecisionCounters(self._facts.plan)
+        assert self._state is not None
+        if self._tally is None or self._tally.config is not self._state.config:
+            self._tally = DecisionCounters(self._state.config)
         self._follow(self._tally)
         return self._tally
 
     def _follow(self, follower: PolicyReplay | DecisionCounters) -> None:
         """Let it catch up; one that was stopped half-way is forgotten."""
-        assert self._facts is not None
+        assert self._state is not None
         try:
-            follower.follow(self._facts)
+            follower.sync(self._state)
         except BaseException:
             self._learner = self._tally = None
             raise
@@ -298,17 +296,17 @@ class Journal:
     def warm_up(self) -> None:
         """Compile and load what a decision needs before anybody holds the store for it.
 
-        Once for each plan, whoever asks. Looks wait, since they may let the policy learn.
+        Once for each config, whoever asks. Looks wait, since they may let the policy learn.
         """
-        with self.looking() as facts:
-            if self._warmed is not facts.plan:
-                problem, policy = facts.plan.problem, self.learner().policy
+        with self.looking() as state:
+            if self._warmed is not state.config:
+                problem, policy = state.config.problem, self.learner().policy
                 policy.decide({name: problem.domains[name][0] for name in problem.context}, 0)
-                self._warmed = facts.plan
+                self._warmed = state.config
 
     def columns(self, number: int) -> dict[str, Any]:
         """The records that an event brought in."""
-        columns: dict[str, Any] = self.event(number).says["columns"]
+        columns: dict[str, Any] = self.event(number).payload["columns"]
         return columns
 
     def event(self, number: int) -> Event:
@@ -319,25 +317,25 @@ class Journal:
     def keep(self, draft: Draft | None) -> None:
         """Keep a snapshot, outside of any step."""
         if draft is not None:
-            self.storage.keep_snapshot(draft.snapshot())
+            self.storage.save_snapshot(draft.snapshot())
 
     def _take_in(self, events: list[Event]) -> None:
         """Fold what is new of these."""
-        assert self._facts is not None
-        known = _number(self._facts)
+        assert self._state is not None
+        known = _number(self._state)
         try:
-            self._facts.apply_all(event for event in events if event.number > known)
+            self._state.apply_all(event for event in events if event.number > known)
         except BaseException:
             self._forget()
             raise
 
-    def begin_anew(self) -> None:
+    def reset_after_fork(self) -> None:
         """In a forked child: another thread may have held a lock, in the middle of a fold."""
         self._make_locks()
         self._forget()
 
     def _forget(self) -> None:
-        self._facts = self._learner = self._tally = None
+        self._state = self._learner = self._tally = None
 
 
 _ALL: weakref.WeakSet[Journal] = weakref.WeakSet()
@@ -345,12 +343,12 @@ _ALL: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 def _begin_anew() -> None:
     for journal in list(_ALL):
-        journal.begin_anew()
+        journal.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
     os.register_at_fork(after_in_child=_begin_anew)
 
 
-def _number(facts: ExperimentState) -> int:
-    return 0 if facts.head is None else facts.head.number
+def _number(state: ExperimentState) -> int:
+    return 0 if state.head is None else state.head.number

@@ -113,27 +113,27 @@ class IndependentArmsPosterior:
         return f"<ArmByArm about {self.problem!r}>"
 
 
-def policy_for_looks(plan: ExperimentConfig, evidence: bool = False) -> BayesianPolicy:
-    """What learns the journal for a look, under the prior of the plan.
+def policy_for_looks(config: ExperimentConfig, evidence: bool = False) -> BayesianPolicy:
+    """What learns the journal for a look, under the prior of the config.
 
     Where the graph is too large for a posterior, which is no obstacle to policies that look at
     rewards only, it is those rewards that it learns from (`IndependentArmsPosterior`).
     """
-    problem, prior = plan.problem, prior_of(plan)
+    problem, prior = config.problem, prior_of(config)
     try:
         return BayesianPolicy(problem, belief=Belief(problem, prior, evidence=evidence))
     except DowiseError as error:
-        if evidence or is_bayesian(plan.policy):
+        if evidence or is_bayesian(config.policy):
             raise
         return BayesianPolicy(
             problem, belief=Belief(problem, posterior=IndependentArmsPosterior(problem, str(error)))
         )
 
 
-def prior_of(plan: ExperimentConfig) -> Any:
+def prior_of(config: ExperimentConfig) -> Any:
     """The prior of the tables, where the policy has one; other priors are of other things."""
-    own = plain_prior(plan.problem.prior)
-    return plan.options.get("prior", own) if is_bayesian(plan.policy) else own
+    own = plain_prior(config.problem.prior)
+    return config.options.get("prior", own) if is_bayesian(config.policy) else own
 
 
 def evidence_seconds(problem: Problem, records: int) -> float:
@@ -158,7 +158,7 @@ def continued(belief: Belief, rounds: int | None) -> tuple[Continuing | None, li
 
 
 class ReadModel:
-    """Follows an experiment, whatever its plan; to be held before the journal's lock is taken."""
+    """Follows an experiment, whatever its config; to be held before the journal's lock is taken."""
 
     def __init__(self, read_import: Callable[[int], dict[str, Any]], evidence: bool) -> None:
         self._read_import, self._evidence = read_import, evidence
@@ -166,7 +166,7 @@ class ReadModel:
         self._forget()
 
     def _forget(self) -> None:
-        self._plan: ExperimentConfig | None = None
+        self._config: ExperimentConfig | None = None
         self._learner: PolicyReplay | None = None
         self._place = Cursor()
 
@@ -180,19 +180,19 @@ class ReadModel:
                 self._forget()
                 raise
 
-    def news(self, facts: ExperimentState) -> Changes:
-        """What it does not know yet: all there is where another plan holds now."""
-        if self._plan is not facts.plan:
+    def news(self, state: ExperimentState) -> Changes:
+        """What it does not know yet: all there is where another config holds now."""
+        if self._config is not state.config:
             self._forget()
-            self._plan = facts.plan
-        return self._place.news(facts)
+            self._config = state.config
+        return self._place.news(state)
 
     def learn(self, news: Changes) -> Belief:
         """What is known with these: not to be changed, nor kept."""
-        assert self._plan is not None
+        assert self._config is not None
         if self._learner is None:
-            policy = policy_for_looks(self._plan, self._evidence)
-            self._learner = PolicyReplay(self._plan, policy, self._read_import)
+            policy = policy_for_looks(self._config, self._evidence)
+            self._learner = PolicyReplay(self._config, policy, self._read_import)
         self._learner.learn(news)
         assert isinstance(self._learner.policy, BayesianPolicy)
         return self._learner.policy.belief

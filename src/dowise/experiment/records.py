@@ -340,18 +340,18 @@ def checked_rows(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRe
 
 
 def refuse_twice(
-    facts: ExperimentState, page: dict[str, Any], found: CheckedRecords, again: bool
+    state: ExperimentState, page: dict[str, Any], found: CheckedRecords, again: bool
 ) -> None:
     """Raise where the same records are here already, unless that is meant."""
     if check_flag("again", again):
         return
-    own = {case.asked_at for case in facts.cases.values() if case.asked_at}
+    own = {case.asked_at for case in state.cases.values() if case.asked_at}
     if own & found.asked_at:
         raise ConflictError(
             "this is an export of this very experiment, which knows these records: to count them "
             "once more, say so (`again`)"
         )
-    before = facts.import_digests.get(page["digest"])
+    before = state.import_digests.get(page["digest"])
     if before is not None:
         raise ConflictError(
             f"these records were imported before, by event {before}: to count them once more, say "
@@ -360,11 +360,11 @@ def refuse_twice(
 
 
 def check_readable(
-    facts: ExperimentState, problem: Problem, columns: Callable[[int], dict[str, Any]]
+    state: ExperimentState, problem: Problem, columns: Callable[[int], dict[str, Any]]
 ) -> None:
     """Raise where a record has a label that the problem's domains no longer have."""
     lost: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for case in facts.cases.values():
+    for case in state.cases.values():
         for name, label in case.known.items():
             if label is not None and label not in problem.domains.get(name, (label,)):
                 lost[name, label].append(case.id)
@@ -373,7 +373,7 @@ def check_readable(
             f"{name}={label} is in {len(ids)} decisions ({_shown(ids)}), but the new domain of "
             f"{name} is {', '.join(problem.domains[name])}: keep the label"
         )
-    for number in facts.imports:
+    for number in state.imports:
         try:
             unpack(columns(number), problem)
         except DowiseError as error:
@@ -397,23 +397,23 @@ def _shown(ids: Sequence[int]) -> str:
     return ", ".join(map(str, ids[:_SHOWN])) + (", …" if len(ids) > _SHOWN else "")
 
 
-def columns_of(facts: ExperimentState, asked: Iterable[Event]) -> dict[str, list[Any]]:
+def columns_of(state: ExperimentState, asked: Iterable[Event]) -> dict[str, list[Any]]:
     """The columns of the table, by name: texts, but for `id` and `probability`; None is empty.
 
     `arm` is what was played. Where that is not what was decided on there is no probability.
     `probabilities` has those of all arms by their texts, `allowed` the arms to choose from where
     some were not allowed, both as JSON.
     """
-    names = _variables(facts)
+    names = _variables(state)
     table: dict[str, list[Any]] = {name: [] for name in EXPORT_COLUMNS}
     table |= {export_name(name): [] for name in names}
-    by_id = {event.says["decision"]: event for event in asked if not event.is_erased}
-    for case in facts.cases.values():
+    by_id = {event.payload["decision"]: event for event in asked if not event.is_erased}
+    for case in state.cases.values():
         known = case.known
         row: dict[str, Any] = {"id": case.id, "status": case.status}
         event = by_id.get(case.id)
         if event is not None and case.status != "erased":
-            row |= {"asked_at": case.asked_at, "arm": str(case.arm), **_chances(facts, event)}
+            row |= {"asked_at": case.asked_at, "arm": str(case.arm), **_chances(state, event)}
             if case.played is not None:
                 row["probability"] = None
         for column in EXPORT_COLUMNS:
@@ -458,21 +458,21 @@ def _spare_others(path: Path, is_csv: bool) -> None:
         )
 
 
-def _variables(facts: ExperimentState) -> list[str]:
+def _variables(state: ExperimentState) -> list[str]:
     """Those of the problem, and those that it once had and that something is known of."""
-    seen = {name for case in facts.cases.values() for name in case.known}
-    own = facts.plan.problem.graph.variables
+    seen = {name for case in state.cases.values() for name in case.known}
+    own = state.config.problem.graph.variables
     return [*own, *sorted(seen - {*own})]
 
 
-def _chances(facts: ExperimentState, event: Event) -> dict[str, Any]:
-    says, arms = event.says, facts.plan_at(event.number).problem.arms
+def _chances(state: ExperimentState, event: Event) -> dict[str, Any]:
+    says, arms = event.payload, state.config_at(event.number).problem.arms
     texts = [str(arm) for arm in arms]
     chances = says["probabilities"]
     row: dict[str, Any] = {}
     if chances is not None:
         row["probabilities"] = as_text(dict(zip(texts, chances, strict=True)))
-        own = facts.plan_at(event.number).problem.arm_index(says["arm"])
+        own = state.config_at(event.number).problem.arm_index(says["arm"])
         row["probability"] = chances[own]
     if says["allowed"] is not None:
         row["allowed"] = as_text([texts[i] for i in says["allowed"]])

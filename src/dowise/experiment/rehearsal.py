@@ -275,9 +275,9 @@ def rehearse(
     same seed gives the same numbers with any number of workers; a policy of your own is played in
     this process, unless `import_policies` has its module.
     """
-    plan, drawn_from = _planned(problem, policy, options, prior)
+    config, drawn_from = _planned(problem, policy, options, prior)
     play = _Play(
-        plan,
+        config,
         drawn_from,
         check_integer("horizon", horizon, 1),
         check_integer("delay", delay, 0),
@@ -285,7 +285,7 @@ def rehearse(
         check_integer("seed", seed, 0),
         _modules(policy),
     )
-    count, limit = check_integer("worlds", worlds, 1), usual_tolerance(plan.problem)
+    count, limit = check_integer("worlds", worlds, 1), usual_tolerance(config.problem)
     if tolerance is not None:
         limit = check_number("tolerance", tolerance, 0)
     crew = min(check_integer("workers", workers, 1), count) if play.modules is not None else 1
@@ -297,7 +297,7 @@ def rehearse(
                 progress(len(found), count)
     columns = zip(*(found[world] for world in range(count)), strict=True)
     return Rehearsal(
-        plan.problem, plan.policy, plan.options, drawn_from, play.horizon, limit, play.delay,
+        config.problem, config.policy, config.options, drawn_from, play.horizon, limit, play.delay,
         play.seed, play.rounds, *(np.stack(column) for column in columns),
     )  # fmt: skip
 
@@ -305,14 +305,14 @@ def rehearse(
 def _planned(
     problem: Problem | str | Path, policy: str, options: Mapping[str, Any] | None, prior: Any
 ) -> tuple[ExperimentConfig, Any]:
-    """The plan of the experiments, and the prior that worlds are drawn from."""
-    plan = ExperimentConfig.of(problem, policy, options)
+    """The config of the experiments, and the prior that worlds are drawn from."""
+    config = ExperimentConfig.from_user(problem, policy, options)
     if prior is None:
-        return plan, prior_of(plan)
-    Belief(plan.problem, prior)  # says what is wrong with it
-    if is_bayesian(plan.policy):
-        plan = plan.changed(options={"prior": prior})
-    return plan, prior
+        return config, prior_of(config)
+    Belief(config.problem, prior)  # says what is wrong with it
+    if is_bayesian(config.policy):
+        config = config.with_changes(options={"prior": prior})
+    return config, prior
 
 
 def _modules(policy: str) -> tuple[str, ...] | None:
@@ -327,7 +327,7 @@ def _modules(policy: str) -> tuple[str, ...] | None:
 class _Play:
     """What is the same for all worlds."""
 
-    plan: ExperimentConfig
+    config: ExperimentConfig
     prior: Any
     horizon: int
     delay: int
@@ -361,13 +361,13 @@ def _done(play: _Play, number: int) -> _Notes:
 
 def _played(play: _Play, number: int) -> _Notes:
     """One world, by its number."""
-    problem, seed = play.plan.problem, play.seed
+    problem, seed = play.config.problem, play.seed
     rng = stream(seed, number, _WORLD)
     world = sample_world(problem, rng, WorldOptions(edges="prior"), play.prior)
     decisions = stream(seed, number, _DECISIONS).integers(2**63)
     experiment = Experiment.create(
-        MemoryStorage(), _NAME, problem, play.plan.policy, play.plan.options, int(decisions),
-        learn_restricted=play.plan.learn_restricted, actor=_NAME,
+        MemoryStorage(), _NAME, problem, play.config.policy, play.config.options, int(decisions),
+        learn_restricted=play.config.learn_restricted, actor=_NAME,
     )  # fmt: skip
     contexts, waiting = stream(seed, number, _CONTEXTS), deque[tuple[int, dict[str, str]]]()
     regret = at_random = 0.0

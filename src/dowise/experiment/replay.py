@@ -102,7 +102,7 @@ class ReplayAdapter(RecordPolicy):
 _IMAGINED = 2**32  # in the key of a stream, behind the decision's number
 
 
-def imagines(policy: RecordPolicy) -> bool:
+def uses_fantasies(policy: RecordPolicy) -> bool:
     """Whether a policy imagines the outcomes of what it asked for before in the same batch."""
     return isinstance(policy, BayesianPolicy) and has_stand_in(policy)
 
@@ -120,20 +120,20 @@ class Fantasies:
         is_same = self._first == first and self._next <= upto
         return is_same and policy.fingerprint() == self._known
 
-    def go_on(self, facts: ExperimentState, upto: int, plan: ExperimentConfig) -> BayesianPolicy:
+    def go_on(self, state: ExperimentState, upto: int, config: ExperimentConfig) -> BayesianPolicy:
         """Imagine the outcomes of all decisions of the batch before this one."""
         for number in range(self._next, upto):
-            case = facts.cases[number]
-            if _teaches(case, plan):
-                source = stream(facts.seed, number, _IMAGINED)
+            case = state.cases[number]
+            if _teaches(case, config):
+                source = stream(state.seed, number, _IMAGINED)
                 self._stand_in.suppose(case.arm, case.context, source)
         self._next = upto
         return self._stand_in.policy
 
 
-def _teaches(case: Case, plan: ExperimentConfig) -> bool:
+def _teaches(case: Case, config: ExperimentConfig) -> bool:
     """Whether something will be learned of a pending decision once it is told."""
-    return case.status == "pending" and (plan.learn_restricted or not case.is_restricted)
+    return case.status == "pending" and (config.learn_restricted or not case.is_restricted)
 
 
 _MANY = 64  # from so many changed cases on they are learned together
@@ -150,10 +150,12 @@ class PolicyReplay:
     """A policy, and what it has learned of which case."""
 
     def __init__(
-        self, plan: ExperimentConfig, policy: Policy, read_import: Callable[[int], dict[str, Any]]
+        self, config: ExperimentConfig, policy: Policy, read_import: Callable[[int], dict[str, Any]]
     ) -> None:
-        self.plan = plan
-        self.policy = policy if isinstance(policy, RecordPolicy) else ReplayAdapter(plan.make)
+        self.config = config
+        self.policy = (
+            policy if isinstance(policy, RecordPolicy) else ReplayAdapter(config.make_policy)
+        )
         if isinstance(self.policy, BayesianPolicy):
             self.policy.is_quiet = True  # the status of the experiment says it
         self._read_import = read_import
@@ -175,9 +177,9 @@ class PolicyReplay:
         """How many cases it has learned something of."""
         return len(self._learned)
 
-    def follow(self, facts: ExperimentState) -> None:
+    def sync(self, state: ExperimentState) -> None:
         """Learn what was changed since the last call."""
-        self.learn(self._place.news(facts))
+        self.learn(self._place.news(state))
 
     def learn(self, news: Changes) -> None:
         """Learn what became known, each time all that did since the last one."""
@@ -195,14 +197,14 @@ class PolicyReplay:
             else:
                 self._learn(case)
 
-    def in_batch(self, facts: ExperimentState, before: int) -> RecordPolicy:
+    def batch_policy(self, state: ExperimentState, before: int) -> RecordPolicy:
         """Who makes the next decision, asked for together with so many before it."""
-        first = facts.next_id - before
-        if not before or not imagines(self.policy):
+        first = state.next_id - before
+        if not before or not uses_fantasies(self.policy):
             return self.policy
-        if self._ahead is None or not self._ahead.suits(self.policy, first, facts.next_id):
+        if self._ahead is None or not self._ahead.suits(self.policy, first, state.next_id):
             self._ahead = Fantasies(self.policy, first)
-        return self._ahead.go_on(facts, facts.next_id, self.plan)
+        return self._ahead.go_on(state, state.next_id, self.config)
 
     def _learn(self, case: Case) -> None:
         before, now = self._learned.get(case.id), self._record(case)
@@ -216,8 +218,8 @@ class PolicyReplay:
             self.policy.learn(now)
             self._learned[case.id] = now
         elif why is not None:
-            self._leave_out(case, why)
-        self._expect(case)
+            self._exclude(case, why)
+        self._track_pending(case)
 
     def _learn_many(self, cases: list[Case]) -> None:
         """The same, all that is new of them at once."""
@@ -228,7 +230,7 @@ class PolicyReplay:
                 continue
             record = self._record(case)
             if record is None:
-                self._expect(case)
+                self._track_pending(case)
             else:
                 fresh.append((case, record))
         if fresh:
@@ -238,7 +240,7 @@ class PolicyReplay:
         codes = np.stack([record.codes for _, record in fresh], axis=1)
         fixed = np.stack([record.fixed for _, record in fresh], axis=1)
         numbers = np.array([case.id for case, _ in fresh])
-        batch = RecordBatch(self.plan.problem, codes, fixed != MISSING)
+        batch = RecordBatch(self.config.problem, codes, fixed != MISSING)
         usable, _ = self.policy.usable(batch, numbers)
         rows = np.flatnonzero(usable)
         self.policy.learn_many(batch.take(rows), numbers[rows])
@@ -246,8 +248,8 @@ class PolicyReplay:
             if is_usable:
                 self._learned[case.id] = record
             else:
-                self._leave_out(case, self.policy.lacks(record) or "it could not be learned")
-            self._expect(case)
+                self._exclude(case, self.policy.lacks(record) or "it could not be learned")
+            self._track_pending(case)
 
     def _record(self, case: Case) -> Record | None:
         """What a case has to teach, if anything; why it can't be used is noted."""
@@ -256,7 +258,7 @@ class PolicyReplay:
             return None
         found = self._read(case)
         if isinstance(found, str):
-            self._leave_out(case, found)
+            self._exclude(case, found)
             return None
         return Record(found.problem, found.arm, found.codes, found.fixed, case.id)
 
@@ -268,27 +270,31 @@ class PolicyReplay:
         if found is None:
             if len(self._alike) >= _MOST_ALIKE:
                 self._alike.clear()
-            found = self._alike[key] = record_of(case, self.plan)
+            found = self._alike[key] = record_of(case, self.config)
         return found
 
-    def _leave_out(self, case: Case, why: str) -> None:
+    def _exclude(self, case: Case, why: str) -> None:
         """Note why a case can't be used, unless something is still to come."""
         if case.status != "pending":
             self._left_out[case.id] = why
 
-    def _expect(self, case: Case) -> None:
+    def _track_pending(self, case: Case) -> None:
         """Index policies count plays that are under way."""
         if case.id in self._expected:
             self.policy.expect(*self._expected.pop(case.id), -1)
-        if case.status != "pending" or case.id in self._learned or barred(case, self.plan):
+        if (
+            case.status != "pending"
+            or case.id in self._learned
+            or exclusion_reason(case, self.config)
+        ):
             return
-        problem = self.plan.problem
+        problem = self.config.problem
         if case.arm in problem.arms and {*case.context} == {*problem.context}:
             self._expected[case.id] = case.arm, {**case.context}
             self.policy.expect(case.arm, case.context, 1)
 
     def _learn_import(self, number: int) -> None:
-        batch, notes = unpack(self._read_import(number), self.plan.problem)
+        batch, notes = unpack(self._read_import(number), self.config.problem)
         self._imports_left_out.update(notes)
         numbers = number * PAST + np.arange(len(batch))
         usable, reasons = self.policy.usable(batch, numbers)
@@ -298,9 +304,9 @@ class PolicyReplay:
         self.policy.learn_many(batch, numbers)
 
 
-def record_of(case: Case, plan: ExperimentConfig) -> Record | str:
-    """A case as a record of the plan's problem, by label, or why it can't be one."""
-    problem, why = plan.problem, barred(case, plan)
+def record_of(case: Case, config: ExperimentConfig) -> Record | str:
+    """A case as a record of the config's problem, by label, or why it can't be one."""
+    problem, why = config.problem, exclusion_reason(case, config)
     if why is not None:
         return why
     for name in case.arm:
@@ -311,9 +317,9 @@ def record_of(case: Case, plan: ExperimentConfig) -> Record | str:
     return past_record(problem, case.arm, seen, case.id)
 
 
-def barred(case: Case, plan: ExperimentConfig) -> str | None:
+def exclusion_reason(case: Case, config: ExperimentConfig) -> str | None:
     """Why nothing is ever learned of a case, whatever will be told; None where something may be."""
-    if case.is_restricted and not plan.learn_restricted:
+    if case.is_restricted and not config.learn_restricted:
         return RESTRICTED
     return INSTEAD if case.played is not None and not case.is_unrelated else None
 

@@ -1,4 +1,4 @@
-"""The fold of a journal, what its events amount to: the plan, the cases, the imports.
+"""The fold of a journal, what its events amount to: the config, the cases, the imports.
 
 Folding parses no code and learns nothing: what policies make of the cases is the learner's part
 (`dowise.experiment.replay`), which follows `log`. A case is never changed, but another one takes
@@ -27,7 +27,7 @@ _MARKS = 2**128
 class Outline(NamedTuple):
     """What holds in an experiment, and how far its journal is, all of one moment."""
 
-    plan: ExperimentConfig
+    config: ExperimentConfig
     earlier: tuple[Problem, ...]
     """What it was about before it was revised, the first one first."""
     head: Head
@@ -55,7 +55,7 @@ class ExperimentState:
         self.import_digests: dict[str, int] = {}
         self.imported = 0
         """How many records these were."""
-        self.plans: list[tuple[int, ExperimentConfig]] = []
+        self.configs: list[tuple[int, ExperimentConfig]] = []
         """What held from which event on."""
         self.log: list[int] = []
         """The cases that were changed, in order; learners follow it."""
@@ -67,41 +67,39 @@ class ExperimentState:
         self._unwritten: dict[int, Case] = {}  # cases that have changed since their row was made
 
     @property
-    def plan(self) -> ExperimentConfig:
+    def config(self) -> ExperimentConfig:
         """What holds for the next decision."""
-        return self.plans[-1][1]
+        return self.configs[-1][1]
 
-    def plan_at(self, number: int) -> ExperimentConfig:
+    def config_at(self, number: int) -> ExperimentConfig:
         """What held when an event was written."""
-        return next(plan for since, plan in reversed(self.plans) if since <= number)
+        return next(config for since, config in reversed(self.configs) if since <= number)
 
-    def as_of_now(self) -> ExperimentState:
-        """The plans and cases, which no later event changes: for a look that takes a while."""
+    def copy(self) -> ExperimentState:
+        """The configs and cases, which no later event changes: for a look that takes a while."""
         twin = ExperimentState(self.name)
         twin.head, twin.at, twin.imported = self.head, self.at, self.imported
-        twin.cases, twin.pending, twin.plans = {**self.cases}, {**self.pending}, [*self.plans]
+        twin.cases, twin.pending, twin.configs = {**self.cases}, {**self.pending}, [*self.configs]
         return twin
 
     def outline(self) -> Outline:
         """What holds, and how far the journal is."""
         assert self.head is not None
-        earlier = tuple(plan.problem for _, plan in self.plans[:-1])
-        return Outline(self.plan, earlier, self.head)
+        earlier = tuple(config.problem for _, config in self.configs[:-1])
+        return Outline(self.config, earlier, self.head)
 
-    @property
-    def rows(self) -> dict[int, str]:
-        """Every case as a line of a snapshot."""
-        self.sum_up()
+    def snapshot_rows(self) -> dict[int, str]:
+        """Return every case as a line of a snapshot."""
+        self.refresh_digest()
         return self._rows
 
-    @property
-    def marks(self) -> int:
-        """The sum of a hash of every case: equal marks, equal cases."""
-        self.sum_up()
-        return self._marks
+    def digest(self) -> str:
+        """Return the sum of a hash of every case, in hexadecimal: equal digests, equal cases."""
+        self.refresh_digest()
+        return f"{self._marks:032x}"
 
-    def sum_up(self) -> None:
-        """Bring `rows` and `marks` up to date, which the next decision needs: now, not then."""
+    def refresh_digest(self) -> None:
+        """Hash the cases that have changed since, so that the next `digest` need not."""
         for number, case in self._unwritten.items():
             self._write_row(number, case.row())
         self._unwritten.clear()
@@ -153,7 +151,7 @@ class ExperimentState:
     def restore(self, rows: list[str]) -> None:
         """Take over the cases of a snapshot."""
         for row, page in zip(rows, json.loads(f"[{','.join(rows)}]"), strict=True):
-            case = Case.of_row(page, self._arm)
+            case = Case.from_snapshot_row(page, self._arm)
             if case.id != self.next_id:  # marks don't tell one order from another
                 raise ValueError(f"decision {case.id} where {self.next_id} is next")
             self._add(case)
@@ -167,13 +165,13 @@ class ExperimentState:
             raise DowiseError(
                 f"{self.name} was made by a newer dowise (format {says['format']}): update dowise"
             )
-        self.plans.append((event.number, ExperimentConfig.read(says)))
+        self.configs.append((event.number, ExperimentConfig.from_json(says)))
         self.seed, self.maker = int(says["seed"]), says["maker"]
 
     def _revised(self, event: Event, says: dict[str, Any]) -> None:
-        self.plans.append((event.number, ExperimentConfig.read(says)))
+        self.configs.append((event.number, ExperimentConfig.from_json(says)))
         for case in [*self.pending.values()]:  # the reward may be another, and told already
-            if self.plan.problem.reward in case.values:
+            if self.config.problem.reward in case.values:
                 self._update(self._another(case.id), event)
 
     def _imported(self, event: Event, says: dict[str, Any]) -> None:
@@ -202,7 +200,7 @@ class ExperimentState:
         for name, label in says["values"].items():
             said = case.context if name in case.context else case.values
             if name in said:
-                case.before.setdefault(name, []).append(said[name])
+                case.superseded.setdefault(name, []).append(said[name])
             said[name] = label
         self._took_place(case, says)
         self._update(case, event)
@@ -228,7 +226,7 @@ class ExperimentState:
     def _took_place(self, case: Case, says: dict[str, Any]) -> None:
         if "played" in says:
             for name, label in case.arm.items():
-                case.before.setdefault(name, []).append(label)
+                case.superseded.setdefault(name, []).append(label)
             case.played = None if says["played"] is None else self._arm(says["played"])
             case.is_unrelated = bool(says.get("unrelated", False))
 
@@ -247,7 +245,7 @@ class ExperimentState:
 
     def _update(self, case: Case, event: Event) -> None:
         case.last_event = event.number
-        if case.status == "pending" and self.plan.problem.reward in case.values:
+        if case.status == "pending" and self.config.problem.reward in case.values:
             case.status = "done"
         self._changed(case)
 
@@ -279,11 +277,11 @@ class Cursor:
     def __init__(self) -> None:
         self._cases, self._imports = 0, 0
 
-    def news(self, facts: ExperimentState) -> Changes:
+    def news(self, state: ExperimentState) -> Changes:
         """What was changed since the last call."""
-        changed = [facts.cases[number] for number in dict.fromkeys(facts.log[self._cases :])]
-        imports = facts.imports[self._imports :]
-        self._cases, self._imports = len(facts.log), len(facts.imports)
+        changed = [state.cases[number] for number in dict.fromkeys(state.log[self._cases :])]
+        imports = state.imports[self._imports :]
+        self._cases, self._imports = len(state.log), len(state.imports)
         return Changes(changed, imports)
 
 

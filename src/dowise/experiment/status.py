@@ -592,14 +592,15 @@ def _first_of(lines: list[str]) -> Iterator[str]:
 
 def incomplete_line(status: Status, case: Case) -> str:
     """One decision of which something does not count yet."""
-    return f"decision {case.id}, {case.arm}; not told: {', '.join(case.open(status.problem))}"
+    missing = ", ".join(case.missing_variables(status.problem))
+    return f"decision {case.id}, {case.arm}; not told: {missing}"
 
 
 def pending_line(status: Status, case: Case) -> str:
     """One pending decision."""
     return (
         f"decision {case.id}, {case.arm}: for {duration(waiting(case))}; not told: "
-        f"{', '.join(case.open(status.problem))}"
+        f"{', '.join(case.missing_variables(status.problem))}"
     )
 
 

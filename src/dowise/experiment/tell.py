@@ -30,14 +30,14 @@ def told(
     given = as_mapping(values, "what was told")
     if played is None and case.status != "erased" and case.repeats(given, problem):
         return None
-    case.check_is_open("told")
+    case.check_open("told")
     labels = labels_of(problem, given, "what was told")
     if not labels and played is None:
         raise DowiseError(f"decision {case.id}: nothing was told; say what was seen, Y=1")
     unrelated = check_flag("unrelated", unrelated)
     arm = _done_instead(problem, played, unrelated)
     is_news = arm is not None and case.check_played(arm, unrelated)
-    fresh = case.news(labels, arm if is_news else None)
+    fresh = case.new_values(labels, arm if is_news else None)
     if not fresh and not is_news:
         return None
     body: Body = {"decision": case.id, "values": fresh}
@@ -55,7 +55,7 @@ def amended(
     unrelated: bool,
 ) -> Body | None:
     """What an amendment changes, with what there was before."""
-    case.check_is_open("amended")
+    case.check_open("amended")
     labels = labels_of(problem, values, "an amendment")
     if not labels and played is None:
         raise DowiseError(f"decision {case.id}: say what is corrected, such as Y=0")
@@ -71,7 +71,7 @@ def amended(
             played_page = None if now is None else dict(now)
             body |= {"played": played_page, "unrelated": is_unrelated}
     known = case.known
-    changed = case.corrections(labels, case.arm if arm is None else arm)
+    changed = case.changed_values(labels, case.arm if arm is None else arm)
     if not changed and arm is None:
         return None
     before = {name: known[name] for name in changed if name in known}
@@ -82,7 +82,7 @@ def withdrawn(case: Case, reason: str) -> Body | None:
     """The end of a decision that nothing more will be told of."""
     if case.status == "withdrawn":
         return None
-    case.check_is_open("withdrawn")
+    case.check_open("withdrawn")
     if case.status == "done":
         raise DowiseError(
             f"decision {case.id} has its outcome, so it can't be withdrawn: `amend` corrects "

@@ -33,7 +33,7 @@ from dowise.experiment.read_model import (
     policy_for_looks,
 )
 from dowise.experiment.records import columns_of
-from dowise.experiment.replay import PolicyReplay, barred
+from dowise.experiment.replay import PolicyReplay, exclusion_reason
 from dowise.experiment.state import ExperimentState, Outline
 from dowise.experiment.status import PlayCounts, Status, looked_at
 from dowise.policies.base import BayesianPolicy
@@ -50,7 +50,7 @@ Taken = TypeVar("Taken")
 class Seen(NamedTuple):
     """Where an experiment stood at some moment, but for what is believed."""
 
-    plan: ExperimentConfig
+    config: ExperimentConfig
     imported: int
     counts: dict[str, int]
     """How many decisions there are of each kind."""
@@ -62,13 +62,13 @@ class Seen(NamedTuple):
     idle: UnusedValues
 
     @classmethod
-    def of(cls, journal: Journal, facts: ExperimentState) -> Seen:
+    def of(cls, journal: Journal, state: ExperimentState) -> Seen:
         """As of now, under the journal's lock."""
         tally = journal.tally()
         return cls(
-            facts.plan, facts.imported, tally.counts(), tally.ended_with_values, tally.came.copy(),
-            tuple(facts.pending.values()), tally.incomplete(), journal.learner().left_out,
-            tally.idle,
+            state.config, state.imported, tally.counts(), tally.ended_with_values,
+            tally.came.copy(), tuple(state.pending.values()), tally.incomplete(),
+            journal.learner().left_out, tally.idle,
         )  # fmt: skip
 
     def unused(self, belief: Belief) -> dict[str, dict[str, int]]:
@@ -83,13 +83,13 @@ class Seen(NamedTuple):
 
 
 def believed(journal: Journal, take: Callable[[ExperimentState], Taken]) -> tuple[Taken, Belief]:
-    """What is known as of now, a copy, and what `take` takes of the facts at that moment."""
+    """What is known as of now, a copy, and what `take` takes of the state at that moment."""
     with journal.looker.held() as looker:
-        with journal.looking() as facts:
-            taken, policy = take(facts), journal.learner().policy
+        with journal.looking() as state:
+            taken, policy = take(state), journal.learner().policy
             if isinstance(policy, BayesianPolicy):
                 return taken, policy.belief.copy()
-            news = looker.news(facts)
+            news = looker.news(state)
         return taken, looker.learn(news).copy()
 
 
@@ -105,7 +105,7 @@ def seen(
             if evidence:
                 raise
             note = [_not_looked_at(str(error))]
-    return *believed(journal, lambda facts: Seen.of(journal, facts)), None, note
+    return *believed(journal, lambda state: Seen.of(journal, state)), None, note
 
 
 def _wants_evidence(journal: Journal, wanted: bool | None) -> tuple[bool, list[str]]:
@@ -113,7 +113,7 @@ def _wants_evidence(journal: Journal, wanted: bool | None) -> tuple[bool, list[s
     if wanted is not None:
         return wanted, []
     (problem, records), belief = believed(
-        journal, lambda facts: (facts.plan.problem, facts.imported + len(facts.cases))
+        journal, lambda state: (state.config.problem, state.imported + len(state.cases))
     )
     if isinstance(belief.posterior, IndependentArmsPosterior):
         return False, []  # what keeps it from the graph's posterior keeps it from these too
@@ -126,7 +126,7 @@ def _wants_evidence(journal: Journal, wanted: bool | None) -> tuple[bool, list[s
 def _weighed(journal: Journal) -> tuple[Seen, Belief, Evidence]:
     with journal.weigher.held() as weigher:
         (found, news), belief = believed(
-            journal, lambda facts: (Seen.of(journal, facts), weigher.news(facts))
+            journal, lambda state: (Seen.of(journal, state), weigher.news(state))
         )
         return found, belief, weigher.learn(news).evidence()
 
@@ -167,27 +167,27 @@ class Views(Shown):
     @property
     def problem(self) -> Problem:
         """What is decided, as of now."""
-        return self._plan.problem
+        return self._config.problem
 
     @property
     def policy(self) -> str:
         """The name of the policy that decides, as of now."""
-        return self._plan.policy
+        return self._config.policy
 
     @property
     def options(self) -> dict[str, Any]:
         """Those of the policy, the prior among them, as of now."""
-        return deepcopy(dict(self._plan.options))
+        return deepcopy(dict(self._config.options))
 
     @property
-    def _plan(self) -> ExperimentConfig:
-        with self._journal.looking() as facts:
-            return facts.plan
+    def _config(self) -> ExperimentConfig:
+        with self._journal.looking() as state:
+            return state.config
 
     @property
     def learn_restricted(self) -> bool:
         """Whether decisions among fewer than all arms are learned from, as of now."""
-        return self._plan.learn_restricted
+        return self._config.learn_restricted
 
     @property
     def head(self) -> Head:
@@ -195,14 +195,14 @@ class Views(Shown):
 
         `str(head)` is what `audit` takes.
         """
-        with self._journal.looking() as facts:
-            assert facts.head is not None
-            return facts.head
+        with self._journal.looking() as state:
+            assert state.head is not None
+            return state.head
 
     def outline(self) -> Outline:
         """What holds, and how far the journal is, all of one moment."""
-        with self._journal.looking() as facts:
-            return facts.outline()
+        with self._journal.looking() as state:
+            return state.outline()
 
     @property
     def belief(self) -> Belief:
@@ -219,14 +219,14 @@ class Views(Shown):
 
     def pending(self) -> tuple[Case, ...]:
         """The decisions whose reward was not told yet, oldest first."""
-        with self._journal.looking() as facts:
-            cases = [*facts.pending.values()]
+        with self._journal.looking() as state:
+            cases = [*state.pending.values()]
         return _copies(cases)
 
     def records(self) -> tuple[Case, ...]:
         """All decisions, with what was told of them."""
-        with self._journal.looking() as facts:
-            cases = [*facts.cases.values()]
+        with self._journal.looking() as state:
+            cases = [*state.cases.values()]
         return _copies(cases)
 
     def decisions(
@@ -234,9 +234,9 @@ class Views(Shown):
     ) -> tuple[Case, ...]:
         """The first of them behind a number, of one kind where that is asked for: no more than
         these are copied, however many there are."""
-        with self._journal.looking() as facts:
-            cases = facts.cases
-            numbers = facts.pending if status == "pending" else range(after + 1, len(cases) + 1)
+        with self._journal.looking() as state:
+            cases = state.cases
+            numbers = state.pending if status == "pending" else range(after + 1, len(cases) + 1)
             found = (
                 cases[number] for number in numbers
                 if number > after and status in (None, cases[number].status)
@@ -246,32 +246,32 @@ class Views(Shown):
 
     def case(self, id: int) -> Case:  # noqa: A002 (what decisions call it)
         """One decision, with what was told of it."""
-        with self._journal.looking() as facts:
-            return facts.case(id).copy()
+        with self._journal.looking() as state:
+            return state.case(id).copy()
 
     def decision(self, id: int) -> LiveDecision:  # noqa: A002 (what decisions call it)
         """One decision as it was made: how likely each arm was to be chosen, and why this one."""
-        _, event, plan = self._as_made(id, "see")
-        return LiveDecision(event, plan.problem)
+        _, event, config = self._as_made(id, "see")
+        return LiveDecision(event, config.problem)
 
     def _as_made(self, number: int, verb: str) -> tuple[Case, Event, ExperimentConfig]:
         """A decision, the event by which it was made, and what held then."""
-        with self._journal.looking() as facts:
-            case = facts.case(number)
-            plan = facts.plan_at(case.event)
+        with self._journal.looking() as state:
+            case = state.case(number)
+            config = state.config_at(case.event)
         event = self._journal.event(case.event)
         if event.is_erased:
             raise NotFoundError(f"decision {number} was erased: there is nothing left to {verb}")
-        return case.copy(), event, plan
+        return case.copy(), event, config
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
         """What was told of a decision and does not count, or not yet, and why: sentences."""
-        with self._journal.looking() as facts:
-            plan, case = facts.plan, facts.case(id)
-        why = barred(case, plan)
+        with self._journal.looking() as state:
+            config, case = state.config, state.case(id)
+        why = exclusion_reason(case, config)
         if why is not None:
             return [f"Nothing is learned from it: {why}"]
-        return UnusedValues(plan.problem).in_words(case) if _learns_from_all(plan) else []
+        return UnusedValues(config.problem).in_words(case) if _learns_from_all(config) else []
 
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
         """The journal itself: what happened, event by event."""
@@ -287,12 +287,13 @@ class Views(Shown):
         says what so many rounds more are worth (`value_of_continuing`).
         """
         then, belief, found, note = seen(self._journal, evidence)
-        problem = then.plan.problem
+        problem = then.config.problem
         arms, notes = looked_at(belief, context, then.came)
         more, why = continued(belief, rounds)
         return Status(
-            self.name, problem, then.plan.policy, arms, context is not None or not problem.context,
-            then.counts, _copies(then.pending), belief.edges(), found, then.imported,
+            self.name, problem, then.config.policy, arms,
+            context is not None or not problem.context, then.counts, _copies(then.pending),
+            belief.edges(), found, then.imported,
             then.unused(belief), then.left_out, (*notes, *note, *why), bool(then.came.times),
             _copies(then.incomplete), more,
         )  # fmt: skip
@@ -312,24 +313,24 @@ class Views(Shown):
 
     def counted(self) -> RecordUsage:
         """How many past records the policy that holds learns from, and why not from the others."""
-        then, belief = believed(self._journal, lambda facts: Seen.of(self._journal, facts))
+        then, belief = believed(self._journal, lambda state: Seen.of(self._journal, state))
         return RecordUsage(
             then.ended_with_values,
             then.imported,
             then.left_out,
-            then.plan.problem.reward,
-            then.unused(belief) if _learns_from_all(then.plan) else {},
+            then.config.problem.reward,
+            then.unused(belief) if _learns_from_all(then.config) else {},
         )
 
     def history(
         self, context: Context = None, points: int = POINTS, track: Track | None = None
     ) -> History:
         """How sure the experiment was along its journal, at so many points of it."""
-        with self._journal.looking() as facts:
-            plan, head, came = facts.plan, facts.head, self._journal.tally().came.copy()
+        with self._journal.looking() as state:
+            config, head, came = state.config, state.head, self._journal.tally().came.copy()
         assert head is not None
         events = tracked(self.events(upto=head.number), head.number, track)
-        learner = PolicyReplay(plan, policy_for_looks(plan), self._journal.columns)
+        learner = PolicyReplay(config, policy_for_looks(config), self._journal.columns)
         return history(self.name, learner, events, head.number, came, context, points)
 
     def explain(
@@ -338,22 +339,24 @@ class Views(Shown):
         track: Track | None = None,
     ) -> Explanation:
         """What was known when a decision was made, and why it came out as it did."""
-        case, event, plan = self._as_made(id, "explain")
+        case, event, config = self._as_made(id, "explain")
         then = ExperimentState(self.name)
         then.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
-        policy = policy_for_looks(plan)
-        learner = PolicyReplay(plan, policy, self._journal.columns)
-        learner.follow(then)
+        policy = policy_for_looks(config)
+        learner = PolicyReplay(config, policy, self._journal.columns)
+        learner.sync(then)
         cases = then.cases.values()
         return Explanation(
-            LiveDecision(event, plan.problem),
-            plan.policy,
+            LiveDecision(event, config.problem),
+            config.policy,
             case,
             sum(one.status == "done" for one in cases),
             sum(one.status == "pending" for one in cases),
             then.imported,
-            looked_at(policy.belief, event.says["context"], PlayCounts(plan.problem, cases))[0][0],
-            event.says["known"]["cases"] == f"{then.marks:032x}",
+            looked_at(policy.belief, event.payload["context"], PlayCounts(config.problem, cases))[
+                0
+            ][0],
+            event.payload["known"]["cases"] == then.digest(),
         )
 
     def evaluate(
@@ -368,12 +371,12 @@ class Views(Shown):
         `options` are those of a policy that is given by its name.
         """
         events = self.events()
-        facts = ExperimentState(self.name)  # of its own: others may go on writing
-        facts.apply_all(events)
-        log = EvaluationLog(facts, tracked(events, len(events), track), self._journal.columns)
-        model = policy_for_looks(facts.plan).belief
+        state = ExperimentState(self.name)  # of its own: others may go on writing
+        state.apply_all(events)
+        log = EvaluationLog(state, tracked(events, len(events), track), self._journal.columns)
+        model = policy_for_looks(state.config).belief
         try:
-            found = evaluate(facts.plan.problem, log.steps(), policy, options, level, model)
+            found = evaluate(state.config.problem, log.steps(), policy, options, level, model)
         except NothingToEvaluateError as error:
             why = "; ".join(f"{times:,}: {why}" for why, times in log.left_out.items())
             raise DowiseError(f"{error}{f' ({why})' if why else ''}") from None
@@ -381,8 +384,8 @@ class Views(Shown):
 
     def table(self) -> dict[str, list[Any]]:
         """All decisions by columns, as they are exported (`dowise.experiment.records`)."""
-        with self._journal.looking() as facts:
-            then = facts.as_of_now()  # first, so that every decision of it has its event
+        with self._journal.looking() as state:
+            then = state.copy()  # first, so that every decision of it has its event
         return columns_of(then, self._journal.storage.read(self.name, kinds=("asked",)))
 
     def audit(self, head: object = None, track: Track | None = None) -> Audit:
@@ -394,9 +397,9 @@ class Views(Shown):
         return audit(self._journal.storage, self.name, head_of(head), track)
 
 
-def _learns_from_all(plan: ExperimentConfig) -> bool:
+def _learns_from_all(config: ExperimentConfig) -> bool:
     """Whether its policy learns from whatever was seen; not known of one that is not registered."""
-    return is_known(plan.policy) and policy_info(plan.policy).learns_from == "everything"
+    return is_known(config.policy) and policy_info(config.policy).learns_from == "everything"
 
 
 def _copies(cases: Iterable[Case]) -> tuple[Case, ...]:

@@ -54,8 +54,8 @@ def problem_id(problem: Problem) -> str:
 
 def experiment_document(experiment: Views) -> Document:
     """What holds in an experiment."""
-    plan, earlier, head = experiment.outline()
-    problem, own = plan.problem, problem_id(plan.problem)
+    config, earlier, head = experiment.outline()
+    problem, own = config.problem, problem_id(config.problem)
     texts = {problem_id(one): problem_text(one) for one in earlier}
     page: Document = to_json(
         {
@@ -64,9 +64,9 @@ def experiment_document(experiment: Views) -> Document:
             "problem": problem_text(problem),
             "problem_id": own,
             "earlier_problems": {key: text for key, text in texts.items() if key != own},
-            "policy": plan.policy,
-            "options": plan.options,
-            "learn_restricted": plan.learn_restricted,
+            "policy": config.policy,
+            "options": config.options,
+            "learn_restricted": config.learn_restricted,
             "arms": [dict(arm) for arm in problem.arms],
             "forbidden": [dict(assignment) for assignment in problem.forbidden],
             "costs": problem.costs,
@@ -91,9 +91,9 @@ def case_document(experiment: Views, case: Case) -> Document:
 
 def said_document(experiment: Views, case: Case) -> Document:
     """A decision after something was said of it, and whether that changed it."""
-    earlier = None if case.earlier is None else case.earlier.as_dict(experiment.problem)
+    earlier = None if case.previous is None else case.previous.as_dict(experiment.problem)
     page = case_document(experiment, case)
-    return page | {"changed": case.is_news, "earlier": earlier}
+    return page | {"changed": case.changed, "earlier": earlier}
 
 
 def status_document(status: Status, tolerance: float | None = None) -> Document:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from dowise.errors import DowiseError
-from dowise.experiment.event import Event
+from dowise.experiment.event import Event, next_event
 from dowise.experiment.storage.base import Snapshot, Storage
 
 CALL_TIMEOUT = 10.0  # seconds: a call that must not wait and takes longer is taken to wait
@@ -87,14 +87,14 @@ def next_events(last: Event | None, name: str, *words: str) -> list[Event]:
     events: list[Event] = []
     for word in words:
         kind = "created" if last is None else "told"
-        last = Event.after(last, name, kind, "2026-01-01T00:00:00Z", "Zoë", {"word": word})
+        last = next_event(last, name, kind, "2026-01-01T00:00:00Z", "Zoë", {"word": word})
         events.append(last)
     return events
 
 
 def write(storage: Storage, name: str, *words: str) -> list[Event]:
     """Append events in one transaction."""
-    with storage.writing(name) as block:
+    with storage.transaction(name) as block:
         before = block.read()
         added = next_events(before[-1] if before else None, name, *words)
         block.append(added)
@@ -165,19 +165,19 @@ def _check_numbers(trial: Trial) -> None:
     one, _, name = trial
     promise = "an event whose number is not the next one is refused, with a DowiseError"
     first, second, third = next_events(None, name, "a", "b", "c")
-    with one.writing(name) as block, refuses(promise):
+    with one.transaction(name) as block, refuses(promise):
         block.append([second])
     demand(name not in one.experiments(), "a refused event is not there")
-    with one.writing(name) as block:
+    with one.transaction(name) as block:
         block.append([first])
         with refuses(promise):
             block.append([second, second])
         with refuses(promise):
             block.append([third])
         block.append([second])
-    with one.writing(name) as block, refuses(promise):
+    with one.transaction(name) as block, refuses(promise):
         block.append([first])
-    with one.writing(name) as block, refuses("an event of another experiment is refused"):
+    with one.transaction(name) as block, refuses("an event of another experiment is refused"):
         block.append(next_events(second, f"{name}, another", "c"))
     demand(one.read(name) == [first, second], "after a refused append all is as it was before it")
 
@@ -185,14 +185,14 @@ def _check_numbers(trial: Trial) -> None:
 def _check_blocks(trial: Trial) -> None:
     one, other, name = trial
     first, second, third = next_events(None, name, "a", "b", "c")
-    with one.writing(name) as block:
+    with one.transaction(name) as block:
         block.append([first])
         demand(block.read() == [first], "inside a block, read gives what was appended in it")
         block.append(iter([second]))
         demand(block.read(1) == [second], "inside a block, read gives what was appended in it")
     ended = block
     try:
-        with one.writing(name) as block:
+        with one.transaction(name) as block:
             block.append([third])
             raise KeyError("an error of the caller's")
     except KeyError:
@@ -203,7 +203,7 @@ def _check_blocks(trial: Trial) -> None:
         demand(storage.read(name) == [first, second], "a block that ends with an error adds none")
     with refuses("a block that has ended takes no more events"):
         ended.append([third])
-    with other.writing(name) as block:
+    with other.transaction(name) as block:
         demand(block.read() == [first, second], "a block reads all that was ever committed")
         block.append([third])
     one.close()
@@ -216,9 +216,9 @@ def _check_nesting(trial: Trial) -> None:
     one, _, name = trial
 
     def inside() -> bool:
-        with one.writing(name):
+        with one.transaction(name):
             try:
-                with one.writing(name):
+                with one.transaction(name):
                     return False
             except DowiseError:
                 return True
@@ -233,44 +233,44 @@ def _check_erasing(trial: Trial) -> None:
     beside = f"{name}, beside"
     events, others = write(one, name, "a", "b", "c"), write(one, beside, "a", "b", "c")
     last = events[-1]
-    one.keep_snapshot(Snapshot(name, 3, last.hash, b"old"))
-    one.keep_snapshot(Snapshot(beside, 3, others[-1].hash, b"beside"))
+    one.save_snapshot(Snapshot(name, 3, last.hash, b"old"))
+    one.save_snapshot(Snapshot(beside, 3, others[-1].hash, b"beside"))
     kept = one.snapshot(beside)
     try:
-        with one.writing(name) as block:
+        with one.transaction(name) as block:
             block.erase([2])
             raise KeyError("an error of the caller's")
     except KeyError:
         demand(one.read(name) == events, "a block that ends with an error erases nothing")
-    with one.writing(name) as block, refuses("what is not there can't be erased"):
+    with one.transaction(name) as block, refuses("what is not there can't be erased"):
         block.erase([2, 9])
     demand(one.read(name) == events, "a refused erasure erases nothing")
-    said = Event.after(last, name, "erased", last.at, last.actor, {"numbers": [2]})
-    with one.writing(name) as block:
+    said = next_event(last, name, "erased", last.at, last.actor, {"numbers": [2]})
+    with one.transaction(name) as block:
         block.append([said])
         block.erase([2])
         blank = [events[0], events[1].erased(), events[2], said]
         demand(block.read() == blank, "inside a block, read gives erased events as erased")
-    with one.writing(name) as block:
+    with one.transaction(name) as block:
         block.erase({2})
     for storage in (one, other):
         demand(storage.read(name) == blank, "erase puts Event.erased() in the place of an event")
         demand(storage.snapshot(name) is None, "erase drops the experiment's snapshots")
         demand(storage.read(beside) == others, "erase leaves other experiments alone")
         demand(storage.snapshot(beside) == kept, "erase leaves other experiments' snapshots alone")
-    one.keep_snapshot(Snapshot(name, 3, last.hash, b"old"))
+    one.save_snapshot(Snapshot(name, 3, last.hash, b"old"))
     demand(other.snapshot(name) is None, "a snapshot from before an erasure is not kept after it")
 
 
 def _check_snapshots(trial: Trial) -> None:
     one, other, name = trial
     events = write(one, name, "a", "b", "c")
-    one.keep_snapshot(Snapshot(name, 1, "0" * 64, b"of another journal"))
+    one.save_snapshot(Snapshot(name, 1, "0" * 64, b"of another journal"))
     demand(one.snapshot(name) is None, "a snapshot that is none of this journal's is not kept")
     body = bytes(range(256)) * 100
     older, newer = (Snapshot(name, n, events[n - 1].hash, body + bytes([n])) for n in (1, 3))
     for given, allowed in ((older, [older]), (newer, [newer]), (older, [newer])):
-        one.keep_snapshot(given)
+        one.save_snapshot(given)
         for storage in (one, other):
             promise = "snapshot gives the newest that was kept, or None"
             demand(storage.snapshot(name) in [None, *allowed], promise)
@@ -281,7 +281,7 @@ def _check_isolation(trial: Trial) -> None:
     """Check readers while a transaction is open."""
     one, other, name = trial
     events = write(one, name, "a")
-    with one.writing(name) as block:
+    with one.transaction(name) as block:
         block.append(next_events(events[-1], name, "b"))
         for storage in (one, other):
             read, last, names = (
@@ -304,12 +304,12 @@ def _check_waiting(trial: Trial) -> None:
     for second in (one, other):
 
         def follow(second: Storage = second) -> list[Event]:
-            with second.writing(name) as block:
+            with second.transaction(name) as block:
                 found = block.read()
                 block.append(next_events(found[-1], name, "by the second"))
                 return found
 
-        with one.writing(name) as block:
+        with one.transaction(name) as block:
             waiting = Task(follow)
             promise = "of one experiment at most one writing block is open at a time"
             demand(not waiting.is_done(within=0.2), promise)
@@ -330,7 +330,7 @@ def _check_many_writers(trial: Trial) -> None:
         start_line.wait()
         mine = []
         for turn in range(EVENTS_EACH):
-            with storage.writing(name) as block:
+            with storage.transaction(name) as block:
                 found = block.read()
                 mine += next_events(found[-1] if found else None, name, f"{who} {turn}")
                 block.append(mine[-1:])

@@ -80,7 +80,7 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
     options = keyword_options(body.options)
     if all(part is None for part in (body.problem, body.policy, options, body.learn_restricted)):
         raise DowiseError("say what changes: problem, policy, options or learn_restricted")
-    held = experiment.outline().plan
+    held = experiment.outline().config
     policy = held.policy if body.policy is None else body.policy
     kept = held.options if policy == held.policy and body.problem is None else {}
     tried = _try(
@@ -92,7 +92,7 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
         "problem": problem, "policy": body.policy, "options": options,
         "learn_restricted": body.learn_restricted,
     }  # fmt: skip
-    held.changed(**changes)  # what takes long is built now, while nobody waits for it
+    held.with_changes(**changes)  # what takes long is built now, while nobody waits for it
     with listening() as notes:
         is_news = experiment.revise(**changes, reason=body.reason)
     page = {**experiment_document(experiment), "changed": is_news}

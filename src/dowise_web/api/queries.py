@@ -239,7 +239,7 @@ def events_page(
 def event_page(event: Event, whole: bool) -> dict[str, Any]:
     """An event as others may see it: who could foresee arms by the seed is not told it."""
     page: dict[str, Any] = event.row()
-    says = event.says if len(event.body) <= _LARGE else {"records": event.says.get("records")}
+    says = event.payload if len(event.body) <= _LARGE else {"records": event.payload.get("records")}
     page["body"], page["is_whole"] = says, len(event.body) <= _LARGE
     if not whole:
         page |= {"salt": None, "is_whole": False}
@@ -255,7 +255,11 @@ def _has(event: Event, search: str | None, whole: bool) -> bool:
     """Whether a text is in an event, as far as it may be seen: else one could guess at the seed."""
     if search is None:
         return True
-    body = event.body if whole or "seed" not in event.says else as_text(_without_seed(event.says))
+    body = (
+        event.body
+        if whole or "seed" not in event.payload
+        else as_text(_without_seed(event.payload))
+    )
     return search.casefold() in f"{event.actor} {body}".casefold()
 
 

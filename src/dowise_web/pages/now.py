@@ -133,7 +133,7 @@ def _said(
 
     def act() -> tuple[int, str]:
         case = say(number, played=_played(form), unrelated=bool(text_in(form, "unrelated")))
-        return number, news if case.is_news else "same"
+        return number, news if case.changed else "same"
 
     return _done(request, experiment, visitor, form, which, number, act)
 
@@ -188,13 +188,15 @@ def _page(
         failed=failed,
         is_news=case is not None and seen is not None and case.last_event > seen,
         notes=[] if case is None or not is_there else experiment.idle(case.id),
-        lacking=() if case is None else _in_order(case.open(problem), order, problem),
+        lacking=() if case is None else _in_order(case.missing_variables(problem), order, problem),
         correctable={} if case is None else _correctable(case, problem, order),
         arms=[str(arm) for arm in problem.arms],
         is_ticked=len(problem.arms) <= MOST_TICKS,
         settings=_settings(problem),
         request_id=f"page-{secrets.token_urlsafe(15)}",
-        pending=[(one, waiting(one), one.open(problem)) for one in pending[:MOST_PENDING]],
+        pending=[
+            (one, waiting(one), one.missing_variables(problem)) for one in pending[:MOST_PENDING]
+        ],
         more_pending=max(len(pending) - MOST_PENDING, 0),
         latest=_latest(experiment),
         as_sent=as_sent,

@@ -12,7 +12,7 @@ from support.journal_writers import is_chain
 
 from dowise import Experiment
 from dowise.experiment.event import KINDS
-from dowise.experiment.journal import facts_of_snapshot
+from dowise.experiment.journal import restore_state
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.sql import VERSION
 from dowise_web.tokens import make_token, pages, who
@@ -91,7 +91,7 @@ def test_it_has_events_of_all_kinds_some_of_them_erased_and_a_snapshot_that_is_r
     assert {event.kind for event in events} == {*KINDS}
     assert {event.kind for event in events if event.is_erased} == {"asked", "told"}
     assert is_chain(events) and is_chain(storage.read("ward 8"))
-    assert len(facts_of_snapshot(storage, "ward 8").cases) > 100
+    assert len(restore_state(storage, "ward 8").cases) > 100
     storage.close()
 
 

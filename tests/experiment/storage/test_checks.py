@@ -32,8 +32,8 @@ class Broken(MemoryStorage):
     Block = MemoryTransaction
 
     @contextmanager
-    def writing(self, experiment):
-        with super().writing(experiment) as block:
+    def transaction(self, experiment):
+        with super().transaction(experiment) as block:
             block.__class__ = self.Block
             yield block
 
@@ -65,7 +65,7 @@ def without_turns(self, experiment):
 @contextmanager
 def without_rollback(self, experiment):
     error = None
-    with MemoryStorage.writing(self, experiment) as block:
+    with MemoryStorage.transaction(self, experiment) as block:
         try:
             yield block
         except Exception as raised:
@@ -77,7 +77,7 @@ def without_rollback(self, experiment):
 @contextmanager
 def without_errors(self, experiment):
     try:
-        with MemoryStorage.writing(self, experiment) as block:
+        with MemoryStorage.transaction(self, experiment) as block:
             yield block
     except KeyError:
         pass
@@ -92,14 +92,14 @@ def seen_at_once(self, experiment):
             self._journals[experiment] = journal + block.added
             block.committed, block.added = self._journals[experiment], []
 
-    with MemoryStorage.writing(self, experiment) as block:
+    with MemoryStorage.transaction(self, experiment) as block:
         block.__class__ = Seen
         yield block
 
 
 @contextmanager
 def readers_wait(self, experiment):
-    with MemoryStorage.writing(self, experiment) as block:
+    with MemoryStorage.transaction(self, experiment) as block:
         self.busy = True
         try:
             yield block
@@ -120,7 +120,7 @@ def waits_for_itself(self, experiment):
     self.held = {experiment}
     self._holders.clear()
     try:
-        with MemoryStorage.writing(self, experiment) as block:
+        with MemoryStorage.transaction(self, experiment) as block:
             yield block
     finally:
         self.held = set()
@@ -210,21 +210,21 @@ def fail(self, experiment):  # noqa: ARG001
         (breaking_block("Foreign", append=foreign_append), "of another experiment is refused"),
         (breaking_block("Partial", append=partial_append), "not the next one is refused|refused"),
         (breaking_block("Blind", read=lambda self, after=0: self.committed[after:]), "inside a"),
-        (breaking("NoRollback", writing=without_rollback), "ends with an error adds none"),
-        (breaking("Swallows", writing=without_errors), "passes through the block"),
+        (breaking("NoRollback", transaction=without_rollback), "ends with an error adds none"),
+        (breaking("Swallows", transaction=without_errors), "passes through the block"),
         (breaking_block("Late", append=append_after_the_end), "has ended takes no more"),
         (breaking("Forgets", close=forget), "after close opens it anew"),
         (breaking("Nameless", __str__=lambda _: ""), "str says where"),
-        (breaking("SelfWaits", writing=waits_for_itself), "refused at once"),
+        (breaking("SelfWaits", transaction=waits_for_itself), "refused at once"),
         (breaking_block("ErasesNot", erase=erase_nothing), "read gives erased events as erased"),
         (breaking_block("ErasesMore", erase=erase_what_is_not_there), "not there can't be erased"),
         (breaking_block("OldCopies", erase=keep_snapshots_of_the_erased), "drops the experiment's"),
         (breaking("DropsAll", _commit=drop_all_snapshots), "other experiments' snapshots alone"),
-        (breaking("KeepsOld", keep_snapshot=keep_old), "before an erasure is not kept"),
-        (breaking("KeepsAny", keep_snapshot=keep_any), "before an erasure is not kept"),
-        (breaking("Dirty", writing=seen_at_once), "error adds none|only what is committed"),
-        (breaking("Waits", writing=readers_wait, read=wait_and_read), "never wait for writers"),
-        (breaking("NoTurns", writing=without_turns), "at most one writing block"),
+        (breaking("KeepsOld", save_snapshot=keep_old), "before an erasure is not kept"),
+        (breaking("KeepsAny", save_snapshot=keep_any), "before an erasure is not kept"),
+        (breaking("Dirty", transaction=seen_at_once), "error adds none|only what is committed"),
+        (breaking("Waits", transaction=readers_wait, read=wait_and_read), "never wait for writers"),
+        (breaking("NoTurns", transaction=without_turns), "at most one writing block"),
         (breaking("Gaps", read=skip_one), "without a gap"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from support.journal_writers import AT, Writer, is_chain, run
 
-from dowise.experiment.event import Event
+from dowise.experiment.event import next_event
 from dowise.experiment.storage import open_storage
 
 
@@ -59,7 +59,7 @@ def test_two_writers_are_killed_again_and_again(place, store):
         writer.kill()
     assert 0 <= check_all_there(store, team) <= 12
     assert sum(len(writer.acknowledged) for writer in team) > 50
-    with store.writing("ward") as block:
-        block.append([Event.after(block.read()[-1], "ward", "told", AT, "ann", {"after": "all"})])
+    with store.transaction("ward") as block:
+        block.append([next_event(block.read()[-1], "ward", "told", AT, "ann", {"after": "all"})])
     assert is_chain(store.read("ward"))
     assert json.loads(store.last("ward").body) == {"after": "all"}

@@ -15,7 +15,7 @@ def test_a_writer_gives_up_after_its_timeout():
     held, done = threading.Event(), threading.Event()
 
     def hold():
-        with storage.writing("ward"):
+        with storage.transaction("ward"):
             held.set()
             done.wait()
 
@@ -34,7 +34,7 @@ def test_what_it_hands_out_is_a_copy():
     storage = MemoryStorage()
     append(storage, words="abc")
     storage.read("ward").clear()
-    with storage.writing("ward") as block:
+    with storage.transaction("ward") as block:
         block.read().clear()
         block.erase([2])
         block.read().clear()

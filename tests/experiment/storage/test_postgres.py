@@ -131,7 +131,7 @@ def test_a_lost_connection_is_one_clear_error_and_the_next_call_connects_anew(po
     assert len(store.read("ward")) == 2
 
     def lose(storage):
-        with storage.writing("ward") as block:
+        with storage.transaction("ward") as block:
             block.read()
             postgres.stop()
             postgres.start()
@@ -157,7 +157,7 @@ def test_experiments_do_not_wait_for_one_another_and_one_waits_no_longer_than_it
 ):
     append(store, "ward")
     hasty = PostgresStorage(locate(database), timeout=0.3)
-    with store.writing("ward"):
+    with store.transaction("ward"):
         append(hasty, "another ward")
         start = time.monotonic()
         with pytest.raises(DowiseError, match=r"'ward' can't be written: .* for 0.3 seconds"):
@@ -181,7 +181,7 @@ def test_settings_of_the_server_that_would_lose_events_are_overruled(postgres, d
             f"ALTER DATABASE {name} SET default_transaction_isolation = serializable"
         )
     store.close()
-    with store.writing("ward") as block:
+    with store.transaction("ward") as block:
         shown = [
             block.connection.exec_driver_sql(f"SHOW {setting}").scalar()
             for setting in ("synchronous_commit", "transaction_isolation")

@@ -20,7 +20,7 @@ from support.journal_writers import append, is_chain
 from support.system_users import FORK, as_nobody, in_child
 
 from dowise import DowiseError
-from dowise.experiment.event import Event
+from dowise.experiment.event import Event, next_event
 from dowise.experiment.storage import Snapshot, open_storage, sql
 from dowise.experiment.storage.sqlite import SqliteFiles, SqliteStorage
 from dowise.experiment.storage.url import locate
@@ -79,7 +79,7 @@ def test_the_file_is_in_wal_mode_and_has_the_columns_that_others_read(filled):
 
 
 def test_every_connection_syncs_in_full_and_overwrites_what_it_deletes(filled):
-    with opened(filled) as storage, storage.writing("ward") as block:
+    with opened(filled) as storage, storage.transaction("ward") as block:
         connection = block.connection
         for setting, value in (("synchronous", 2), ("secure_delete", 1), ("journal_mode", "wal")):
             assert connection.exec_driver_sql(f"PRAGMA {setting}").scalar() == value
@@ -197,7 +197,7 @@ def test_read_only_files_and_folders(open_folder):
         as_nobody()
         with opened(filled) as storage:
             assert len(storage.read("ward")) == 50
-            storage.keep_snapshot(Snapshot("ward", 50, storage.last("ward").hash, b""))
+            storage.save_snapshot(Snapshot("ward", 50, storage.last("ward").hash, b""))
             append(storage)
 
     assert "can't write to 'ward': the file belongs to" in in_child(read_then_write)
@@ -275,11 +275,11 @@ def test_a_full_disk(tmp_path):
 def test_an_error_that_is_passed_over_inside_a_block_does_not_commit_half_of_it(filled):
     with opened(filled) as storage:
         last = storage.last("ward")
-        good = Event.after(last, "ward", "told", "", "ann", {})
-        bad = replace(Event.after(good, "ward", "told", "", "ann", {}), actor="\ud800")
+        good = next_event(last, "ward", "told", "", "ann", {})
+        bad = replace(next_event(good, "ward", "told", "", "ann", {}), actor="\ud800")
 
         def write():
-            with storage.writing("ward") as block:
+            with storage.transaction("ward") as block:
                 block.append([good])
                 block.append([bad])
                 with pytest.raises(DowiseError, match="can't write to 'ward'"):
@@ -316,7 +316,7 @@ def test_a_writer_gives_up_after_its_timeout_and_not_before(filled, elsewhere):
         held, done = threading.Event(), threading.Event()
 
         def hold():
-            with holder.writing("ward"):
+            with holder.transaction("ward"):
                 held.set()
                 done.wait()
 
@@ -327,7 +327,7 @@ def test_a_writer_gives_up_after_its_timeout_and_not_before(filled, elsewhere):
         with pytest.raises(DowiseError, match=r"'ward' can't be written: .* for 0.3 seconds"):
             append(storage)
         assert 0.3 <= time.monotonic() - start < 3
-        storage.keep_snapshot(Snapshot("ward", 50, storage.last("ward").hash, b""))
+        storage.save_snapshot(Snapshot("ward", 50, storage.last("ward").hash, b""))
         assert storage.snapshot("ward") is None  # nothing happens
         done.set()
         thread.join()
@@ -340,14 +340,14 @@ def test_a_forked_child_opens_its_own_connections_and_leaves_the_parents_alone(f
         number = in_child(lambda: append(storage).number)
         assert number == 52
         assert append(storage).number == 53
-        with storage.writing("ward") as block:
+        with storage.transaction("ward") as block:
             said = in_child(lambda: block.append([]))
             assert "belongs to the process that forked" in said
-            block.append([Event.after(block.read()[-1], "ward", "told", "", "ann", {})])
+            block.append([next_event(block.read()[-1], "ward", "told", "", "ann", {})])
         assert len(storage.read("ward")) == 54
 
         def end_the_parents_block():
-            with storage.writing("ward"):
+            with storage.transaction("ward"):
                 child = os.fork()
                 if child:
                     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -374,14 +374,14 @@ def test_what_is_erased_is_in_none_of_the_files(path):
             append(storage, name, [f"SECRET-{turn}-{i}:" + "s" * sizes[i] for i in range(4)])
             if turn % 40 == 39:
                 last = storage.last(name)
-                storage.keep_snapshot(Snapshot(name, last.number, last.hash, b"SECRET-snapshot"))
+                storage.save_snapshot(Snapshot(name, last.number, last.hash, b"SECRET-snapshot"))
         for name in storage.experiments():
             events = storage.read(name)
             chosen = rng.sample(range(1, len(events) + 1), len(events) // 2)
             said = [events[number - 1] for number in chosen]
             salts = [event.salt.encode() for event in said]
-            texts = [event.says["word"].partition(":")[0].encode() + b":" for event in said]
-            with storage.writing(name) as block:
+            texts = [event.payload["word"].partition(":")[0].encode() + b":" for event in said]
+            with storage.transaction(name) as block:
                 block.erase(chosen)
             bytes_now = b"".join(contents(path.parent).values())
             assert not [text for text in texts + salts if text in bytes_now]
@@ -402,12 +402,12 @@ def test_an_erasure_that_readers_hinder_says_so_and_can_be_finished(filled):
                     DowiseError,
                     match="is recorded, but old copies .* remain .* erase the same again",
                 ),
-                storage.writing("ward") as block,
+                storage.transaction("ward") as block,
             ):
                 block.erase([7])
             assert storage.read("ward")[6].is_erased
             reader.execute("COMMIT")
-        with storage.writing("ward") as block:
+        with storage.transaction("ward") as block:
             block.erase([7])
         assert filled.with_name("ward.db-wal").stat().st_size == 0
 
@@ -439,8 +439,8 @@ def test_older_tables_are_brought_up_to_date_once(filled, monkeypatch):
 
 
 def die_inside(path):
-    with opened(path) as storage, storage.writing("ward") as block:
-        block.append([Event.after(block.read()[-1], "ward", "told", "", "ann", {})])
+    with opened(path) as storage, storage.transaction("ward") as block:
+        block.append([next_event(block.read()[-1], "ward", "told", "", "ann", {})])
         os.kill(os.getpid(), signal.SIGKILL)
 
 

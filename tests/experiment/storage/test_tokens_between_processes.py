@@ -87,11 +87,11 @@ def test_a_forked_child_and_a_thread_in_a_writing_block(place):
         assert in_child(lambda: TokenTable(storage).add(new("two")).id) == 2
         assert TokenTable(storage).add(new("three")).id == 3
         append(storage)
-        with storage.writing("ward"):
+        with storage.transaction("ward"):
             assert TokenTable(storage).find("two").id == 2  # readers never wait
         if "://" not in place:
             with (
-                storage.writing("ward"),
+                storage.transaction("ward"),
                 pytest.raises(DowiseError, match="list of tokens can't be written: this thread"),
             ):
                 TokenTable(storage).add(new("four"))

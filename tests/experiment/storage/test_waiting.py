@@ -23,10 +23,10 @@ def test_a_waiting_writer_can_read_what_others_wrote(tmp_path):
         ready.set()
 
     def wait():
-        with second.writing("ward", on_wait=look) as block:
+        with second.transaction("ward", on_wait=look) as block:
             seen.append(block.read()[-1].number)
 
-    with first.writing("ward"):
+    with first.transaction("ward"):
         waiting = threading.Thread(target=wait)
         waiting.start()
         assert ready.wait(10)

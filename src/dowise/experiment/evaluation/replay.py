@@ -411,7 +411,7 @@ class _Model:
 
 
 class EvaluationLog:
-    """The steps of an experiment, in order, under the plan that holds now.
+    """The steps of an experiment, in order, under the config that holds now.
 
     `left_out` counts the decisions that are not evaluated, by the reason, once the steps were gone
     through.
@@ -419,13 +419,13 @@ class EvaluationLog:
 
     def __init__(
         self,
-        facts: ExperimentState,
+        state: ExperimentState,
         events: Iterable[Event],
         columns: Callable[[int], dict[str, Any]],
     ) -> None:
         self.left_out: Counter[str] = Counter()
-        self._final, self._events, self._columns = facts, events, columns
-        self._plan = facts.plan
+        self._final, self._events, self._columns = state, events, columns
+        self._config = state.config
 
     def steps(self) -> Iterator[Step]:
         """Fold the journal once more, and say what became known."""
@@ -434,7 +434,7 @@ class EvaluationLog:
             read = len(then.log)
             then.apply_all([event])
             if event.kind == "imported":
-                batch, _ = unpack(self._columns(event.number), self._plan.problem)
+                batch, _ = unpack(self._columns(event.number), self._config.problem)
                 yield LearnMany(batch)
             if event.kind == "asked":
                 yield from self._decision(then, event)
@@ -443,26 +443,26 @@ class EvaluationLog:
 
     def _decision(self, then: ExperimentState, event: Event) -> Iterator[Decide]:
         case = self._final.cases[len(then.cases)]
-        row = self._row(case, event, then.plan)
+        row = self._row(case, event, then.config)
         if isinstance(row, str):
             self.left_out[row] += 1
         else:
             yield Decide(row)
 
-    def _row(self, case: Case, event: Event, plan: ExperimentConfig) -> LoggedDecision | str:
+    def _row(self, case: Case, event: Event, config: ExperimentConfig) -> LoggedDecision | str:
         """A decision that counts, or why it does not."""
-        problem = self._plan.problem
+        problem = self._config.problem
         if event.is_erased or case.status != "done":
             return "erased" if case.status == "erased" else case.status
         if case.played is not None:
             return "another arm was played"
-        then = plan.problem
+        then = config.problem
         if (then.arms, then.context) != (problem.arms, problem.context):
             return "made when there were other arms or another context, before a revision"
-        says = event.says
+        says = event.payload
         if says["probabilities"] is None:
             return "its probabilities are not known"
-        record = record_of(case, ExperimentConfig(problem, plan.policy, {}))
+        record = record_of(case, ExperimentConfig(problem, config.policy, {}))
         if isinstance(record, str) or case.values.get(problem.reward) is None:
             return "the reward is missing"
         allowed = np.ones(len(problem.arms), dtype=bool)
@@ -473,7 +473,7 @@ class EvaluationLog:
         return LoggedDecision(case.id, says["context"], chances, allowed, record)
 
     def _news(self, case: Case, known: dict[int, Record]) -> Iterator[Learn | Retract]:
-        record = record_of(case, self._plan) if case.values else ""
+        record = record_of(case, self._config) if case.values else ""
         if case.id in known:
             yield Retract(known.pop(case.id))
         if isinstance(record, Record):

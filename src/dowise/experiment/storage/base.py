@@ -95,7 +95,7 @@ class Storage(Protocol):
     def last(self, experiment: str) -> Event | None:
         """Return the last event, or None if the experiment does not exist."""
 
-    def writing(
+    def transaction(
         self, experiment: str, on_wait: Callable[[], None] | None = None
     ) -> AbstractContextManager[StorageTransaction]:
         """Open a transaction on an experiment, which need not exist; commit when the block ends.
@@ -107,7 +107,7 @@ class Storage(Protocol):
     def snapshot(self, experiment: str) -> Snapshot | None:
         """Return the newest snapshot, if any. Callers must verify it."""
 
-    def keep_snapshot(self, snapshot: Snapshot) -> None:
+    def save_snapshot(self, snapshot: Snapshot) -> None:
         """Replace older snapshots with this one; do nothing if that is not possible.
 
         Do nothing either if the stored snapshot is newer, if no event of the journal has this

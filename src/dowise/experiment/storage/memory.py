@@ -53,7 +53,7 @@ class MemoryStorage:
             return journal[-1] if journal else None
 
     @contextmanager
-    def writing(
+    def transaction(
         self,
         experiment: str,
         on_wait: Callable[[], None] | None = None,  # noqa: ARG002
@@ -95,7 +95,7 @@ class MemoryStorage:
         with self._guard:
             return self._snapshots.get(experiment)
 
-    def keep_snapshot(self, snapshot: Snapshot) -> None:
+    def save_snapshot(self, snapshot: Snapshot) -> None:
         """Replace older snapshots, unless it is out of date or of another journal."""
         with self._guard:
             journal = self._journals.get(snapshot.experiment, [])

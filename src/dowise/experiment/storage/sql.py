@@ -432,7 +432,7 @@ class SqlStorage(ABC):
 
     # -- writing --------------------------------------------------------------------------------
 
-    def keep_snapshot(self, snapshot: Snapshot) -> None:
+    def save_snapshot(self, snapshot: Snapshot) -> None:
         """Replace older snapshots, unless it is out of date or of another journal."""
         name, timeout = snapshot.experiment, min(SNAPSHOT_TIMEOUT, self._timeout)
         with (
@@ -446,7 +446,7 @@ class SqlStorage(ABC):
                 block.connection.execute(insert(snapshots), snapshot._asdict())
 
     @contextmanager
-    def writing(
+    def transaction(
         self, experiment: str, on_wait: Callable[[], None] | None = None
     ) -> Iterator[SqlTransaction]:
         """Open a transaction on the experiment; commit at the end of the block."""

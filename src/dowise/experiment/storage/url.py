@@ -61,7 +61,7 @@ def open_storage(store: str | Path | Storage, create: bool = False) -> Storage:
     >>> open_storage(MemoryStorage()).experiments()
     ()
     """
-    if not isinstance(store, str | Path) and hasattr(store, "writing"):
+    if not isinstance(store, str | Path) and hasattr(store, "transaction"):
         return store
     location = locate(store)  # type: ignore[arg-type]  # refuses other types
     import_extra("sqlalchemy", "live", "a store of experiments")
