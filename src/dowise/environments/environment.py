@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,18 +129,6 @@ class Environment:
         roles = (reward, context, non_manipulable, reward_values, hidden, arms, minimise)
         return cls(*read_world(path, *roles))
 
-    @classmethod
-    def from_pgmpy(cls, model: Any, **roles: Any) -> Environment:
-        """The world of a Bayesian network of pgmpy whose CPDs are tables.
-
-        Its problem is that of `problem_from_pgmpy(model, **roles)`: where roles are not given,
-        the model's one outcome is the reward, its exposures are what can be set, and its latents
-        are hidden.
-        """
-        from dowise.environments.networks import pgmpy_world
-
-        return cls(*pgmpy_world(model, roles))
-
     @property
     def network(self) -> Network:
         """The world as a Bayesian network; hidden variables without labels have 0, 1, …."""
@@ -153,12 +141,6 @@ class Environment:
     def to_bif(self, path: str | Path) -> None:
         """Write the network to a BIF file, which `from_bif` reads back to the last bit."""
         write_bif(self.network, path)
-
-    def to_pgmpy(self) -> Any:
-        """A DiscreteBayesianNetwork of pgmpy; what is hidden here is latent there."""
-        from dowise.graph.formats.pgmpy_network import network_to_pgmpy
-
-        return network_to_pgmpy(self.network, self.hidden)
 
     @property
     def cpts(self) -> dict[str, NDArray[np.float64]]:

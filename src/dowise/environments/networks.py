@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +17,7 @@ from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph import CausalGraph
 from dowise.graph.formats import format_of
 from dowise.graph.formats.bif import Network, parse_bif, read_bif
-from dowise.graph.formats.pgmpy_network import network_from_pgmpy
 from dowise.problem import Problem, builtin_names, load_problem
-from dowise.problem.libraries import problem_from_pgmpy
 from dowise.problem.problem import ArmLike
 from dowise.problem.problem_file import builtin_path
 
@@ -59,10 +56,16 @@ def read_world(
             f"the network has {join_names(network.graph)}"
         )
     problem = Problem(
-        observed, reward, context or (), non_manipulable or (),
-        {name: network.domains[name] for name in observed}, reward_values, arms, name=file_stem(file),
+        observed,
+        reward,
+        context=context or (),
+        non_manipulable=non_manipulable or (),
+        domains={name: network.domains[name] for name in observed},
+        reward_values=reward_values,
+        arms=arms,
+        name=file_stem(file),
         minimise=False if minimise is None else minimise,
-    )  # fmt: skip
+    )
     return problem, network.cpts, network.graph
 
 
@@ -81,14 +84,7 @@ def network_world(source: str | Path) -> Environment:
             f"{source} has no numbers of its own: its graph would have to come from a .bif file "
             f"(graph_file), as those of {', '.join(_networks())} do"
         )
-    return Environment(problem, _in_order(problem, network), network.graph)
-
-
-def pgmpy_world(model: Any, roles: Mapping[str, Any]) -> WorldParts:
-    """The problem, CPTs and graph that `Environment.from_pgmpy` makes a world of."""
-    problem = problem_from_pgmpy(model, **roles)
-    network = network_from_pgmpy(model)
-    return problem, _in_order(problem, network), network.graph
+    return Environment(problem, cpts_for_problem(problem, network), network.graph)
 
 
 def _network(ending: str, text: str) -> Network | None:
@@ -103,7 +99,7 @@ def _graph_file(source: str | Path) -> Path | None:
     return None if named is None else path.parent / str(named)
 
 
-def _in_order(problem: Problem, network: Network) -> dict[str, NDArray[np.float64]]:
+def cpts_for_problem(problem: Problem, network: Network) -> dict[str, NDArray[np.float64]]:
     """The network's CPTs with the labels of every axis in the problem's order."""
     places: dict[str, list[int]] = {}
     for name, labels in network.domains.items():

@@ -279,7 +279,8 @@ class CausalGraph(Frozen):
         except (KeyError, TypeError):
             raise DowiseError(
                 f"unknown variable {name!r}{suggestion(str(name), self.variables)}: "
-                f"the graph's variables are {join_names(self.variables)}"
+                f"the graph's variables are {join_names(self.variables)}",
+                code="unknown-variable",
             ) from None
 
     # -- derived graphs -------------------------------------------------------------------------
@@ -479,20 +480,6 @@ class CausalGraph(Frozen):
         return parse_gml(text)
 
     @classmethod
-    def from_pgmpy(cls, model: Any) -> CausalGraph:
-        """From a DAG, an ADMG or a Bayesian network of pgmpy; its latents are projected out."""
-        from dowise.graph.formats.libraries import from_pgmpy
-
-        return from_pgmpy(model).projected
-
-    @classmethod
-    def from_dowhy(cls, model: Any) -> CausalGraph:
-        """From a CausalModel or a causal graph of DoWhy; what is unobserved is projected out."""
-        from dowise.graph.formats.libraries import from_dowhy
-
-        return from_dowhy(model).projected
-
-    @classmethod
     def read(cls, path: str | Path) -> CausalGraph:
         """Read a file, by its ending (.dot, .gv, .gml, .dagitty, .bif) or else by its content.
 
@@ -541,15 +528,3 @@ class CausalGraph(Frozen):
         from dowise.graph.formats.gml import to_gml
 
         return to_gml(self)
-
-    def to_pgmpy(self, hidden: str | Iterable[str] = ()) -> Any:
-        """A DAG of pgmpy; `hidden` variables and one for each bidirected edge are its latents."""
-        from dowise.graph.formats.libraries import to_pgmpy
-
-        return to_pgmpy(self, hidden)
-
-    def to_dowhy(self, hidden: str | Iterable[str] = ()) -> networkx.DiGraph[str]:
-        """The graph for a CausalModel of DoWhy; unobserved variables as in `to_pgmpy`."""
-        from dowise.graph.formats.libraries import to_dowhy
-
-        return to_dowhy(self, hidden)

@@ -1,7 +1,6 @@
 """Decision problems: roles, domains, arms, records and problem files."""
 
 from dowise.problem.intervention import Intervention
-from dowise.problem.libraries import problem_from_dowhy, problem_from_pgmpy
 from dowise.problem.payoff import Payoff
 from dowise.problem.problem import Problem
 from dowise.problem.problem_file import builtin_names, load_problem
@@ -15,6 +14,4 @@ __all__ = [
     "RecordBatch",
     "builtin_names",
     "load_problem",
-    "problem_from_dowhy",
-    "problem_from_pgmpy",
 ]
