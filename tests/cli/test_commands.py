@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import dowise
-from dowise.cli.main import _sayer, main
+from dowise.cli.main import _make_warning_printer, main
 from dowise.errors import DowiseWarning
 
 
@@ -465,8 +465,8 @@ def test_warnings_of_ours_are_one_line_and_others_are_not_swallowed(
     (line,) = (x for x in found.stderr.splitlines() if "sets of doubtful edges" in x)
     assert line.startswith("Note: there are ") and "mixture.py" not in found.stderr
     others = []
-    monkeypatch.setattr("dowise.cli.main._usual", lambda *given: others.append(given))
-    say = _sayer()
+    monkeypatch.setattr("dowise.cli.main._default_showwarning", lambda *given: others.append(given))
+    say = _make_warning_printer()
     say("odd", RuntimeWarning, "h.py", 7)
     say("known", DowiseWarning, "h.py", 8)
     say("known", DowiseWarning, "elsewhere.py", 9)  # once is enough
@@ -478,6 +478,6 @@ def test_a_pipe_to_another_process_that_breaks_is_no_reader_who_has_seen_enough(
     def broken(*_arguments, **_more):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr("dowise.cli.problems.load", broken)
+    monkeypatch.setattr("dowise.cli.problems.read_problem", broken)
     result = CliRunner().invoke(main, ["arms", "task1"])
     assert result.exit_code == 2 and "can't be written: Broken pipe" in result.stderr

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowise.cli.arguments import options_of, typed_pair, values_of
+from dowise.cli.arguments import parse_options, format_pair, parse_values
 from dowise.errors import DowiseError
 
 
@@ -24,25 +24,25 @@ from dowise.errors import DowiseError
     ],
 )
 def test_a_pair(text, name, value):
-    assert values_of([text]) == {name: value}
+    assert parse_values([text]) == {name: value}
 
 
 @pytest.mark.parametrize("text", ["Y", "=1", "", " ", '"Y=1', '"Y"1'])
 def test_what_is_no_pair_is_named_with_the_form(text):
     with pytest.raises(DowiseError) as refused:
-        values_of(["X=0", text], "-c C=1")
+        parse_values(["X=0", text], "-c C=1")
     assert repr(text) in str(refused.value) and "NAME=VALUE, such as -c C=1" in str(refused.value)
 
 
 def test_a_name_may_be_given_once():
     with pytest.raises(DowiseError, match="'Y=0': Y is given twice"):
-        values_of(["Y=1", "Y=0"])
+        parse_values(["Y=1", "Y=0"])
 
 
 @given(st.text(min_size=1), st.text(alphabet="ab1-", min_size=1))
 def test_a_typed_pair_is_read_back(name, value):
     if name.strip():
-        assert values_of([typed_pair(name, value)]) == {name: value}
+        assert parse_values([format_pair(name, value)]) == {name: value}
 
 
 @pytest.mark.parametrize(
@@ -54,5 +54,5 @@ def test_a_typed_pair_is_read_back(name, value):
     ],
 )  # fmt: skip
 def test_an_option_is_a_toml_value_or_a_text(text, value):
-    (found,) = options_of([f"x={text}"]).values()
+    (found,) = parse_options([f"x={text}"]).values()
     assert found == value and type(found) is type(value)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import dowise
-from dowise.cli.arguments import options_by_policy
+from dowise.cli.arguments import parse_policy_options
 
 RACE = ("--horizon", "20", "--trials", "4", "--workers", "1")
 
@@ -33,7 +33,7 @@ def test_options_are_those_of_the_policy_named(desk):
 
 def test_values_are_typed_as_toml_has_them():
     pairs = ["a.x=3", "a.y=0.05", "a.z=true", 'b.c:D.w="3"', "a.v=[1, 2]", "a.u=optimistic"]
-    assert options_by_policy(pairs, ["a", "b.c:D"]) == {
+    assert parse_policy_options(pairs, ["a", "b.c:D"]) == {
         "a": {"x": 3, "y": 0.05, "z": True, "v": [1, 2], "u": "optimistic"},
         "b.c:D": {"w": "3"},
     }

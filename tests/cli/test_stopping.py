@@ -82,9 +82,9 @@ def test_no_stop_at_any_moment_shows_a_traceback_or_leaves_a_worker(tmp_path):
 
 DEAF = """
 import hashlib
-from dowise.cli.signals import say_kept, stoppable
-with stoppable():
-    say_kept("; all is kept")
+from dowise.cli.signals import set_stop_message, stop_on_signals
+with stop_on_signals():
+    set_stop_message("; all is kept")
     print("ready", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"compiled code that", b"does not hear", 10**9)
 """

@@ -1,4 +1,4 @@
-"""NAME=VALUE on the command line: what was seen, the context, options."""
+"""Arguments and options of commands: NAME=VALUE pairs, numbers, policies, problems and stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowise.cli.main import json_option
 from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph.edges import bare_text, quoted
 
@@ -25,75 +24,173 @@ if TYPE_CHECKING:
     from dowise.experiment.experiment import Experiment
     from dowise.problem import Problem
 
-    Live = Experiment | Client
-    """An experiment in a store that is opened here, or on a server: they have the same methods."""
+    LiveExperiment = Experiment | Client
+
+CommandFunction = Callable[..., None]
+
+ERROR_DETAILS = "dowise.error_details"
+"""Key of `click.Context.meta`: further keys of the JSON document of an error."""
+_AS_JSON = "dowise.as_json"
+# Options that many commands share are listed after those of the command itself.
+_SHARED_OPTIONS = ("name", "policy_module", "actor", "accept_clock", "as_json")
+_ACTOR_OPTIONS = ("actor", "accept_clock")
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_PAIR = re.compile(rf"\s*({_QUOTED}|[^=\"]+?)\s*=\s*({_QUOTED}|.*?)\s*", re.DOTALL)
 
 
-def named_policy(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
-    """A callback of options and arguments that name a policy: it imports one of the user's own."""
-    if name is not None and ":" in name and not name.strip().startswith("do("):  # that is an arm
+class WholeNumber(click.IntRange):
+    """Whole number in a range."""
+
+    name = "whole number"
+
+
+class Number(click.FloatRange):
+    """Number in a range."""
+
+    name = "number"
+
+
+class _CommandWithPolicies(click.Command):
+    """Command whose help lists the policies; they are loaded when the help is shown."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        from dowise.policies.registry import policy_info, policy_names
+
+        super().format_options(context, formatter)
+        with formatter.section("Policies"):
+            infos = [policy_info(name) for name in policy_names()]
+            rows = [(info.name, f"{info.help} (learns from {info.learns_from})") for info in infos]
+            formatter.write_dl([*rows, ("MODULE:CLASS", "a custom policy from a Python module")])
+
+
+def command(
+    examples: str, policies: bool = False, name: str | None = None
+) -> Callable[[CommandFunction], click.Command]:
+    """Make a function a command whose help ends with examples.
+
+    Parameters
+    ----------
+    examples : str
+        Lines that can be typed.
+    policies : bool
+        True lists the policies in the help.
+    name : str, optional
+        Name of the command, if it differs from that of the function.
+    """
+    kind = _CommandWithPolicies if policies else click.Command
+    decorate = click.command(name, cls=kind, epilog="\b\nExamples:\n" + examples)
+
+    def register(function: CommandFunction) -> click.Command:
+        made = decorate(function)
+        made.params.sort(key=lambda parameter: parameter.name in _SHARED_OPTIONS)
+        return made
+
+    return register
+
+
+def _remember_json(context: click.Context, _option: click.Parameter, as_json: bool) -> bool:
+    context.meta[_AS_JSON] = as_json
+    return as_json
+
+
+def is_json_requested(context: click.Context) -> bool:
+    """Return True if the running command got `--json`."""
+    return bool(context.meta.get(_AS_JSON))
+
+
+problem_argument = click.argument("problem")
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    is_eager=True,  # so that errors in other arguments are printed as JSON too
+    callback=_remember_json,
+    help="Print one JSON document, nothing else.",
+)
+reason_option = click.option(
+    "--reason",
+    default="",
+    metavar="TEXT",
+    help="Why. The journal keeps it, so do not name a person.",
+)
+
+
+def read_problem(source: str) -> Problem:
+    """Load a problem file, or the built-in problem of that name."""
+    from dowise.problem import load_problem
+
+    if source.lower().endswith((".csv", ".csv.gz", ".parquet", ".pq")):
+        raise DowiseError(
+            f"{source} looks like a table, not a problem: the problem (.toml) comes first",
+            code="wrong-argument-order",
+        )
+    return load_problem(source)
+
+
+def import_policy(
+    _context: click.Context, _option: click.Parameter, name: str | None
+) -> str | None:
+    """Callback of options that name a policy: imports a custom one (module:Class)."""
+    is_arm = name is not None and name.strip().startswith("do(")
+    if name is not None and ":" in name and not is_arm:
         from dowise.policies.registry import import_named
 
-        look_here()
+        _add_current_folder_to_path()
         import_named(name)
     return name
 
 
-def named_policies(
-    context: click.Context, option: click.Parameter, join_names: str
-) -> dict[str, str]:
-    """A callback for NAME,LABEL=NAME,…: the policies by their names in the race."""
-    from dowise.errors import DowiseError
-
+def parse_policies(context: click.Context, option: click.Parameter, names: str) -> dict[str, str]:
+    """Callback of `NAME,LABEL=NAME,…`: policies by their labels in the simulation."""
     policies: dict[str, str] = {}
-    for part in (part.strip() for part in join_names.split(",")):
+    for part in (part.strip() for part in names.split(",")):
         label, _, name = (x.strip() for x in part.rpartition("="))
         if label in policies or (not label and name in policies):
-            raise DowiseError(f"two policies are called {label or name!r}: name each once")
+            raise DowiseError(
+                f"two policies are called {label or name!r}: name each once", code="duplicate-name"
+            )
         if name:
-            named_policy(context, option, name)
+            import_policy(context, option, name)
             policies[label or name] = name
         elif part:
-            raise DowiseError(f"--policies {part}: say which policy it is, {part}ids")
+            raise DowiseError(
+                f"--policies {part}: the policy is missing (expected {part}ids)",
+                code="missing-value",
+            )
     return policies
 
 
-def _import_all(_context: click.Context, _option: click.Parameter, modules: tuple[str]) -> Any:
+def _import_policy_modules(
+    _context: click.Context, _option: click.Parameter, modules: tuple[str, ...]
+) -> None:
     for module in modules:
         from dowise.policies.registry import import_policies
 
-        look_here()
+        _add_current_folder_to_path()
         import_policies(module, f"--policy-module {module}")
 
 
-def look_here() -> None:
-    """Let modules of the current folder be imported, here and in worker processes."""
-    with suppress(OSError):  # the folder may be gone
-        here = str(Path.cwd())
-        if here not in sys.path:
-            sys.path.insert(0, here)
-
-
 policy_module_option = click.option(
-    "--policy-module", multiple=True, metavar="MODULE", expose_value=False, callback=_import_all,
-    help="Import a Python module that has policies of your own.",
-)  # fmt: skip
+    "--policy-module",
+    multiple=True,
+    metavar="MODULE",
+    expose_value=False,
+    callback=_import_policy_modules,
+    help="Import a Python module with custom policies.",
+)
 
 
-Command = Callable[..., None]
-
-_WHICH = "Which experiment, where the store has several."
-_WHO = ("actor", "accept_clock")
-
-reason_option = click.option(
-    "--reason", default="", metavar="TEXT",
-    help="Why; it is kept in the journal, so name no person.",
-)  # fmt: skip
+def _add_current_folder_to_path() -> None:
+    """Make modules of the current folder importable, in worker processes too."""
+    with suppress(OSError):  # the folder may be gone
+        folder = str(Path.cwd())
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
 
 
 @dataclass(frozen=True)
 class StoreTarget:
-    """A store as it was named on the command line, and who acts."""
+    """A store as named on the command line, and who acts."""
 
     store: str
     name: str | None
@@ -102,7 +199,7 @@ class StoreTarget:
 
     @property
     def is_server(self) -> bool:
-        """Whether it is the URL of a server, which knows by itself who acts."""
+        """True if the store is the URL of a server."""
         from dowise.client.transport import is_url
 
         if not is_url(self.store):
@@ -110,252 +207,270 @@ class StoreTarget:
         if self.actor is not None or self.accept_clock:
             option = "--accept-clock" if self.actor is None else "--actor"
             raise DowiseError(
-                f"{option} is not for a server, which knows the time, and by the token who acts: "
-                "leave it out"
+                f"{option} cannot be used with a server, which knows the time and, by the token, "
+                "who acts: leave it out",
+                code="unknown-option",
             )
         return True
 
-    def open(self) -> Live:
-        """The experiment; a store that is not there is an error, never made."""
+    def open(self) -> LiveExperiment:
+        """Open the experiment. A store that does not exist is an error and is not created."""
         if self.is_server:
             from dowise.client import Client
 
-            return Client(self.store, name=self.name, insecure=_is_insecure())
+            return Client(self.store, name=self.name, insecure=_is_insecure_allowed())
         from dowise.experiment.experiment import Experiment
 
         return Experiment.open(
             self.store, self.name, actor=self.actor, accept_clock=self.accept_clock
         )
 
-    def create(self, problem: Problem, **rest: Any) -> Live:
-        """A new experiment, which has the problem's name unless told."""
+    def create(self, problem: Problem, **settings: Any) -> LiveExperiment:
+        """Create an experiment; by default it has the name of the problem."""
         if self.is_server:
             from dowise.client import Client
             from dowise.client.transport import address_of
 
             name = self.name or address_of(self.store).name or str(problem.name)
-            return Client.create(self.store, name, problem, **rest, insecure=_is_insecure())
+            return Client.create(
+                self.store, name, problem, **settings, insecure=_is_insecure_allowed()
+            )
         from dowise.experiment.experiment import Experiment
 
-        name = self.name or str(problem.name)
-        who: dict[str, Any] = {"actor": self.actor, "accept_clock": self.accept_clock}
-        return Experiment.create(self.store, name, problem, **rest, **who)
+        settings |= {"actor": self.actor, "accept_clock": self.accept_clock}
+        return Experiment.create(self.store, self.name or str(problem.name), problem, **settings)
 
-    def command(self, experiment: Live, verb: str, *rest: str) -> str:
-        """A command on the same experiment, as one would type it; it shows no password."""
-        is_hidden = "://" in self.store and not self.is_server  # a server's URL has no password
-        store = experiment.store if is_hidden else self.store
-        is_said = self.name is None or (self.is_server and "/experiments/" in store)
-        named = [] if is_said else ["--name", str(self.name)]
-        return " ".join(map(as_typed, ["dowise", verb, store, *rest, *named]))
+    def command_line(self, experiment: LiveExperiment, verb: str, *arguments: str) -> str:
+        """Return a command on the same experiment as it would be typed, without a password."""
+        # A server's URL has no password; that of a database may have one.
+        has_password = "://" in self.store and not self.is_server
+        store = experiment.store if has_password else self.store
+        is_named_by_url = self.is_server and "/experiments/" in store
+        name = [] if self.name is None or is_named_by_url else ["--name", self.name]
+        return " ".join(map(quote_word, ["dowise", verb, store, *arguments, *name]))
 
 
-def _is_insecure() -> bool:
-    """Whether a token may cross a network unencrypted."""
+def _is_insecure_allowed() -> bool:
+    """Return True if a token may cross a network unencrypted."""
     return os.environ.get("DOWISE_INSECURE", "") == "1"
 
 
-def as_typed(word: str) -> str:
-    """A word as a shell wants it; … stands for what is to be filled in."""
-    rest = word.replace("…", "")
-    return word if shlex.quote(rest) == rest else shlex.quote(word)
+def store_command(
+    writes: bool = True,
+    policies: bool = False,
+    name_help: str = "Name of the experiment, if the store has several.",
+) -> Callable[[CommandFunction], CommandFunction]:
+    """Add the argument STORE and its options, passed on as `target`, and `--json`.
 
-
-def on_store(
-    acts: bool = True, policies: bool = False, name: str = _WHICH
-) -> Callable[[Command], Command]:
-    """Gives a command the argument STORE and its options, as `where`, and --json, as `as_json`.
-
-    `acts` says that it writes, so that somebody acts; `policies` that it needs to know them; `name`
-    is the help of --name.
+    Parameters
+    ----------
+    writes : bool
+        True adds the options that say who acts.
+    policies : bool
+        True adds `--policy-module`.
+    name_help : str
+        Help of `--name`.
     """
+    options = [click.argument("store"), click.option("--name", metavar="N", help=name_help)]
+    if policies:
+        options.append(policy_module_option)
+    if writes:
+        options += [
+            click.option(
+                "--actor",
+                metavar="WHO",
+                show_default="the OS user",
+                help="Who does this; the journal keeps it.",
+            ),
+            click.option(
+                "--accept-clock",
+                is_flag=True,
+                help="Continue although this clock is behind the time of the last event.",
+            ),
+        ]
+    options.append(json_option)
 
-    def decorate(function: Command) -> Command:
+    def decorate(function: CommandFunction) -> CommandFunction:
         @functools.wraps(function)
-        def called(store: str, name: str | None, **rest: Any) -> None:
+        def run(store: str, name: str | None, **arguments: Any) -> None:
             if name is not None and not name.strip():  # a variable of a script that is not set
-                raise DowiseError("--name is empty: give the experiment's name, or leave it out")
-            where = StoreTarget(
-                store, name, **{part: rest.pop(part) for part in _WHO if part in rest}
-            )
-            function(where=where, **rest)
+                raise DowiseError(
+                    "--name is empty: pass the name of the experiment, or leave it out",
+                    code="missing-value",
+                )
+            actor = {key: arguments.pop(key) for key in _ACTOR_OPTIONS if key in arguments}
+            function(target=StoreTarget(store, name, **actor), **arguments)
 
-        with_options: Command = called
-        for option in reversed(_options(acts, policies, name)):
-            with_options = option(with_options)
-        return with_options
+        decorated: CommandFunction = run
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
 
     return decorate
 
 
-def _options(acts: bool, policies: bool, name: str) -> list[Callable[[Command], Command]]:
-    found = [click.argument("store"), click.option("--name", metavar="N", help=name)]
-    if policies:
-        found.append(policy_module_option)
-    if acts:
-        found += [
-            click.option("--actor", metavar="WHO", show_default="the system's user",
-                         help="Who does this; it is kept in the journal."),
-            click.option("--accept-clock", is_flag=True,
-                         help="Go on although this clock is behind the last event's time."),
-        ]  # fmt: skip
-    return [*found, json_option]
-
-
-def decision_number(text: str) -> int:
-    """The number of a decision, as `ask` printed it."""
+def parse_decision_id(text: str) -> int:
+    """Parse the number of a decision, as printed by `dowise ask`."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise DowiseError(
-            f"{text!r:.80} is no decision: give the number that `dowise ask` printed, such as 1"
+            f"not a decision: {text!r:.80} (expected the number that `dowise ask` "
+            "printed, such as 1)",
+            code="invalid-number",
         )
     return int(text)
 
 
 def is_terminal() -> bool:
-    """Whether somebody is there to answer."""
+    """Return True if standard input is a terminal."""
     return sys.stdin.isatty()
 
 
 def confirm(question: str) -> None:
-    """Ask on a terminal whether something is meant; elsewhere nobody could answer: an error."""
+    """Ask for confirmation on a terminal; elsewhere raise an error."""
     if not is_terminal():
-        raise DowiseError(f"{question}, and nobody is here to be asked: if it is meant, say --yes")
+        raise DowiseError(
+            f"{question}: confirmation is required, and there is no terminal; "
+            "pass --yes to confirm",
+            code="confirmation-required",
+        )
     try:
-        is_meant = click.confirm(question, err=True)
+        is_confirmed = click.confirm(question, err=True)
     except click.Abort:
         raise KeyboardInterrupt from None
-    if not is_meant:
-        raise DowiseError("nothing was changed")
+    if not is_confirmed:
+        raise DowiseError("nothing was changed", code="not-confirmed")
 
 
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-_PAIR = re.compile(rf"\s*({_QUOTED}|[^=\"]+?)\s*=\s*({_QUOTED}|.*?)\s*", re.DOTALL)
+def parse_values(pairs: Iterable[str], example: str = "Y=1") -> dict[str, str | None]:
+    """Parse values by name; a name without a value (`Z=`) has None: missing for good.
 
-
-def values_of(pairs: Iterable[str], example: str = "Y=1") -> dict[str, str | None]:
-    """The values by name; a name without one, `Z=`, has None: missing for good.
-
-    >>> values_of(["Z=", "Y=1", '"a = b"="c d"'])
+    >>> parse_values(["Z=", "Y=1", '"a = b"="c d"'])
     {'Z': None, 'Y': '1', 'a = b': 'c d'}
     """
     values: dict[str, str | None] = {}
-    typed = list(pairs)
-    for i, text in enumerate(typed):
-        name, value = _split(text, example, _typed_apart(typed, i))
+    words = list(pairs)
+    for i, text in enumerate(words):
+        name, value = _split_pair(text, example, _join_separated_pair(words, i))
         if name in values:
-            raise DowiseError(f"{text!r}: {name} is given twice")
-        values[name] = _unquoted(value) or None
+            raise DowiseError(f"{text!r}: {name} is given twice", code="duplicate-name")
+        values[name] = _unquote(value) or None
     return values
 
 
-def context_of(pairs: Iterable[str], names: Iterable[str]) -> dict[str, str | None]:
-    """What is seen before the choice: a value of each of these variables."""
-    seen, names = values_of(pairs, "-c C=1"), tuple(names)
-    lacking = [name for name in names if seen.get(name) is None]
-    if lacking and {*seen} <= {*names}:  # a name that is misspelt is told otherwise
-        words = " ".join(f"-c {as_typed(typed_pair(name, '…'))}" for name in lacking)
+def parse_context(pairs: Iterable[str], names: Iterable[str]) -> dict[str, str | None]:
+    """Parse the context; every context variable needs a value."""
+    context, names = parse_values(pairs, "-c C=1"), tuple(names)
+    missing = [name for name in names if context.get(name) is None]
+    if missing and {*context} <= {*names}:  # another error names a misspelt variable
+        options = " ".join(f"-c {quote_word(format_pair(name, '…'))}" for name in missing)
         raise DowiseError(
-            f"the context has no value for {join_names(lacking)}: say what is seen before the choice, "
-            f"{words}"
+            f"the context has no value for {join_names(missing)}: add {options}",
+            code="missing-value",
         )
-    return seen
+    return context
 
 
-def options_of(pairs: Iterable[str]) -> dict[str, Any]:
-    """Options by name: numbers, true, false and lists as TOML has them, else texts.
+def parse_options(pairs: Iterable[str]) -> dict[str, Any]:
+    """Parse options by name: numbers, booleans and lists as in TOML, everything else as text.
 
-    >>> options_of(["samples=1000", "interval=optimistic"])
+    >>> parse_options(["samples=1000", "interval=optimistic"])
     {'samples': 1000, 'interval': 'optimistic'}
     """
     options: dict[str, Any] = {}
     for text in pairs:
-        name, value = _split(text, "samples=1000")
+        name, value = _split_pair(text, "samples=1000")
         if name in options:
-            raise DowiseError(f"{text!r}: the option {name} is given twice")
+            raise DowiseError(f"{text!r}: the option {name} is given twice", code="duplicate-name")
         if not value:
-            raise DowiseError(f"{text!r}: say what {name} is, such as samples=1000")
-        options[name] = _toml_value(value)
+            raise DowiseError(
+                f"{text!r}: the value of {name} is missing (expected NAME=VALUE, such as "
+                "samples=1000)",
+                code="missing-value",
+            )
+        options[name] = _parse_toml_value(value)
     return options
 
 
-def options_by_policy(pairs: Iterable[str], policies: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Options of several policies: POLICY.NAME=VALUE, by the names of the policies.
+def parse_policy_options(
+    pairs: Iterable[str], policies: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    """Parse POLICY.NAME=VALUE: options of several policies, by policy.
 
-    >>> options_by_policy(["ids.samples=500", "my.own:Class.explore=0.1"], ["ids", "my.own:Class"])
-    {'ids': {'samples': 500}, 'my.own:Class': {'explore': 0.1}}
+    >>> parse_policy_options(["ids.samples=500", "my:Class.explore=0.1"], ["ids", "my:Class"])
+    {'ids': {'samples': 500}, 'my:Class': {'explore': 0.1}}
     """
-    found: dict[str, list[str]] = {}
+    pairs_by_policy: dict[str, list[str]] = {}
     for text in pairs:
         name, _, value = text.partition("=")
         policy, dot, option = name.strip().rpartition(".")
         if not (dot and policy and option):
             raise DowiseError(
-                f"--option {text}: say whose option it is, such as {next(iter(policies), 'ids')}."
-                f"{option or 'samples'}={value or 1000}"
+                f"--option {text}: the policy is missing (expected "
+                f"{next(iter(policies), 'ids')}.{option or 'samples'}={value or 1000})",
+                code="missing-value",
             )
         if policy not in policies:
             raise DowiseError(
                 f"--option {text}: {policy!r} is not among the policies"
-                f"{suggestion(policy, policies)}: they are {', '.join(policies)}"
+                f"{suggestion(policy, policies)}: they are {', '.join(policies)}",
+                code="unknown-policy",
             )
         if not value.strip():
-            raise DowiseError(f"--option {text}: say what {option} is, such as {name}=1000")
-        found.setdefault(policy, []).append(f"{option}={value}")
-    return {policy: options_of(own) for policy, own in found.items()}
+            raise DowiseError(
+                f"--option {text}: the value of {option} is missing (expected {name}=1000)",
+                code="missing-value",
+            )
+        pairs_by_policy.setdefault(policy, []).append(f"{option}={value}")
+    return {policy: parse_options(options) for policy, options in pairs_by_policy.items()}
 
 
-def typed_pair(name: str, value: str) -> str:
-    """The text that `values_of` reads back, not yet quoted for a shell."""
-    plain = '"' not in name and "=" not in name and name == name.strip()
-    return f"{name if plain else quoted(name)}={value}"
+def format_pair(name: str, value: str) -> str:
+    """Return the text that `parse_values` reads back, not yet quoted for a shell."""
+    is_plain = '"' not in name and "=" not in name and name == name.strip()
+    return f"{name if is_plain else quoted(name)}={value}"
 
 
-def _split(text: str, example: str, whole: str = "Length of stay=short") -> tuple[str, str]:
-    found = _PAIR.fullmatch(text)
-    if found is None:
+def quote_word(word: str) -> str:
+    """Quote a word for a shell; the placeholder … needs no quotes."""
+    rest = word.replace("…", "")
+    return word if shlex.quote(rest) == rest else shlex.quote(word)
+
+
+def _split_pair(text: str, example: str, whole: str = "Length of stay=short") -> tuple[str, str]:
+    match = _PAIR.fullmatch(text)
+    if match is None:
         raise DowiseError(
-            f"{text!r} is not NAME=VALUE, such as {example}; a pair with spaces in it goes in "
-            f"quotes, {shlex.quote(whole)}, and a name with = in it in double quotes inside of them"
+            f"{text!r} is not NAME=VALUE, such as {example}; quote a pair that contains spaces, "
+            f"{shlex.quote(whole)}, and put a name that contains = in double quotes inside",
+            code="syntax-error",
         )
-    return bare_text(found[1]), found[2]
+    return bare_text(match[1]), match[2]
 
 
-def _typed_apart(words: list[str], place: int) -> str:
-    """The pair that a word without = seems to be part of, if a shell took it apart.
+def _join_separated_pair(words: list[str], index: int) -> str:
+    """Return the pair to which a word without = seems to belong, if a shell split it.
 
-    >>> _typed_apart(["Length", "of", "stay=short", "Pain=no"], 1)
+    >>> _join_separated_pair(["Length", "of", "stay=short", "Pain=no"], 1)
     'Length of stay=short'
-    >>> _typed_apart(["Pain=no", "Stay=very", "long"], 2)
+    >>> _join_separated_pair(["Pain=no", "Stay=very", "long"], 2)
     'Stay=very long'
     """
     pairs = [i for i, word in enumerate(words) if "=" in word]
-    later = next((i for i in pairs if i >= place), None)
+    later = next((i for i in pairs if i >= index), None)
     if later is not None:
         first = max((i + 1 for i in pairs if i < later), default=0)
         return " ".join(words[first : later + 1])
     return " ".join(words[pairs[-1] :]) if pairs else "Length of stay=short"
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     return bare_text(value) if re.fullmatch(_QUOTED, value, re.DOTALL) else value
 
 
-def _toml_value(text: str) -> Any:
+def _parse_toml_value(text: str) -> Any:
     try:
-        page = tomllib.loads(f"value = {text}")
+        data = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
-    is_plain = [*page] == ["value"] and isinstance(page["value"], str | int | float | list | dict)
-    return page["value"] if is_plain else text
-
-
-class WholeNumber(click.IntRange):
-    """From a least to a largest one, where they are given."""
-
-    name = "whole number"
-
-
-class Number(click.FloatRange):
-    """From a least to a largest one, where they are given."""
-
-    name = "number"
+    is_plain = [*data] == ["value"] and isinstance(data["value"], str | int | float | list | dict)
+    return data["value"] if is_plain else text

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic
 from typing import Any
 
+import click
 from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import (
@@ -20,8 +22,6 @@ from rich.progress import (
 from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
-
-from dowise.cli.spelling import spelled
 
 # Nobody reads more rows than this on a terminal; --json has them all.
 MOST_ROWS = 40
@@ -87,12 +87,9 @@ def is_narrow_enough(
 def print_wrapped(
     console: Console, line: str, style: str | None = None, hanging: int = 0, first: str = ""
 ) -> None:
-    """A line that is broken between words, with `first` before it and `hanging` spaces below.
-
-    What it says of verbs and arguments is spelled as it is typed.
-    """
+    """A line that is broken between words, with `first` before it and `hanging` spaces below."""
     room = max(console.width - max(hanging, cell_len(first)), 20)
-    for i, part in enumerate(Text(spelled(line), style or "").wrap(console, room)):
+    for i, part in enumerate(Text(line, style or "").wrap(console, room)):
         part.rstrip()
         before = first if i == 0 else " " * hanging
         console.print(Text(before if part.plain else "") + part, soft_wrap=True)
@@ -154,8 +151,12 @@ def shown_progress(unit: str = " jobs") -> Iterator[Callable[[str, int, int], No
     if not console.is_terminal:
         yield _plain(console, unit)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-               TimeRemainingColumn())  # fmt: skip
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console) as bars:
         tasks = {}
 
@@ -214,3 +215,8 @@ def _plain(console: Console, unit: str = " jobs") -> Callable[[str, int, int], N
         console.print(f"{what}: {done:,} of {total:,}{unit} done{left}", highlight=False)
 
     return show
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document on stdout."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))

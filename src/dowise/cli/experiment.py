@@ -12,25 +12,29 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dowise.cli.arguments import (
+    ERROR_DETAILS,
     StoreTarget,
     WholeNumber,
-    decision_number,
-    named_policy,
-    on_store,
+    command,
+    format_pair,
+    import_policy,
+    parse_decision_id,
+    problem_argument,
+    read_problem,
     reason_option,
-    typed_pair,
+    store_command,
 )
 from dowise.cli.console import (
     count,
     is_narrow_enough,
     plain_console,
     print_indented,
+    print_json,
     print_numbered,
     print_table,
     print_wrapped,
     working,
 )
-from dowise.cli.main import command, load, print_json, problem_argument
 from dowise.errors import DowiseError
 from dowise.experiment.advice import SoftAdvice, floor_advice
 from dowise.experiment.ask import LiveDecision
@@ -40,28 +44,33 @@ from dowise.problem.problem_file import costs_in_words
 from dowise.problem.tables import CheckedRecords
 
 if TYPE_CHECKING:
-    from dowise.cli.arguments import Live
+    from dowise.cli.arguments import LiveExperiment
 
 
 _options = [
     click.option(
-        "--option", "pairs", multiple=True, metavar="NAME=VALUE",
+        "--option",
+        "pairs",
+        multiple=True,
+        metavar="NAME=VALUE",
         help="An option of the policy, such as floor=0.1; may be repeated.",
     ),
     click.option(
-        "--prior", metavar="NUMBER|FILE",
+        "--prior",
+        metavar="NUMBER|FILE",
         help="What is known beforehand, in records: a number, or a TOML file by variable.",
     ),
-]  # fmt: skip
+]
 _values = click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
 _number = click.argument("number", metavar="ID")
 _played = click.option(
     "--played", metavar="ARM", help="What was done instead of the arm that was decided on."
 )
 _unrelated = click.option(
-    "--unrelated", is_flag=True,
+    "--unrelated",
+    is_flag=True,
     help="With --played: it had nothing to do with the unit, so learn from it.",
-)  # fmt: skip
+)
 
 
 @command(
@@ -72,31 +81,47 @@ _unrelated = click.option(
   dowise new ward.db ward.toml --policy ids --option samples=5000 --prior 0.5""",
     policies=True,
 )
-@on_store(policies=True, name="Its name; by default the problem's own, or the file's.")
+@store_command(policies=True, name_help="Its name; by default the problem's own, or the file's.")
 @problem_argument
 @click.option(
-    "--policy", metavar="NAME", show_default="best", callback=named_policy,
+    "--policy",
+    metavar="NAME",
+    show_default="best",
+    callback=import_policy,
     help="Who decides; all are listed below.",
-)  # fmt: skip
+)
 @_options[0]
 @_options[1]
 @click.option(
-    "--seed", type=WholeNumber(0), metavar="S", show_default="128 bits of the system's",
+    "--seed",
+    type=WholeNumber(0),
+    metavar="S",
+    show_default="128 bits of the system's",
     help="Of everything random; whoever knows it can foresee arms.",
-)  # fmt: skip
+)
 @click.option(
-    "--learn-restricted/--no-learn-restricted", default=True,
+    "--learn-restricted/--no-learn-restricted",
+    default=True,
     help="Whether to learn from decisions among fewer than all arms.",
-)  # fmt: skip
+)
 @click.option(
-    "--data", type=click.Path(path_type=Path), metavar="FILE",
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Past records to begin with, CSV or Parquet, as `dowise import` takes them.",
-)  # fmt: skip
+)
 @click.option("--skip-bad", is_flag=True, help="Leave bad rows of --data out.")
 def new(
-    where: StoreTarget, problem: str, policy: str | None, pairs: tuple[str, ...], prior: str | None,
-    data: Path | None, skip_bad: bool, as_json: bool, **rest: Any,
-) -> None:  # fmt: skip
+    target: StoreTarget,
+    problem: str,
+    policy: str | None,
+    pairs: tuple[str, ...],
+    prior: str | None,
+    data: Path | None,
+    skip_bad: bool,
+    as_json: bool,
+    **rest: Any,
+) -> None:
     """Begin an experiment: a problem, a policy, and a journal in STORE.
 
     STORE is a file, which is made if it is not there, or a URL: sqlite:///ward.db,
@@ -106,27 +131,32 @@ def new(
     from dowise.experiment.advice import soft_advice
     from dowise.policies.registry import is_known
 
-    if where.store.lower().endswith(".toml"):
+    if target.store.lower().endswith(".toml"):
         raise DowiseError(
-            f"{where.store} is a problem by its name, and no store: the store comes first, "
+            f"{target.store} is a problem by its name, and no store: the store comes first, "
             "dowise new ward.db ward.toml"
         )
-    loaded = load(problem)
+    loaded = read_problem(problem)
     options = policy_options(pairs, prior)
     found = None if data is None else read(data, loaded)
     named: dict[str, Any] = {} if policy is None else {"policy": policy}
     with listing_bad_rows(data, as_json):
-        experiment = where.create(
-            loaded, options=options, records=found, source=None if data is None else data.name,
-            skip_bad=skip_bad, **named, **rest,
-        )  # fmt: skip
+        experiment = target.create(
+            loaded,
+            options=options,
+            records=found,
+            source=None if data is None else data.name,
+            skip_bad=skip_bad,
+            **named,
+            **rest,
+        )
     with experiment:
         policy = experiment.policy
         advice = soft_advice(loaded, policy) if is_known(policy) else None
         if as_json:
             print_json(new_page(experiment, found, advice))
         else:
-            show_new(experiment, where, found, advice)
+            show_new(experiment, target, found, advice)
 
 
 @command("""\
@@ -134,44 +164,60 @@ def new(
   dowise ask ward.db -c Age=1 --forbid 'do(Dose=high)'
   dowise ask ward.db -c Age=0 --request-id 2026-03-02/17
   dowise ask ward.db -c Age=0 -n 5 --json""")
-@on_store(policies=True)
+@store_command(policies=True)
 @click.option(
-    "-c", "--context", "context", multiple=True, metavar="NAME=VALUE",
+    "-c",
+    "--context",
+    "context",
+    multiple=True,
+    metavar="NAME=VALUE",
     help="What is seen before the choice; once for each context variable.",
-)  # fmt: skip
+)
 @click.option(
     "--allow", multiple=True, metavar="ARM", help="Choose among these arms only, such as do(X=1)."
 )
 @click.option(
-    "--forbid", multiple=True, metavar="ARM",
+    "--forbid",
+    multiple=True,
+    metavar="ARM",
     help="Rule out every arm that sets this, such as do(X=1).",
-)  # fmt: skip
+)
 @click.option(
-    "--request-id", metavar="R",
+    "--request-id",
+    metavar="R",
     help="The same request made again gives the same decision; name no person.",
-)  # fmt: skip
+)
 @click.option(
-    "-n", "--number", "count", type=WholeNumber(1), metavar="K",
+    "-n",
+    "--number",
+    "count",
+    type=WholeNumber(1),
+    metavar="K",
     help="So many decisions for this context at once.",
-)  # fmt: skip
+)
 def ask(
-    where: StoreTarget, context: tuple[str, ...], allow: tuple[str, ...], forbid: tuple[str, ...],
-    request_id: str | None, count: int | None, as_json: bool,
-) -> None:  # fmt: skip
+    target: StoreTarget,
+    context: tuple[str, ...],
+    allow: tuple[str, ...],
+    forbid: tuple[str, ...],
+    request_id: str | None,
+    count: int | None,
+    as_json: bool,
+) -> None:
     """Which arm to play next. The decision is pending until its outcome is told.
 
     Where what makes you allow or forbid arms also affects the outcome and is not in the context,
     learning is biased: see --no-learn-restricted of `dowise new`.
     """
-    from dowise.cli.arguments import context_of
+    from dowise.cli.arguments import parse_context
 
-    with where.open() as experiment:
-        seen = context_of(context, experiment.problem.context)
+    with target.open() as experiment:
+        seen = parse_context(context, experiment.problem.context)
         asked = experiment.ask_many(
             [seen] * (count or 1), request_id, list(allow) or None, list(forbid) or None
         )
         if not as_json:
-            show_asked(experiment, where, asked)
+            show_asked(experiment, target, asked)
         elif count is None:
             print_json(asked[0].as_dict())
         else:
@@ -183,70 +229,92 @@ def ask(
   dowise tell ward.db 1 Recovery=1
   dowise tell ward.db 2 Frailty= Recovery=0
   dowise tell ward.db 3 --played 'do(Dose=low)' Recovery=1""")
-@on_store()
+@store_command()
 @_number
 @_values
 @_played
 @_unrelated
 def tell(
-    where: StoreTarget, number: str, values: tuple[str, ...], played: str | None, unrelated: bool,
+    target: StoreTarget,
+    number: str,
+    values: tuple[str, ...],
+    played: str | None,
+    unrelated: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """What was seen after decision ID: in pieces, at any time, in any order.
 
     The context and what the arm set are known. `Frailty=` says that a value is missing for good.
     Telling the same again changes nothing; `dowise amend` corrects.
     """
-    from dowise.cli.arguments import values_of
+    from dowise.cli.arguments import parse_values
 
-    seen = values_of(values)
-    _say(where, number, as_json, lambda experiment, decision: experiment.tell(
-        decision, seen, played=played, unrelated=unrelated
-    ), seen)  # fmt: skip
+    seen = parse_values(values)
+    _say(
+        target,
+        number,
+        as_json,
+        lambda experiment, decision: experiment.tell(
+            decision, seen, played=played, unrelated=unrelated
+        ),
+        seen,
+    )
 
 
 @command("""\
   dowise amend ward.db 1 Recovery=0 --reason "typing error"
   dowise amend ward.db 1 Age=0 --reason "wrong file"
   dowise amend ward.db 3 --played 'do(Dose=none)' --reason "misheard" """)
-@on_store()
+@store_command()
 @_number
 @_values
 @_played
 @_unrelated
 @reason_option
 def amend(
-    where: StoreTarget, number: str, values: tuple[str, ...], played: str | None, unrelated: bool,
-    reason: str, as_json: bool,
-) -> None:  # fmt: skip
+    target: StoreTarget,
+    number: str,
+    values: tuple[str, ...],
+    played: str | None,
+    unrelated: bool,
+    reason: str,
+    as_json: bool,
+) -> None:
     """Correct what was told of decision ID, or its context; the journal keeps what was before."""
-    from dowise.cli.arguments import values_of
+    from dowise.cli.arguments import parse_values
 
-    seen = values_of(values)
-    _say(where, number, as_json, lambda experiment, decision: experiment.amend(
-        decision, seen, reason, played=played, unrelated=unrelated
-    ))  # fmt: skip
+    seen = parse_values(values)
+    _say(
+        target,
+        number,
+        as_json,
+        lambda experiment, decision: experiment.amend(
+            decision, seen, reason, played=played, unrelated=unrelated
+        ),
+    )
 
 
 @command('  dowise withdraw ward.db 2 --reason "moved away"')
-@on_store()
+@store_command()
 @_number
 @reason_option
-def withdraw(where: StoreTarget, number: str, reason: str, as_json: bool) -> None:
+def withdraw(target: StoreTarget, number: str, reason: str, as_json: bool) -> None:
     """End a pending decision of which nothing more will be told."""
-    _say(where, number, as_json, lambda experiment, decision: experiment.withdraw(decision, reason))
+    _say(
+        target, number, as_json, lambda experiment, decision: experiment.withdraw(decision, reason)
+    )
 
 
-def _say(where: StoreTarget, number: str, as_json: bool, say: Any, told: Any = None) -> None:
+def _say(target: StoreTarget, number: str, as_json: bool, say: Any, told: Any = None) -> None:
     """Say something of a decision, and show where it stands then."""
 
-    decision = decision_number(number)
-    with where.open() as experiment:
+    decision = parse_decision_id(number)
+    with target.open() as experiment:
         case = say(experiment, decision)
         if as_json:
             print_json(case_page(experiment, case))
         else:
-            show_case(experiment, where, case, told)
+            show_case(experiment, target, case, told)
 
 
 @command(
@@ -256,22 +324,29 @@ def _say(where: StoreTarget, number: str, as_json: bool, say: Any, told: Any = N
   dowise revise ward.db --option floor=0.1 --reason "to evaluate others" """,
     policies=True,
 )
-@on_store(policies=True)
+@store_command(policies=True)
 @click.option("--problem", metavar="PROBLEM", help="The problem from here on.")
 @click.option(
-    "--policy", metavar="NAME", callback=named_policy, help="Who decides; all are listed below."
+    "--policy", metavar="NAME", callback=import_policy, help="Who decides; all are listed below."
 )
 @_options[0]
 @_options[1]
 @click.option(
-    "--learn-restricted/--no-learn-restricted", default=None,
+    "--learn-restricted/--no-learn-restricted",
+    default=None,
     help="Whether to learn from decisions among fewer than all arms.",
-)  # fmt: skip
+)
 @reason_option
 def revise(
-    where: StoreTarget, problem: str | None, policy: str | None, pairs: tuple[str, ...],
-    prior: str | None, learn_restricted: bool | None, reason: str, as_json: bool,
-) -> None:  # fmt: skip
+    target: StoreTarget,
+    problem: str | None,
+    policy: str | None,
+    pairs: tuple[str, ...],
+    prior: str | None,
+    learn_restricted: bool | None,
+    reason: str,
+    as_json: bool,
+) -> None:
     """Another problem, policy or prior from here on; past records count again under it.
 
     Options stay as they are unless given; with another policy they begin anew.
@@ -283,8 +358,8 @@ def revise(
         raise DowiseError(
             "say what changes: --problem, --policy, --option, --prior or --learn-restricted"
         )
-    loaded = None if problem is None else load(problem)
-    with where.open() as experiment:
+    loaded = None if problem is None else read_problem(problem)
+    with target.open() as experiment:
         is_news = experiment.revise(
             loaded, policy, options or None, reason, learn_restricted=learn_restricted
         )
@@ -297,11 +372,11 @@ def revise(
 @command("""\
   dowise erase ward.db 2 --reason "asked to be forgotten"
   dowise erase ward.db 2 --reason "asked to be forgotten" --yes""")
-@on_store()
+@store_command()
 @_number
 @reason_option
 @click.option("--yes", is_flag=True, help="It is meant: do not ask; needed off a terminal.")
-def erase(where: StoreTarget, number: str, reason: str, yes: bool, as_json: bool) -> None:
+def erase(target: StoreTarget, number: str, reason: str, yes: bool, as_json: bool) -> None:
     """Blank all that was said of decision ID, for good: a person's right.
 
     The journal says that it was done, and still verifies. Exports and backups are yours to erase.
@@ -309,8 +384,8 @@ def erase(where: StoreTarget, number: str, reason: str, yes: bool, as_json: bool
     from dowise.cli.arguments import confirm
     from dowise.experiment.tell import checked_reason
 
-    decision, why = decision_number(number), checked_reason(reason, "erase")
-    with where.open() as experiment:
+    decision, why = parse_decision_id(number), checked_reason(reason, "erase")
+    with target.open() as experiment:
         case = experiment.case(decision)
         if case.status != "erased" and not yes:
             confirm(f"Erase {case}? This can't be undone")
@@ -323,9 +398,9 @@ def erase(where: StoreTarget, number: str, reason: str, yes: bool, as_json: bool
 
 def policy_options(pairs: tuple[str, ...], prior: str | None) -> dict[str, Any]:
     """The options of a policy, the prior among them."""
-    from dowise.cli.arguments import options_of
+    from dowise.cli.arguments import parse_options
 
-    options = options_of(pairs)
+    options = parse_options(pairs)
     if prior is not None:
         if "prior" in options:
             raise DowiseError("the prior is given twice: by --prior and by --option prior=…")
@@ -346,12 +421,12 @@ SHOWN = 20  # bad rows on a terminal
   dowise import ward.db january.csv --again""",
     name="import",
 )
-@on_store()
+@store_command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--skip-bad", is_flag=True, help="Leave bad rows out; they are listed all the same.")
 @click.option("--again", is_flag=True, help="Count records once more that were imported before.")
 def import_records(
-    where: StoreTarget, file: Path, skip_bad: bool, again: bool, as_json: bool
+    target: StoreTarget, file: Path, skip_bad: bool, again: bool, as_json: bool
 ) -> None:
     """Bring past records in: a CSV or Parquet FILE, a row a record, a column a variable.
 
@@ -360,7 +435,7 @@ def import_records(
     nothing is imported, and the bad ones are listed.
     """
 
-    with where.open() as experiment:
+    with target.open() as experiment:
         found = read(file, experiment.problem)
         with listing_bad_rows(file, as_json):
             count = experiment.import_records(
@@ -391,11 +466,13 @@ def listing_bad_rows(path: Path | None, as_json: bool) -> Iterator[None]:
     try:
         yield
     except BadRowsError as error:
-        message = f"{path}: {error.summary}. Mend them, or leave them out with --skip-bad"
+        message = f"{path}: {error.summary}. Correct them, or leave them out with --skip-bad"
         if as_json:
-            print_json({"imported": 0, **bad_rows(error.found), "error": message})
-            raise DowiseError(message) from None
-        raise DowiseError("\n".join([message, *shown_bad_rows(error.found)])) from None
+            details = {"imported": 0, **bad_rows(error.found)}
+            click.get_current_context().meta[ERROR_DETAILS] = details
+        else:
+            message = "\n".join([message, *shown_bad_rows(error.found)])
+        raise DowiseError(message, code="bad-rows") from None
 
 
 def bad_rows(found: CheckedRecords) -> dict[str, Any]:
@@ -415,7 +492,7 @@ _MANY = 8  # arms or variables that are named on one line
 
 
 def new_page(
-    experiment: Live, found: CheckedRecords | None, advice: SoftAdvice | None
+    experiment: LiveExperiment, found: CheckedRecords | None, advice: SoftAdvice | None
 ) -> dict[str, Any]:
     """An experiment that was just made, for JSON."""
     return {
@@ -427,7 +504,10 @@ def new_page(
 
 
 def show_new(
-    experiment: Live, where: StoreTarget, found: CheckedRecords | None, advice: SoftAdvice | None
+    experiment: LiveExperiment,
+    target: StoreTarget,
+    found: CheckedRecords | None,
+    advice: SoftAdvice | None,
 ) -> None:
     """Where it is, what it is about, and what to type next."""
     click.secho(f"{experiment.name} is in {experiment.store}", bold=True)
@@ -438,15 +518,17 @@ def show_new(
         _show_use(experiment)
     click.echo(f"  {'head':<10}{experiment.head}")  # whole, so that it can be copied
     click.echo("  Keep the head elsewhere: `dowise audit --head` then finds a rewritten journal.")
-    named = replace(where, name=experiment.name if experiment.is_one_of_many else None)
-    seen = [part for name in experiment.problem.context for part in ("-c", typed_pair(name, "…"))]
-    click.echo(f"\nNext:\n  {named.command(experiment, 'ask', *seen)}")
+    named = replace(target, name=experiment.name if experiment.is_one_of_many else None)
+    seen = [part for name in experiment.problem.context for part in ("-c", format_pair(name, "…"))]
+    click.echo(f"\nNext:\n  {named.command_line(experiment, 'ask', *seen)}")
     if advice is not None:
         click.echo()
         print_wrapped(plain_console(), str(advice))
 
 
-def show_asked(experiment: Live, where: StoreTarget, asked: Sequence[LiveDecision]) -> None:
+def show_asked(
+    experiment: LiveExperiment, target: StoreTarget, asked: Sequence[LiveDecision]
+) -> None:
     """What to do, why, and how to tell what came of it."""
     console, first = plain_console(), asked[0]
     if len(asked) == 1:
@@ -466,10 +548,10 @@ def show_asked(experiment: Live, where: StoreTarget, asked: Sequence[LiveDecisio
             print_indented(console, first.reason)
     told = experiment.case(first.id).missing_variables(first.problem)
     click.echo("\nWhen something is seen, in pieces if you like:")
-    click.echo(f"  {_tell(experiment, where, first.id, told, first.problem)}")
+    click.echo(f"  {_tell(experiment, target, first.id, told, first.problem)}")
 
 
-def case_page(experiment: Live, case: Case) -> dict[str, Any]:
+def case_page(experiment: LiveExperiment, case: Case) -> dict[str, Any]:
     """A decision after something was said of it, for JSON."""
     page = case.as_dict(experiment.problem)
     notes = [f"{line}." for line in experiment.idle(case.id)]
@@ -477,8 +559,8 @@ def case_page(experiment: Live, case: Case) -> dict[str, Any]:
 
 
 def show_case(
-    experiment: Live,
-    where: StoreTarget,
+    experiment: LiveExperiment,
+    target: StoreTarget,
     case: Case,
     told: Mapping[str, str | None] | None = None,
 ) -> None:
@@ -498,16 +580,16 @@ def show_case(
     lacking = case.missing_variables(experiment.problem)
     if case.status in ("pending", "done") and lacking:
         click.echo("\nStill to be told:")
-        click.echo(f"  {_tell(experiment, where, case.id, lacking, experiment.problem)}")
+        click.echo(f"  {_tell(experiment, target, case.id, lacking, experiment.problem)}")
 
 
-def revised_page(experiment: Live, is_news: bool) -> dict[str, Any]:
+def revised_page(experiment: LiveExperiment, is_news: bool) -> dict[str, Any]:
     """What holds from here on, for JSON."""
     page = {**_plan_page(experiment), "changed": is_news}
     return page | {"past_records": experiment.counted().as_dict()}
 
 
-def show_revised(experiment: Live, is_news: bool) -> None:
+def show_revised(experiment: LiveExperiment, is_news: bool) -> None:
     """What holds from here on."""
     if not is_news:
         click.echo(f"Nothing changes: this is what holds in {experiment.name} already.")
@@ -520,13 +602,13 @@ def show_revised(experiment: Live, is_news: bool) -> None:
         print_indented(plain_console(), line, "bold red" if counted.is_in_vain else None)
 
 
-def erased_page(experiment: Live, decision: int, is_news: bool) -> dict[str, Any]:
+def erased_page(experiment: LiveExperiment, decision: int, is_news: bool) -> dict[str, Any]:
     """A decision that was erased, for JSON."""
     page = {"id": decision, "status": "erased", "changed": is_news}
     return {**page, "head": str(experiment.head)}
 
 
-def show_erased(experiment: Live, decision: int, is_news: bool) -> None:
+def show_erased(experiment: LiveExperiment, decision: int, is_news: bool) -> None:
     """What is gone, and what is not."""
     if not is_news:
         click.echo(f"Nothing new: decision {decision} was erased before.")
@@ -536,7 +618,9 @@ def show_erased(experiment: Live, decision: int, is_news: bool) -> None:
     click.echo("  Exports and backups are yours to erase.")
 
 
-def show_imported(experiment: Live, file: Path, imported: int, found: CheckedRecords) -> None:
+def show_imported(
+    experiment: LiveExperiment, file: Path, imported: int, found: CheckedRecords
+) -> None:
     """How many records came in, which rows did not, and what of all that is known is not used."""
     if imported:
         click.secho(f"{count(imported, 'record')} imported from {file}", bold=True)
@@ -547,7 +631,7 @@ def show_imported(experiment: Live, file: Path, imported: int, found: CheckedRec
         _show_use(experiment)
 
 
-def use_of(experiment: Live) -> list[str]:
+def use_of(experiment: LiveExperiment) -> list[str]:
     """What is not used of all past records, and why: sentences."""
     try:
         counted = experiment.counted()
@@ -557,7 +641,7 @@ def use_of(experiment: Live) -> list[str]:
     return [*left_out, *counted.unused_in_words()]
 
 
-def _show_use(experiment: Live) -> None:
+def _show_use(experiment: LiveExperiment) -> None:
     with working("Reading past records …"):
         lines = use_of(experiment)
         is_in_vain = bool(lines) and experiment.counted().is_in_vain
@@ -573,7 +657,7 @@ def _show_bad(found: CheckedRecords) -> None:
         click.echo("\n".join(f"  {line}" for line in shown_bad_rows(found)))
 
 
-def _plan_page(experiment: Live) -> dict[str, Any]:
+def _plan_page(experiment: LiveExperiment) -> dict[str, Any]:
     problem = experiment.problem
     return {
         "store": experiment.store,
@@ -588,7 +672,7 @@ def _plan_page(experiment: Live) -> dict[str, Any]:
     }
 
 
-def _show_plan(experiment: Live) -> None:
+def _show_plan(experiment: LiveExperiment) -> None:
     problem = experiment.problem
     wanted = "minimise" if problem.minimise else "maximise"
     _line(wanted, f"{problem.reward} ({_worth(problem)})")
@@ -654,11 +738,15 @@ def _chance(asked: LiveDecision) -> str:
 
 
 def _tell(
-    experiment: Live, where: StoreTarget, number: int, lacking: Sequence[str], problem: Problem
+    experiment: LiveExperiment,
+    target: StoreTarget,
+    number: int,
+    lacking: Sequence[str],
+    problem: Problem,
 ) -> str:
     """The command that tells these variables, the reward last."""
     names = sorted(lacking, key=lambda name: (name == problem.reward, name))
-    pairs = [typed_pair(name, "…") for name in names]
+    pairs = [format_pair(name, "…") for name in names]
     if len(pairs) > _MANY:
         pairs = [*pairs[: _MANY - 1], "…", pairs[-1]]
-    return where.command(experiment, "tell", str(number), *pairs)
+    return target.command_line(experiment, "tell", str(number), *pairs)

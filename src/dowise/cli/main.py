@@ -1,10 +1,9 @@
-"""`dowise …`: one small function a command; everything heavy is imported inside it."""
+"""The command `dowise`: its subcommands, and how errors, warnings and interrupts end it."""
 
 from __future__ import annotations
 
 import errno
 import io
-import json
 import os
 import select
 import sys
@@ -12,12 +11,14 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from dowise.cli.signals import is_stopped, say_kept, say_stopped, stoppable
-from dowise.cli.spelling import spelled
+from dowise.cli import experiment, problems, queries, serve, simulate
+from dowise.cli.arguments import ERROR_DETAILS, is_json_requested
+from dowise.cli.console import print_json
+from dowise.cli.signals import is_stopped, report_stop, set_stop_message, stop_on_signals
 from dowise.errors import (
     USER_CODE_ERRORS,
     DowiseError,
@@ -26,92 +27,119 @@ from dowise.errors import (
     user_code_error,
 )
 
-if TYPE_CHECKING:
-    from dowise.problem import Problem
-
-
-_TRACEBACK = "DOWISE_TRACEBACK"  # a variable of the environment: show where an error came from
+_TRACEBACK = "DOWISE_TRACEBACK"  # environment variable: print the traceback of an error
 _SECTIONS = {
-    "Before you begin": ("problems", "arms", "formulas", "check", "rehearse"),
-    "Live experiments": (
-        "new", "import", "ask", "tell", "status", "explain", "amend", "withdraw", "revise",
-        "erase", "evaluate", "export", "audit", "serve", "token",
+    "Before you begin": (
+        problems.problems,
+        problems.arms,
+        problems.formulas,
+        problems.check,
+        simulate.rehearse,
     ),
-    "Research": ("bounds", "simulate", "reproduce"),
-}  # fmt: skip
-"""The commands in the help, in the order in which one comes to need them."""
+    "Live experiments": (
+        experiment.new,
+        experiment.import_records,
+        experiment.ask,
+        experiment.tell,
+        queries.status,
+        queries.explain,
+        experiment.amend,
+        experiment.withdraw,
+        experiment.revise,
+        experiment.erase,
+        queries.evaluate,
+        queries.export,
+        queries.audit,
+        serve.serve,
+        serve.token,
+    ),
+    "Research": (problems.bounds, simulate.simulate, simulate.reproduce),
+}
+"""Commands by section of the help, in the order in which users need them."""
+
+_default_showwarning = warnings.showwarning
 
 
 class FriendlyErrorsGroup(click.Group):
-    """Turns every error of ours into one line and exit status 2, every stop into a word."""
+    """Group that ends with one line and exit status 2 on an error."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """As a program, whose signals are its own."""
-        with stoppable():
+        """Run as a program: signals stop it."""
+        with stop_on_signals():
             return self.main(*arguments, **options)
 
-    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands by what they are for."""
-        known = {name for names in _SECTIONS.values() for name in names}
-        others = tuple(name for name in self.list_commands(context) if name not in known)
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by section."""
         width = formatter.width - 6 - max(map(len, self.commands))
-        for title, names in {**_SECTIONS, "Others": others}.items():
-            rows = [(n, self.commands[n].get_short_help_str(width)) for n in names]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(str(each.name), each.get_short_help_str(width)) for each in commands]
+                )
 
     def invoke(self, context: click.Context) -> Any:
-        say_kept("")
+        """Run the subcommand and translate what it raises."""
+        set_stop_message("")
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # A terminal that has no Σ shows a question mark; that is no reason to stop.
+            # A terminal without the letter Σ shows a question mark; that is no reason to fail.
             sys.stdout.reconfigure(errors="replace")
         try:
-            with warnings.catch_warnings(), _own_code_in_one_line():
-                warnings.showwarning = _sayer()
+            with warnings.catch_warnings(), _translate_user_code_errors():
+                warnings.showwarning = _make_warning_printer()
                 result = super().invoke(context)
             sys.stdout.flush()
             return result
         except DowiseError as error:
-            message = spelled(str(error))
+            code, message, hint = error.code, str(error), error.hint
             if os.environ.get(_TRACEBACK):
                 traceback.print_exception(error)
-            elif isinstance(error, UserCodeError):
-                message += f"; {_TRACEBACK}=1 shows how it came there"
+            elif isinstance(error, UserCodeError) and hint is None:
+                hint = f"{_TRACEBACK}=1 shows the traceback"
         except KeyboardInterrupt:
-            return context.exit(say_stopped())
+            return context.exit(report_stop())
         except OSError as error:
-            if error.errno == errno.EPIPE and _has_no_reader(1):
-                raise  # the reader has seen enough; click leaves quietly
-            message = f"the output can't be written: {error.strerror}"
-            if error.filename:
-                message = f"{error.filename} can't be read or written: {error.strerror}"
+            if error.errno == errno.EPIPE and _is_pipe_closed(1):
+                raise  # the reader has seen enough; click exits quietly
+            code, hint = "file-error", None
+            target = (
+                f"cannot read or write {error.filename}"
+                if error.filename
+                else ("cannot write the output")
+            )
+            message = f"{target}: {error.strerror}"
             # What is still in the buffer would fail again when Python exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if is_stopped():
-            return context.exit(say_stopped())
-        click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(message, err=True)
+            return context.exit(report_stop())
+        _print_error(context, code, message, hint)
         return context.exit(2)
 
 
+def _print_error(context: click.Context, code: str, message: str, hint: str | None) -> None:
+    if is_json_requested(context):
+        data = {**context.meta.get(ERROR_DETAILS, {}), "error": message, "code": code}
+        print_json(data if hint is None else {**data, "hint": hint})
+    click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(message, err=True)
+    if hint is not None:
+        click.echo(f"Hint: {hint}", err=True)
+
+
 @contextmanager
-def _own_code_in_one_line() -> Iterator[None]:
-    """What goes wrong in a policy of the user's own is said in one line, with its place there."""
+def _translate_user_code_errors() -> Iterator[None]:
+    """Report an error in a custom policy in one line, with its file and line."""
     try:
         yield
-    except (
-        USER_CODE_ERRORS
-    ) as error:  # click's own ways to leave never come through the user's code
-        own = sys.modules.get("dowise.policies.registry")  # loaded where there may be one
-        known = user_code_error(error) if own is not None and own.asked_for() else None
-        if known is None:
+    except USER_CODE_ERRORS as error:  # click's own exceptions never pass through user code
+        registry = sys.modules.get("dowise.policies.registry")  # loaded if there may be one
+        translated = user_code_error(error) if registry and registry.asked_for() else None
+        if translated is None:
             raise
-        raise known from error
+        raise translated from error
 
 
-def _has_no_reader(file: int) -> bool:
-    """Whether nobody reads any more what is written to a pipe; True where that can't be told."""
+def _is_pipe_closed(file: int) -> bool:
+    """Return True if the reader of a pipe has left, or if that is unknown."""
     try:
         poll = select.poll()
         poll.register(file, select.POLLOUT)
@@ -120,28 +148,25 @@ def _has_no_reader(file: int) -> bool:
         return True
 
 
-_usual = warnings.showwarning
+def _make_warning_printer() -> Callable[..., None]:
+    """Return a `showwarning` that prints each of our warnings once, as a line on stderr.
 
-
-def _sayer() -> Callable[..., None]:
-    """What says a warning of ours as one line on stderr, without the place in the code.
-
-    Once: a server may say what was said here when the problem was read.
+    Once, because a server may repeat what was printed here when the problem was read.
     """
-    said: set[str] = set()
+    printed: set[str] = set()
 
-    def say(message: Warning | str, kind: type[Warning], *where: Any) -> None:
-        if not issubclass(kind, DowiseWarning):
-            _usual(message, kind, *where)
-        elif str(message) not in said:
-            said.add(str(message))
-            click.echo(f"Note: {spelled(str(message))}", err=True)
+    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if not issubclass(category, DowiseWarning):
+            _default_showwarning(message, category, *place)
+        elif str(message) not in printed:
+            printed.add(str(message))
+            click.echo(f"Note: {message}", err=True)
 
-    return say
+    return show
 
 
-def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
-    if asked:
+def _print_version(context: click.Context, _option: click.Parameter, is_requested: bool) -> None:
+    if is_requested:
         import dowise
 
         click.echo(f"dowise {dowise.__version__}")
@@ -154,70 +179,22 @@ def _print_version(context: click.Context, _option: click.Parameter, asked: bool
     epilog="Start with:  dowise arms healthcare",
 )
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
-    help="Print the version and leave.",
-)  # fmt: skip
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version and exit.",
+)
 def main() -> None:
     """Decide which intervention to try next when the causal graph is known and the numbers are not.
 
-    PROBLEM is a problem file (.toml) or the name of a built-in problem; `dowise problems` lists
-    those. STORE is where live experiments are kept: a file such as ward.db, or a URL. A policy of
-    your own is named as module:Class.
+    PROBLEM is a problem file (.toml) or the name of a built-in problem (see `dowise problems`).
+    STORE is where live experiments are kept: a file such as ward.db, or a URL. Custom policies are
+    named as module:Class.
     """
 
 
-problem_argument = click.argument("problem")
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document, nothing else."
-)
-
-
-class _WithPolicies(click.Command):
-    """Its help lists the policies, which are looked up when somebody asks."""
-
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        from dowise.policies.registry import policy_info, policy_names
-
-        super().format_options(context, formatter)
-        with formatter.section("Policies"):
-            known = [policy_info(name) for name in policy_names()]
-            rows = [(info.name, f"{info.help} (learns from {info.learns_from})") for info in known]
-            formatter.write_dl([*rows, ("MODULE:CLASS", "one of your own, from a Python module")])
-
-
-# What many commands have is listed behind what is a command's own.
-_LAST = ("name", "policy_module", "actor", "accept_clock", "as_json")
-
-
-def command(
-    epilog: str, policies: bool = False, name: str | None = None
-) -> Callable[[Callable[..., None]], click.Command]:
-    """Makes a function a command with examples, and perhaps the policies, in its help.
-
-    `name` is that of the command, where it can't be that of a function.
-    """
-    kind = _WithPolicies if policies else click.Command
-    make = main.command(name, cls=kind, epilog="\b\nExamples:\n" + epilog)
-
-    def register(function: Callable[..., None]) -> click.Command:
-        made = make(function)
-        made.params.sort(key=lambda parameter: parameter.name in _LAST)
-        return made
-
-    return register
-
-
-def load(source: str) -> Problem:
-    """The problem file, or the built-in problem of that name."""
-    from dowise.problem import load_problem
-
-    if source.lower().endswith((".csv", ".csv.gz", ".parquet", ".pq")):
-        raise DowiseError(
-            f"{source} is a table by its name, and no problem: the problem (.toml) comes first"
-        )
-    return load_problem(source)
-
-
-def print_json(document: object) -> None:
-    """One JSON document on stdout."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+for _commands in _SECTIONS.values():
+    for _command in _commands:
+        main.add_command(_command)

@@ -15,18 +15,25 @@ from rich.text import Text
 
 from dowise.belief import Belief
 from dowise.belief.evidence import LIKELY, Evidence, in_words
-from dowise.cli.arguments import Number, WholeNumber
+from dowise.cli.arguments import (
+    Number,
+    WholeNumber,
+    command,
+    json_option,
+    problem_argument,
+    read_problem,
+)
 from dowise.cli.console import (
     MOST_ROWS,
     count,
     is_narrow_enough,
     plain_console,
+    print_json,
     print_numbered,
     print_stripped,
     print_table,
     print_wrapped,
 )
-from dowise.cli.main import command, json_option, load, print_json, problem_argument
 from dowise.identification.identify import iter_estimators
 from dowise.problem import Problem
 from dowise.problem.arms import why_others_are_out
@@ -41,12 +48,14 @@ from dowise.problem.problem_file import costs_in_words, doubts_in_words
 @problem_argument
 @json_option
 @click.option(
-    "--picture", type=click.Path(path_type=Path), metavar="FILE",
+    "--picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Draw the graph, roles in colour, to a .svg, .png or .pdf file.",
-)  # fmt: skip
+)
 def arms(problem: str, as_json: bool, picture: Path | None) -> None:
     """The interventions that can possibly be optimal."""
-    loaded = load(problem)
+    loaded = read_problem(problem)
     if picture is not None:
         from dowise.plotting import draw
         from dowise.plotting import picture as picture_of
@@ -82,7 +91,7 @@ def formulas(problem: str, as_json: bool, latex: bool, everything: bool) -> None
     be estimated from experiments on other sets (z²ID); P_{X=x} is the distribution under do(X=x).
     Names stand as they are spelled, and a small letter for any value of a variable: Z=z.
     """
-    loaded = load(problem)
+    loaded = read_problem(problem)
     if as_json:
         from dowise.identification.identify import describe_formulas
 
@@ -103,31 +112,42 @@ def formulas(problem: str, as_json: bool, latex: bool, everything: bool) -> None
     "--horizon", type=WholeNumber(1), required=True, metavar="T", help="The number of rounds."
 )
 @click.option(
-    "--samples", type=WholeNumber(1), metavar="M",
-    help="Draws at the prior, for p* and the entropy H(Π*).  "
-    "[default: 50000, or 100 for each arm]",
-)  # fmt: skip
+    "--samples",
+    type=WholeNumber(1),
+    metavar="M",
+    help="Draws at the prior, for p* and the entropy H(Π*).  [default: 50000, or 100 for each arm]",
+)
 @click.option(
-    "--policy-samples", type=WholeNumber(1), metavar="N",
+    "--policy-samples",
+    type=WholeNumber(1),
+    metavar="N",
     help="Draws in each round of the run.  [default: 1000, or 10 for each arm]",
-)  # fmt: skip
+)
 @click.option(
-    "--delta", type=Number(0, 1, min_open=True, max_open=True), default=0.05,
-    show_default=True, help="The intervals may fail with this probability, over the whole run.",
-)  # fmt: skip
+    "--delta",
+    type=Number(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="The intervals may fail with this probability, over the whole run.",
+)
 @click.option(
-    "--seed", type=WholeNumber(0), default=0, show_default=True,
+    "--seed",
+    type=WholeNumber(0),
+    default=0,
+    show_default=True,
     help="Of the draws, and of the worlds of the runs.",
-)  # fmt: skip
+)
 @click.option(
     "--certify",
     is_flag=True,
     help="Also a bound that holds at this N: docs/certificate.md.",
 )
 @click.option(
-    "--trials", type=WholeNumber(10), metavar="K",
+    "--trials",
+    type=WholeNumber(10),
+    metavar="K",
     help="Runs of certified-ids for --certify, each in a world of its own.  [default: 100]",
-)  # fmt: skip
+)
 def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
     """How much regret to expect at most: the paper's bounds, with numbers.
 
@@ -138,7 +158,7 @@ def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
     from dowise.cli.simulate import show_bounds
     from dowise.simulation import bounds as bounds_of
 
-    loaded = load(problem)
+    loaded = read_problem(problem)
     with bar(off_terminal=True) as progress:
         found = bounds_of(loaded, horizon, **options, progress=progress)
     if as_json:
@@ -153,7 +173,7 @@ def problems(as_json: bool) -> None:
     """The problems that come built in."""
     from dowise.problem import builtin_names
 
-    found = [(name, load(name)) for name in builtin_names()]
+    found = [(name, read_problem(name)) for name in builtin_names()]
     if as_json:
         from dowise.problem.problem_file import describe_problems
 
@@ -171,17 +191,23 @@ def problems(as_json: bool) -> None:
 @click.argument("data", type=click.Path(path_type=Path))
 @json_option
 @click.option(
-    "--alpha", type=Number(1e-12, 1, max_open=True), default=0.05, show_default=True,
+    "--alpha",
+    type=Number(1e-12, 1, max_open=True),
+    default=0.05,
+    show_default=True,
     help="The chance of an alarm where the graph is right, over all edges and records together.",
-)  # fmt: skip
+)
 @click.option(
-    "--strict", is_flag=True,
+    "--strict",
+    is_flag=True,
     help="Keep to that chance by proof, not by simulation; it takes more records to see the same.",
-)  # fmt: skip
+)
 @click.option(
-    "--picture", type=click.Path(path_type=Path), metavar="FILE",
+    "--picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Draw the graph with what is suspected to a .svg, .png or .pdf file.",
-)  # fmt: skip
+)
 def check(
     problem: str, data: Path, as_json: bool, alpha: float, strict: bool, picture: Path | None
 ) -> None:
@@ -195,7 +221,7 @@ def check(
     from dowise.belief.evidence import risen
     from dowise.problem.tables import naming_the_file, read_table
 
-    belief = Belief(load(problem), evidence=True)
+    belief = Belief(read_problem(problem), evidence=True)
     table = read_table(data, belief.problem)
     with naming_the_file(data):
         belief.learn_many(belief.problem.records(table))  # what was of no use is shown below
@@ -413,10 +439,13 @@ def show_evidence(belief: Belief, evidence: Evidence, columns: Container[str]) -
         console.print(_why_none(belief, evidence.records, columns), style="bold")
     likely, chances = favoured(belief), belief.edges()
     if likely:
-        each = ", ".join(f"{x} ({belief.problem.edge_priors[x]:.2f} before, {chances[x]:.2f} now)"
-                         for x in likely)  # fmt: skip
-        console.print(f"The records favour {count(len(likely), 'doubtful edge')}: {each}.",
-                      style="bold")  # fmt: skip
+        each = ", ".join(
+            f"{x} ({belief.problem.edge_priors[x]:.2f} before, {chances[x]:.2f} now)"
+            for x in likely
+        )
+        console.print(
+            f"The records favour {count(len(likely), 'doubtful edge')}: {each}.", style="bold"
+        )
     if evidence.scored.any() or used(belief):
         console.print(str(evidence), style="bold" if evidence.alarms else None)
         _show_alternatives(console, evidence)

@@ -15,12 +15,19 @@ from dowise.cli.arguments import (
     Number,
     StoreTarget,
     WholeNumber,
-    decision_number,
-    named_policy,
-    on_store,
+    command,
+    import_policy,
+    parse_decision_id,
+    store_command,
 )
-from dowise.cli.console import count, plain_console, print_indented, print_table, print_wrapped
-from dowise.cli.main import command, print_json
+from dowise.cli.console import (
+    count,
+    plain_console,
+    print_indented,
+    print_json,
+    print_table,
+    print_wrapped,
+)
 from dowise.experiment.audit import Audit
 from dowise.experiment.evaluation import Estimated, Evaluation
 from dowise.experiment.explanation import Explanation
@@ -40,9 +47,11 @@ from dowise.experiment.status import (
 
 def _figure(what: str) -> Callable[[Any], Any]:
     return click.option(
-        "--figure", type=click.Path(path_type=Path), metavar="FILE",
+        "--figure",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
         help=f"Draw {what} to a .png, .svg or .pdf file.",
-    )  # fmt: skip
+    )
 
 
 def _track(what: str) -> Any:
@@ -56,11 +65,11 @@ def _track(what: str) -> Any:
 
 
 @contextmanager
-def _walk(where: StoreTarget, what: str) -> Iterator[Any]:
+def _walk(target: StoreTarget, what: str) -> Iterator[Any]:
     """Shows how far a walk through the journal is; that of a server can't be watched from here."""
     from dowise.cli.console import working
 
-    if where.is_server:
+    if target.is_server:
         with working(f"{what} …"):
             yield None
     else:
@@ -73,26 +82,36 @@ def _walk(where: StoreTarget, what: str) -> Iterator[Any]:
   dowise status ward.db --rounds 200
   dowise status ward.db --figure ward.png
   dowise status ward.db --json""")
-@on_store(acts=False, policies=True)
+@store_command(writes=False, policies=True)
 @click.option(
-    "-c", "--context", "context", multiple=True, metavar="NAME=VALUE",
+    "-c",
+    "--context",
+    "context",
+    multiple=True,
+    metavar="NAME=VALUE",
     help="Look at this context only; once for each context variable.",
-)  # fmt: skip
+)
 @click.option(
-    "--tolerance", type=Number(0), metavar="X",
+    "--tolerance",
+    type=Number(0),
+    metavar="X",
     help="A loss a round, in the reward's units, that does not matter: say whether to stop.",
-)  # fmt: skip
+)
 @click.option(
-    "--rounds", type=WholeNumber(1), metavar="K",
+    "--rounds",
+    type=WholeNumber(1),
+    metavar="K",
     help="Say what so many rounds more are worth against staying with what looks best now.",
-)  # fmt: skip
+)
 @_figure("the intervals, P(best) along the way, and regrets")
 @click.option(
-    "--evidence/--no-evidence", default=None, show_default="if it takes less than a second",
+    "--evidence/--no-evidence",
+    default=None,
+    show_default="if it takes less than a second",
     help="Look at what the records say against the graph.",
-)  # fmt: skip
+)
 def status(
-    where: StoreTarget,
+    target: StoreTarget,
     as_json: bool,
     context: tuple[str, ...],
     tolerance: float | None,
@@ -107,18 +126,18 @@ def status(
     now, in the reward's units, and with --rounds what playing on is worth; what is pending; what
     could not be used and why; what the records say about the graph.
     """
-    from dowise.cli.arguments import context_of
+    from dowise.cli.arguments import parse_context
     from dowise.cli.console import working
     from dowise.plotting.scene import check_path
 
     if figure is not None:
         check_path(figure)
-    with where.open() as experiment:
-        seen = context_of(context, experiment.problem.context) if context else None
+    with target.open() as experiment:
+        seen = parse_context(context, experiment.problem.context) if context else None
         with working("Reading the journal …"):
             found = experiment.status(seen, evidence, rounds)
         if figure is not None:
-            with _walk(where, "Drawing") as track:
+            with _walk(target, "Drawing") as track:
                 experiment.figure(figure, seen, tolerance, track)
     if as_json:
         print_json(found.as_dict(tolerance))
@@ -132,18 +151,18 @@ def status(
   dowise explain ward.db 12
   dowise explain ward.db 12 --figure then.svg
   dowise explain ward.db 12 --json""")
-@on_store(acts=False, policies=True)
+@store_command(writes=False, policies=True)
 @click.argument("number", metavar="ID")
 @_figure("the intervals as they were then")
-def explain(where: StoreTarget, as_json: bool, number: str, figure: Path | None) -> None:
+def explain(target: StoreTarget, as_json: bool, number: str, figure: Path | None) -> None:
     """Why a decision came out as it did.
 
     What was known when it was made, what each arm was expected to cost and to teach by then, and
     why it was this one.
     """
 
-    with where.open() as experiment, _walk(where, "Reading the journal") as track:
-        found = experiment.explain(decision_number(number), track)
+    with target.open() as experiment, _walk(target, "Reading the journal") as track:
+        found = experiment.explain(parse_decision_id(number), track)
     if figure is not None:
         found.figure(figure)
     if as_json:
@@ -157,9 +176,9 @@ def explain(where: StoreTarget, as_json: bool, number: str, figure: Path | None)
 @command("""\
   dowise export ward.db ward.csv
   dowise export ward.db ward.parquet""")
-@on_store(acts=False)
+@store_command(writes=False)
 @click.argument("file", type=click.Path(path_type=Path))
-def export(where: StoreTarget, as_json: bool, file: Path) -> None:
+def export(target: StoreTarget, as_json: bool, file: Path) -> None:
     """Write all decisions to a table, with their probabilities.
 
     FILE ends in .csv or .parquet. It has a row for each decision, pending and withdrawn ones too:
@@ -168,7 +187,7 @@ def export(where: StoreTarget, as_json: bool, file: Path) -> None:
     """
     from dowise.cli.console import count, working
 
-    with where.open() as experiment, working("Writing …"):
+    with target.open() as experiment, working("Writing …"):
         rows = experiment.export(file)
     if as_json:
         print_json({"file": str(file), "rows": rows})
@@ -183,18 +202,24 @@ def export(where: StoreTarget, as_json: bool, file: Path) -> None:
   dowise evaluate ward.db 'do(Dose=low)'""",
     policies=True,
 )
-@on_store(acts=False, policies=True)
-@click.argument("policy", callback=named_policy)
+@store_command(writes=False, policies=True)
+@click.argument("policy", callback=import_policy)
 @click.option(
-    "--option", "pairs", multiple=True, metavar="NAME=VALUE",
+    "--option",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
     help="An option of the policy, such as samples=1000; may be repeated.",
-)  # fmt: skip
+)
 @click.option(
-    "--level", type=Number(0, 1, min_open=True, max_open=True), default=0.9,
-    show_default=True, help="Of the intervals.",
-)  # fmt: skip
+    "--level",
+    type=Number(0, 1, min_open=True, max_open=True),
+    default=0.9,
+    show_default=True,
+    help="Of the intervals.",
+)
 def evaluate(
-    where: StoreTarget, as_json: bool, policy: str, pairs: tuple[str, ...], level: float
+    target: StoreTarget, as_json: bool, policy: str, pairs: tuple[str, ...], level: float
 ) -> None:
     """What another policy would have brought on the same decisions.
 
@@ -202,10 +227,10 @@ def evaluate(
     doubly robust, with intervals that hold for data which were collected adaptively. Where it would
     have played what had probability 0, inverse propensity is refused.
     """
-    from dowise.cli.arguments import options_of
+    from dowise.cli.arguments import parse_options
 
-    with where.open() as experiment, _walk(where, "Evaluating") as track:
-        found = experiment.evaluate(policy, options_of(pairs), level, track)
+    with target.open() as experiment, _walk(target, "Evaluating") as track:
+        found = experiment.evaluate(policy, parse_options(pairs), level, track)
     if as_json:
         print_json(found.as_dict())
     else:
@@ -217,21 +242,22 @@ def evaluate(
   dowise audit ward.db --head 412:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
   dowise audit ward.db --head 412:9f86d081884c
   dowise audit ward.db --json""")
-@on_store(acts=False, policies=True)
+@store_command(writes=False, policies=True)
 @click.option(
-    "--head", metavar="N:HASH",
+    "--head",
+    metavar="N:HASH",
     help="Number and hash of a last event, kept elsewhere: finds a cut or rewritten tail too. "
     "At least the first 12 digits of the hash, as pages show it.",
-)  # fmt: skip
+)
 @click.pass_context
-def audit(process: click.Context, where: StoreTarget, as_json: bool, head: str | None) -> None:
+def audit(process: click.Context, target: StoreTarget, as_json: bool, head: str | None) -> None:
     """Whether the journal is whole, and every decision follows from what was known then.
 
     Names the first event that was changed, removed or moved, or the first decision that does not
     follow, with exit status 1. Decisions that another version or processor made are told apart.
     """
 
-    with where.open() as experiment, _walk(where, "Auditing") as track:
+    with target.open() as experiment, _walk(target, "Auditing") as track:
         found = experiment.audit(head, track)
     if as_json:
         print_json(found.as_dict())
@@ -287,12 +313,14 @@ def _show_arms(console: Console, status: Status, one: ArmsStatus) -> None:
         order = sorted(order, key=lambda i: (i != one.leader, -one.best[i], i))[:_ARMS]
     rows = [
         (
-            str(one.arms[i]), format_number(one.mean[i]),
+            str(one.arms[i]),
+            format_number(one.mean[i]),
             f"{format_number(one.low[i])} to {format_number(one.high[i])}",
-            f"{one.best[i]:.2f}", f"{one.plays[i]:,}",
+            f"{one.best[i]:.2f}",
+            f"{one.plays[i]:,}",
         )
         for i in order
-    ]  # fmt: skip
+    ]
     print_table(console, _ARM_COLUMNS, rows, right=("mean", "P(best)", "plays"), alone="arm")
     if len(order) < len(one.arms):
         left = len(one.arms) - len(order)

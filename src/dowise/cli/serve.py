@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowise.cli.arguments import WholeNumber, as_typed, policy_module_option
-from dowise.cli.main import command, json_option, print_json
+from dowise.cli.arguments import WholeNumber, command, json_option, policy_module_option, quote_word
+from dowise.cli.console import print_json
 from dowise.errors import DowiseError, import_extra
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ _CLOSING = 2.0  # seconds to close the store, behind the last request
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser here.")
 @click.option("--log", is_flag=True, help="Write a line for each request to stderr.")
 @policy_module_option
-@json_option  # fmt: skip
+@json_option
 def serve(
     store: str, create: bool, open_browser: bool, log: bool, as_json: bool, **settings: Any
 ) -> None:
@@ -76,14 +76,15 @@ def serve(
     import_extra("uvicorn", "web", "serving an experiment")
     import_extra("fastapi", "web", "serving an experiment")
     from dowise.cli.console import shown_progress
-    from dowise.cli.signals import take_time
+    from dowise.cli.signals import set_stop_timeout
     from dowise_web.server import GRACE, Server
     from dowise_web.settings import Settings
 
     if store.lower().startswith(("http://", "https://")):
         raise DowiseError(f"{store} is served already: open it in a browser")
-    logging.basicConfig(level=logging.INFO if log else logging.WARNING,
-                        format="%(asctime)s %(message)s")  # fmt: skip
+    logging.basicConfig(
+        level=logging.INFO if log else logging.WARNING, format="%(asctime)s %(message)s"
+    )
     with shown_progress(" experiments") as show:
         server = Server(
             store, Settings(**settings), create, lambda done, total: show("reading", done, total)
@@ -95,7 +96,7 @@ def serve(
         _say(server, store, link)
     if open_browser:
         _open(link)
-    take_time(GRACE + _CLOSING)
+    set_stop_timeout(GRACE + _CLOSING)
     server.run()
 
 
@@ -104,7 +105,7 @@ def _say(server: Server, store: str, link: str) -> None:
     click.echo("  Open this link within 15 minutes; it works once, and makes you an admin:")
     click.echo(f"  {link}")
     click.echo(
-        f"  For others, and for programs:  dowise token {as_typed(store)} --role ask --name WHO"
+        f"  For others, and for programs:  dowise token {quote_word(store)} --role ask --name WHO"
     )
     click.echo("  Ctrl-C ends it.")
 
@@ -144,22 +145,32 @@ _MAY = {
 @click.argument("store")
 @click.option("--role", metavar="ROLE", help="Make a token: read, tell, ask or admin.")
 @click.option(
-    "--name", metavar="WHO", show_default="the system's user",
+    "--name",
+    metavar="WHO",
+    show_default="the system's user",
     help="Who gets it; what is done with it stands under this name in the journal.",
-)  # fmt: skip
+)
 @click.option(
-    "--days", type=WholeNumber(1, 36_500), metavar="N", show_default="until it is revoked",
+    "--days",
+    type=WholeNumber(1, 36_500),
+    metavar="N",
+    show_default="until it is revoked",
     help="How long it is good.",
-)  # fmt: skip
+)
 @click.option(
     "--link", is_flag=True, help="Make a link instead, which opens a browser once, within minutes."
 )
 @click.option("--revoke", metavar="ID", help="End a token, and the sessions that came from it.")
 @json_option
 def token(
-    store: str, role: str | None, name: str | None, days: int | None, link: bool,
-    revoke: str | None, as_json: bool,
-) -> None:  # fmt: skip
+    store: str,
+    role: str | None,
+    name: str | None,
+    days: int | None,
+    link: bool,
+    revoke: str | None,
+    as_json: bool,
+) -> None:
     """Who may use STORE over HTTP: make, list and revoke tokens.
 
     With --role a token is made and its secret is printed, once: STORE keeps no more than a hash of
@@ -255,10 +266,17 @@ def _list(storage: Storage, as_json: bool) -> None:
         click.echo(f"  {_command(storage, '--role', 'ask')}")
         return
     rows = [
-        (str(one["id"]), one["kind"], one["role"], one["name"], _when(one["made_at"]),
-         "" if one["ends_at"] is None else _when(one["ends_at"]), one["state"])
+        (
+            str(one["id"]),
+            one["kind"],
+            one["role"],
+            one["name"],
+            _when(one["made_at"]),
+            "" if one["ends_at"] is None else _when(one["ends_at"]),
+            one["state"],
+        )
         for one in sorted(found, key=lambda one: (one["state"] != "valid", -one["id"]))
-    ]  # fmt: skip
+    ]
     print_table(plain_console(), _COLUMNS, rows, right=("id",), alone="name")
 
 
@@ -280,7 +298,7 @@ def _revoke(storage: Storage, text: str, as_json: bool) -> None:
 
 def _command(storage: Storage, *rest: object) -> str:
     """The same command, as one would type it; the store's name shows no password."""
-    return " ".join(as_typed(str(word)) for word in ("dowise", "token", storage, *rest))
+    return " ".join(quote_word(str(word)) for word in ("dowise", "token", storage, *rest))
 
 
 def _when(text: str) -> str:

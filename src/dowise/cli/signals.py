@@ -24,8 +24,9 @@ from typing import Any, NoReturn
 
 import click
 
-_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
-            if hasattr(signal, name)]  # fmt: skip
+_SIGNALS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
 _PATIENCE = 0.8  # seconds for the main thread to hear a signal
 _TIDYING = 5.0  # seconds to clear away behind it
 
@@ -43,12 +44,12 @@ class _Stop:
     said = threading.Event()
 
 
-def say_kept(words: str) -> None:
+def set_stop_message(words: str) -> None:
     """From now on these words follow, should the command be stopped."""
     _Stop.kept = words
 
 
-def take_time(seconds: float) -> None:
+def set_stop_timeout(seconds: float) -> None:
     """From now on the main thread, which hears signals, has so long to finish what is under way."""
     _Stop.patience = seconds
 
@@ -58,7 +59,7 @@ def is_stopped() -> bool:
     return _Stop.number is not None
 
 
-def say_stopped() -> int:
+def report_stop() -> int:
     """Say so, and what is kept; the exit status."""
     if not (is_stopped() and _Stop.said.is_set()):  # a signal comes once
         _Stop.said.set()
@@ -68,7 +69,7 @@ def say_stopped() -> int:
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def stop_on_signals() -> Iterator[None]:
     """Meanwhile signals stop this process, unless it was told to ignore them; then it ends."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -113,12 +114,12 @@ def _watch(signals: socket.socket, _kept_open: socket.socket) -> None:
         _show_cursor()
         threading.Thread(target=_leave, daemon=True).start()
     threading.Event().wait(_TIDYING)
-    os._exit(say_stopped())
+    os._exit(report_stop())
 
 
 def _leave() -> NoReturn:
     """End without taking Python down, which would trip over what was left half done."""
-    status = say_stopped()
+    status = report_stop()
     atexit._run_exitfuncs()  # temporary folders are removed, and workers ended
     with suppress(OSError, ValueError):
         sys.stdout.flush()

@@ -16,13 +16,16 @@ from rich.text import Text
 from dowise.cli.arguments import (
     Number,
     WholeNumber,
-    named_policies,
-    named_policy,
+    command,
+    import_policy,
+    json_option,
+    parse_policies,
     policy_module_option,
+    problem_argument,
+    read_problem,
 )
-from dowise.cli.console import count, plain_console, print_table
-from dowise.cli.main import command, json_option, load, print_json, problem_argument
-from dowise.cli.signals import say_kept
+from dowise.cli.console import count, plain_console, print_json, print_table
+from dowise.cli.signals import set_stop_message
 from dowise.simulation.analysis import Spread, differences, standings
 
 if TYPE_CHECKING:
@@ -36,14 +39,21 @@ _seed = click.option(
     "--seed", type=WholeNumber(0), default=0, show_default=True, help="Of everything random."
 )
 _workers = click.option(
-    "--workers", type=WholeNumber(1), default=os.cpu_count() or 1, show_default="all cores",
-    metavar="W", help="Processes on this machine.",
-)  # fmt: skip
+    "--workers",
+    type=WholeNumber(1),
+    default=os.cpu_count() or 1,
+    show_default="all cores",
+    metavar="W",
+    help="Processes on this machine.",
+)
 
 _band = click.option(
-    "--band", type=click.Choice(["se", "sd"]), default="se", show_default=True,
+    "--band",
+    type=click.Choice(["se", "sd"]),
+    default="se",
+    show_default=True,
     help="Bands of figures: two standard errors, or two standard deviations as in the paper.",
-)  # fmt: skip
+)
 
 
 @command(
@@ -61,61 +71,99 @@ _band = click.option(
 )
 @click.argument("problems", nargs=-1, required=True, metavar="PROBLEM...")
 @click.option(
-    "--policies", required=True, metavar="NAME,NAME", callback=named_policies,
+    "--policies",
+    required=True,
+    metavar="NAME,NAME",
+    callback=parse_policies,
     help="Which race; all are listed below. LABEL=NAME gives one a name of its own in this race.",
-)  # fmt: skip
+)
 @click.option(
-    "--option", "pairs", multiple=True, metavar="POLICY.NAME=VALUE",
+    "--option",
+    "pairs",
+    multiple=True,
+    metavar="POLICY.NAME=VALUE",
     help="An option of a policy, by its name in the race: z2-ts.refresh=0.05; may be repeated.",
-)  # fmt: skip
+)
 @click.option(
-    "--world", type=click.Choice(["random", "bif"]), default="random", show_default=True,
+    "--world",
+    type=click.Choice(["random", "bif"]),
+    default="random",
+    show_default=True,
     help="Numbers drawn afresh in every trial, or those of the problem's .bif file in all.",
-)  # fmt: skip
+)
 @click.option(
-    "--horizon", type=WholeNumber(1), default=1000, show_default=True, metavar="T",
+    "--horizon",
+    type=WholeNumber(1),
+    default=1000,
+    show_default=True,
+    metavar="T",
     help="Rounds of a trial.",
-)  # fmt: skip
+)
 @click.option(
-    "--trials", type=WholeNumber(1), default=100, show_default=True, metavar="K",
+    "--trials",
+    type=WholeNumber(1),
+    default=100,
+    show_default=True,
+    metavar="K",
     help="Of each problem; each draws a world, but for --world bif.",
-)  # fmt: skip
+)
 @click.option(
-    "--samples", type=WholeNumber(1), default=1000, show_default=True, metavar="N",
+    "--samples",
+    type=WholeNumber(1),
+    default=1000,
+    show_default=True,
+    metavar="N",
     help="Posterior draws in each round of ids, unless an --option says otherwise.",
-)  # fmt: skip
+)
 @_seed
 @_workers
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
     help="Keep the results here; the same command goes on with a run that was stopped, and one "
     "with more trials, rounds, policies or problems extends it.",
-)  # fmt: skip
+)
 @click.option(
-    "--every", type=WholeNumber(1), default=1, show_default=True, metavar="R",
+    "--every",
+    type=WholeNumber(1),
+    default=1,
+    show_default=True,
+    metavar="R",
     help="Keep every R-th round only, and the last.",
-)  # fmt: skip
+)
 @click.option(
-    "--observational", type=WholeNumber(0), default=0, show_default=True, metavar="n",
+    "--observational",
+    type=WholeNumber(0),
+    default=0,
+    show_default=True,
+    metavar="n",
     help="Records of what the world does by itself, shown to every policy first.",
-)  # fmt: skip
+)
 @click.option(
-    "--strong", is_flag=True,
+    "--strong",
+    is_flag=True,
     help="Worlds with strong hidden causes: three values, and CPT rows from Dirichlet(0.2).",
-)  # fmt: skip
+)
 @click.option(
-    "--edges", type=click.Choice(["all", "prior"]), default="all", show_default=True,
+    "--edges",
+    type=click.Choice(["all", "prior"]),
+    default="all",
+    show_default=True,
     help="Worlds with all edges drawn, or each doubtful one (soft too) with its prior.",
-)  # fmt: skip
+)
 @click.option(
-    "--expected", is_flag=True,
+    "--expected",
+    is_flag=True,
     help="Also what the posterior expects of the regret: the same mean with less noise.",
-)  # fmt: skip
+)
 @click.option(
-    "--figure", type=click.Path(path_type=Path), metavar="FILE",
+    "--figure",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Draw the regret of every policy, round by round, to a .svg, .png or .pdf file.",
-)  # fmt: skip
+)
 @_band
 @policy_module_option
 @json_option
@@ -138,7 +186,7 @@ def simulate(
     from a .bif file (alarm, asia, …) has that file's own numbers in every trial. Results are the
     same bits for any number of workers.
     """
-    from dowise.cli.arguments import options_by_policy
+    from dowise.cli.arguments import parse_policy_options
     from dowise.cli.console import shown_progress
     from dowise.environments import network_world
     from dowise.simulation import simulate as race
@@ -149,15 +197,18 @@ def simulate(
 
         check_path(figure, folder_to_be=out)
     drawn = {label: {"samples": samples} for label, name in policies.items() if name == "ids"}
-    given = options_by_policy(pairs, policies)
+    given = parse_policy_options(pairs, policies)
     options = {label: drawn.get(label, {}) | given.get(label, {}) for label in drawn | given}
     worlds = [network_world(name) for name in problems] if world == "bif" else problems
     _say_kept(out)
     with shown_progress() as show:
         result = race(
-            worlds, policies.items(), options=options,
-            progress=lambda done, total: show("race", done, total), **settings,
-        )  # fmt: skip
+            worlds,
+            policies.items(),
+            options=options,
+            progress=lambda done, total: show("race", done, total),
+            **settings,
+        )
     if as_json:
         places = {"out": out, "figure": figure}
         print_json(result.as_dict() | {name: x and str(x) for name, x in places.items()})
@@ -178,21 +229,31 @@ def simulate(
 @click.option("--quick", is_flag=True, help="40 trials instead of 500: some two minutes.")
 @click.option("--trials", type=WholeNumber(2), metavar="K", help="Trials of each panel.")
 @click.option(
-    "--horizon", type=WholeNumber(1), show_default="1000, or 500 with hidden causes",
-    metavar="T", help="Rounds of a trial.",
-)  # fmt: skip
+    "--horizon",
+    type=WholeNumber(1),
+    show_default="1000, or 500 with hidden causes",
+    metavar="T",
+    help="Rounds of a trial.",
+)
 @click.option(
-    "--samples", type=WholeNumber(1), default=1000, show_default=True, metavar="N",
+    "--samples",
+    type=WholeNumber(1),
+    default=1000,
+    show_default=True,
+    metavar="N",
     help="Posterior draws in each round of ids.",
-)  # fmt: skip
+)
 @_band
 @_seed
 @_workers
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, metavar="DIR",
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
     help="Figures, tables and report go here; the same command goes on with a stopped run, and "
     "further panels are added.",
-)  # fmt: skip
+)
 def reproduce(panels: tuple[str, ...], **options: Any) -> None:
     """Run the paper's experiments again, and say which of its claims hold.
 
@@ -215,7 +276,7 @@ def reproduce(panels: tuple[str, ...], **options: Any) -> None:
 
 def _say_kept(out: Path | None) -> None:
     if out:
-        say_kept(f"; what is done is kept in {out}, and the same command goes on")
+        set_stop_message(f"; what is done is kept in {out}, and the same command goes on")
 
 
 _COLUMNS = ("round", "regret", "at random", "stopping", "truly", "sure", "right", "advised")
@@ -236,44 +297,72 @@ _STARTS = (3, 5)  # the columns where a new table may begin
     "--horizon", type=WholeNumber(1), required=True, metavar="T", help="The number of rounds."
 )
 @click.option(
-    "--worlds", type=WholeNumber(1), default=20, show_default=True, metavar="K",
+    "--worlds",
+    type=WholeNumber(1),
+    default=20,
+    show_default=True,
+    metavar="K",
     help="How many worlds are drawn, each played from the start.",
-)  # fmt: skip
+)
 @click.option(
-    "--policy", default="best", show_default=True, metavar="NAME", callback=named_policy,
+    "--policy",
+    default="best",
+    show_default=True,
+    metavar="NAME",
+    callback=import_policy,
     help="Who decides; all are listed below.",
-)  # fmt: skip
+)
 @click.option(
-    "--option", "options", multiple=True, metavar="NAME=VALUE",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
     help="An option of the policy, such as floor=0.1; may be given several times.",
-)  # fmt: skip
+)
 @click.option(
-    "--prior", metavar="NUMBER|FILE",
+    "--prior",
+    metavar="NUMBER|FILE",
     help="What worlds are drawn from and the policy starts from: a count, or a .toml file of them.",
-)  # fmt: skip
+)
 @click.option(
-    "--tolerance", type=Number(0), show_default="a hundredth of their range", metavar="LOSS",
+    "--tolerance",
+    type=Number(0),
+    show_default="a hundredth of their range",
+    metavar="LOSS",
     help="What a round may cost without mattering, in the units of the reward.",
-)  # fmt: skip
+)
 @click.option(
-    "--delay", type=WholeNumber(0), default=0, show_default=True, metavar="D",
+    "--delay",
+    type=WholeNumber(0),
+    default=0,
+    show_default=True,
+    metavar="D",
     help="Outcomes come so many rounds late.",
-)  # fmt: skip
+)
 @click.option(
-    "--looks", type=WholeNumber(1), default=20, show_default=True, metavar="L",
+    "--looks",
+    type=WholeNumber(1),
+    default=20,
+    show_default=True,
+    metavar="L",
     help="How often along the rounds one looks where the experiment stands.",
-)  # fmt: skip
+)
 @click.option(
     "--seed", type=WholeNumber(0), default=0, show_default=True, help="Of everything random."
 )
 @click.option(
-    "--workers", type=WholeNumber(1), show_default="all cores", metavar="W",
+    "--workers",
+    type=WholeNumber(1),
+    show_default="all cores",
+    metavar="W",
     help="Processes on this machine; the numbers are the same for any number of them.",
-)  # fmt: skip
+)
 @click.option(
-    "--figure", type=click.Path(path_type=Path), metavar="FILE",
+    "--figure",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Draw it all to a .svg, .png or .pdf file.",
-)  # fmt: skip
+)
 @policy_module_option
 @json_option
 def rehearse(
@@ -291,7 +380,7 @@ def rehearse(
     arm is best, and whether rightly; and after how many rounds the advice of `dowise status` is to
     stop. Nothing is written but the figure.
     """
-    from dowise.cli.arguments import options_of
+    from dowise.cli.arguments import parse_options
     from dowise.cli.console import shown_progress
     from dowise.experiment.rehearsal import rehearse as play
 
@@ -303,9 +392,13 @@ def rehearse(
         workers = (os.cpu_count() or 1) if find_spec("cloudpickle") else 1
     with shown_progress() as show:
         found = play(
-            load(problem), options=options_of(options), prior=_prior(prior), workers=workers,
-            progress=lambda done, total: show("rehearsal", done, total), **settings,
-        )  # fmt: skip
+            read_problem(problem),
+            options=parse_options(options),
+            prior=_prior(prior),
+            workers=workers,
+            progress=lambda done, total: show("rehearsal", done, total),
+            **settings,
+        )
     if figure is not None:
         from dowise.experiment.plots import draw_rehearsal, rehearsal_figure
 
@@ -340,12 +433,17 @@ def _show(found: Rehearsal) -> None:
     console.print()
     rows = [
         (
-            f"{look['round']:,}", format_number(look["regret"].mean), format_number(look["at_random"]),
-            format_number(look["stopping"].mean), format_number(look["cost"].mean),
-            _percent(look["sure"].mean), _percent(look["best"]), _percent(look["stopped"]),
+            f"{look['round']:,}",
+            format_number(look["regret"].mean),
+            format_number(look["at_random"]),
+            format_number(look["stopping"].mean),
+            format_number(look["cost"].mean),
+            _percent(look["sure"].mean),
+            _percent(look["best"]),
+            _percent(look["stopped"]),
         )
         for look in _some(found.curve())
-    ]  # fmt: skip
+    ]
     for header, *part in _parts(console, [_COLUMNS, *rows]):
         print_table(console, header, part, right=header)
         console.print()
@@ -396,30 +494,47 @@ def show_race(result: Result, out: Path | None) -> None:
     several = len(finals) > 1
     print_table(
         console,
-        ("problem", "policy", "final regret",
-         *(("error", "expected regret", "error") if several else ("standard error",)), "trials"),
+        (
+            "problem",
+            "policy",
+            "final regret",
+            *(("error", "expected regret", "error") if several else ("standard error",)),
+            "trials",
+        ),
         [
-            (one[0].problem, one[0].policy, *(text for x in one for text in _with_error(x.regret)),
-             f"{one[0].regret.trials:,}")
+            (
+                one[0].problem,
+                one[0].policy,
+                *(text for x in one for text in _with_error(x.regret)),
+                f"{one[0].regret.trials:,}",
+            )
             for one in zip(*map(standings, finals), strict=True)
         ],
         right=("final regret", "standard error", "error", "expected regret", "trials"),
-    )  # fmt: skip
+    )
     of_each = [differences(final) for final in finals]
     paired = [one for one in zip(*of_each, strict=True) if one[0].difference.trials > 1]
     if paired:
         console.print("\nPaired differences", style="bold")
         print_table(
             console,
-            ("problem", "difference", "mean", "95 % interval",
-             *(("expected", "95 % interval") if several else ())),
+            (
+                "problem",
+                "difference",
+                "mean",
+                "95 % interval",
+                *(("expected", "95 % interval") if several else ()),
+            ),
             [
-                (one[0].problem, f"{one[0].policy} − {one[0].than}",
-                 *(text for x in one for text in _with_interval(x.difference)))
+                (
+                    one[0].problem,
+                    f"{one[0].policy} − {one[0].than}",
+                    *(text for x in one for text in _with_interval(x.difference)),
+                )
                 for one in paired
             ],
             right=("mean", "expected"),
-        )  # fmt: skip
+        )
     if out is not None:
         console.print(f"\nThe results are in {out}", soft_wrap=True)
 
