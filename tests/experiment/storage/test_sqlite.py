@@ -285,7 +285,7 @@ def test_an_error_that_is_passed_over_inside_a_block_does_not_commit_half_of_it(
                 with pytest.raises(DowiseError, match="can't write to 'ward'"):
                     block.read()  # which sends it
 
-        with pytest.raises(DowiseError, match="since the store failed inside of this block"):
+        with pytest.raises(DowiseError, match="since the store failed inside of this transaction"):
             write()
         assert storage.last("ward") == last
         append(storage)

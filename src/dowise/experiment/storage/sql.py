@@ -19,7 +19,8 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -61,6 +62,7 @@ from dowise.experiment.storage.url import Location
 Result = TypeVar("Result")
 Row = tuple[Any, ...]
 Values = Sequence[Any] | Mapping[str, Any]
+DATABASE_ERRORS = (SQLAlchemyError, sqlite3.Error, OSError, UnicodeError, OverflowError)
 
 VERSION = 2
 OLDEST_USABLE = 1  # the tables of journals are the same from this version on
@@ -201,8 +203,8 @@ _APPEND = Statement(insert(events))
 _LAST = select(events).where(_OF_EXPERIMENT).order_by(events.c.number.desc()).limit(1)
 _NEXT_NAME = select(func.min(events.c.experiment)).where(events.c.experiment > bindparam("name"))
 _SNAPSHOT = select(snapshots).where(snapshots.c.experiment == bindparam("name"))
-_DROP_SNAPSHOTS = delete(snapshots).where(snapshots.c.experiment == bindparam("name"))
-_ERASE = (
+_DROP_SNAPSHOTS = Statement(delete(snapshots).where(snapshots.c.experiment == bindparam("name")))
+_ERASE = Statement(
     update(events)
     .where(_OF_EXPERIMENT, events.c.number == bindparam("erased"))
     .values(salt=bindparam("new_salt"), body=bindparam("new_body"))
@@ -393,18 +395,20 @@ class SqlStorage(ABC):
     def query(self, work: Callable[[Connection], Result]) -> Result:
         """Read with a connection; try again once if an idle connection turns out to be dead."""
         try:
-            with self.translate_errors("read the store"):
-                try:
-                    return self._query(work)
-                except DBAPIError as error:
-                    if not error.connection_invalidated:
-                        raise
-                    self._engine.dispose()
+            try:
                 return self._query(work)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                self._engine.dispose()
+            return self._query(work)
         except TimeoutError:
             raise UnavailableError(
-                f"{self}: can't read the store: another program repairs or closes it all the time"
+                f"{self}: can't read the store: another program repairs or closes it all the time",
+                code="store-busy",
             ) from None
+        except DATABASE_ERRORS as error:
+            raise self.translated(error, "read the store") from None
 
     def _query(self, work: Callable[[Connection], Result]) -> Result:
         """Read, again if the location held another store by the end (see `Place` in `sqlite`).
@@ -415,10 +419,13 @@ class SqlStorage(ABC):
         start = time.monotonic()
         while True:
             identity = self.identity()
+            lease = _Lease(self)
             try:
-                with _Lease(self) as lease:
+                try:
                     result = self.retry_busy(partial(work, lease.take()))
                     lease.reusable = True
+                finally:
+                    lease.release()
             except Exception as error:
                 is_passing = self.is_refused(error) and time.monotonic() < start + REFUSAL_TIMEOUT
                 if self.identity() == identity and not is_passing:
@@ -442,18 +449,14 @@ class SqlStorage(ABC):
         ):
             stored = _read_snapshot(block.connection, name)
             if should_keep(snapshot, block.read(snapshot.number - 1), stored):
-                block.connection.execute(_DROP_SNAPSHOTS, {"name": name})
+                self.run_statement(block.connection, _DROP_SNAPSHOTS, {"name": name})
                 block.connection.execute(insert(snapshots), snapshot._asdict())
 
-    @contextmanager
     def transaction(
         self, experiment: str, on_wait: Callable[[], None] | None = None
-    ) -> Iterator[SqlTransaction]:
+    ) -> AbstractContextManager[SqlTransaction]:
         """Open a transaction on the experiment; commit at the end of the block."""
-        with self.hold(experiment, repr(experiment), on_wait=on_wait) as block:
-            yield block
-        if block.erases:
-            self._clean(experiment)
+        return self.hold(experiment, repr(experiment), on_wait=on_wait)
 
     @contextmanager
     def hold(
@@ -465,25 +468,24 @@ class SqlStorage(ABC):
     ) -> Iterator[SqlTransaction]:
         """Exclude other writers of the experiment; `label` names it in messages.
 
-        The empty name stands for what is not a journal: the tables themselves, and tokens.
+        The empty name stands for what is not a journal: the tables themselves, and tokens. If the
+        database admits only one writer, one thread of this process at a time tries to be it.
         """
         timeout = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + timeout
-        with self._exclude_threads(experiment, label, timeout), _Lease(self) as lease:
+        write_lock, holders = self._write_lock, self._holders
+        me = (threading.get_ident(), "" if self.single_writer else experiment)
+        check_not_nested(label, me in holders)
+        lease = _Lease(self)
+        try:
+            if self.single_writer and not write_lock.acquire(timeout=timeout):
+                raise self._too_long(label, timeout)
+            holders.add(me)
             try:
-                with self.translate_errors(f"write to {label}"):
-                    try:
-                        self.begin(lease.take(), experiment, deadline, on_wait)
-                    except DBAPIError as error:
-                        if not error.connection_invalidated:
-                            raise
-                        lease.release()  # an idle connection that was dead
-                        self._engine.dispose()
-                        self.begin(lease.take(), experiment, deadline, on_wait)
+                connection = self._begin(lease, experiment, label, deadline, on_wait)
             except TimeoutError:
                 raise self._too_long(label, timeout) from None
-            assert lease.connection is not None
-            block = SqlTransaction(self, lease.connection, experiment, label)
+            block = SqlTransaction(self, connection, experiment, label)
             try:
                 yield block
                 block.commit()
@@ -493,53 +495,79 @@ class SqlStorage(ABC):
             finally:
                 block.ended = True
             lease.reusable = True
-
-    @contextmanager
-    def _exclude_threads(self, experiment: str, label: str, timeout: float) -> Iterator[None]:
-        """Admit one thread of this process at a time if the database admits only one writer."""
-        write_lock, holders = self._write_lock, self._holders
-        me = (threading.get_ident(), "" if self.single_writer else experiment)
-        check_not_nested(label, me in holders)
-        try:
-            if self.single_writer and not write_lock.acquire(timeout=timeout):
-                raise self._too_long(label, timeout)
-            holders.add(me)
-            yield
         finally:
-            holders.discard(me)
-            with suppress(RuntimeError):  # not acquired
-                write_lock.release()
+            try:
+                lease.release()
+            finally:
+                holders.discard(me)
+                with suppress(RuntimeError):  # not acquired
+                    write_lock.release()
+        if block.erases:
+            self._clean(experiment)
+
+    def _begin(
+        self,
+        lease: _Lease,
+        experiment: str,
+        label: str,
+        deadline: float,
+        on_wait: Callable[[], None] | None,
+    ) -> Connection:
+        """Begin a transaction; try again once if an idle connection turns out to be dead."""
+        try:
+            try:
+                self.begin(lease.take(), experiment, deadline, on_wait)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                lease.release()
+                self._engine.dispose()
+                self.begin(lease.take(), experiment, deadline, on_wait)
+        except TimeoutError:
+            raise
+        except DATABASE_ERRORS as error:
+            raise self.translated(error, f"write to {label}") from None
+        assert lease.connection is not None
+        return lease.connection
 
     def _clean(self, experiment: str) -> None:
         """Discard old copies of what was erased, while others may write again."""
+        lease = _Lease(self)
         try:
-            with self.translate_errors("clean the store"), _Lease(self) as lease:
+            with self.translate_errors("clean the store"):
                 self.clean(lease.take(), time.monotonic() + self._timeout)
                 lease.reusable = True
             return
         except TimeoutError:
-            reason = "somebody reads or writes it all the time"
+            reason = "other programs read or write it all the time"
         except DowiseError as error:
             reason = str(error)
+        finally:
+            lease.release()
         raise UnavailableError(
             f"{self}: the erasure in {experiment!r} is recorded, but old copies of what was erased "
-            f"remain in the store's files ({reason}): once that is over, erase the same again"
+            f"remain in the store's files ({reason}): once that is over, erase the same again",
+            code="erasure-incomplete",
         )
 
     # -- errors ---------------------------------------------------------------------------------
 
     @contextmanager
     def translate_errors(self, action: str) -> Iterator[None]:
-        """Translate database errors into readable `DowiseError`s without credentials.
-
-        The driver's error is not chained, since it may contain the URL. TimeoutError passes.
-        """
+        """Translate database errors into readable `DowiseError`s. TimeoutError passes."""
         try:
             yield
         except TimeoutError:
             raise
-        except (SQLAlchemyError, sqlite3.Error, OSError, UnicodeError, OverflowError) as error:
-            raise UnavailableError(f"{self}: can't {action}: {self._reason(error)}") from None
+        except DATABASE_ERRORS as error:
+            raise self.translated(error, action) from None
+
+    def translated(self, error: Exception, action: str) -> UnavailableError:
+        """Return a readable error without credentials.
+
+        The driver's error must not be chained to it, since it may contain the URL.
+        """
+        return UnavailableError(f"{self}: can't {action}: {self._reason(error)}")
 
     @contextmanager
     def translate_errors_of_change(self, action: str) -> Iterator[None]:
@@ -550,7 +578,8 @@ class SqlStorage(ABC):
         except TimeoutError:
             raise UnavailableError(
                 f"{self}: can't {action}: another program has held it for a minute; end that one, "
-                "or try again later"
+                "or try again later",
+                code="store-busy",
             ) from None
 
     def _reason(self, error: Exception) -> str:
@@ -572,7 +601,8 @@ class SqlStorage(ABC):
     def _too_long(self, label: str, timeout: float) -> DowiseError:
         return UnavailableError(
             f"{self}: {label} can't be written: another program or thread has held it for "
-            f"{timeout:g} seconds; end that one, or try again later"
+            f"{timeout:g} seconds; end that one, or try again later",
+            code="store-busy",
         )
 
 
@@ -602,61 +632,59 @@ class SqlTransaction:
     def read(self, after: int = 0) -> list[Event]:
         """Return all events with a number above `after`, in order."""
         self._send()
-        with self._guarded("read the store"):
-            # Including `after` itself: if it exists, the last number is known without a query.
-            result = _to_events(self._run(_READ, after=after - 1))
-            if result:
-                self._last = result[-1].number
-            return [event for event in result if event.number > after]
+        # Including `after` itself: if it exists, the last number is known without a query.
+        rows = self._run("read the store", _READ, name=self._experiment, after=after - 1)
+        result = _to_events(rows)
+        if result:
+            self._last = result[-1].number
+        return [event for event in result if event.number > after]
 
     def append(self, events: Iterable[Event]) -> None:
         """Add the next events; the last one is sent with the commit, which saves a round trip."""
         added = list(events)
-        with self._guarded(f"write to {self._label}"):
-            if self._last is None:
-                ((number,),) = self._run(_LAST_NUMBER)
-                self._last = number or 0
-            last = self._last
-        check_next(self._experiment, last, added)
-        if added:
+        if self._last is None:
+            ((number,),) = self._run(f"write to {self._label}", _LAST_NUMBER, name=self._experiment)
+            self._last = number or 0
+        else:
+            self._check_usable()
+        check_next(self._experiment, self._last, added)
+        for event in added:
             self._send()
-            self._unsent = added.pop()
-            self._last = self._unsent.number
-            if added:
-                with self._guarded(f"write to {self._label}"):
-                    self.connection.execute(_INSERT_MANY, [event.row() for event in added])
+            self._unsent, self._last = event, event.number
 
     def _send(self) -> None:
         if self._unsent is not None:
-            with self._guarded(f"write to {self._label}"):
-                self._storage.run_statement(self.connection, _APPEND, self._unsent.row())
-                self._unsent = None
+            self._run(f"write to {self._label}", _APPEND, **self._unsent.row())
+            self._unsent = None
 
     def erase(self, numbers: Collection[int]) -> None:
         """Replace these events with erased ones, and drop the experiment's snapshots."""
         self._send()
-        with self._guarded(f"erase in {self._label}"):
-            erased = [
-                event.erased()
-                for number in sorted(set(numbers))
-                for event in _to_events(self._run(_READ_RANGE, after=number - 1, upto=number))
-            ]
-        check_exist(self._experiment, numbers, [event.number for event in erased])
-        with self._guarded(f"erase in {self._label}"):
-            name = {"name": self._experiment}
-            for event in erased:
-                values = {"new_salt": event.salt, "new_body": event.body, "erased": event.number}
-                self.connection.execute(_ERASE, values | name)
-            self.connection.execute(_DROP_SNAPSHOTS, name)
-            self.erases = True
+        action, name = f"erase in {self._label}", self._experiment
+        erased = [
+            event.erased()
+            for number in sorted(set(numbers))
+            for event in _to_events(
+                self._run(action, _READ_RANGE, name=name, after=number - 1, upto=number)
+            )
+        ]
+        check_exist(name, numbers, [event.number for event in erased])
+        for event in erased:
+            new = {"new_salt": event.salt, "new_body": event.body, "erased": event.number}
+            self._run(action, _ERASE, name=name, **new)
+        self._run(action, _DROP_SNAPSHOTS, name=name)
+        self.erases = True
 
     def commit(self) -> None:
         """Commit, unless something in the block failed and the caller ignored it."""
-        with self._guarded(f"write to {self._label}"):
+        self._check_usable()
+        try:
             last: tuple[Any, ...] = ()
             if self._unsent is not None:
                 last = _APPEND.bind(self.connection, self._unsent.row())
             self._storage.commit(self.connection, *last)
+        except BaseException as error:
+            raise self._failure(error, f"write to {self._label}") from None
 
     def roll_back(self) -> bool:
         """Undo everything; return False if the connection can't be used again."""
@@ -667,31 +695,33 @@ class SqlTransaction:
             return not self._failed
         return False
 
-    def _run(self, statement: Statement, **values: Any) -> list[Row]:
-        values["name"] = self._experiment
-        return self._storage.run_statement(self.connection, statement, values)
+    def _run(self, action: str, statement: Statement, **values: Any) -> list[Row]:
+        self._check_usable()
+        try:
+            return self._storage.run_statement(self.connection, statement, values)
+        except BaseException as error:
+            raise self._failure(error, action) from None
 
-    @contextmanager
-    def _guarded(self, action: str) -> Iterator[None]:
+    def _check_usable(self) -> None:
         if self.ended or self._process != os.getpid():
             raise DowiseError(
-                "this writing block has ended, or belongs to the process that forked this one: "
-                "open another one"
+                "this transaction has ended, or belongs to the process that forked this one: open "
+                "another one",
+                code="transaction-ended",
             )
         if self._failed:
             raise DowiseError(
                 f"{self._storage}: nothing was written to {self._label}, since the store failed "
-                "inside of this block: do it again"
+                "inside of this transaction: do it again",
+                code="transaction-failed",
             )
-        try:
-            with self._storage.translate_errors(action):
-                yield
-        except BaseException:
-            self._failed = True
-            raise
 
-
-_INSERT_MANY = insert(events)
+    def _failure(self, error: BaseException, action: str) -> BaseException:
+        """Note that the transaction failed, and return the error to raise."""
+        self._failed = True
+        if isinstance(error, DATABASE_ERRORS) and not isinstance(error, TimeoutError):
+            return self._storage.translated(error, action)
+        return error
 
 
 # -- connections and forks --------------------------------------------------------------------
@@ -701,18 +731,18 @@ _ABANDONED: list[object] = []  # connections that a forked child must neither us
 _LOCKED_FOR_FORK: list[threading.RLock] = []
 
 
+@dataclass
 class _Lease:
     """A connection of the pool, returned in any case, even if Ctrl-C comes while one begins.
 
     It is closed unless it is marked as `reusable`.
     """
 
-    def __init__(self, storage: SqlStorage) -> None:
-        self.connection: Connection | None = None
-        self.reusable = False
-        self._storage = storage
-        self._process = os.getpid()
-        self._pool: object = None
+    _storage: SqlStorage
+    connection: Connection | None = None
+    reusable: bool = False
+    _process: int = field(default_factory=os.getpid)
+    _pool: object = None
 
     def take(self) -> Connection:
         """Check a connection out, and set it up if it is new."""
@@ -736,12 +766,6 @@ class _Lease:
             if not self.reusable or self._pool is not self._storage._engine.pool:
                 connection.invalidate()  # also if the store was closed during the call
             connection.close()
-
-    def __enter__(self) -> _Lease:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
 
 def _before_fork() -> None:

@@ -165,14 +165,16 @@ class SqliteStorage(SqlStorage):
 
     def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
         """Run a statement by the driver, and return its rows."""
-        return _driver(connection).execute(text, values).fetchall()
+        driver: Any = connection.connection.driver_connection
+        rows: list[Row] = driver.execute(text, values).fetchall()
+        return rows
 
     def commit(self, connection: Connection, text: str = "", values: Values = ()) -> None:
         """Run a last statement, if any, and commit."""
-        execute = _driver(connection).execute
+        driver: Any = connection.connection.driver_connection
         if text:
-            execute(text, values)
-        execute("COMMIT")
+            driver.execute(text, values)
+        driver.execute("COMMIT")
 
     def begin(
         self,
@@ -182,7 +184,8 @@ class SqliteStorage(SqlStorage):
         on_wait: Callable[[], None] | None = None,
     ) -> None:
         """Begin a transaction as the only writer of the file."""
-        execute = _driver(connection).execute
+        driver: Any = connection.connection.driver_connection
+        execute = driver.execute
         if time.monotonic() - self._burst_start < BURST:
             try:
                 execute("BEGIN IMMEDIATE")
