@@ -261,7 +261,7 @@ def test_other_bits_by_another_version_or_processor_are_told_apart_from_changes(
     chances = journal(experiment)[place].payload["probabilities"]
     wiggled = [chances[0] + 2**-50, *chances[1:]]
     here = auditing.build_info()
-    monkeypatch.setattr(auditing, "maker", lambda: here | {"processor": "another"})
+    monkeypatch.setattr(auditing, "build_info", lambda: here | {"processor": "another"})
     assert forged(experiment, place, probabilities=wiggled) is None
     audit = experiment.audit()
     assert audit.made_elsewhere == (4,) and "another version or processor" in audit.notes()[0]
@@ -286,7 +286,7 @@ def test_what_made_a_decision_is_said_again_when_it_changes(monkeypatch):
 
     experiment = played(2)
     here = asking.build_info()
-    monkeypatch.setattr(asking, "maker", lambda: here | {"numpy": "99"})
+    monkeypatch.setattr(asking, "build_info", lambda: here | {"numpy": "99"})
     experiment.ask({"C": 0})
     experiment.ask({"C": 0})
     asked = [event.payload for event in experiment.events() if event.kind == "asked"]

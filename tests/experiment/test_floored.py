@@ -33,7 +33,7 @@ def test_a_journal_is_replayed(policy, options):
     audit = experiment.audit()
     assert audit.ok, audit.finding
     again = Experiment.open(storage, "w")
-    kept = {name: again._journal.facts().config.options[name] for name in options}
+    kept = {name: again._journal.state().config.options[name] for name in options}
     assert kept == options
     context = {"C": "0"}
     twin = played(9, policy=policy, options=options)

@@ -37,7 +37,7 @@ def opened(experiment, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(ExperimentState, "apply", counting)
         again = Experiment.open(experiment._journal.storage)
-        one, other = again._journal.facts(), experiment._journal.facts()
+        one, other = again._journal.state(), experiment._journal.state()
     assert again.records() == experiment.records() and again.head == experiment.head
     assert (
         one.digest() == other.digest()

@@ -21,7 +21,7 @@ def test_those_behind_a_store_that_is_held_do_not_wait_in_a_row(tmp_path, monkey
     storage = experiment._journal.storage
     assert isinstance(storage, SqlStorage)
     monkeypatch.setattr(storage, "_timeout", SECONDS)
-    monkeypatch.setattr(journal, "PATIENCE", SECONDS)
+    monkeypatch.setattr(journal, "TIMEOUT", SECONDS)
     refused = []
 
     def ask():
