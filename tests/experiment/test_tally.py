@@ -6,9 +6,9 @@ import pytest
 from support.experiments import WARD, new
 
 from dowise import CausalGraph, Problem
-from dowise.experiment.counters import UnusedValues
+from dowise.experiment.counters import PlayCounts, UnusedValues
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.status import PlayCounts, contexts_of
+from dowise.experiment.status import contexts_of
 
 OTHER = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y; C -> W"), "Y", ("C", "W"), "Z")
 

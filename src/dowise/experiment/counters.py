@@ -1,19 +1,74 @@
-"""Sums over all decisions, kept up to date as they change: what a look would else go through for.
-
-A look at an experiment of 20,000 decisions holds up nobody for longer than one at 20.
-"""
+"""Running totals over decisions, so that queries need not scan them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dowise.experiment.case import Case
-from dowise.experiment.config import ExperimentConfig
-from dowise.experiment.state import Cursor, ExperimentState
-from dowise.experiment.status import PlayCounts
-from dowise.problem import Problem
+from dowise.problem import Intervention, Problem
 from dowise.problem.variable_order import Order
+
+Labels = tuple[str, ...]
+
+
+class PlayCounts:
+    """How often each context came, and how often each arm was played in it."""
+
+    def __init__(self, problem: Problem, cases: Iterable[Case] = ()) -> None:
+        self._problem = problem
+        self.times: Counter[Labels] = Counter()
+        self._played: Counter[tuple[Labels, Intervention]] = Counter()
+        for case in cases:
+            self.count(case, 1)
+
+    def count(self, case: Case, step: int) -> None:
+        """One decision more, or with −1 one less."""
+        labels = self.context(case)
+        if labels is None:
+            return
+        self.times[labels] += step
+        if not self.times[labels]:
+            del self.times[labels]
+        if case.status == "done":
+            self._played[labels, case.arm] += step
+
+    def copy(self) -> PlayCounts:
+        """One that goes on by itself."""
+        twin = PlayCounts(self._problem)
+        twin.times, twin._played = self.times.copy(), self._played.copy()
+        return twin
+
+    def most_common(self, most: int) -> list[Labels]:
+        """The contexts that came most often; of those that came as often the first by name."""
+        found = sorted(self.times.items(), key=lambda one: (-one[1], one[0]))
+        return [labels for labels, _ in found[:most]]
+
+    def context(self, case: Case) -> Labels | None:
+        """That of a decision under the problem as it is now; None where it is not known."""
+        if case.status == "erased":
+            return None
+        known = case.known
+        labels = [known.get(name) for name in self._problem.context]
+        return None if None in labels else tuple(map(str, labels))
+
+    def plays(self, context: Mapping[str, str]) -> NDArray[np.int64]:
+        """How many decisions with an outcome played each arm in a context."""
+        labels = self._labels(context)
+        return np.array([self._played[labels, arm] for arm in self._problem.arms])
+
+    def shares(self, contexts: list[dict[str, str]]) -> list[float]:
+        """How often each of these contexts came, as a share; all alike where none came yet."""
+        counts = [self.times[self._labels(context)] for context in contexts]
+        total = sum(counts)
+        return [count / total if total else 1 / len(counts) for count in counts]
+
+    def _labels(self, context: Mapping[str, str]) -> Labels:
+        return tuple(context[name] for name in self._problem.context)
 
 
 class UnusedValues:
@@ -77,36 +132,48 @@ def _and(names: Iterable[str]) -> str:
     return " and ".join(names)
 
 
-class DecisionCounters:
-    """The decisions of an experiment, counted under a config."""
+class Totals(NamedTuple):
+    """Totals over the decisions of one state."""
 
-    def __init__(self, config: ExperimentConfig) -> None:
-        self.config = config
-        self.came, self.idle = PlayCounts(config.problem), UnusedValues(config.problem)
-        self.ended_with_values = 0
-        """How many will be told nothing more that matters, and have something to teach."""
+    counts: dict[str, int]
+    """Number of decisions: asked, and of each kind."""
+    ended_with_values: int
+    """Number of decisions that are closed and have something to teach."""
+    plays: PlayCounts
+    incomplete: tuple[Case, ...]
+    """Decisions whose reward was told, but of which a value counts only once more is told."""
+    unused: UnusedValues
+
+
+class DecisionCounters:
+    """Totals over decisions, updated case by case."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._plays, self._unused = PlayCounts(problem), UnusedValues(problem)
+        self._ended_with_values = 0
         self._kinds: Counter[str] = Counter()
         self._incomplete: dict[int, Case] = {}
         self._counted: dict[int, Case] = {}
-        self._place = Cursor()
 
-    def sync(self, state: ExperimentState) -> None:
-        """Count what was changed since the last call."""
-        for case in self._place.news(state).cases:
-            before = self._counted.get(case.id)
-            if before is not None:
-                self._count(before, -1)
+    def replace(self, number: int, case: Case | None) -> None:
+        """Count a case in the place of the one with the same number; None removes it."""
+        before = self._counted.pop(number, None)
+        if before is not None:
+            self._count(before, -1)
+        if case is not None:
             self._count(case, 1)
-            self._counted[case.id] = case
+            self._counted[number] = case
 
-    def counts(self) -> dict[str, int]:
-        """How many decisions there are of each kind."""
+    def totals(self) -> Totals:
+        """Return the totals, independent of later changes."""
         names = ("pending", "done", "withdrawn", "erased", "restricted", "played_otherwise")
-        return {"asked": len(self._counted), **{name: self._kinds[name] for name in names}}
-
-    def incomplete(self) -> tuple[Case, ...]:
-        """Those whose reward was told, but of which something does not count until more is."""
-        return tuple(self._incomplete[number] for number in sorted(self._incomplete))
+        return Totals(
+            {"asked": len(self._counted), **{name: self._kinds[name] for name in names}},
+            self._ended_with_values,
+            self._plays.copy(),
+            tuple(self._incomplete[number] for number in sorted(self._incomplete)),
+            self._unused,
+        )
 
     def _count(self, case: Case, step: int) -> None:
         self._kinds[case.status] += step
@@ -114,9 +181,9 @@ class DecisionCounters:
             self._kinds["restricted"] += step * case.is_restricted
             self._kinds["played_otherwise"] += step * (case.played is not None)
         if case.status in ("done", "withdrawn") and case.values:
-            self.ended_with_values += step
-        self.came.count(case, step)
+            self._ended_with_values += step
+        self._plays.count(case, step)
         if step < 0:
             self._incomplete.pop(case.id, None)
-        elif self.idle.may_still_count(case):
+        elif self._unused.may_still_count(case):
             self._incomplete[case.id] = case

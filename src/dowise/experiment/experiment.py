@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from dowise._core.validation import check_integer
+from dowise.belief import Belief
+from dowise.belief.evidence import Evidence
 from dowise.errors import ConflictError, DowiseError, NotFoundError, suggestion
 from dowise.experiment import tell as telling
+from dowise.experiment.advice import RecordUsage
 from dowise.experiment.ask import (
     AskRequest,
     LiveDecision,
@@ -26,10 +29,18 @@ from dowise.experiment.ask import (
     listed_contexts,
     validate_request_id,
 )
+from dowise.experiment.audit import Audit, audit, head_of
+from dowise.experiment.base import Shown
 from dowise.experiment.case import Case
+from dowise.experiment.case import Status as CaseStatus
 from dowise.experiment.config import DEFAULT_POLICY, ExperimentConfig
-from dowise.experiment.event import DamagedEventError, Event, build_info, resolve_actor
+from dowise.experiment.evaluation import Evaluation
+from dowise.experiment.evaluation.replay import TargetLike
+from dowise.experiment.event import DamagedEventError, Event, Head, build_info, resolve_actor
+from dowise.experiment.explanation import Explanation
+from dowise.experiment.history import POINTS, History
 from dowise.experiment.journal import Journal, prepare_snapshot
+from dowise.experiment.progress import Track
 from dowise.experiment.records import (
     check_readable,
     checked_import,
@@ -38,9 +49,11 @@ from dowise.experiment.records import (
     warn_of_forbidden,
 )
 from dowise.experiment.state import FORMAT, ExperimentState
+from dowise.experiment.status import Status
 from dowise.experiment.storage import MemoryStorage, open_storage
 from dowise.experiment.storage.base import HOW_TO_MAKE, WITHOUT_WAL, Storage
-from dowise.experiment.view import Views
+from dowise.experiment.view import StateView, take_view
+from dowise.policies.value_of_continuing import Continuing
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
 
@@ -109,7 +122,7 @@ def validate_name(name: object) -> str:
     return name.strip()
 
 
-class Experiment(Views):
+class Experiment(Shown):
     """An experiment in a store; make one with `create`, go on with `open`.
 
     `store` is a file name, a URL (`sqlite:///ward.db`, `postgresql://…`) or a `Storage`. Safe for
@@ -118,8 +131,10 @@ class Experiment(Views):
     """
 
     def __init__(self, journal: Journal, actor: str) -> None:
-        super().__init__(journal)
-        self._actor = actor
+        self._journal, self._actor = journal, actor
+
+    def __repr__(self) -> str:
+        return f"<Experiment {self.name} in {self._journal.storage}>"
 
     # -- making and opening -------------------------------------------------------------------
 
@@ -290,7 +305,7 @@ class Experiment(Views):
         """
         with self._journal.turn():
             self._journal.warm_up()
-        config, store = self._config, MemoryStorage()
+        config, store = self.view().config, MemoryStorage()
         play_a_round(
             Experiment.create(store, self.name, config.problem, config.policy, config.options, 0)
         )
@@ -396,7 +411,7 @@ class Experiment(Views):
         `dowise.problem.tables.read_records` found is taken as well. `source` says where they are
         from, in the journal.
         """
-        config = self._config
+        config = self.view().config
         found = checked_rows(config.problem, frame, arm)
         page = checked_import(found, source, skip_bad)
         if page is None:
@@ -416,3 +431,161 @@ class Experiment(Views):
         something to erase, which there is once.
         """
         return self._journal.erase(id, self._actor, telling.checked_reason(reason, "erase"))
+
+    # -- queries ------------------------------------------------------------------------------
+
+    def view(self, recent: int = 0) -> StateView:
+        """Return an immutable view of the experiment, from one read of the store.
+
+        Every query below is one of a view that is taken for it. Take a view yourself where several
+        answers should be of the same moment.
+
+        Parameters
+        ----------
+        recent
+            The number of last events to read along, for `StateView.events`.
+        """
+        return take_view(self._journal, recent)
+
+    @property
+    def name(self) -> str:
+        """The experiment's name in its store."""
+        return self._journal.name
+
+    @property
+    def store(self) -> str:
+        """Where the experiment is kept, without a password."""
+        return str(self._journal.storage)
+
+    @property
+    def is_one_of_many(self) -> bool:
+        """True if the store holds other experiments too, so that a name is needed to open one."""
+        return len(self._journal.storage.experiments()) > 1
+
+    @property
+    def problem(self) -> Problem:
+        """The decision problem, as of now."""
+        return self.view().problem
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy that decides, as of now."""
+        return self.view().policy
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the policy, the prior among them, as of now."""
+        return self.view().options
+
+    @property
+    def learn_restricted(self) -> bool:
+        """True if decisions among fewer than all arms are learned from, as of now."""
+        return self.view().learn_restricted
+
+    @property
+    def head(self) -> Head:
+        """Number and hash of the last event; kept elsewhere, they find a cut or rewritten journal.
+
+        `str(head)` is what `audit` takes.
+        """
+        return self.view().head
+
+    @property
+    def belief(self) -> Belief:
+        """The belief as of now, whatever the policy makes of it: a copy, yours to change."""
+        return self.view().belief
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of decisions of each kind."""
+        return self.view().counts()
+
+    def pending(self) -> tuple[Case, ...]:
+        """Return the decisions whose reward was not told yet, oldest first."""
+        return self.view().pending()
+
+    def records(self) -> tuple[Case, ...]:
+        """Return all decisions, with what was told of them."""
+        return self.view().records()
+
+    def decisions(
+        self, after: int = 0, limit: int | None = None, status: CaseStatus | None = None
+    ) -> tuple[Case, ...]:
+        """Return at most `limit` decisions with a number above `after`, of one status if given."""
+        return self.view().decisions(after, limit, status)
+
+    def case(self, id: int) -> Case:  # noqa: A002
+        """Return one decision, with what was told of it."""
+        return self.view().case(id)
+
+    def decision(self, id: int) -> LiveDecision:  # noqa: A002
+        """Return one decision as it was made: probabilities of all arms, and the reason."""
+        return self.view().decision(id)
+
+    def idle(self, id: int) -> list[str]:  # noqa: A002
+        """Return sentences about values of a decision that do not count (yet), and why."""
+        return self.view().idle(id)
+
+    def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
+        """Return the events of the journal with numbers above `after`, up to `upto`."""
+        return self._journal.storage.read(self.name, after, upto)
+
+    def status(
+        self, context: Context = None, evidence: bool | None = None, rounds: int | None = None
+    ) -> Status:
+        """What each arm is expected to bring in a context, or in each of them, and what is lacking.
+
+        `evidence` also looks at what the records say against the graph; where that would take more
+        than about a second it is left out, with a note, unless you say True. With `rounds` it also
+        says what so many rounds more are worth (`value_of_continuing`).
+        """
+        return self.view().status(context, evidence, rounds)
+
+    def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
+        """Return the belief and the evidence against the graph, or why that was not computed."""
+        return self.view().judged(evidence)
+
+    def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
+        """What so many rounds more are expected to gain over staying with what looks best now.
+
+        In all contexts, as the belief expects them; `dowise.policies.value_of_continuing` says how.
+        """
+        return self.view().value_of_continuing(rounds, worlds)
+
+    def counted(self) -> RecordUsage:
+        """How many past records the policy that holds learns from, and why not from the others."""
+        return self.view().counted()
+
+    def history(
+        self, context: Context = None, points: int = POINTS, track: Track | None = None
+    ) -> History:
+        """How sure the experiment was along its journal, at so many points of it."""
+        return self.view().history(context, points, track)
+
+    def explain(self, id: int, track: Track | None = None) -> Explanation:  # noqa: A002
+        """What was known when a decision was made, and why it came out as it did."""
+        return self.view().explain(id, track)
+
+    def evaluate(
+        self,
+        policy: TargetLike,
+        options: Mapping[str, Any] | None = None,
+        level: float = 0.9,
+        track: Track | None = None,
+    ) -> Evaluation:
+        """What another policy, or always the same arm, would have earned on the same decisions.
+
+        `options` are those of a policy that is given by its name.
+        """
+        return self.view().evaluate(policy, options, level, track)
+
+    def table(self) -> dict[str, list[Any]]:
+        """All decisions by columns, as they are exported (`dowise.experiment.records`)."""
+        return self.view().table()
+
+    def audit(self, head: object = None, track: Track | None = None) -> Audit:
+        """Whether the journal is whole, and every decision follows from what was known then.
+
+        `head` is one that was kept elsewhere, `experiment.head` or its text, of whose hash the
+        first 12 digits will do (see the audit's notes for what these prove).
+        """
+        return audit(self._journal.storage, self.name, head_of(head), track)

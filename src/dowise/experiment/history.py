@@ -18,10 +18,11 @@ from dowise._core.codec import array_from_json, to_json
 from dowise._core.document import pluralize
 from dowise._core.validation import check_integer
 from dowise.errors import import_extra
+from dowise.experiment.counters import PlayCounts
 from dowise.experiment.event import DamagedEventError, Event
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
-from dowise.experiment.status import ArmsStatus, PlayCounts, arms_status, contexts_of, draws_for
+from dowise.experiment.status import ArmsStatus, arms_status, contexts_of, draws_for
 from dowise.policies.base import BayesianPolicy
 from dowise.problem import Intervention
 from dowise.problem.problem import Context

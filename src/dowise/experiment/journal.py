@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from dowise.errors import ConflictError, DowiseError, UnavailableError
 from dowise.experiment.config import ExperimentConfig
-from dowise.experiment.counters import DecisionCounters
 from dowise.experiment.event import Event, next_event, next_timestamp
 from dowise.experiment.read_model import ReadModel
 from dowise.experiment.replay import PolicyReplay
@@ -147,7 +146,8 @@ class Journal:
         self.accept_clock = accept_clock
         self._state: ExperimentState | None = None
         self._learner: PolicyReplay | None = None
-        self._tally: DecisionCounters | None = None
+        self.last_view: Any = None
+        """The `StateView` that was taken last, for others that ask for the same moment."""
         self._warmed: ExperimentConfig | None = None
         self._make_locks()
         _ALL.add(self)
@@ -156,10 +156,7 @@ class Journal:
         self._turn = RLock()
         self.lock = RLock()
         """Held by whoever reads or changes what is folded."""
-        self.looker = ReadModel(self.columns, evidence=False)
-        """For looks, where the policy itself has no belief."""
-        self.weigher = ReadModel(self.columns, evidence=True)
-        """For the evidence against the graph."""
+        self.read_model = ReadModel(self)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -179,16 +176,33 @@ class Journal:
             turn.release()
 
     @contextmanager
-    def looking(self) -> Iterator[ExperimentState]:
-        """What the journal amounts to as of now, which stands still meanwhile: be quick."""
+    def looking(self, events: list[Event] | None = None) -> Iterator[ExperimentState]:
+        """What the journal amounts to as of now, which stands still meanwhile: be quick.
+
+        `events` were read already, the newest among them; by default the new ones are read.
+        """
         known = self._state
-        fresh = [] if known is None else self.storage.read(self.name, _number(known))
+        if known is not None and (events is None or events[0].number > _number(known) + 1):
+            events = self.storage.read(self.name, _number(known))
         with self.lock:
             if known is None or known is not self._state:  # or it was forgotten meanwhile
                 yield self._read_on()
             else:
-                self._take_in(fresh)
+                self._take_in(events or [])
                 yield known
+
+    @contextmanager
+    def replayed(self) -> Iterator[tuple[ExperimentState, PolicyReplay]]:
+        """Hold what is folded and the policy that has learned it, without a read of the store."""
+        with self.lock:
+            state = self._state or self._read_on()
+            yield state, self.learner()
+
+    @property
+    def known_number(self) -> int:
+        """The number of the last event that was folded; 0 before the first read."""
+        state = self._state
+        return 0 if state is None else _number(state)
 
     def state(self) -> ExperimentState:
         """What the journal amounts to as of now."""
@@ -271,25 +285,12 @@ class Journal:
         config = self._state.config
         if self._learner is None or self._learner.config is not config:
             self._learner = PolicyReplay(config, config.make_policy(), self.columns)
-        self._follow(self._learner)
-        return self._learner
-
-    def tally(self) -> DecisionCounters:
-        """The decisions that were folded so far, counted."""
-        assert self._state is not None
-        if self._tally is None or self._tally.config is not self._state.config:
-            self._tally = DecisionCounters(self._state.config)
-        self._follow(self._tally)
-        return self._tally
-
-    def _follow(self, follower: PolicyReplay | DecisionCounters) -> None:
-        """Let it catch up; one that was stopped half-way is forgotten."""
-        assert self._state is not None
         try:
-            follower.sync(self._state)
-        except BaseException:
-            self._learner = self._tally = None
+            self._learner.sync(self._state)
+        except BaseException:  # perhaps half-way
+            self._learner = None
             raise
+        return self._learner
 
     # -- besides --------------------------------------------------------------------------------
 
@@ -335,7 +336,7 @@ class Journal:
         self._forget()
 
     def _forget(self) -> None:
-        self._state = self._learner = self._tally = None
+        self._state = self._learner = None
 
 
 _ALL: weakref.WeakSet[Journal] = weakref.WeakSet()

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from dowise._core.document import pluralize
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
+from dowise.experiment.counters import PlayCounts
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import History
 from dowise.experiment.rehearsal import Rehearsal, given
-from dowise.experiment.status import ArmsStatus, PlayCounts, Status, context_text, tied
+from dowise.experiment.status import ArmsStatus, Status, context_text, tied
 from dowise.plotting.figures import COLOURS, DASHES, GRID, INK, apart, matplotlib_part, save_figure
 from dowise.plotting.scene import check_path
 from dowise.problem import Problem

@@ -1,34 +1,40 @@
-"""A belief that learns the journal for looks alone, beside whoever decides.
+"""Read model of an experiment: what its journal teaches, for queries that decide nothing.
 
-It may take a while to catch up: the first time, after a revision, or with evidence. So it learns
-outside of the journal's lock, and nobody has to wait for it but others who look by the same one.
+Catching up may take a while: the first time, after a revision, or with evidence. It happens outside
+the journal's lock, so that only other queries wait for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
 from threading import Lock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise._core.rng import Random, generator
 from dowise.belief import Belief
+from dowise.belief.evidence import Evidence
+from dowise.belief.monitor import Monitor
 from dowise.errors import DowiseError
+from dowise.experiment.case import Case
 from dowise.experiment.config import ExperimentConfig, is_bayesian
+from dowise.experiment.counters import DecisionCounters, Totals
 from dowise.experiment.replay import PolicyReplay
-from dowise.experiment.state import Changes, Cursor, ExperimentState
+from dowise.experiment.state import Changes, ExperimentState
 from dowise.model import Codes
 from dowise.model.draws import Draws
 from dowise.model.missing_edges import count_alternatives
-from dowise.policies.base import BayesianPolicy
+from dowise.policies.base import BayesianPolicy, Numbers, Policy
 from dowise.policies.value_of_continuing import Continuing, value_of_continuing
-from dowise.problem import Problem, Record
+from dowise.problem import Intervention, Problem, Record
 from dowise.problem.prior import plain_prior
 from dowise.problem.record import RecordBatch
+
+if TYPE_CHECKING:
+    from dowise.experiment.journal import Journal
 
 FORMAT = "dowise-arm-by-arm"
 
@@ -113,7 +119,7 @@ class IndependentArmsPosterior:
         return f"<ArmByArm about {self.problem!r}>"
 
 
-def policy_for_looks(config: ExperimentConfig, evidence: bool = False) -> BayesianPolicy:
+def policy_for_looks(config: ExperimentConfig) -> BayesianPolicy:
     """What learns the journal for a look, under the prior of the config.
 
     Where the graph is too large for a posterior, which is no obstacle to policies that look at
@@ -121,9 +127,9 @@ def policy_for_looks(config: ExperimentConfig, evidence: bool = False) -> Bayesi
     """
     problem, prior = config.problem, prior_of(config)
     try:
-        return BayesianPolicy(problem, belief=Belief(problem, prior, evidence=evidence))
+        return BayesianPolicy(problem, belief=Belief(problem, prior))
     except DowiseError as error:
-        if evidence or is_bayesian(config.policy):
+        if is_bayesian(config.policy):
             raise
         return BayesianPolicy(
             problem, belief=Belief(problem, posterior=IndependentArmsPosterior(problem, str(error)))
@@ -157,42 +163,146 @@ def continued(belief: Belief, rounds: int | None) -> tuple[Continuing | None, li
     return value_of_continuing(belief, rounds), []
 
 
-class ReadModel:
-    """Follows an experiment, whatever its config; to be held before the journal's lock is taken."""
+class MonitorPolicy(BayesianPolicy):
+    """Policy that never decides: it lets a `Monitor` follow the records a belief would learn."""
 
-    def __init__(self, read_import: Callable[[int], dict[str, Any]], evidence: bool) -> None:
-        self._read_import, self._evidence = read_import, evidence
-        self._lock = Lock()
-        self._forget()
+    def __init__(self, problem: Problem) -> None:
+        super(BayesianPolicy, self).__init__(problem)
+        self.monitor = Monitor(problem)
 
-    def _forget(self) -> None:
+    def learn(self, record: Record) -> None:
+        """Add a record."""
+        self.monitor.get_ready(record)
+        self.monitor.learn(record)
+
+    def retract(self, record: Record) -> None:
+        """Remove a record."""
+        self.monitor.check_learned(record)
+        self.monitor.retract(record)
+
+    def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:  # noqa: ARG002
+        """Add many records."""
+        self.monitor.learn_many(records, self.monitor.get_ready(records))
+
+
+class LearnedState(NamedTuple):
+    """What was learned from the records of one state."""
+
+    belief: Belief
+    """A copy."""
+    left_out: dict[str, int]
+    """Number of records that the deciding policy could not use, by reason."""
+
+
+FollowedT = TypeVar("FollowedT")
+
+
+class Follower(Generic[FollowedT]):
+    """Something that is kept at some state, and moved by what differs in the next one."""
+
+    def __init__(
+        self, make: Callable[[ExperimentState], FollowedT], goes_back: bool = True
+    ) -> None:
+        self._make, self._goes_back = make, goes_back
+        self._followed: FollowedT | None = None
         self._config: ExperimentConfig | None = None
-        self._learner: PolicyReplay | None = None
-        self._place = Cursor()
+        self._log: list[int] = []
+        self._cases, self._imports = 0, 0
 
-    @contextmanager
-    def held(self) -> Iterator[ReadModel]:
-        """For one look: take the `news` under the journal's lock, then `learn` them outside."""
+    def move(
+        self, state: ExperimentState, apply: Callable[[FollowedT, Changes], None]
+    ) -> FollowedT:
+        """Bring it to a state, which may be an earlier one: then what cases were is applied."""
+        followed, changes = self._followed, self._changes(state)
+        self._followed = None  # if stopped half-way it is made again
+        if followed is None or changes is None:
+            followed, changes = self._make(state), everything(state)
+        apply(followed, changes)
+        self._log, self._config = state.log, state.config
+        self._cases, self._imports = state.changes, len(state.imports)
+        self._followed = followed
+        return followed
+
+    def _changes(self, state: ExperimentState) -> Changes | None:
+        """Return what differs; None if it must be made again."""
+        is_later = self._cases <= state.changes and self._imports <= len(state.imports)
+        if self._log is not state.log or self._config is not state.config:
+            return None
+        if not is_later and (not self._goes_back or self._imports > len(state.imports)):
+            return None
+        first, last = sorted((self._cases, state.changes))
+        changed = dict.fromkeys(state.log[first:last])
+        cases = [state.cases.get(number) or _unasked(number) for number in changed]
+        return Changes(cases, state.imports[self._imports :])
+
+
+def everything(state: ExperimentState) -> Changes:
+    """Return all cases and imports of a state."""
+    return Changes([*state.cases.values()], state.imports)
+
+
+def _unasked(number: int) -> Case:
+    return Case(number, 0, "", {}, Intervention(), status="erased")
+
+
+class ReadModel:
+    """Belief, totals and evidence of an experiment, each brought to the state of a view.
+
+    A policy that has a belief shares it; for others one is kept here. Evidence is kept once it was
+    asked for. Its lock comes before the journal's.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal, self._lock = journal, Lock()
+        self._counters = Follower(lambda state: DecisionCounters(state.config.problem))
+        self._belief = Follower(lambda state: self._replay(state, policy_for_looks(state.config)))
+        # What evidence says depends on the order of the records: it never goes back.
+        self._evidence = Follower(
+            lambda state: self._replay(state, MonitorPolicy(state.config.problem)), goes_back=False
+        )
+
+    def totals(self, state: ExperimentState) -> Totals:
+        """Return the totals over the decisions of a state."""
+
+        def count(counters: DecisionCounters, changes: Changes) -> None:
+            for case in changes.cases:
+                counters.replace(case.id, state.cases.get(case.id))
+
         with self._lock:
-            try:
-                yield self
-            except BaseException:  # perhaps half-way
-                self._forget()
-                raise
+            return self._counters.move(state, count).totals()
 
-    def news(self, state: ExperimentState) -> Changes:
-        """What it does not know yet: all there is where another config holds now."""
-        if self._config is not state.config:
-            self._forget()
-            self._config = state.config
-        return self._place.news(state)
+    def learned(self, state: ExperimentState) -> LearnedState:
+        """Return what was learned from the records of a state."""
+        with self._lock:
+            with self._journal.replayed() as (now, replay):
+                belief, left_out = self._undo_later(state, now, replay)
+            if belief is None:
+                policy = self._belief.move(state, PolicyReplay.learn).policy
+                assert isinstance(policy, BayesianPolicy)
+                belief = policy.belief.copy()
+            return LearnedState(belief, left_out)
 
-    def learn(self, news: Changes) -> Belief:
-        """What is known with these: not to be changed, nor kept."""
-        assert self._config is not None
-        if self._learner is None:
-            policy = policy_for_looks(self._config, self._evidence)
-            self._learner = PolicyReplay(self._config, policy, self._read_import)
-        self._learner.learn(news)
-        assert isinstance(self._learner.policy, BayesianPolicy)
-        return self._learner.policy.belief
+    def evidence(self, state: ExperimentState) -> Evidence:
+        """Return the evidence against the graph in the records of a state."""
+        with self._lock:
+            policy = self._evidence.move(state, PolicyReplay.learn).policy
+            assert isinstance(policy, MonitorPolicy)
+            return policy.monitor.evidence()
+
+    def _undo_later(
+        self, state: ExperimentState, now: ExperimentState, replay: PolicyReplay
+    ) -> tuple[Belief | None, dict[str, int]]:
+        """Return what the deciding policy knew at a state; None as the belief if it has none."""
+        assert state.head is not None
+        if now.config is not state.config or len(now.imports) != len(state.imports):
+            replay = self._replay(state, state.config.make_policy())
+            replay.learn(everything(state))
+            return replay.as_of(state.cases, ())
+        if now.head == state.head:
+            return replay.as_of(state.cases, ())
+        last = state.head.number
+        later = [number for number, case in now.cases.items() if case.last_event > last]
+        return replay.as_of(state.cases, later)
+
+    def _replay(self, state: ExperimentState, policy: Policy) -> PolicyReplay:
+        return PolicyReplay(state.config, policy, self._journal.columns)

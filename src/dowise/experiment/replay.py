@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dowise._core.rng import Random, stream
+from dowise.belief import Belief
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.config import ExperimentConfig
@@ -196,6 +197,31 @@ class PolicyReplay:
                 self._learn_import(number)
             else:
                 self._learn(case)
+
+    def as_of(
+        self, cases: Mapping[int, Case], later: Iterable[int]
+    ) -> tuple[Belief | None, dict[str, int]]:
+        """Return the belief and `left_out` of an earlier state with other cases.
+
+        `later` names the cases that have changed since. The belief is a copy; None where the policy
+        has none.
+        """
+        policy, left_out = self.policy, {**self._left_out}
+        belief = policy.belief.copy() if isinstance(policy, BayesianPolicy) else None
+        for number in later:
+            left_out.pop(number, None)
+            if belief is not None and number in self._learned:
+                belief.retract(self._learned[number])
+            case = cases.get(number)
+            if case is None or not case.values:
+                continue
+            record = self._read(case)
+            why = record if isinstance(record, str) else policy.lacks(record)
+            if why is not None and case.status != "pending":
+                left_out[number] = why
+            elif belief is not None and isinstance(record, Record) and why is None:
+                belief.learn(record)
+        return belief, dict(Counter(left_out.values()) + self._imports_left_out)
 
     def batch_policy(self, state: ExperimentState, before: int) -> RecordPolicy:
         """Who makes the next decision, asked for together with so many before it."""

@@ -17,20 +17,11 @@ from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.case import Case
 from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.event import DamagedEventError, Event, Head
-from dowise.problem import Intervention, Problem
+from dowise.problem import Intervention
 
 FORMAT = 1
 """The version of what events say; a journal with a newer one is refused."""
 _MARKS = 2**128
-
-
-class Outline(NamedTuple):
-    """What holds in an experiment, and how far its journal is, all of one moment."""
-
-    config: ExperimentConfig
-    earlier: tuple[Problem, ...]
-    """What it was about before it was revised, the first one first."""
-    head: Head
 
 
 class ExperimentState:
@@ -59,6 +50,8 @@ class ExperimentState:
         """What held from which event on."""
         self.log: list[int] = []
         """The cases that were changed, in order; learners follow it."""
+        self.changes = 0
+        """How much of the log belongs to a copy (`copy`)."""
         self.last_asked = 0
         """The number of the event of the last decision."""
         self._arms: dict[tuple[tuple[str, str], ...], Intervention] = {}
@@ -76,17 +69,15 @@ class ExperimentState:
         return next(config for since, config in reversed(self.configs) if since <= number)
 
     def copy(self) -> ExperimentState:
-        """The configs and cases, which no later event changes: for a look that takes a while."""
+        """Return a copy for queries, which no later event changes; events can't be applied to it.
+
+        It shares the log, which only grows: `changes` is how much of it belongs to the copy.
+        """
         twin = ExperimentState(self.name)
         twin.head, twin.at, twin.imported = self.head, self.at, self.imported
         twin.cases, twin.pending, twin.configs = {**self.cases}, {**self.pending}, [*self.configs]
+        twin.imports, twin.log, twin.changes = [*self.imports], self.log, len(self.log)
         return twin
-
-    def outline(self) -> Outline:
-        """What holds, and how far the journal is."""
-        assert self.head is not None
-        earlier = tuple(config.problem for _, config in self.configs[:-1])
-        return Outline(self.config, earlier, self.head)
 
     def snapshot_rows(self) -> dict[int, str]:
         """Return every case as a line of a snapshot."""

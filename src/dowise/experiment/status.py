@@ -5,8 +5,7 @@ Everything follows from the posterior as of now (`dowise.experiment.status`).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice, product
@@ -23,6 +22,7 @@ from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
 from dowise.errors import import_extra
 from dowise.experiment.case import Case
+from dowise.experiment.counters import PlayCounts
 from dowise.experiment.event import now
 from dowise.experiment.read_model import IndependentArmsPosterior
 from dowise.problem import Intervention, Problem
@@ -158,61 +158,6 @@ def draws_for(belief: Belief, looks: int, fewest: int = FEWEST_DRAWS, most: int 
     if circuit is not None:
         work += sum(part.size for part in circuit.operations)
     return int(np.clip(_WORK / (max(looks, 1) * work), fewest, most))
-
-
-class PlayCounts:
-    """How often each context came, and how often each arm was played in it."""
-
-    def __init__(self, problem: Problem, cases: Iterable[Case] = ()) -> None:
-        self._problem = problem
-        self.times: Counter[Labels] = Counter()
-        self._played: Counter[tuple[Labels, Intervention]] = Counter()
-        for case in cases:
-            self.count(case, 1)
-
-    def count(self, case: Case, step: int) -> None:
-        """One decision more, or with −1 one less."""
-        labels = self.context(case)
-        if labels is None:
-            return
-        self.times[labels] += step
-        if not self.times[labels]:
-            del self.times[labels]
-        if case.status == "done":
-            self._played[labels, case.arm] += step
-
-    def copy(self) -> PlayCounts:
-        """One that goes on by itself."""
-        twin = PlayCounts(self._problem)
-        twin.times, twin._played = self.times.copy(), self._played.copy()
-        return twin
-
-    def most_common(self, most: int) -> list[Labels]:
-        """The contexts that came most often; of those that came as often the first by name."""
-        found = sorted(self.times.items(), key=lambda one: (-one[1], one[0]))
-        return [labels for labels, _ in found[:most]]
-
-    def context(self, case: Case) -> Labels | None:
-        """That of a decision under the problem as it is now; None where it is not known."""
-        if case.status == "erased":
-            return None
-        known = case.known
-        labels = [known.get(name) for name in self._problem.context]
-        return None if None in labels else tuple(map(str, labels))
-
-    def plays(self, context: Mapping[str, str]) -> NDArray[np.int64]:
-        """How many decisions with an outcome played each arm in a context."""
-        labels = self._labels(context)
-        return np.array([self._played[labels, arm] for arm in self._problem.arms])
-
-    def shares(self, contexts: list[dict[str, str]]) -> list[float]:
-        """How often each of these contexts came, as a share; all alike where none came yet."""
-        counts = [self.times[self._labels(context)] for context in contexts]
-        total = sum(counts)
-        return [count / total if total else 1 / len(counts) for count in counts]
-
-    def _labels(self, context: Mapping[str, str]) -> Labels:
-        return tuple(context[name] for name in self._problem.context)
 
 
 def contexts_of(

@@ -1,24 +1,24 @@
-"""What can be asked of an experiment without changing it."""
+"""Immutable views of an experiment, and the queries that start from one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.advice import RecordUsage
 from dowise.experiment.ask import LiveDecision
-from dowise.experiment.audit import Audit, audit, head_of
 from dowise.experiment.base import Shown
 from dowise.experiment.case import Case
 from dowise.experiment.case import Status as CaseStatus
 from dowise.experiment.config import ExperimentConfig
-from dowise.experiment.counters import UnusedValues
+from dowise.experiment.counters import PlayCounts, Totals, UnusedValues
 from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, evaluate
 from dowise.experiment.evaluation.replay import EvaluationLog, TargetLike
 from dowise.experiment.event import Event, Head
@@ -28,317 +28,245 @@ from dowise.experiment.journal import Journal
 from dowise.experiment.progress import Track, tracked
 from dowise.experiment.read_model import (
     IndependentArmsPosterior,
+    LearnedState,
     continued,
     evidence_seconds,
     policy_for_looks,
 )
 from dowise.experiment.records import columns_of
 from dowise.experiment.replay import PolicyReplay, exclusion_reason
-from dowise.experiment.state import ExperimentState, Outline
-from dowise.experiment.status import PlayCounts, Status, looked_at
-from dowise.policies.base import BayesianPolicy
+from dowise.experiment.state import ExperimentState
+from dowise.experiment.status import Status, looked_at
 from dowise.policies.registry import is_known, policy_info
 from dowise.policies.value_of_continuing import Continuing, value_of_continuing
 from dowise.problem import Problem
 from dowise.problem.problem import Context
 
-_PATIENCE = 1.0  # seconds that a look may take for evidence nobody asked for
-
-Taken = TypeVar("Taken")
+EVIDENCE_TIMEOUT = 1.0  # seconds that evidence may take that was not asked for
 
 
-class Seen(NamedTuple):
-    """Where an experiment stood at some moment, but for what is believed."""
+def take_view(journal: Journal, recent: int = 0) -> StateView:
+    """Read what is new in the store once, and return a view of the experiment.
 
-    config: ExperimentConfig
-    imported: int
-    counts: dict[str, int]
-    """How many decisions there are of each kind."""
-    ended_with_values: int
-    came: PlayCounts
-    pending: tuple[Case, ...]
-    incomplete: tuple[Case, ...]
-    left_out: dict[str, int]
-    idle: UnusedValues
-
-    @classmethod
-    def of(cls, journal: Journal, state: ExperimentState) -> Seen:
-        """As of now, under the journal's lock."""
-        tally = journal.tally()
-        return cls(
-            state.config, state.imported, tally.counts(), tally.ended_with_values,
-            tally.came.copy(), tuple(state.pending.values()), tally.incomplete(),
-            journal.learner().left_out, tally.idle,
-        )  # fmt: skip
-
-    def unused(self, belief: Belief) -> dict[str, dict[str, int]]:
-        """What was seen and could not be used, but for what may still come to count."""
-        pending, unused = self.idle.times(self.pending), dict[str, dict[str, int]]()
-        for name, others in belief.lacking().items():
-            for other, times in others.items():
-                left = times - pending[name, other]
-                if other and other != name and left > 0:  # what no arm needs is no loss
-                    unused.setdefault(name, {})[f"{other} was not seen"] = left
-        return unused
+    The last `recent` events are read along with it, for `StateView.events`.
+    """
+    events = None
+    if recent and journal.known_number:
+        first = max(journal.known_number - recent, 0)
+        events = journal.storage.read(journal.name, first)
+    with journal.looking(events) as state:
+        last: StateView | None = journal.last_view
+        if last is None or not last.is_of(state):
+            last = journal.last_view = StateView(journal, state.copy())
+    return last if events is None else last.with_events(events)
 
 
-def believed(journal: Journal, take: Callable[[ExperimentState], Taken]) -> tuple[Taken, Belief]:
-    """What is known as of now, a copy, and what `take` takes of the state at that moment."""
-    with journal.looker.held() as looker:
-        with journal.looking() as state:
-            taken, policy = take(state), journal.learner().policy
-            if isinstance(policy, BayesianPolicy):
-                return taken, policy.belief.copy()
-            news = looker.news(state)
-        return taken, looker.learn(news).copy()
+class StateView(Shown):
+    """Immutable view of an experiment at one moment, from one read of the store.
 
+    Everything it returns belongs to that moment, whatever is written later: its `head` is the head
+    of what it shows. What takes long, such as a belief, is computed when it is first asked for. The
+    queries that go back in time (`explain`, `history`, `evaluate`, `table`, `decision`, `events`)
+    read past events, up to the head of the view. Views may be shared between threads.
 
-def seen(
-    journal: Journal, evidence: bool | None
-) -> tuple[Seen, Belief, Evidence | None, list[str]]:
-    """The same with what the records say against the graph, or why that was not looked at."""
-    wanted, note = _wants_evidence(journal, evidence)
-    if wanted:
-        try:
-            return *_weighed(journal), []
-        except DowiseError as error:
-            if evidence:
-                raise
-            note = [_not_looked_at(str(error))]
-    return *believed(journal, lambda state: Seen.of(journal, state)), None, note
-
-
-def _wants_evidence(journal: Journal, wanted: bool | None) -> tuple[bool, list[str]]:
-    """Whether to weigh the records; where that was left open, whether it takes too long."""
-    if wanted is not None:
-        return wanted, []
-    (problem, records), belief = believed(
-        journal, lambda state: (state.config.problem, state.imported + len(state.cases))
-    )
-    if isinstance(belief.posterior, IndependentArmsPosterior):
-        return False, []  # what keeps it from the graph's posterior keeps it from these too
-    if evidence_seconds(problem, records) > _PATIENCE:
-        why = "with so many records it takes a while (evidence=True, --evidence)"
-        return False, [_not_looked_at(why)]
-    return True, []
-
-
-def _weighed(journal: Journal) -> tuple[Seen, Belief, Evidence]:
-    with journal.weigher.held() as weigher:
-        (found, news), belief = believed(
-            journal, lambda state: (Seen.of(journal, state), weigher.news(state))
-        )
-        return found, belief, weigher.learn(news).evidence()
-
-
-def _not_looked_at(why: str) -> str:
-    return f"What the records say against the graph was not looked at: {why}"
-
-
-class Views(Shown):
-    """An experiment as one looks at it; every look first takes in what was written since.
-
-    A look takes what it needs in a moment. While it works with that, others may ask, tell and look.
+    Examples
+    --------
+    >>> from dowise import Experiment, load_problem
+    >>> from dowise.experiment.storage import MemoryStorage
+    >>> experiment = Experiment.create(MemoryStorage(), "ward", load_problem("task1"), seed=1)
+    >>> view = experiment.view()
+    >>> decision = experiment.ask()
+    >>> view.counts()["asked"], experiment.view().counts()["asked"]
+    (0, 1)
     """
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self, journal: Journal, state: ExperimentState) -> None:
+        self._journal, self._state = journal, state
+        self._events: list[Event] = []
 
     def __repr__(self) -> str:
-        return f"<Experiment {self.name} in {self._journal.storage}>"
+        return f"<StateView of {self.name} at {self.head}>"
+
+    def is_of(self, state: ExperimentState) -> bool:
+        """Return True if nothing was written since the view was taken of this state."""
+        return self._state.log is state.log and self._state.head == state.head
+
+    def with_events(self, events: list[Event]) -> StateView:
+        """Return the same view with its last events at hand."""
+        view = StateView(self._journal, self._state)
+        view._events = [event for event in events if event.number <= self.head.number]
+        for name in ("_totals", "_learned"):
+            if name in self.__dict__:
+                view.__dict__[name] = self.__dict__[name]
+        return view
 
     # -- what holds ---------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """The experiment's name in its store."""
-        return self._journal.name
+        """Name of the experiment."""
+        return self._state.name
 
     @property
-    def store(self) -> str:
-        """Where the experiment is kept, without a password."""
-        return str(self._journal.storage)
-
-    @property
-    def is_one_of_many(self) -> bool:
-        """Whether the store holds other experiments too, so that a name must be given."""
-        return len(self._journal.storage.experiments()) > 1
+    def config(self) -> ExperimentConfig:
+        """Problem, policy and options."""
+        return self._state.config
 
     @property
     def problem(self) -> Problem:
-        """What is decided, as of now."""
-        return self._config.problem
+        """The decision problem."""
+        return self._state.config.problem
+
+    @property
+    def earlier_problems(self) -> tuple[Problem, ...]:
+        """The problems before each revision, oldest first."""
+        return tuple(config.problem for _, config in self._state.configs[:-1])
 
     @property
     def policy(self) -> str:
-        """The name of the policy that decides, as of now."""
-        return self._config.policy
+        """Name of the policy that decides."""
+        return self._state.config.policy
 
     @property
     def options(self) -> dict[str, Any]:
-        """Those of the policy, the prior among them, as of now."""
-        return deepcopy(dict(self._config.options))
-
-    @property
-    def _config(self) -> ExperimentConfig:
-        with self._journal.looking() as state:
-            return state.config
+        """Options of the policy, the prior among them."""
+        return deepcopy(dict(self._state.config.options))
 
     @property
     def learn_restricted(self) -> bool:
-        """Whether decisions among fewer than all arms are learned from, as of now."""
-        return self._config.learn_restricted
+        """True if decisions among fewer than all arms are learned from."""
+        return self._state.config.learn_restricted
 
     @property
     def head(self) -> Head:
-        """Number and hash of the last event; kept elsewhere, they find a cut or rewritten journal.
+        """Number and hash of the last event."""
+        assert self._state.head is not None
+        return self._state.head
 
-        `str(head)` is what `audit` takes.
-        """
-        with self._journal.looking() as state:
-            assert state.head is not None
-            return state.head
+    @cached_property
+    def _totals(self) -> Totals:
+        return self._journal.read_model.totals(self._state)
 
-    def outline(self) -> Outline:
-        """What holds, and how far the journal is, all of one moment."""
-        with self._journal.looking() as state:
-            return state.outline()
+    @cached_property
+    def _learned(self) -> LearnedState:
+        return self._journal.read_model.learned(self._state)
 
     @property
     def belief(self) -> Belief:
-        """What is known as of now, whatever the policy makes of it: a copy, yours to play with."""
-        _, belief = believed(self._journal, lambda _: None)
-        return belief
+        """The belief at this moment, whatever the policy makes of it: a copy."""
+        return self._learned.belief.copy()
 
-    # -- looking ------------------------------------------------------------------------------
+    # -- decisions ----------------------------------------------------------------------------
 
     def counts(self) -> dict[str, int]:
-        """How many decisions there are of each kind."""
-        with self._journal.looking():
-            return self._journal.tally().counts()
+        """Return the number of decisions of each kind."""
+        return {**self._totals.counts}
 
     def pending(self) -> tuple[Case, ...]:
-        """The decisions whose reward was not told yet, oldest first."""
-        with self._journal.looking() as state:
-            cases = [*state.pending.values()]
-        return _copies(cases)
+        """Return the decisions whose reward was not told yet, oldest first."""
+        return _copies(self._state.pending.values())
 
     def records(self) -> tuple[Case, ...]:
-        """All decisions, with what was told of them."""
-        with self._journal.looking() as state:
-            cases = [*state.cases.values()]
-        return _copies(cases)
+        """Return all decisions, with what was told of them."""
+        return _copies(self._state.cases.values())
 
     def decisions(
         self, after: int = 0, limit: int | None = None, status: CaseStatus | None = None
     ) -> tuple[Case, ...]:
-        """The first of them behind a number, of one kind where that is asked for: no more than
-        these are copied, however many there are."""
-        with self._journal.looking() as state:
-            cases = state.cases
-            numbers = state.pending if status == "pending" else range(after + 1, len(cases) + 1)
-            found = (
-                cases[number] for number in numbers
-                if number > after and status in (None, cases[number].status)
-            )  # fmt: skip
-            some = [*islice(found, limit)]
-        return _copies(some)
+        """Return at most `limit` decisions with a number above `after`, of one status if given."""
+        cases = self._state.cases
+        numbers = self._state.pending if status == "pending" else range(after + 1, len(cases) + 1)
+        matching = (
+            cases[number]
+            for number in numbers
+            if number > after and status in (None, cases[number].status)
+        )
+        return _copies(islice(matching, limit))
 
     def case(self, id: int) -> Case:  # noqa: A002 (what decisions call it)
-        """One decision, with what was told of it."""
-        with self._journal.looking() as state:
-            return state.case(id).copy()
+        """Return one decision, with what was told of it."""
+        return self._state.case(id).copy()
 
     def decision(self, id: int) -> LiveDecision:  # noqa: A002 (what decisions call it)
-        """One decision as it was made: how likely each arm was to be chosen, and why this one."""
+        """Return one decision as it was made: probabilities of all arms, and the reason."""
         _, event, config = self._as_made(id, "see")
         return LiveDecision(event, config.problem)
 
     def _as_made(self, number: int, verb: str) -> tuple[Case, Event, ExperimentConfig]:
-        """A decision, the event by which it was made, and what held then."""
-        with self._journal.looking() as state:
-            case = state.case(number)
-            config = state.config_at(case.event)
-        event = self._journal.event(case.event)
+        """Return a decision, the event by which it was made, and the configuration then."""
+        case = self._state.case(number)
+        (event,) = self.events(case.event - 1, case.event)
         if event.is_erased:
             raise NotFoundError(f"decision {number} was erased: there is nothing left to {verb}")
-        return case.copy(), event, config
+        return case.copy(), event, self._state.config_at(case.event)
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
-        """What was told of a decision and does not count, or not yet, and why: sentences."""
-        with self._journal.looking() as state:
-            config, case = state.config, state.case(id)
+        """Return sentences about values of a decision that do not count (yet), and why."""
+        config, case = self.config, self._state.case(id)
         why = exclusion_reason(case, config)
         if why is not None:
             return [f"Nothing is learned from it: {why}"]
         return UnusedValues(config.problem).in_words(case) if _learns_from_all(config) else []
 
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
-        """The journal itself: what happened, event by event."""
-        return self._journal.storage.read(self.name, after, upto)
+        """Return the events of the journal with numbers above `after`, up to `upto`."""
+        last = self.head.number if upto is None else min(upto, self.head.number)
+        if self._events and self._events[0].number <= after + 1:
+            return [event for event in self._events if after < event.number <= last]
+        return self._journal.storage.read(self.name, after, last)
+
+    # -- queries ------------------------------------------------------------------------------
 
     def status(
         self, context: Context = None, evidence: bool | None = None, rounds: int | None = None
     ) -> Status:
-        """What each arm is expected to bring in a context, or in each of them, and what is lacking.
-
-        `evidence` also looks at what the records say against the graph; where that would take more
-        than about a second it is left out, with a note, unless you say True. With `rounds` it also
-        says what so many rounds more are worth (`value_of_continuing`).
-        """
-        then, belief, found, note = seen(self._journal, evidence)
-        problem = then.config.problem
-        arms, notes = looked_at(belief, context, then.came)
-        more, why = continued(belief, rounds)
+        """Return the expected reward of each arm, how certain it is, and what is open."""
+        against, evidence_notes = self._evidence(evidence)
+        belief, left_out = self._learned
+        totals, problem = self._totals, self.problem
+        arms, notes = looked_at(belief, context, totals.plays)
+        continuing, continuing_notes = continued(belief, rounds)
         return Status(
-            self.name, problem, then.config.policy, arms,
-            context is not None or not problem.context, then.counts, _copies(then.pending),
-            belief.edges(), found, then.imported,
-            then.unused(belief), then.left_out, (*notes, *note, *why), bool(then.came.times),
-            _copies(then.incomplete), more,
+            self.name, problem, self.policy, arms, context is not None or not problem.context,
+            {**totals.counts}, self.pending(), belief.edges(), against, self._state.imported,
+            self._unused(), {**left_out}, (*notes, *evidence_notes, *continuing_notes),
+            bool(totals.plays.times), _copies(totals.incomplete), continuing,
         )  # fmt: skip
 
     def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
-        """What is known as of now, and what the records say against the graph, or why that was not
-        looked at; as in `status`, without working out what arms are expected to bring."""
-        _, belief, found, note = seen(self._journal, evidence)
-        return belief, found, " ".join(note)
+        """Return the belief and the evidence against the graph, or why that was not computed."""
+        against, notes = self._evidence(evidence)
+        return self.belief, against, " ".join(notes)
 
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
-        """What so many rounds more are expected to gain over staying with what looks best now.
-
-        In all contexts, as the belief expects them; `dowise.policies.value_of_continuing` says how.
-        """
-        return value_of_continuing(self.belief, rounds, worlds)
+        """Return what more rounds are expected to gain over staying with what looks best now."""
+        return value_of_continuing(self._learned.belief, rounds, worlds)
 
     def counted(self) -> RecordUsage:
-        """How many past records the policy that holds learns from, and why not from the others."""
-        then, belief = believed(self._journal, lambda state: Seen.of(self._journal, state))
+        """Return how many past records the policy learns from, and why not from the others."""
         return RecordUsage(
-            then.ended_with_values,
-            then.imported,
-            then.left_out,
-            then.config.problem.reward,
-            then.unused(belief) if _learns_from_all(then.config) else {},
+            self._totals.ended_with_values,
+            self._state.imported,
+            {**self._learned.left_out},
+            self.problem.reward,
+            self._unused() if _learns_from_all(self.config) else {},
         )
 
     def history(
         self, context: Context = None, points: int = POINTS, track: Track | None = None
     ) -> History:
-        """How sure the experiment was along its journal, at so many points of it."""
-        with self._journal.looking() as state:
-            config, head, came = state.config, state.head, self._journal.tally().came.copy()
-        assert head is not None
-        events = tracked(self.events(upto=head.number), head.number, track)
+        """Return how certain the experiment was at some points of its journal."""
+        config, last = self.config, self.head.number
         learner = PolicyReplay(config, policy_for_looks(config), self._journal.columns)
-        return history(self.name, learner, events, head.number, came, context, points)
+        events = tracked(self.events(), last, track)
+        return history(self.name, learner, events, last, self._totals.plays, context, points)
 
     def explain(
         self,
         id: int,  # noqa: A002 (what decisions call it)
         track: Track | None = None,
     ) -> Explanation:
-        """What was known when a decision was made, and why it came out as it did."""
+        """Return what was known when a decision was made, and why it came out as it did."""
         case, event, config = self._as_made(id, "explain")
         then = ExperimentState(self.name)
         then.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
@@ -366,42 +294,62 @@ class Views(Shown):
         level: float = 0.9,
         track: Track | None = None,
     ) -> Evaluation:
-        """What another policy, or always the same arm, would have earned on the same decisions.
-
-        `options` are those of a policy that is given by its name.
-        """
+        """Estimate what another policy, or a fixed arm, would have earned on these decisions."""
         events = self.events()
-        state = ExperimentState(self.name)  # of its own: others may go on writing
-        state.apply_all(events)
-        log = EvaluationLog(state, tracked(events, len(events), track), self._journal.columns)
-        model = policy_for_looks(state.config).belief
+        log = EvaluationLog(self._state, tracked(events, len(events), track), self._journal.columns)
+        model = policy_for_looks(self.config).belief
         try:
-            found = evaluate(state.config.problem, log.steps(), policy, options, level, model)
+            result = evaluate(self.problem, log.steps(), policy, options, level, model)
         except NothingToEvaluateError as error:
             why = "; ".join(f"{times:,}: {why}" for why, times in log.left_out.items())
             raise DowiseError(f"{error}{f' ({why})' if why else ''}") from None
-        return replace(found, left_out=dict(log.left_out))
+        return replace(result, left_out=dict(log.left_out))
 
     def table(self) -> dict[str, list[Any]]:
-        """All decisions by columns, as they are exported (`dowise.experiment.records`)."""
-        with self._journal.looking() as state:
-            then = state.copy()  # first, so that every decision of it has its event
-        return columns_of(then, self._journal.storage.read(self.name, kinds=("asked",)))
+        """Return all decisions by columns, as they are exported."""
+        last = self.head.number
+        asked = self._journal.storage.read(self.name, upto=last, kinds=("asked",))
+        return columns_of(self._state, asked)
 
-    def audit(self, head: object = None, track: Track | None = None) -> Audit:
-        """Whether the journal is whole, and every decision follows from what was known then.
+    def _evidence(self, wanted: bool | None) -> tuple[Evidence | None, list[str]]:
+        """Return the evidence against the graph, if it is wanted, or notes why there is none."""
+        if wanted is False:
+            return None, []
+        if wanted is None:
+            if isinstance(self._learned.belief.posterior, IndependentArmsPosterior):
+                return None, []  # a graph too large for a posterior is too large for evidence
+            records = self._state.imported + len(self._state.cases)
+            if evidence_seconds(self.problem, records) > EVIDENCE_TIMEOUT:
+                why = "with so many records it takes a while (evidence=True, --evidence)"
+                return None, [_not_looked_at(why)]
+        try:
+            return self._journal.read_model.evidence(self._state), []
+        except DowiseError as error:
+            if wanted:
+                raise
+            return None, [_not_looked_at(str(error))]
 
-        `head` is one that was kept elsewhere, `experiment.head` or its text, of whose hash the
-        first 12 digits will do (see the audit's notes for what these prove).
-        """
-        return audit(self._journal.storage, self.name, head_of(head), track)
+    def _unused(self) -> dict[str, dict[str, int]]:
+        """Count values that were seen and could not be used, but for those that may still be."""
+        pending = self._totals.unused.times(self._state.pending.values())
+        unused: dict[str, dict[str, int]] = {}
+        for name, others in self._learned.belief.lacking().items():
+            for other, times in others.items():
+                left = times - pending[name, other]
+                if other and other != name and left > 0:  # what no arm needs is no loss
+                    unused.setdefault(name, {})[f"{other} was not seen"] = left
+        return unused
+
+
+def _not_looked_at(why: str) -> str:
+    return f"What the records say against the graph was not looked at: {why}"
 
 
 def _learns_from_all(config: ExperimentConfig) -> bool:
-    """Whether its policy learns from whatever was seen; not known of one that is not registered."""
+    """Return True if the policy is known to learn from every variable that was seen."""
     return is_known(config.policy) and policy_info(config.policy).learns_from == "everything"
 
 
 def _copies(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """For handing out: those of the fold are not to be changed."""
+    """Copy cases for handing out: those of a state are not to be changed."""
     return tuple(case.copy() for case in cases)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,12 +34,15 @@ from dowise.experiment.config import as_json
 from dowise.experiment.evaluation import Evaluation
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.status import Status
-from dowise.experiment.view import Views
+from dowise.experiment.view import StateView
 from dowise.problem import Intervention, Problem
 from dowise.problem.domains import MISSING, as_mapping, text_of
 from dowise.problem.problem import ArmLike
 from dowise.problem.problem_file import problem_text
 from dowise.problem.tables import CheckedRecords
+
+if TYPE_CHECKING:
+    from dowise.experiment.experiment import Experiment
 
 API = 1
 """The version of these documents; a client refuses a newer one."""
@@ -52,11 +55,11 @@ def problem_id(problem: Problem) -> str:
     return sha256(problem_text(problem).encode()).hexdigest()[:16]
 
 
-def experiment_document(experiment: Views) -> Document:
+def experiment_document(experiment: Experiment) -> Document:
     """What holds in an experiment."""
-    config, earlier, head = experiment.outline()
-    problem, own = config.problem, problem_id(config.problem)
-    texts = {problem_id(one): problem_text(one) for one in earlier}
+    view = experiment.view()
+    problem, own = view.problem, problem_id(view.problem)
+    texts = {problem_id(one): problem_text(one) for one in view.earlier_problems}
     page: Document = to_json(
         {
             "api": API,
@@ -64,14 +67,14 @@ def experiment_document(experiment: Views) -> Document:
             "problem": problem_text(problem),
             "problem_id": own,
             "earlier_problems": {key: text for key, text in texts.items() if key != own},
-            "policy": config.policy,
-            "options": config.options,
-            "learn_restricted": config.learn_restricted,
+            "policy": view.policy,
+            "options": view.options,
+            "learn_restricted": view.learn_restricted,
             "arms": [dict(arm) for arm in problem.arms],
             "forbidden": [dict(assignment) for assignment in problem.forbidden],
             "costs": problem.costs,
             "is_one_of_many": experiment.is_one_of_many,
-            "head": str(head),
+            "head": str(view.head),
         }
     )
     return page
@@ -82,17 +85,16 @@ def asked_document(asked: LiveDecision) -> Document:
     return asked.document() | {"problem_id": problem_id(asked.problem)}
 
 
-def case_document(experiment: Views, case: Case) -> Document:
+def case_document(view: StateView, case: Case) -> Document:
     """A decision with what was told of it."""
-    page = case.as_dict(experiment.problem)
-    notes = [f"{line}." for line in experiment.idle(case.id)]
-    return {**page, "notes": notes, "head": str(experiment.head)}
+    notes = [f"{line}." for line in view.idle(case.id)]
+    return {**case.as_dict(view.problem), "notes": notes, "head": str(view.head)}
 
 
-def said_document(experiment: Views, case: Case) -> Document:
+def said_document(view: StateView, case: Case) -> Document:
     """A decision after something was said of it, and whether that changed it."""
-    earlier = None if case.previous is None else case.previous.as_dict(experiment.problem)
-    page = case_document(experiment, case)
+    earlier = None if case.previous is None else case.previous.as_dict(view.problem)
+    page = case_document(view, case)
     return page | {"changed": case.changed, "earlier": earlier}
 
 

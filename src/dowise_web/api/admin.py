@@ -80,7 +80,7 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
     options = keyword_options(body.options)
     if all(part is None for part in (body.problem, body.policy, options, body.learn_restricted)):
         raise DowiseError("say what changes: problem, policy, options or learn_restricted")
-    held = experiment.outline().config
+    held = experiment.view().config
     policy = held.policy if body.policy is None else body.policy
     kept = held.options if policy == held.policy and body.problem is None else {}
     tried = _try(

@@ -35,7 +35,7 @@ def ask_many(experiment: Asking, body: AskMany, key: Key = None) -> Response:
 def tell(experiment: Telling, id: Id, body: Tell) -> Response:  # noqa: A002 (its name)
     """What was seen after a decision: in pieces, at any time, in any order. Role: tell."""
     case = experiment.tell(id, body.values, played=body.played, unrelated=body.unrelated)
-    return answer(said_document(experiment, case))
+    return answer(said_document(experiment.view(), case))
 
 
 @router.post("/amend/{id}", responses=CASE)
@@ -44,11 +44,11 @@ def amend(experiment: Telling, id: Id, body: Amend) -> Response:  # noqa: A002
     case = experiment.amend(
         id, body.values, body.reason, played=body.played, unrelated=body.unrelated
     )
-    return answer(said_document(experiment, case))
+    return answer(said_document(experiment.view(), case))
 
 
 @router.post("/withdraw/{id}", responses=CASE)
 def withdraw(experiment: Telling, id: Id, body: Withdraw) -> Response:  # noqa: A002
     """End a decision of which nothing more will be told. Role: tell."""
     case = experiment.withdraw(id, body.reason)
-    return answer(said_document(experiment, case))
+    return answer(said_document(experiment.view(), case))

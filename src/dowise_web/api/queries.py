@@ -99,9 +99,10 @@ def decisions(
 @router.get("/decisions/{id}", responses=CASE)
 def decision(experiment: Here, id: Id) -> Response:  # noqa: A002 (its name)
     """One decision, with what was told of it."""
-    case = experiment.case(id)
-    made = None if case.status == "erased" else asked_document(experiment.decision(id))
-    return answer(case_document(experiment, case) | {"decision": made})
+    view = experiment.view()
+    case = view.case(id)
+    made = None if case.status == "erased" else asked_document(view.decision(id))
+    return answer(case_document(view, case) | {"decision": made})
 
 
 @router.get("/explain/{id}")
