@@ -302,7 +302,7 @@ def test_a_graph_that_is_wrong_is_said_and_what_to_do():
 
 def test_evidence_that_would_take_long_is_left_out_unless_asked_for(monkeypatch):
     experiment = played("task2", 3)
-    monkeypatch.setattr(seeing, "_PATIENCE", 0.0)
+    monkeypatch.setattr(seeing, "EVIDENCE_TIMEOUT", 0.0)
     status = experiment.status()
     assert status.alarms is None and "--evidence" in status.notes[-1]
     assert status.as_dict()["alarms"] is None

@@ -209,10 +209,10 @@ class Monitor:
     def _start_anew(self, contrasts: Contrasts) -> None:
         self._contrasts, layout = contrasts, contrasts.layout
         tables, many = len(layout.families), len(contrasts.alternatives)
-        self._tables = _kernels.Tables(
+        self._tables = _kernels.TableIndex(
             contrasts.owners, layout.starts, *contrasts.axes, layout.sizes
         )
-        self._told = _kernels.Told(
+        self._told = _kernels.EvidenceCounts(
             np.zeros(layout.entries, dtype=np.int64),
             np.zeros((tables, len(_kernels.LEVELS)), dtype=np.int64),
             np.zeros(tables, dtype=np.int64),

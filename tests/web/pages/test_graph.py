@@ -164,7 +164,7 @@ def test_without_alarm_there_is_a_sentence(reader):
 def test_a_large_journal_is_judged_only_when_asked(shop, monkeypatch):
     from dowise.experiment import view as seeing
 
-    monkeypatch.setattr(seeing, "_PATIENCE", 0.0)
+    monkeypatch.setattr(seeing, "EVIDENCE_TIMEOUT", 0.0)
     shop.house.create("slow", SHOP, records=sold(50, 2), policy="ids", options={"samples": 50})
     reader = shop.browser("read")
     text = page(reader, "slow")
