@@ -12,7 +12,7 @@ TRIALS ?= 200
 # is made once; who is done first takes from the others' ends.
 TOGETHER := -n auto --dist worksteal -p no:benchmark
 
-.PHONY: run test check check-interop check-lowest check-python setup format bench evidence help clean
+.PHONY: run test check check-interop check-lowest check-python setup format snapshots bench evidence help clean
 
 help:
 	@echo 'make run    set up .venv, then rerun the experiments of the paper on a small scale'
@@ -24,6 +24,7 @@ help:
 	@echo 'make bench  benchmarks, beside their yardsticks'
 	@echo 'make evidence  what we claim beyond the paper, measured (evidence/); TRIALS=40 for fewer worlds'
 	@echo 'make format let ruff format and mend the code'
+	@echo 'make snapshots  renew the recorded messages of errors (tests/bad_inputs/messages.json); read the diff'
 
 run: setup
 	$(SAY) 'The experiments of the paper on a small scale (some two minutes on two cores)'
@@ -90,6 +91,9 @@ evidence: setup
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+snapshots: setup
+	$(BIN)/python tests/bad_inputs/record.py
 
 setup: $(READY)
 

@@ -1,15 +1,19 @@
-"""The cases of the corpus, and how one is tried.
+"""Cases of the corpus, and how to run one.
 
-A case is a table in `corpus/*.toml`: a `name`, what is wrong, and what dowise `says`. What is wrong
-is one of these: a `graph`, `dot`, `gml`, `dagitty` or `bif` text; a `problem` file, which
-`dowise arms` reads; a command to `run`; an expression of `python`. `files` and `hex` stand in the
-folder where it is tried; `with = "ward"` puts a problem file and a store with two decisions there,
-`with = "ward.toml"` the problem file alone; `before` are commands that go well. Where the words are
-those of another library, `mentions` stands for `says`: what must be in the message.
+A case is a table in `corpus/*.toml`: a `name`, the `code` of the error, and the input. The input is
+one of these: a `graph`, `dot`, `gml`, `dagitty` or `bif` text; a `problem` file, which
+`dowise arms` reads; a command to `run`; an expression of `python`. `files` and `hex` are the files
+of the folder in which the case runs; `with = "ward"` adds a problem file and a store with two
+decisions, `with = "ward.toml"` the problem file alone; `before` are commands that succeed. Usage
+errors, which click reports, have no code.
+
+The messages are in `messages.json`, by the name of the case; `make snapshots` renews them. If the
+wording is that of another library, the case lists in `mentions` what the message must contain.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
 import sqlite3
 import tomllib
@@ -17,8 +21,10 @@ from contextlib import chdir, closing
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
+import click
 import networkx
 import pandas
 from click.testing import CliRunner
@@ -32,6 +38,7 @@ from dowise.information import estimate, minimise_kl, minimise_ratio
 
 _COMPILING = "dowise: compiling"
 CORPUS = Path(__file__).parent / "corpus"
+MESSAGES = Path(__file__).parent / "messages.json"
 
 Case = dict[str, Any]
 _READERS = {
@@ -50,30 +57,44 @@ _NAMES = {name: getattr(dowise, name) for name in dowise.__all__} | {
 }
 
 
+class Refusal(NamedTuple):
+    """Message and code of the error of a case; usage errors of click have no code."""
+
+    message: str
+    code: str | None
+
+
 @cache
 def cases() -> dict[str, Case]:
-    """All cases by their names, each of which is there once."""
-    found: dict[str, Case] = {}
+    """Return all cases by name; names are unique."""
+    by_name: dict[str, Case] = {}
     for path in sorted(CORPUS.glob("*.toml")):
         for case in tomllib.loads(path.read_text("utf-8"))["case"]:
-            assert case["name"] not in found, f"{path.name}: {case['name']!r} is there twice"
-            found[case["name"]] = case
-    return found
+            assert case["name"] not in by_name, f"{path.name}: {case['name']!r} is there twice"
+            by_name[case["name"]] = case
+    return by_name
 
 
-def tried(case: Case, folder: Path) -> str:
-    """What is said when the case is tried in an empty folder: one message, and nothing changed."""
-    _furnish(case, folder)
+@cache
+def messages() -> dict[str, str]:
+    """Return the recorded message of each case."""
+    recorded: dict[str, str] = json.loads(MESSAGES.read_text("utf-8"))
+    return recorded
+
+
+def refusal(case: Case, folder: Path) -> Refusal:
+    """Run a case in an empty folder: it must fail with one message and change nothing."""
+    _prepare(case, folder)
     with chdir(folder):
         for command in case.get("before", ()):
-            _well(command)
+            _succeed(command)
         before = _contents(folder)
-        said = _said(case)
+        message, code = _refuse(case)
         assert _contents(folder) == before, "something was written"
-    return said.replace(str(folder), "FOLDER")
+    return Refusal(message.replace(str(folder), "FOLDER"), code)
 
 
-def _furnish(case: Case, folder: Path) -> None:
+def _prepare(case: Case, folder: Path) -> None:
     if "with" in case:
         (folder / "ward.toml").write_text(WARD)
     if case.get("with") == "ward":
@@ -89,27 +110,30 @@ def _furnish(case: Case, folder: Path) -> None:
 
 @cache
 def _store() -> bytes:
-    """A store with an experiment: decision 1 is told, decision 2 is pending."""
+    """Return a store with an experiment: decision 1 is told, decision 2 is pending."""
     with TemporaryDirectory() as name, chdir(name):
         Path("ward.toml").write_text(WARD)
-        _well("new ward.db ward.toml --policy ucb --seed 7")
-        _well("ask ward.db -c Age=1 --request-id first")
-        _well("tell ward.db 1 Frailty=0 Recovery=1")
-        _well("ask ward.db -c Age=0 --allow do(Dose=none)")
+        _succeed("new ward.db ward.toml --policy ucb --seed 7")
+        _succeed("ask ward.db -c Age=1 --request-id first")
+        _succeed("tell ward.db 1 Frailty=0 Recovery=1")
+        _succeed("ask ward.db -c Age=0 --allow do(Dose=none)")
         with closing(sqlite3.connect("ward.db")) as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return Path("ward.db").read_bytes()
 
 
-def _well(command: str) -> None:
+def _succeed(command: str) -> None:
     result = CliRunner().invoke(main, shlex.split(command), catch_exceptions=False)
     assert result.exit_code == 0, f"{command}: {result.output}"
 
 
-def _said(case: Case) -> str:
+def _refuse(case: Case) -> Refusal:
     if "problem" in case or "run" in case:
-        command = case.get("run", "arms problem.toml")
-        return _printed(CliRunner().invoke(main, shlex.split(command), catch_exceptions=False))
+        errors: list[DowiseError] = []
+        with mock.patch.object(click.Group, "invoke", _noting(errors)):
+            arguments = shlex.split(case.get("run", "arms problem.toml"))
+            result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+        return Refusal(_printed_message(result), errors[0].code if errors else None)
     try:
         if "python" in case:
             eval(case["python"], dict(_NAMES))
@@ -117,21 +141,36 @@ def _said(case: Case) -> str:
             kind = next(kind for kind in _READERS if kind in case)
             _READERS[kind](case[kind])
     except DowiseError as error:
-        return str(error)
-    raise AssertionError("nothing was said")
+        return Refusal(str(error), error.code)
+    raise AssertionError("no error was raised")
 
 
-def _printed(result: Any) -> str:
-    """The message of a command that was refused: the last thing on stderr, and all that is said."""
+def _noting(errors: list[DowiseError]) -> Any:
+    """Return a replacement of `click.Group.invoke` that collects errors of dowise."""
+    invoke = click.Group.invoke
+
+    def invoke_and_note(group: click.Group, context: click.Context) -> Any:
+        try:
+            return invoke(group, context)
+        except DowiseError as error:
+            errors.append(error)
+            raise
+
+    return invoke_and_note
+
+
+def _printed_message(result: Any) -> str:
+    """Return the message of a command that failed: the end of stderr, and the only output."""
     assert result.exit_code == 2 and result.stdout == "", (result.exit_code, result.output)
-    said = "".join(x for x in result.stderr.splitlines(True) if not x.startswith(_COMPILING))
-    usage, found, message = said.partition("Error: ")
-    assert found and (not usage or usage.startswith("Usage: ")), result.stderr
+    lines = result.stderr.splitlines(True)
+    text = "".join(line for line in lines if not line.startswith(_COMPILING))
+    usage, separator, message = text.partition("Error: ")
+    assert separator and (not usage or usage.startswith("Usage: ")), result.stderr
     return str(message).strip()
 
 
 def _contents(folder: Path) -> dict[str, object]:
-    """All that is in a folder; of a store its events, because looking at one may move pages."""
+    """Return the contents of a folder; for a store its events, since reads may move pages."""
     shown: dict[str, object] = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))

@@ -20,10 +20,9 @@ from dowise.simulation.analysis import (
     spread_of,
     standings,
 )
+from dowise.simulation.paper_panels import PANELS, POLICIES
 from dowise.simulation.plots import save_curves
 from dowise.simulation.reproduce import (
-    PANELS,
-    POLICIES,
     ReproductionSpec,
     heading,
     image,

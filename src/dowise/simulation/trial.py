@@ -31,7 +31,7 @@ from dowise.environments.environment import means_of_worlds
 from dowise.errors import DowiseError, type_name
 from dowise.model.sampler import TrialScript
 from dowise.policies import Policy
-from dowise.policies.base import BayesianPolicy, RecordPolicy
+from dowise.policies.base import BayesianPolicy, Loop, RecordPolicy
 from dowise.problem import Intervention, Problem
 from dowise.simulation.run_directory import CodedStrings, JobResult
 
@@ -227,9 +227,7 @@ def run_trial(
     if inputs is None:
         (inputs,) = _prepare_inputs([world], horizon, seed, [trial])
     kinds, numbers, contexts, regrets, outcome_rng, policy_rng = inputs
-    loop = None
-    if isinstance(policy, RecordPolicy) and _keeps(world, "play"):
-        loop = policy.compiled_loop()
+    loop = _compiled_loop(policy, world)
     if loop is not None and isinstance(world, Environment):
         uniforms = outcome_rng.random((horizon, len(world.graph)))
         mechanism = world.mechanism(contexts)
@@ -320,6 +318,13 @@ def arm_positions(world: Problem, problem: Problem) -> IntArray:
                 "the same costs"
             )
     return positions
+
+
+def _compiled_loop(policy: Policy, world: World) -> Loop | None:
+    """Return the policy's compiled loop, if it has one and the world may be played by it."""
+    if isinstance(policy, RecordPolicy) and _keeps(world, "play"):
+        return policy.compiled_loop()
+    return None
 
 
 def _keeps(world: World, method: str) -> bool:
