@@ -24,14 +24,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from unittest import mock
 
-import click
 import networkx
 import pandas
 from click.testing import CliRunner
 from support.cli_runner import WARD
 
 import dowise
-from dowise.cli.main import main
+from dowise.cli import main as cli
 from dowise.errors import DowiseError
 from dowise.graph.formats.bif import parse_bif
 from dowise.information import estimate, minimise_kl, minimise_ratio
@@ -123,17 +122,18 @@ def _store() -> bytes:
 
 
 def _succeed(command: str) -> None:
-    result = CliRunner().invoke(main, shlex.split(command), catch_exceptions=False)
+    result = CliRunner().invoke(cli.main, shlex.split(command), catch_exceptions=False)
     assert result.exit_code == 0, f"{command}: {result.output}"
 
 
 def _refuse(case: Case) -> Refusal:
     if "problem" in case or "run" in case:
-        errors: list[DowiseError] = []
-        with mock.patch.object(click.Group, "invoke", _noting(errors)):
+        printed = mock.Mock(wraps=cli._print_error)
+        with mock.patch.object(cli, "_print_error", printed):
             arguments = shlex.split(case.get("run", "arms problem.toml"))
-            result = CliRunner().invoke(main, arguments, catch_exceptions=False)
-        return Refusal(_printed_message(result), errors[0].code if errors else None)
+            result = CliRunner().invoke(cli.main, arguments, catch_exceptions=False)
+        code = printed.call_args.args[1] if printed.called else None
+        return Refusal(_printed_message(result), code)
     try:
         if "python" in case:
             eval(case["python"], dict(_NAMES))
@@ -143,20 +143,6 @@ def _refuse(case: Case) -> Refusal:
     except DowiseError as error:
         return Refusal(str(error), error.code)
     raise AssertionError("no error was raised")
-
-
-def _noting(errors: list[DowiseError]) -> Any:
-    """Return a replacement of `click.Group.invoke` that collects errors of dowise."""
-    invoke = click.Group.invoke
-
-    def invoke_and_note(group: click.Group, context: click.Context) -> Any:
-        try:
-            return invoke(group, context)
-        except DowiseError as error:
-            errors.append(error)
-            raise
-
-    return invoke_and_note
 
 
 def _printed_message(result: Any) -> str:

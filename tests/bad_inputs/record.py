@@ -1,7 +1,7 @@
 """Renew the messages of the corpus; read the difference before you commit it.
 
-    .venv/bin/python tests/bad_inputs/record.py          # messages, and codes of new cases
-    .venv/bin/python tests/bad_inputs/record.py --codes  # codes of all cases too
+.venv/bin/python tests/bad_inputs/record.py          # messages, and codes of new cases
+.venv/bin/python tests/bad_inputs/record.py --codes  # codes of all cases too
 """
 
 from __future__ import annotations
