@@ -11,7 +11,7 @@ from support.hidden_twin import SlowMixture
 from support.strategies import examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, make_environment
-from dowise.belief import Dirichlet, Mixture
+from dowise.belief import Posterior
 from dowise.belief.edge_weights import MAX_LANES
 from dowise.model.edge_structures import MAX_PATTERNS, fitted, likeliest_subsets
 from dowise.problem.domains import MISSING
@@ -39,7 +39,7 @@ def records_of(problem, count, seed=0, missing=0.0):
 
 
 def learned(problem, records, prior=1.0):
-    posterior = Mixture(problem, prior)
+    posterior = Posterior(problem, prior)
     for record in records:
         posterior.learn(record)
     return posterior
@@ -125,7 +125,7 @@ def test_the_spread_of_draws_is_that_of_each_set_of_edges_in_turn():
     parts = []
     for text, share in (("X -> Y; X <-> Y!", weight), ("X -> Y", 1 - weight)):
         own = Problem(CausalGraph.parse(text), "Y", arms=problem.arms)
-        alone = Dirichlet(own)
+        alone = Posterior(own)
         for record in records:
             alone.learn(own.record(record.arm, record.labels))
         parts.append((share, alone.draw((), samples, rng=2).distributions()[:, 1]))
@@ -237,7 +237,7 @@ def test_what_was_set_may_be_anything_but_the_reward(problem, seed):
     """Each factor counts under what was set, if some arm leaves it the same component."""
     records = odd_records_of(problem, 25, seed)
     assert_same_as_twin(problem, records, 1.0)
-    one, many = Mixture(problem), Mixture(problem)
+    one, many = Posterior(problem), Posterior(problem)
     codes = np.array([record.codes for record in records]).T.copy()
     was_set = np.array([record.fixed for record in records]).T != MISSING
     many.learn_many(RecordBatch(problem, codes, was_set))
@@ -253,7 +253,7 @@ def test_what_was_set_may_be_anything_but_the_reward(problem, seed):
 def test_edges_that_make_no_difference_keep_their_prior():
     problem = Problem(CausalGraph.parse("X -> Y -> W; W <-> Y; X <-> W"), "Y", edge_prior=0.7)
     belief = Belief(problem)
-    assert isinstance(belief.posterior, Dirichlet)
+    assert belief.posterior.is_settled
     belief.update("do(X=1)", {"Y": 1, "W": 0})
     assert belief.edges() == {"W <-> X": 0.7, "W <-> Y": 0.7}
 

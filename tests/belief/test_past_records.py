@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dowise import Belief, CausalGraph, DowiseError, Problem
-from dowise.belief import Dirichlet
+from dowise.belief import Posterior
 from dowise.problem.record import RecordBatch, past_record
 
 TIED = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; Z -> Y; C <-> Y!"), "Y", "C", "Z")
@@ -20,10 +20,9 @@ def counted(problem, settings, seen=None):
     record = past_record(problem, settings, SEEN if seen is None else seen)
     belief.learn(record)
     posterior, factors = belief.posterior, belief.posterior.model.factors
-    assert isinstance(posterior, Dirichlet)
     tables = {name: factors.view(posterior.counts, name) for name in factors.names}
     found = {name: np.argwhere(table).tolist() for name, table in tables.items() if table.any()}
-    many = Dirichlet(problem)
+    many = Posterior(problem)
     many.learn_many(RecordBatch.from_record(record))
     np.testing.assert_array_equal(many.counts, posterior.counts)
     np.testing.assert_array_equal(many.unused, posterior.unused)

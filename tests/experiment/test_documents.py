@@ -22,7 +22,7 @@ from dowise.experiment.evaluation import Evaluation
 from dowise.experiment.event import WITHHELD, Event
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import History
-from dowise.experiment.read_model import FORMAT, IndependentArmsPosterior
+from dowise.experiment.read_model import FORMAT, IndependentArmsBelief
 from dowise.experiment.status import ArmsStatus, Status
 from dowise.experiment.wire import (
     options_page,
@@ -144,8 +144,8 @@ def test_how_it_came_there(experiment, capsys):
 def test_what_is_known(experiment):
     belief = experiment.belief
     page = over_the_wire(documents.belief_document(belief))["belief"]
-    kind = IndependentArmsPosterior if page["format"] == FORMAT else None
-    again = Belief.from_dict(page, belief.problem, kind)
+    kind = IndependentArmsBelief if page["format"] == FORMAT else Belief
+    again = kind.from_dict(page, belief.problem)
     context = dict.fromkeys(experiment.problem.context, 1)
     assert again.as_dict() == belief.as_dict()
     assert np.array_equal(again.mean_rewards(context), belief.mean_rewards(context))

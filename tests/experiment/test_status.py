@@ -10,7 +10,7 @@ from support.played_experiments import COIN, begun, played, tossed
 from dowise.errors import DowiseError
 from dowise.experiment import event as event_module
 from dowise.experiment import view as seeing
-from dowise.experiment.read_model import IndependentArmsPosterior
+from dowise.experiment.read_model import IndependentArmsBelief
 from dowise.experiment.status import duration
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
@@ -334,7 +334,7 @@ def test_a_graph_that_is_too_large_is_looked_at_arm_by_arm():
     experiment.import_records({"C": [1, 1], "Y": [1, 1], "Z00": [0, 1]}, "do(X=1)")
     experiment.import_records({"C": [1, 0], "Y": [None, 1]}, "do(X=0)")
     status = experiment.status()
-    assert isinstance(experiment.belief.posterior, IndependentArmsPosterior)
+    assert isinstance(experiment.belief, IndependentArmsBelief)
     empty, one = status.contexts
     assert one.mean == pytest.approx([8 * 2 / 5, 8 * 6 / 8])  # Beta(2, 3), Beta(4 + 2, 2)
     assert empty.mean == pytest.approx([8 * 2 / 3, 4])

@@ -5,7 +5,6 @@ import pytest
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
 from dowise.belief import belief as in_blocks
-from dowise.belief.belief import draw_in_blocks
 from dowise.information import estimate_in_blocks, estimate_of, gain_interval, gains_above_0
 from dowise.model.draws import Draws
 
@@ -26,8 +25,8 @@ def test_draws_in_blocks_are_the_draws_bit_for_bit(make, prior, monkeypatch):
     problem = make()
     belief = Belief(problem, prior)
     codes = problem.context_codes(dict.fromkeys(problem.context, 1) or None)
-    monkeypatch.setattr(in_blocks, "_WORK", 1.0)
-    blocks = list(draw_in_blocks(belief, codes, 1000, 5))
+    monkeypatch.setattr(in_blocks, "_BLOCK_WORK", 1.0)
+    blocks = list(belief.draw_in_blocks(codes, 1000, 5))
     assert len(blocks) > 3 and blocks[0].samples == belief.posterior.block
     one = belief.draw(codes, 1000, 5)
     assert np.array_equal(np.concatenate([b.others for b in blocks], axis=2), one.others)
@@ -42,8 +41,8 @@ def test_ties_are_settled_alike_in_blocks(make, monkeypatch):
     problem = make()
     belief, payoff = Belief(problem, 1e-4), problem.payoff
     codes = problem.context_codes(dict.fromkeys(problem.context, 1) or None)
-    monkeypatch.setattr(in_blocks, "_WORK", 1.0)
-    blocks = list(draw_in_blocks(belief, codes, 1000, 5))
+    monkeypatch.setattr(in_blocks, "_BLOCK_WORK", 1.0)
+    blocks = list(belief.draw_in_blocks(codes, 1000, 5))
     one = belief.draw(codes, 1000, 5)
     winners, _ = one.winners(payoff)
     assert np.array_equal(np.concatenate([b.winners(payoff)[0] for b in blocks]), winners)
@@ -57,7 +56,7 @@ def test_ties_are_settled_alike_in_blocks(make, monkeypatch):
 def test_one_generator_gives_one_key():
     """However many blocks: what is drawn next does not depend on it."""
     belief, one, other = Belief(load_problem("task1")), *map(np.random.default_rng, (3, 3))
-    for _ in draw_in_blocks(belief, (), 100, one):
+    for _ in belief.draw_in_blocks((), 100, one):
         pass
     belief.draw((), 100, other)
     assert one.random() == other.random()
@@ -65,8 +64,8 @@ def test_one_generator_gives_one_key():
 
 @pytest.mark.parametrize(("prior", "numbers"), [(1.0, 256 * 3), (0.1, 256 * 6)])
 def test_little_is_held_at_a_time(prior, numbers, monkeypatch):
-    monkeypatch.setattr(in_blocks, "_NUMBERS", numbers)
-    blocks = list(draw_in_blocks(Belief(load_problem("task1"), prior), (), 10_000, 0))
+    monkeypatch.setattr(in_blocks, "_BLOCK_NUMBERS", numbers)
+    blocks = list(Belief(load_problem("task1"), prior).draw_in_blocks((), 10_000, 0))
     assert sum(block.samples for block in blocks) == 10_000
     assert max((block.others if prior == 1 else block.whole).size for block in blocks) <= numbers
 

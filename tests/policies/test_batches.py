@@ -16,7 +16,6 @@ from dowise import (
     make_policy,
 )
 from dowise.belief.predictive import imagine
-from dowise.experiment.read_model import IndependentArmsPosterior
 from dowise.policies import policy_names
 from dowise.policies.base import RecordPolicy
 
@@ -116,13 +115,6 @@ def test_a_belief_on_a_wider_graph_imagines_outcomes_on_that_graph():
     assert all(one.arm in TASK3.arms and "edges" in one.figures for one in found)
     assert len({one.figures["edges"]["Z2 -> Y"] for one in found}) > 1  # imagined outcomes tell
     assert policy.belief.as_dict() == before
-
-
-def test_a_posterior_that_says_nothing_of_variables_imagines_nothing():
-    policy = make_policy("ids", TASK1, samples=50, belief=IndependentArmsPosterior(TASK1))
-    rng = np.random.default_rng(4)
-    alone = [policy.decide(None, rng) for _ in range(3)]
-    assert pages(policy.decide_many(3, 4)) == pages(alone)
 
 
 @pytest.mark.parametrize("name", [name for name in policy_names() if name != "bayes-optimal"])

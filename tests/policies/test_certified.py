@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, check_policy, load_problem
-from dowise.belief import Mixture
+from dowise.belief import Posterior
 from dowise.environments import make_environment
 from dowise.errors import DowiseWarning
 from dowise.information import estimate_of, minimise_ratio
@@ -107,7 +107,7 @@ def test_the_contract_of_other_problems(problem):
 
 def test_doubtful_edges_among_the_figures():
     policy = CertifiedSampling(DOUBTFUL, samples=100)
-    assert isinstance(policy.belief.posterior, Mixture)
+    assert not policy.belief.posterior.is_settled
     assert policy.belief.posterior.has_exact_means
     figures = policy.decide({"C": "0"}, 1).figures
     assert figures["edges"] == policy.belief.edges()
@@ -124,12 +124,12 @@ def test_too_many_sets_of_edges_have_no_exact_means():
 
 
 def test_without_exact_means_nothing_is_said_of_gains(monkeypatch):
-    monkeypatch.setattr(Mixture, "has_exact_means", False)
+    monkeypatch.setattr(Posterior, "has_exact_means", False)
     policy = CertifiedSampling(DOUBTFUL, samples=2000, lam=20.0)
     rng = np.random.default_rng(0)
     found = [policy.certified((0,), np.arange(len(DOUBTFUL.arms)), rng) for _ in range(20)]
     assert not any(c.counts_gain for c in found)
-    monkeypatch.setattr(Mixture, "has_exact_means", True)
+    monkeypatch.setattr(Posterior, "has_exact_means", True)
     found = [policy.certified((0,), np.arange(len(DOUBTFUL.arms)), rng) for _ in range(20)]
     assert any(c.counts_gain for c in found)
 
@@ -138,9 +138,9 @@ def test_exact_means_are_made_where_what_is_taught_is_counted(monkeypatch):
     """Else the bound is the one that does without them; of 40 rounds there are some of each."""
     policy = CertifiedSampling(DOUBTFUL, samples=200, lam=2.0)
     posterior, arms, made = policy.belief.posterior, np.arange(len(DOUBTFUL.arms)), []
-    exact, real = posterior.mean_distributions((0,)), Mixture.mean_distributions
+    exact, real = posterior.mean_distributions((0,)), Posterior.mean_distributions
     monkeypatch.setattr(
-        Mixture, "mean_distributions", lambda own, codes: made.append(codes) or real(own, codes)
+        Posterior, "mean_distributions", lambda own, codes: made.append(codes) or real(own, codes)
     )
     counted = []
     for seed in range(40):

@@ -15,7 +15,7 @@ from dowise import (
     value_of_continuing,
 )
 from dowise.belief.predictive import draw_worlds
-from dowise.experiment.read_model import IndependentArmsPosterior
+from dowise.experiment.read_model import IndependentArmsBelief
 from dowise.policies import value_of_continuing as continuing
 from dowise.policies.thompson import ThompsonSampling
 
@@ -208,10 +208,8 @@ def test_refusals():
         (lambda: value_of_continuing(belief, 5, rng=None), "rng=None: give a seed"),
         (lambda: value_of_continuing(TWO_ARMS, 5), "give a Belief, not "),
         (
-            lambda: value_of_continuing(
-                Belief(TWO_ARMS, posterior=IndependentArmsPosterior(TWO_ARMS)), 5
-            ),
-            "no worlds can be drawn from <ArmByArm",
+            lambda: value_of_continuing(IndependentArmsBelief(TWO_ARMS), 5),
+            "no worlds can be drawn from <IndependentArmsBelief",
         ),
     ]:
         with pytest.raises(DowiseError, match=words):

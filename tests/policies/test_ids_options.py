@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dowise import (
-    Belief,
     CausalGraph,
     DowiseError,
     Problem,
@@ -133,20 +132,3 @@ def test_a_trial_is_the_same_stepped(options):
 def test_bad_options_are_explained(options, message):
     with pytest.raises(DowiseError, match=message):
         make_policy("ids", load_problem("task1"), **options)
-
-
-def test_a_posterior_of_one_s_own_has_the_paper_s_gains_only():
-    problem = load_problem("task1")
-
-    class Mine:
-        """A posterior as `Belief` takes it, no `Dirichlet`."""
-
-        def __init__(self):
-            self.inner = Belief(problem).posterior
-
-        def __getattr__(self, name):
-            return getattr(self.inner, name)
-
-    make_policy("ids", problem, belief=Mine(), choice="deterministic", floor=0.1).decide(rng=0)
-    with pytest.raises(DowiseError, match="gain='rows' and about='arm' need the draws of a Belief"):
-        make_policy("ids", problem, belief=Mine(), gain="rows")

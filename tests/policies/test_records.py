@@ -13,7 +13,6 @@ import pytest
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_environment
 from dowise import make_policy as make
-from dowise.belief import Dirichlet
 from dowise.environments import front_door_world
 from dowise.policies import policy_names
 from dowise.policies.z2 import settled_size
@@ -194,25 +193,6 @@ def test_policies_that_go_by_numbers_want_them(name):
         policy.learn(THREE_VALUES.record(arm, seen, 4))
         with pytest.raises(DowiseError, match="record number 4 .* was learned already"):
             policy.learn(THREE_VALUES.record(arm, seen, 4))
-
-
-def test_a_posterior_made_from_ours_is_asked_in_every_round():
-    """Its own `learn` would be passed over by a compiled loop."""
-
-    class Counting(Dirichlet):
-        learned = 0
-
-        def learn(self, record):
-            self.learned += 1
-            super().learn(record)
-
-    world = make_environment("task1", seed=0)
-    for name in ("ids", "ts"):
-        posterior = Counting(world.problem)
-        run_trial(world, lambda p, b=posterior, n=name: make(n, p, belief=b), 20, 0, 0, 3)
-        assert posterior.learned == 23
-        assert type(posterior.copy()) is Counting
-        assert type(Counting.from_dict(posterior.as_dict(), world.problem)) is Counting
 
 
 def test_two_threads_may_ask_a_z2_policy():

@@ -12,7 +12,6 @@ from support.parametrize import one_in
 
 from dowise import Belief, CausalGraph, DowiseError, Environment, Problem, make_policy, simulate
 from dowise._core.rng import stream
-from dowise.belief import Dirichlet, Mixture
 from dowise.cli.main import main
 from dowise.environments import WorldOptions, worlds_of
 from dowise.problem import Intervention
@@ -51,20 +50,21 @@ def slow_twin(problem, world, arms, seed, trial, observational):
 @pytest.mark.parametrize("observational", [0, 5])
 @pytest.mark.parametrize("policy", ["ts", "ucb", "kl-ucb"])
 @pytest.mark.parametrize(
-    ("given", "kind", "is_fine"),
+    ("given", "is_settled", "is_single"),
     [
-        ("task2", Dirichlet, True), ("chordal-10-0.1", Dirichlet, True), (THREE, Dirichlet, True),
-        (CAREFUL, Dirichlet, False),
-        pytest.param(DOUBTFUL, Mixture, True, marks=pytest.mark.slow),
+        ("task2", True, True), ("chordal-10-0.1", True, True), (THREE, True, True),
+        (CAREFUL, True, False),
+        pytest.param(DOUBTFUL, False, True, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_it_is_that_of_a_belief_that_is_shown_everything(
-    given, kind, is_fine, policy, observational
+    given, is_settled, is_single, policy, observational
 ):
     worlds = worlds_of(given, WorldOptions(edges="prior"))
     world = make_world(worlds, 3, 1)
     posterior = Belief(world.problem).posterior
-    assert type(posterior) is kind and posterior.is_fine == is_fine
+    assert posterior.is_settled == is_settled
+    assert posterior.is_single_precision == is_single
     played = run_trial(world, lambda p: make_policy(policy, p), 40, 3, 1, observational, True)
     wanted = slow_twin(world.problem, world, played.arms, 3, 1, observational)
     np.testing.assert_allclose(played.expected, wanted, atol=2e-6)

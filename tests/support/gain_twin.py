@@ -7,8 +7,7 @@ from itertools import product
 import numpy as np
 
 from dowise._core.rng import draw_key, generator
-from dowise.belief import Dirichlet
-from dowise.belief.draw_kernels import RowDraws
+from dowise.belief.posterior import RowDraws
 from dowise.problem.domains import MISSING
 
 
@@ -17,7 +16,7 @@ def all_entries(posterior, codes, samples, seed):
 
     With doubtful edges those of one context alone, and NaN elsewhere.
     """
-    if isinstance(posterior, Dirichlet):
+    if posterior.is_settled:
         return posterior.draw_entries(samples, seed).astype(float)
     model = posterior.model
     factors, context = model.factors, model.problem.context_positions

@@ -1,6 +1,6 @@
 """What is known of the numbers: posteriors behind one protocol, and the belief that users hold."""
 
 from dowise.belief.belief import Belief
-from dowise.belief.posterior import Dirichlet, Mixture, Posterior
+from dowise.belief.posterior import Posterior
 
-__all__ = ["Belief", "Dirichlet", "Mixture", "Posterior"]
+__all__ = ["Belief", "Posterior"]

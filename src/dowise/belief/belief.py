@@ -29,7 +29,7 @@ from dowise._core.rng import Random, draw_key, generator
 from dowise._core.validation import check_flag, check_fraction
 from dowise.belief.evidence import Evidence
 from dowise.belief.monitor import KeptRecords, Monitor
-from dowise.belief.posterior import Dirichlet, Mixture, Posterior, posterior_for
+from dowise.belief.posterior import Posterior
 from dowise.belief.prior import Prior
 from dowise.errors import DowiseError, DowiseWarning, type_name
 from dowise.model import Codes
@@ -38,16 +38,6 @@ from dowise.problem import Problem, Record
 from dowise.problem.domains import MISSING
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch, check_record, check_same_problem
-
-
-def lacking(posterior: Dirichlet | Mixture) -> dict[str, dict[str, int]]:
-    """How often a variable could not be counted, by what was lacking, "" where no arm needs it."""
-    names = posterior.model.factors.variables
-    return {
-        name: {(*names, "")[u]: int(row[u]) for u in np.flatnonzero(row)}
-        for name, row in zip(names, posterior.unused, strict=True)
-        if row.any()
-    }
 
 
 def warn_of_no_reward(records: RecordBatch, stacklevel: int = 3) -> None:
@@ -62,6 +52,11 @@ def warn_of_no_reward(records: RecordBatch, stacklevel: int = 3) -> None:
         )
 
 
+_BLOCK_WORK = 1e8  # multiplications of a block: less than a tenth of a second
+_BLOCK_NUMBERS = 2**24  # numbers of a block: 64 MB, or twice as much in double precision
+_ROW_WORK, _WHOLE_ROW_WORK = 20, 60  # multiplications that take as long as drawing an entry
+
+
 class Belief:
     """A Dirichlet posterior over every row of a problem's factors, or a posterior of your own.
 
@@ -71,6 +66,9 @@ class Belief:
     that keeps the promises of `dowise.belief.posterior.Posterior`. With `evidence` all records are
     kept, each with its count, and what they say about edges that the graph lacks: see `evidence`.
     """
+
+    has_factors = True
+    """True if the belief is about the factors of the graph, so that worlds can be drawn from it."""
 
     def __init__(
         self,
@@ -87,15 +85,13 @@ class Belief:
             )
         if posterior is not None and posterior.problem != problem:
             raise DowiseError(f"the posterior is about another problem, {posterior.problem!r}")
-        if evidence and isinstance(posterior, Dirichlet | Mixture) and posterior.counts.any():
+        if posterior is not None and evidence and posterior.counts.any():
             raise DowiseError(
                 "evidence=True needs all records, and this posterior has learned some before: make "
                 "Belief(problem, evidence=True), and let it learn the records again"
             )
         self.problem = problem
-        if posterior is None:
-            posterior = posterior_for(problem)(problem, prior)
-        self.posterior: Posterior = posterior
+        self.posterior = Posterior(problem, prior) if posterior is None else posterior
         """What is known, by itself: counts, draws, means."""
         self.monitor = Monitor(problem) if check_flag("evidence", evidence) else None
         """The records, and the evidence against the graph, where they are kept."""
@@ -173,26 +169,18 @@ class Belief:
 
     def lacking(self) -> dict[str, dict[str, int]]:
         """The same as `unused`, by the names of what was not seen; "" where no arm needs it."""
-        posterior = self.posterior
-        return lacking(posterior) if isinstance(posterior, Dirichlet | Mixture) else {}
+        return self.posterior.unused_by_name()
 
     def times_learned(self) -> dict[str, int]:
         """How many records taught something about each variable."""
-        posterior = self.posterior
-        if not isinstance(posterior, Dirichlet | Mixture):
-            raise DowiseError(f"{posterior!r} does not say how many records it has learned")
-        return dict(
-            zip(self.problem.graph.variables, posterior.times_learned().tolist(), strict=True)
-        )
+        times = self.posterior.times_learned().tolist()
+        return dict(zip(self.problem.graph.variables, times, strict=True))
 
     def never_used(self) -> dict[str, tuple[str, ...]]:
         """The variables that rewards depend on and of which nothing was ever learned, though there
         were records: for each what was lacking in them."""
-        posterior = self.posterior
-        if not isinstance(posterior, Dirichlet | Mixture):
-            return {}
-        learned, order = self.times_learned(), posterior.model.factors.order
-        needed = posterior.model.factors.graph.names(order.useful & ~order.context)
+        learned, factors = self.times_learned(), self.posterior.model.factors
+        needed = factors.graph.names(factors.order.useful & ~factors.order.context)
         return {
             name: tuple(filter(None, others))
             for name, others in self.lacking().items()
@@ -201,21 +189,17 @@ class Belief:
 
     def edges(self) -> dict[str, float]:
         """How likely each doubtful edge is; one that makes no difference keeps its prior."""
-        return self.edges_of_today()()
+        return self.posterior.edges()
 
-    def edges_of_today(self) -> Callable[[], dict[str, float]]:
-        """What gives `edges` as of today, also when it is asked later."""
-        posterior, priors = self.posterior, self.problem.edge_priors
-        if not isinstance(posterior, Mixture):
-            return lambda: dict(priors)
-        found = posterior.edges_of_today()
-        return lambda: {**priors, **found()}
+    def edge_snapshot(self) -> Callable[[], dict[str, float]]:
+        """Return a function that computes `edges` as of now when it is called later."""
+        return self.posterior.edge_snapshot()
 
     @property
     def undecidable_edges(self) -> tuple[str, ...]:
         """The doubtful edges that make no difference to any arm: no record tells of them."""
         posterior = self.posterior
-        told = posterior.shared.structures.relevant if isinstance(posterior, Mixture) else ()
+        told = () if posterior.is_settled else posterior.shared.structures.relevant
         return tuple(text for text in self.problem.edge_priors if text not in told)
 
     def evidence(self, alpha: float = 0.05, strict: bool = False) -> Evidence:
@@ -236,7 +220,12 @@ class Belief:
     @property
     def parameters(self) -> NDArray[np.float64]:
         """The Dirichlet parameter of every CPT entry, flat: prior plus observed."""
-        return self._dirichlet().parameters
+        if not self.posterior.is_settled:
+            raise DowiseError(
+                "doubtful edges give variables several tables, so there is no parameter of every "
+                "CPT entry: mean_cpts has the means"
+            )
+        return self.posterior.parameters
 
     def mean_cpts(self) -> dict[str, NDArray[np.float64]]:
         """The posterior mean of every CPT: axes the parents in the order of names, then itself.
@@ -244,10 +233,7 @@ class Belief:
         Where hidden causes give a variable several factors, each of them by its name ("Y | X": the
         factor of Y where X is not set either). Averaged over doubtful edges.
         """
-        posterior = self.posterior
-        if not isinstance(posterior, Dirichlet | Mixture):
-            raise DowiseError(f"{posterior!r} has no means of CPTs")
-        means, factors = posterior.mean_entries(), posterior.model.factors
+        means, factors = self.posterior.mean_entries(), self.posterior.model.factors
         return {name: factors.view(means, name).copy() for name in factors.names}
 
     def mean_distributions(self, context: Context = None) -> NDArray[np.float64]:
@@ -294,12 +280,19 @@ class Belief:
         """Draws for a context given by the positions of its values; see `Posterior.draw`."""
         return self.posterior.draw(codes, samples, rng)
 
-    def _dirichlet(self) -> Dirichlet:
-        if not isinstance(self.posterior, Dirichlet):
-            raise DowiseError(
-                f"{self.posterior!r} has no Dirichlet parameters of CPTs: mean_cpts has the means"
-            )
-        return self.posterior
+    def draw_in_blocks(self, codes: Codes, samples: int, rng: Random) -> Iterator[Draws]:
+        """Make the same draws as `draw`, in blocks that take less than a tenth of a second."""
+        posterior = self.posterior
+        if posterior.is_single_precision_in(codes):
+            circuit, row = posterior.model.circuit, _ROW_WORK
+        else:
+            circuit, row = posterior.model.whole_circuit, _WHOLE_ROW_WORK
+        key = draw_key(generator(rng))
+        work = circuit.multiplications + row * int(circuit.block_sizes.sum())
+        lanes = int(min(_BLOCK_WORK / work, _BLOCK_NUMBERS / circuit.results.size))
+        lanes = max(lanes // posterior.block, 1) * posterior.block
+        for first in range(0, samples, lanes):
+            yield posterior.draw_lanes(key, codes, first, min(lanes, samples - first))
 
     # -- keeping it ---------------------------------------------------------------------------
 
@@ -323,30 +316,24 @@ class Belief:
         return self.posterior.as_dict() | ({} if self.monitor is None else self.monitor.page())
 
     @classmethod
-    def load(
-        cls, path: str | Path, problem: Problem, posterior: type[Posterior] | None = None
-    ) -> Belief:
-        """Read a belief of this problem back from the file that `save` wrote.
-
-        `posterior` is the class of a posterior of your own.
-        """
+    def load(cls, path: str | Path, problem: Problem) -> Belief:
+        """Read a belief of this problem back from the file that `save` wrote."""
         from dowise.belief.serialization import as_page
 
         if not isinstance(problem, Problem):
             raise DowiseError("Belief.load takes the path and then the Problem it is about")
-        return read_file(path, lambda text: cls.from_dict(as_page(text), problem, posterior))
+        return read_file(path, lambda text: cls.from_dict(as_page(text), problem))
 
     @classmethod
-    def from_dict(
-        cls, page: dict[str, Any], problem: Problem, posterior: type[Posterior] | None = None
-    ) -> Belief:
-        """The way back from `as_dict`; `load` says what is what."""
-        kind = posterior or posterior_for(problem)
-        belief = cls(problem, posterior=kind.from_dict(page, problem))
+    def from_dict(cls, page: dict[str, Any], problem: Problem) -> Belief:
+        """Inverse of `as_dict`.
+
+        Raises `DowiseError` if the data are damaged or belong to another problem.
+        """
+        belief = cls(problem, posterior=Posterior.from_dict(page, problem))
         if "records" in page:
             records = KeptRecords.read(page["records"], problem)
-            if isinstance(belief.posterior, Dirichlet | Mixture):
-                records.check_counted_by(belief.posterior)
+            records.check_counted_by(belief.posterior)
             belief.monitor = Monitor.read(page, records)
         elif "evidence" in page:
             raise DowiseError("the belief is damaged: it has evidence without records")
@@ -354,29 +341,3 @@ class Belief:
 
     def __repr__(self) -> str:
         return f"<Belief about {self.problem!r}>"
-
-
-_WORK = 1e8  # multiplications of a block: less than a tenth of a second
-_ROW = 20  # so many multiplications take as long as drawing one entry of a row
-_WHOLE_ROW = 60  # the same in double precision
-_NUMBERS = 2**24  # of a block: 64 MB, or twice as much in double precision
-
-
-def draw_in_blocks(belief: Belief, codes: Codes, samples: int, rng: Random) -> Iterator[Draws]:
-    """The same draws that `belief.draw` makes, block by block.
-
-    A posterior of one's own makes them all at once.
-    """
-    posterior = belief.posterior
-    if not isinstance(posterior, Dirichlet | Mixture):
-        yield belief.draw(codes, samples, rng)
-        return
-    circuit, draw, row = posterior.model.circuit, posterior.draw_lanes, _ROW
-    if not posterior.is_fine_in(codes):
-        circuit, draw, row = posterior.model.whole_circuit, posterior.draw_whole_lanes, _WHOLE_ROW
-    key = draw_key(generator(rng))
-    work = circuit.multiplications + row * int(circuit.block_sizes.sum())
-    lanes = int(min(_WORK / work, _NUMBERS / circuit.results.size))
-    lanes = max(lanes // posterior.block, 1) * posterior.block
-    for first in range(0, samples, lanes):
-        yield draw(key, codes, first, min(lanes, samples - first))

@@ -17,14 +17,14 @@ from dowise.model.edge_structures import Component, District, Structures, Subset
 from dowise.model.reward_circuit import Reading
 
 if TYPE_CHECKING:
-    from dowise.belief.posterior import Mixture
+    from dowise.belief.posterior import Posterior
 
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Options(NamedTuple):
+class EdgeOptions(NamedTuple):
     """Components that leave something open: component c has the patterns from components[c] on,
     pattern p the districts from patterns[p] on, district d the alternatives from first[d] on, and
     alternative a the versions from alternatives[a] on, each up to where the next one begins."""
@@ -51,7 +51,7 @@ class Weights(NamedTuple):
     alternatives: Floats
 
 
-class Choices:
+class EdgeWeights:
     """The options that doubtful edges leave, and what their weights say of versions and edges."""
 
     def __init__(self, structures: Structures) -> None:
@@ -67,7 +67,7 @@ class Choices:
         alternatives = [choice for district in numbers for choice in district.alternatives]
         versions = [self._open_versions(own) for _, own in alternatives]
         flat = [m for own in versions for m in own]
-        self.options = Options(
+        self.options = EdgeOptions(
             components=_ends(len(c.patterns) for c in self.components),
             patterns=_ends(map(len, inside)),
             districts=np.array([d for own in inside for d in own], dtype=np.int64),
@@ -115,7 +115,7 @@ class Choices:
                 rows.append([e.prior * (e in own and e not in told) for e in self.edges])
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.edges))
 
-    def room(self) -> Weights:
+    def empty(self) -> Weights:
         """Weights that are still to be worked out."""
         options = self.options
         return Weights(
@@ -167,30 +167,30 @@ Versions = dict[int, int]
 """Of each variable that has several versions, which one."""
 
 
-def edge_sets(mixture: Mixture, most: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def edge_sets(posterior: Posterior, most: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The version of every variable in each set of edges, (sets, variables), and the chances.
 
     All sets where there are at most so many; else so many are drawn, always the same for the same
     posterior, and each counts as often as it came.
     """
-    structures, weights = mixture.shared.structures, mixture.weights()
+    structures, weights = posterior.shared.structures, posterior.weights()
     first = structures.first[:-1]
-    if _count(mixture) <= most:
-        each = [_joined(parts) for parts in product(*_components(mixture, weights))]
+    if _count(posterior) <= most:
+        each = [_joined(parts) for parts in product(*_components(posterior, weights))]
         versions = np.tile(first, (len(each), 1))
         for row, (_, own) in zip(versions, each, strict=True):
             row[list(own)] = list(own.values())
         return versions, np.array([chance for chance, _ in each])
     drawn = np.tile(first[:, None], (1, most))
-    options, key = mixture.shared.choices.options, draw_key(generator(0))
-    _draws.choose(key, len(mixture.counts), options, weights, 0, most, drawn)
+    options, key = posterior.shared.edge_weights.options, draw_key(generator(0))
+    _draws.choose(key, len(posterior.counts), options, weights, 0, most, drawn)
     kinds, counts = np.unique(drawn, axis=1, return_counts=True)
     return np.ascontiguousarray(kinds.T), counts / most
 
 
-def _count(mixture: Mixture) -> int:
+def _count(posterior: Posterior) -> int:
     """How many sets there are that differ in some table."""
-    options = mixture.shared.choices.options
+    options = posterior.shared.edge_weights.options
     sizes = np.diff(options.first)[options.districts]
     each = [
         prod(sizes[options.patterns[p] : options.patterns[p + 1]].tolist())
@@ -200,21 +200,21 @@ def _count(mixture: Mixture) -> int:
     return prod(sum(each[ends[c] : ends[c + 1]]) for c in range(len(ends) - 1))
 
 
-def _components(mixture: Mixture, weights: Weights) -> list[list[tuple[float, Versions]]]:
-    options = mixture.shared.choices.options
+def _components(posterior: Posterior, weights: Weights) -> list[list[tuple[float, Versions]]]:
+    options = posterior.shared.edge_weights.options
     return [
         [
             (float(weights.patterns[p]) * chance, versions)
             for p in range(options.components[c], options.components[c + 1])
-            for chance, versions in _pattern(mixture, weights, p)
+            for chance, versions in _pattern(posterior, weights, p)
         ]
         for c in range(len(options.components) - 1)
     ]
 
 
-def _pattern(mixture: Mixture, weights: Weights, p: int) -> Iterator[tuple[float, Versions]]:
+def _pattern(posterior: Posterior, weights: Weights, p: int) -> Iterator[tuple[float, Versions]]:
     """What the districts of a pattern may be."""
-    options, parts = mixture.shared.choices.options, []
+    options, parts = posterior.shared.edge_weights.options, []
     for d in options.districts[options.patterns[p] : options.patterns[p + 1]].tolist():
         own = []
         for a in range(options.first[d], options.first[d + 1]):
@@ -241,14 +241,14 @@ Lane = tuple[float, dict[int, Shares]]
 """How likely it is, and the shares of each variable that has several versions."""
 
 
-def lanes_of(choices: Choices, weights: Weights, read: Iterable[int]) -> list[Lane] | None:
+def lanes_of(edge_weights: EdgeWeights, weights: Weights, read: Iterable[int]) -> list[Lane] | None:
     """The lanes of all sets of edges, for a circuit that reads these variables.
 
     None where there are more than MAX_LANES.
     """
-    structures = choices.structures
+    structures = edge_weights.structures
     several = {v for v in read if structures.first[v + 1] - structures.first[v] > 1}
-    parts = [_component_lanes(choices, weights, c, several) for c in range(len(choices.components))]
+    parts = [_component_lanes(edge_weights, weights, c, several) for c in range(len(edge_weights.components))]
     if any(part is None for part in parts) or prod(len(p) for p in parts if p) > MAX_LANES:
         return None
     return [
@@ -257,12 +257,12 @@ def lanes_of(choices: Choices, weights: Weights, read: Iterable[int]) -> list[La
 
 
 def _component_lanes(
-    choices: Choices, weights: Weights, c: int, several: set[int]
+    edge_weights: EdgeWeights, weights: Weights, c: int, several: set[int]
 ) -> list[Lane] | None:
-    options, lanes = choices.options, list[Lane]()
+    options, lanes = edge_weights.options, list[Lane]()
     for p in range(options.components[c], options.components[c + 1]):
         inside = options.districts[options.patterns[p] : options.patterns[p + 1]]
-        parts = [_district_lanes(choices, weights, int(d), several) for d in inside]
+        parts = [_district_lanes(edge_weights, weights, int(d), several) for d in inside]
         if prod(map(len, parts)) + len(lanes) > MAX_LANES:
             return None
         for combination in product(*parts):
@@ -273,8 +273,10 @@ def _component_lanes(
     return lanes
 
 
-def _district_lanes(choices: Choices, weights: Weights, d: int, several: set[int]) -> list[Lane]:
-    options, lanes = choices.options, list[Lane]()
+def _district_lanes(
+    edge_weights: EdgeWeights, weights: Weights, d: int, several: set[int]
+) -> list[Lane]:
+    options, lanes = edge_weights.options, list[Lane]()
     for a in range(options.first[d], options.first[d + 1]):
         span = slice(options.alternatives[a], options.alternatives[a + 1])
         pairs = zip(options.variables[span].tolist(), options.versions[span].tolist(), strict=True)

@@ -21,17 +21,7 @@ from dowise.model.reward_circuit import Reading
 NAT = float(2**36)  # one nat of evidence, which is counted in whole numbers
 
 
-class Learned(NamedTuple):
-    """What a mixture has learned: prior and counts of all entries, and what follows from them."""
-
-    prior: Any
-    counts: Any
-    evidence: Any
-    """Of each version, in 2⁻³⁶ nats."""
-    unused: Any
-
-
-class Tables(NamedTuple):
+class TableIndex(NamedTuple):
     """Where the versions' tables stand; see `Structures`."""
 
     first: Any
@@ -48,7 +38,7 @@ def _nats(x):
 
 
 @kernel()
-def learn_mixed(learned, tables, own, under, strides, codes, fixed, step):
+def learn_mixed(state, tables, own, under, strides, codes, fixed, step):
     """One record more (`step` 1) or less (−1), in every version of every variable.
 
     own[m] is the table of version m under the arm, and under[v] the factor of the full graph, which
@@ -69,7 +59,7 @@ def learn_mixed(learned, tables, own, under, strides, codes, fixed, step):
             if lacking < 0 and strides[f, u] > 0 and codes[u] < 0:
                 lacking = u
         if lacking >= 0:
-            learned.unused[v, lacking] += step
+            state.unused[v, lacking] += step
             continue
         for m in range(tables.first[v], tables.first[v + 1]):
             t = own[m]
@@ -77,20 +67,20 @@ def learn_mixed(learned, tables, own, under, strides, codes, fixed, step):
             for u in range(size):
                 entry += tables.strides[t, u] * codes[u]
             if step < 0:
-                learned.counts[entry] += step
+                state.counts[entry] += step
             if tables.scored[v]:
                 alpha, seen, row = 0.0, int64(0), entry - codes[v]
                 for k in range(tables.sizes[v]):
-                    alpha += learned.prior[row + k]
-                    seen += learned.counts[row + k]
-                gained = _nats(learned.prior[entry] + learned.counts[entry]) - _nats(alpha + seen)
-                learned.evidence[m] += step * gained
+                    alpha += state.prior[row + k]
+                    seen += state.counts[row + k]
+                gained = _nats(state.prior[entry] + state.counts[entry]) - _nats(alpha + seen)
+                state.evidence[m] += step * gained
             if step > 0:
-                learned.counts[entry] += step
+                state.counts[entry] += step
 
 
 @kernel()
-def learn_mixed_many(learned, tables, own, under, strides, codes, was_set, place):
+def learn_mixed_many(state, tables, own, under, strides, codes, was_set, place):
     """Many records more: record i has codes[:, i], and its factors are those of place[i]."""
     one = codes.ndim - 1  # a literal would have everything compiled anew for it
     fixed = np.empty(len(codes), dtype=np.int64)
@@ -98,7 +88,7 @@ def learn_mixed_many(learned, tables, own, under, strides, codes, was_set, place
     for i in range(len(place)):
         unpack(codes, was_set, i, seen, fixed)
         p = place[i]
-        learn_mixed(learned, tables, own[p], under[p], strides, seen, fixed, one)
+        learn_mixed(state, tables, own[p], under[p], strides, seen, fixed, one)
 
 
 @kernel()
@@ -291,10 +281,10 @@ def _scatter(rows, first, reading, read, values, own, count, lanes):
 
 
 @kernel()
-def draw_mixed_block(key, learned, tables, options, weights, reading, circuit, lanes, work, room):
+def draw_mixed_block(key, state, tables, options, weights, reading, circuit, lanes, work, room):
     """Choose versions for these lanes, (first, how many), draw their rows, and run the circuit."""
     first, width = lanes
-    choose(key, len(learned.counts), options, weights, first, width, room.versions)
+    choose(key, len(state.counts), options, weights, first, width, room.versions)
     for i in range(len(reading.variables)):
         start = 0
         for d in range(_group(tables, reading.variables[i], width, room)):
@@ -304,7 +294,7 @@ def draw_mixed_block(key, learned, tables, options, weights, reading, circuit, l
             for read in range(reading.reads[m], reading.reads[m + 1]):
                 entry, size = reading.entries[read], reading.sizes[read]
                 for k in range(size):
-                    work.shapes[k] = learned.prior[entry + k] + learned.counts[entry + k]
+                    work.shapes[k] = state.prior[entry + k] + state.counts[entry + k]
                 shapes = work.shapes[:size]
                 into, slot = room.row, int64(0)
                 if count == width:  # all lanes: straight to where they belong
@@ -317,19 +307,19 @@ def draw_mixed_block(key, learned, tables, options, weights, reading, circuit, l
 
 
 @kernel()
-def draw_mixed(key, learned, tables, options, weights, reading, tape, block, begin, out):
+def draw_mixed(key, state, tables, options, weights, reading, tape, block, begin, out):
     """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c); see `kernels.draw_results`.
 
     `weights` is filled in too.
     """
     circuit = unrolled(tape)
     work, room = workspace(circuit, block), room_for(tables, reading, block)
-    weigh(learned.evidence, options, weights)
+    weigh(state.evidence, options, weights)
     draws = out.shape[2]
     for first in range(0, draws, block):
         lanes = min(block, draws - first)
         own = begin + first, lanes
-        draw_mixed_block(key, learned, tables, options, weights, reading, circuit, own, work, room)
+        draw_mixed_block(key, state, tables, options, weights, reading, circuit, own, work, room)
         for arm in range(out.shape[0]):
             for y in range(out.shape[1]):
                 row = work.values[circuit.results[arm, y]]
@@ -338,11 +328,11 @@ def draw_mixed(key, learned, tables, options, weights, reading, tape, block, beg
 
 
 @kernel()
-def draw_mixed_whole(key, learned, tables, options, weights, reading, tape, block, begin, out):
+def draw_mixed_whole(key, state, tables, options, weights, reading, tape, block, begin, out):
     """Fill out[arm, y, draw] in double precision, y = 0 included; see `careful.draw_whole`."""
     circuit = unrolled(tape)
     room = room_for(tables, reading, block)
-    weigh(learned.evidence, options, weights)
+    weigh(state.evidence, options, weights)
     values = np.empty((circuit.slots, block + PADDING))
     undefined = values[0, :0]
     for i in range(len(circuit.constants)):
@@ -350,7 +340,7 @@ def draw_mixed_whole(key, learned, tables, options, weights, reading, tape, bloc
             values[i, lane] = circuit.constants[i]
     for first in range(0, out.shape[2], block):
         number, lanes = begin + first, min(block, out.shape[2] - first)
-        choose(key, len(learned.counts), options, weights, number, lanes, room.versions)
+        choose(key, len(state.counts), options, weights, number, lanes, room.versions)
         for i in range(len(reading.variables)):
             start = 0
             for d in range(_group(tables, reading.variables[i], lanes, room)):
@@ -359,9 +349,7 @@ def draw_mixed_whole(key, learned, tables, options, weights, reading, tape, bloc
                 room.tally[m] = 0
                 for read in range(reading.reads[m], reading.reads[m + 1]):
                     entry, size = reading.entries[read], reading.sizes[read]
-                    draw_logs(
-                        key, learned.prior, learned.counts, entry, size, number, count, room.row
-                    )
+                    draw_logs(key, state.prior, state.counts, entry, size, number, count, room.row)
                     into, slot = room.whole, int64(0)
                     if count == lanes:
                         into, slot = values, reading.slots[reading.targets[read]]

@@ -1,7 +1,10 @@
-"""What a posterior can do, for whoever writes one: `Dirichlet` is one such.
+"""The posterior of a problem's factors, given records.
 
-A posterior knows how likely the numbers of a problem are after some records. It is a function of
-these records, not of their order: learning and retracting count up and down by whole numbers.
+Each row of each factor has an independent Dirichlet distribution: prior plus counts. Where a
+doubtful edge makes a difference, each variable has several versions of its tables
+(`dowise.model.edge_structures`), each with such rows, and the posterior is a mixture over the sets
+of edges, weighted by prior times evidence. Counts and evidence are integers: the posterior depends
+on the records, not on their order, and retracting a record leaves no rounding behind.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,177 +20,310 @@ from numpy.typing import NDArray
 from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, draw_key, generator
 from dowise._core.validation import check_integer
-from dowise.belief.edge_weights import MAX_LANES, Choices, Lane, Weights, lanes_of, mean_inputs
+from dowise.belief.edge_weights import MAX_LANES, EdgeWeights, Lane, Weights, lanes_of, mean_inputs
 from dowise.belief.prior import Prior, prior_counts
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.model import Codes, model_of
-from dowise.model.circuit import Circuit
+from dowise.model.circuit import Builder, Circuit
 from dowise.model.draws import Draws
 from dowise.model.edge_structures import Structures
-from dowise.model.factors import NONE
-from dowise.model.model import with_first_value
+from dowise.model.factors import NONE, Layout
+from dowise.model.model import Model, with_first_value
 from dowise.model.reward_circuit import Reading, reading_of
 from dowise.problem import Problem, Record
 from dowise.problem.record import RecordBatch, check_record, check_same_problem
 
-
-class Posterior(Protocol):
-    """The promises that `Belief`, the policies and the bounds rely on."""
-
-    @property
-    def problem(self) -> Problem:
-        """What it is about."""
-
-    def learn(self, record: Record) -> None:
-        """One record more."""
-
-    def retract(self, record: Record) -> None:
-        """One record less: as if it had never been learned. Refuses what was not learned."""
-
-    def learn_many(self, records: RecordBatch) -> None:
-        """Many records more, the same as one by one."""
-
-    def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
-        """The distribution of the reward under every arm, for draws from the posterior.
-
-        Equal seeds give equal entries in every context: draw i under seed s in one context and draw
-        i under seed s in another are one world. So the best arms of all contexts under one draw
-        make one map from contexts to arms, which the entropy of that map is computed from.
-        """
-
-    def mean_distributions(self, codes: Codes) -> NDArray[np.float64]:
-        """P(Y = y | do(arm), c) averaged over the posterior, exact: (arms, values of Y)."""
-
-    def copy(self) -> Self:
-        """A posterior that learns on its own from here."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON, with a version."""
-
-    @classmethod
-    def from_dict(cls, page: dict[str, Any], problem: Problem) -> Self:
-        """The way back from `as_dict`; refuses what is damaged or about another problem."""
-
-
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Key = NDArray[np.uint64]
-"""Of a call of a counter-based kernel: `randomness.key_of`."""
+"""Key of one call of a counter-based kernel: see `dowise._core.rng.draw_key`."""
 
-MAX_BYTES = 16 * 2**30  # of one array of draws
-# From here on two arms are at 1 together, in single precision, once in 1e8 draws.
-CAREFUL_BELOW = 0.5
+MAX_BYTES = 16 * 2**30  # size of one array of draws
+MAX_CONTEXTS = 1024  # whose readings are cached
+MAX_DRAWN_SETS = 4 * MAX_LANES  # sets of edges sampled where exact means are too expensive
+# From here on two arms are both rounded to 1, in single precision, once in 1e8 draws.
+MIN_SINGLE_PRECISION = 0.5
 # All values of a block of lanes should fit in the second-level cache of a core.
-_CACHE = 512 * 1024
-_LARGEST_BLOCK, _SMALLEST_BLOCK = 256, 16
+_CACHE_BYTES = 512 * 1024
+_MIN_BLOCK, _MAX_BLOCK = 16, 256
 
 _kernels = lazy_kernels("dowise.belief.draw_kernels")
-_careful = lazy_kernels("dowise.belief.draw_kernels")
+_mixture_kernels = lazy_kernels("dowise.belief.mixture_kernels")
 
 
-class Dirichlet:
-    """A Dirichlet posterior over every row of a problem's factors; see `Posterior`.
+class SettledState(NamedTuple):
+    """What kernels see of a posterior without open edges."""
 
-    `prior` is described in `dowise.belief.prior`; the problem's unless given.
+    prior: Floats
+    counts: Integers
+    unused: Integers
+
+
+class MixedState(NamedTuple):
+    """What kernels see of a posterior with open edges: the entries of all versions."""
+
+    prior: Floats
+    counts: Integers
+    evidence: Integers
+    """Log evidence of each version, in 2⁻³⁶ nats."""
+    unused: Integers
+
+
+class Posterior:
+    """Posterior distribution of all factors of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem whose factors are learned.
+    prior : Prior, optional
+        Dirichlet parameters: a number for every entry, a mapping from variable to counts, or the
+        path of a TOML file with such a mapping. Defaults to the prior of the problem.
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> problem = load_problem("task1")
+    >>> posterior = Posterior(problem)
+    >>> posterior.learn(problem.record("do(X=1)", {"Z": 0, "Y": 1}))
+    >>> posterior.mean_distributions(()).round(3)[2].tolist()  # P(Y = 0), P(Y = 1) under do(X=1)
+    [0.389, 0.611]
     """
 
     def __init__(self, problem: Problem, prior: Prior | None = None) -> None:
         self.problem = problem
-        prior = problem.prior if prior is None else prior
         self.model = model_of(problem)
-        self.prior: NDArray[np.float64] = prior_counts(
-            self.model.factors, self.model.factors, prior
-        )
-        """The prior's parameter of every entry; see `Factors`."""
-        self.counts: NDArray[np.int64] = np.zeros(len(self.prior), dtype=np.int64)
-        """How often every entry was seen."""
+        self.is_settled = not problem.edge_priors or self.model.structures.is_settled
+        """True if no doubtful edge makes a difference: there is one version of every variable."""
+        self.layout: Layout = self.model.factors if self.is_settled else self.shared.layout
+        """The tables: those of the factors, or those of all versions of all variables."""
+        prior = problem.prior if prior is None else prior
+        self.prior: Floats = prior_counts(self.layout, self.model.factors, prior)
+        """Prior parameter of every entry of the tables."""
+        self.counts: Integers = np.zeros(len(self.prior), dtype=np.int64)
+        """Number of records that counted for every entry."""
+        versions = 0 if self.is_settled else len(self.shared.structures.versions)
+        self.evidence: Integers = np.zeros(versions, dtype=np.int64)
+        """Log evidence of each version in 2⁻³⁶ nats, a function of the counts; empty if settled."""
         variables = len(self.model.factors.variables)
-        self.unused: NDArray[np.int64] = np.zeros((variables, variables + 1), dtype=np.int64)
-        """How often the factor of a variable could not be counted, for want of another one.
+        self.unused: Integers = np.zeros((variables, variables + 1), dtype=np.int64)
+        """unused[v, u]: number of records that did not count for v because u was not seen.
 
-        The last column: because no arm needs it.
+        The last column: because no arm needs the factor.
         """
         self.block = block_size(self.model.circuit.slots)
-        """How many lanes are drawn together."""
+        """Number of lanes that are drawn together."""
 
     @cached_property
-    def is_fine(self) -> bool:
-        """Whether single precision tells draws apart, whatever is learned."""
-        return bool(self.prior.min() >= CAREFUL_BELOW)
+    def shared(self) -> SharedTables:
+        """Tables of all versions, shared by all posteriors of the problem; for open edges only."""
+        return shared_tables(self.problem)
+
+    @cached_property
+    def is_single_precision(self) -> bool:
+        """True if single precision can tell draws apart in every context, whatever is learned."""
+        return bool(self.prior.min() >= MIN_SINGLE_PRECISION)
+
+    def is_single_precision_in(self, codes: Codes) -> bool:
+        """Return True if single precision can tell draws apart in this context by now."""
+        if self.is_single_precision:
+            return True
+        if not self.is_settled:
+            return bool(self.parameters.min() >= MIN_SINGLE_PRECISION)
+        rows, sizes = self.model.rows(codes), self.model.circuit.block_sizes
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        entries = np.repeat(rows, sizes) + within
+        return bool((self.prior[entries] + self.counts[entries]).min() >= MIN_SINGLE_PRECISION)
 
     @property
-    def parameters(self) -> NDArray[np.float64]:
-        """The Dirichlet parameter of every entry: prior plus observed."""
-        parameters: NDArray[np.float64] = self.prior + self.counts
+    def parameters(self) -> Floats:
+        """Dirichlet parameter of every entry of the tables: prior plus counts."""
+        parameters: Floats = self.prior + self.counts
         return parameters
+
+    def state(self) -> SettledState | MixedState:
+        """Return the arrays that kernels read and write. They are not copied."""
+        if self.is_settled:
+            return SettledState(self.prior, self.counts, self.unused)
+        return MixedState(self.prior, self.counts, self.evidence, self.unused)
 
     # -- learning -----------------------------------------------------------------------------
 
     def learn(self, record: Record) -> None:
-        """One record more: each factor that was seen whole counts one entry."""
+        """Count a record in the factor of each variable that was seen with its whole scope.
+
+        Where edges are open it counts in every version of the variable. The scope is that of the
+        graph with all edges, so that every set of edges learns from the same records.
+        """
         if getattr(record, "problem", None) is not self.problem:
             check_record(record, self.problem)
         self._count(record, 1)
 
     def retract(self, record: Record) -> None:
-        """One record less."""
+        """Undo `learn`. Raises `DowiseError` if the record was not learned."""
         check_record(record, self.problem)
-        entries = self.model.factors.entries_of(record)
-        if (self.counts[entries] < 1).any():
-            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
-        self._count(record, -1)
-        if (self.unused < 0).any():
-            self._count(record, 1)
-            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
-
-    def _count(self, record: Record, step: int) -> None:
-        factors = self.model.factors
-        place = factors.place(record.arm)
-        if place != NONE:
-            under = factors.under_arms[place]
+        if self.is_settled:
+            was_learned = bool((self.counts[self.model.factors.entries_of(record)] > 0).all())
+            if was_learned:
+                self._count(record, -1)
+                was_learned = not (self.unused < 0).any()
+                if not was_learned:
+                    self._count(record, 1)
         else:
-            under = factors.under(self.problem.graph.mask(record.arm))
-        self._count_codes(record.codes, record.fixed, under, step)
-
-    def count_at(self, place: int, codes: Integers, fixed: Integers) -> None:
-        """Learn what was seen under an arm whose place is known."""
-        self._count_codes(codes, fixed, self.model.factors.under_arms[place], 1)
-
-    def _count_codes(self, codes: Integers, fixed: Integers, under: Integers, step: int) -> None:
-        factors = self.model.factors
-        _kernels.count_record(
-            self.counts, self.unused, codes, fixed, under, factors.starts, factors.strides, step
-        )
+            before = self.counts.copy(), self.evidence.copy(), self.unused.copy()
+            self._count(record, -1)
+            was_learned = not ((self.counts < 0).any() or (self.unused < 0).any())
+            if not was_learned:
+                self.counts[:], self.evidence[:], self.unused[:] = before
+        if not was_learned:
+            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
 
     def learn_many(self, records: RecordBatch) -> None:
-        """Many records more."""
+        """Learn many records, with the same result as one by one."""
         check_same_problem(records, self.problem)
         if not len(records):
             return
         sets, place = records.by_set()
-        factors = self.model.factors
-        _kernels.count_records(
-            self.counts, self.unused, records.codes, records.was_set, place,
-            factors.under_sets(sets), factors.starts, factors.strides,
-        )  # fmt: skip
+        factors, under = self.model.factors, self.model.factors.under_sets(sets)
+        if self.is_settled:
+            _kernels.count_records(
+                self.counts,
+                self.unused,
+                records.codes,
+                records.was_set,
+                place,
+                under,
+                factors.starts,
+                factors.strides,
+            )
+        else:
+            _mixture_kernels.learn_mixed_many(
+                self.state(),
+                self.shared.tables,
+                self.shared.structures.tables_under(sets),
+                under,
+                factors.strides,
+                records.codes,
+                records.was_set,
+                place,
+            )
 
-    # -- what it says -------------------------------------------------------------------------
+    def count_at(self, place: int, codes: Integers, fixed: Integers) -> None:
+        """Learn an outcome of the intervention set with this number (`Factors.place`)."""
+        tables = None if self.is_settled else self.shared.under[place]
+        self._count_codes(codes, fixed, self.model.factors.under_arms[place], tables, 1)
+
+    def _count(self, record: Record, step: int) -> None:
+        factors, tables = self.model.factors, None
+        place = factors.place(record.arm)
+        if place != NONE:
+            under = factors.under_arms[place]
+            tables = None if self.is_settled else self.shared.under[place]
+        else:
+            mask = self.problem.graph.mask(record.arm)
+            under = factors.under(mask)
+            if not self.is_settled:
+                (tables,) = self.shared.structures.tables_under([mask])
+        self._count_codes(record.codes, record.fixed, under, tables, step)
+
+    def _count_codes(
+        self,
+        codes: Integers,
+        fixed: Integers,
+        under: Integers,
+        tables: Integers | None,
+        step: int,
+    ) -> None:
+        factors = self.model.factors
+        if tables is None:
+            _kernels.count_record(
+                self.counts, self.unused, codes, fixed, under, factors.starts, factors.strides, step
+            )
+        else:
+            _mixture_kernels.learn_mixed(
+                self.state(), self.shared.tables, tables, under, factors.strides, codes, fixed, step
+            )
+
+    def recompute_evidence(self) -> None:
+        """Compute the evidence of all versions from prior and counts."""
+        if self.is_settled:
+            return
+        structures, layout = self.shared.structures, self.layout
+        for m, version in enumerate(structures.versions):
+            if structures.scored >> version.variable & 1:
+                rows = np.isin(layout.row_tables, structures.table_of[m])
+                self.evidence[m] = _mixture_kernels.evidence_of(
+                    self.prior, self.counts, layout.row_starts[rows], layout.row_sizes[rows]
+                )
+
+    # -- edges --------------------------------------------------------------------------------
+
+    def weights(self) -> Weights:
+        """Return the probabilities of the sets of open edges."""
+        return self._weights(self.evidence)
+
+    def _weights(self, evidence: Integers) -> Weights:
+        weights = self.shared.edge_weights.empty()
+        _mixture_kernels.weigh(evidence, self.shared.edge_weights.options, weights)
+        return weights
+
+    def edges(self) -> dict[str, float]:
+        """Return the probability of each doubtful edge; one that is not open keeps its prior."""
+        return self.edge_snapshot()()
+
+    def edge_snapshot(self) -> Callable[[], dict[str, float]]:
+        """Return a function that computes `edges` as of now when it is called later."""
+        priors = self.problem.edge_priors
+        if self.is_settled:
+            return lambda: dict(priors)
+        evidence, edge_weights = self.evidence.copy(), self.shared.edge_weights
+        return lambda: {**priors, **edge_weights.edge_chances(self._weights(evidence))}
+
+    # -- means --------------------------------------------------------------------------------
 
     def times_learned(self) -> Integers:
-        """How many records taught something about each variable."""
-        factors = self.model.factors
-        each = np.add.reduceat(self.counts, factors.starts[:-1])
-        return np.bincount(factors.targets, each).astype(np.int64)
+        """Return for each variable the number of records that counted."""
+        each = np.add.reduceat(self.counts, self.layout.starts[:-1])
+        total = np.bincount(self.layout.targets, each).astype(np.int64)
+        # A record counts in all versions of a variable.
+        return total if self.is_settled else total // np.diff(self.shared.structures.first)
 
-    def mean_entries(self) -> NDArray[np.float64]:
-        """The posterior mean of every entry."""
-        return self.model.factors.normalised(self.parameters)
+    def unused_by_name(self) -> dict[str, dict[str, int]]:
+        """Return `unused` as {variable: {missing variable, "" if no arm needs it: records}}."""
+        names = self.model.factors.variables
+        return {
+            name: {(*names, "")[u]: int(row[u]) for u in np.flatnonzero(row)}
+            for name, row in zip(names, self.unused, strict=True)
+            if row.any()
+        }
 
-    def mean_distributions(self, codes: Codes) -> NDArray[np.float64]:
-        """P(Y = y | do(arm), c), averaged over the posterior: an array (arms, values of Y).
+    def mean_entries(self) -> Floats:
+        """Return the posterior mean of every entry of the factors, averaged over open edges."""
+        means = self.layout.normalised(self.parameters)
+        if self.is_settled:
+            return means
+        structures, factors = self.shared.structures, self.model.factors
+        chances = self.shared.edge_weights.version_chances(self.weights())
+        averaged = np.zeros(factors.entries)
+        for m, version in enumerate(structures.versions):
+            for f in np.flatnonzero(factors.targets == version.variable).tolist():
+                t = structures.table_of[m, f]
+                axes = structures.tables.families[t]
+                spread = tuple(slice(None) if u in axes else None for u in factors.families[f])
+                table = structures.tables.table(means, t)[spread]
+                factors.table(averaged, f)[...] += chances[m] * table
+        return averaged
 
-        Exact: a monomial of the circuit has one entry of each factor, and rows are independent, so
-        the mean of the polynomial is the polynomial at the mean entries.
+    def mean_distributions(self, codes: Codes) -> Floats:
+        """Return P(Y = y | do(arm), c), averaged over the posterior: (arms, values of Y).
+
+        Given the edges it is exact: a monomial of the circuit has one entry of each factor, and
+        rows are independent, so the mean of the polynomial is the polynomial at the mean entries.
+        It is averaged over all sets of open edges, or, where these are too many
+        (`has_exact_means`), over some thousand sampled ones.
         """
+        if not self.is_settled:
+            return self._mixed_mean_distributions(codes)
         if not self.model.has_circuit:
             return self.model.distributions(self.mean_entries(), codes)
         rows, circuit = self.model.rows(codes), self.model.circuit
@@ -196,97 +332,167 @@ class Dirichlet:
         _kernels.mean_results(self.prior, self.counts, rows, circuit.tape, out)
         return out
 
-    def draw_entries(self, samples: int, rng: Random) -> NDArray[np.float32]:
-        """Draws of all entries in single precision: (entries, samples).
+    def _mixed_mean_distributions(self, codes: Codes) -> Floats:
+        shared, weights = self.shared, self.weights()
+        reading = shared.reading(codes)
+        lanes = lanes_of(shared.edge_weights, weights, reading.variables.tolist())
+        if lanes is None:
+            lanes = self._drawn_lanes(weights)
+        means = self.layout.normalised(self.parameters)
+        rows = mean_inputs(lanes, means, reading, self.model.circuit, shared.structures.first)
+        chances = np.array([chance for chance, _ in lanes])
+        return with_first_value(self.model.run(rows) @ (chances / chances.sum()))
 
-        `draw` evaluates the same ones as it goes, but where parameters are so small that it takes
-        double precision.
+    def _drawn_lanes(self, weights: Weights) -> list[Lane]:
+        """Sample sets of edges: always the same ones for the same weights."""
+        versions = np.zeros((len(self.model.factors.variables), MAX_DRAWN_SETS), dtype=np.int64)
+        options, key = self.shared.edge_weights.options, draw_key(generator(0))
+        _mixture_kernels.choose(
+            key, len(self.counts), options, weights, 0, MAX_DRAWN_SETS, versions
+        )
+        several = np.flatnonzero(np.diff(self.shared.structures.first) > 1).tolist()
+        kinds, counts = np.unique(versions[several], axis=1, return_counts=True)
+        pairs = zip(kinds.T.tolist(), counts.tolist(), strict=True)
+        return [
+            (float(n), {v: {m: 1.0} for v, m in zip(several, kind, strict=True)})
+            for kind, n in pairs
+        ]
+
+    @cached_property
+    def has_exact_means(self) -> bool:
+        """True if `mean_distributions` is exact: there are few enough sets of open edges."""
+        if self.is_settled:
+            return True
+        anywhere = (0,) * len(self.problem.context)
+        read = self.shared.reading(anywhere).variables.tolist()
+        return lanes_of(self.shared.edge_weights, self.weights(), read) is not None
+
+    # -- draws --------------------------------------------------------------------------------
+
+    def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
+        """Draw the distribution of the reward under every arm.
+
+        Every draw has its own set of open edges. Equal seeds give equal entries in every context:
+        draw i under seed s in one context and draw i under seed s in another are one world, so the
+        best arms of all contexts under one draw make one map from contexts to arms.
         """
-        factors = self.model.factors
-        out = np.empty((factors.entries, check_integer("samples", samples, 1)), dtype=np.float32)
+        is_single = self.is_single_precision_in(codes)
         key = draw_key(generator(rng))
-        starts, sizes = factors.row_starts, factors.row_sizes
+        count = check_samples(samples, self.model.circuit, is_single)
+        return self.draw_lanes(key, codes, 0, count)
+
+    def draw_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
+        """Return draws `first` to `first + count` of a key; `first` is a multiple of `block`.
+
+        They are in double precision, with the reward's first value, where `draw` needs it.
+        """
+        model = self.model
+        if self.is_single_precision_in(codes):
+            circuit = model.circuit
+            out = np.empty((*circuit.results.shape, count), dtype=np.float32)
+            if self.is_settled:
+                self._draw_settled(
+                    _kernels.draw_results, key, circuit, model.rows(codes), first, out
+                )
+            else:
+                reading = self.shared.reading(codes)
+                self._draw_mixed(_mixture_kernels.draw_mixed, key, circuit, reading, first, out)
+            return Draws(out)
+        circuit = model.whole_circuit
+        whole = np.empty((*circuit.results.shape, count))
+        if self.is_settled:
+            rows = model.rows_of(circuit, codes)
+            self._draw_settled(_kernels.draw_whole, key, circuit, rows, first, whole)
+        else:
+            reading = self.shared.whole_reading(codes)
+            self._draw_mixed(_mixture_kernels.draw_mixed_whole, key, circuit, reading, first, whole)
+        return Draws(whole[:, 1:], whole, model.kinds, int(key[0]), first)
+
+    def _draw_settled(
+        self,
+        kernel: Callable[..., None],
+        key: Key,
+        circuit: Circuit,
+        rows: Integers,
+        first: int,
+        out: NDArray[np.floating],
+    ) -> None:
+        kernel(key, self.prior, self.counts, rows, circuit.tape, self.block, first, out)
+
+    def _draw_mixed(
+        self,
+        kernel: Callable[..., None],
+        key: Key,
+        circuit: Circuit,
+        reading: Reading,
+        first: int,
+        out: NDArray[np.floating],
+    ) -> None:
+        edge_weights = self.shared.edge_weights
+        kernel(
+            key,
+            self.state(),
+            self.shared.tables,
+            edge_weights.options,
+            edge_weights.empty(),
+            reading,
+            circuit.tape,
+            self.block,
+            first,
+            out,
+        )
+
+    def draw_entries(self, samples: int, rng: Random) -> NDArray[np.float32]:
+        """Draw all entries of the tables in single precision: (entries, samples).
+
+        `draw` evaluates the same ones as it goes, except where it needs double precision.
+        """
+        layout = self.layout
+        out = np.empty((layout.entries, check_integer("samples", samples, 1)), dtype=np.float32)
+        key = draw_key(generator(rng))
+        starts, sizes = layout.row_starts, layout.row_sizes
         _kernels.draw_entries(key, self.parameters, starts, sizes, self.block, out)
         return out
 
-    def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
-        """The distribution of the reward under every arm, for draws from the posterior.
-
-        Drawing and evaluating in one kernel, lane by lane. Equal seeds give equal entries in every
-        context: a variate is a hash of the key, its entry and its lane.
-        """
-        circuit, is_fine = self.model.circuit, self.is_fine_in(codes)
-        key, count = draw_key(generator(rng)), checked_samples(samples, circuit, is_fine)
-        if is_fine:
-            return self.draw_lanes(key, codes, 0, count)
-        return self.draw_whole_lanes(key, codes, 0, count)
-
-    def draw_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
-        """Some of the draws of a key, from this one on; `first` is a multiple of `block`.
-
-        In single precision: for what is fine in this context.
-        """
-        rows, circuit = self.model.rows(codes), self.model.circuit
-        out = np.empty((*circuit.results.shape, count), dtype=np.float32)
-        _kernels.draw_results(
-            key, self.prior, self.counts, rows, circuit.tape, self.block, first, out
-        )
-        return Draws(out)
-
-    def draw_whole_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
-        """The same in double precision: for what is not fine."""
-        circuit = self.model.whole_circuit
-        rows = self.model.rows_of(circuit, codes)
-        whole = np.empty((*circuit.results.shape, count))
-        _careful.draw_whole(
-            key, self.prior, self.counts, rows, circuit.tape, self.block, first, whole
-        )
-        return Draws(whole[:, 1:], whole, self.model.kinds, int(key[0]), first)
-
-    def is_fine_in(self, codes: Codes) -> bool:
-        """Whether the parameters are by now large enough for single precision."""
-        if self.is_fine:
-            return True
-        rows, sizes = self.model.rows(codes), self.model.circuit.block_sizes
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        entries = np.repeat(rows, sizes) + within
-        return bool((self.prior[entries] + self.counts[entries]).min() >= CAREFUL_BELOW)
-
-    # -- keeping it ---------------------------------------------------------------------------
+    # -- copies and files ---------------------------------------------------------------------
 
     def copy(self) -> Self:
-        """A posterior that learns on its own from here; what never changes is shared."""
+        """Return a posterior that learns independently from here; constant arrays are shared."""
         twin = object.__new__(type(self))
         twin.__dict__ |= self.__dict__
-        twin.counts, twin.unused = self.counts.copy(), self.unused.copy()
+        twin.counts, twin.evidence = self.counts.copy(), self.evidence.copy()
+        twin.unused = self.unused.copy()
         return twin
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; `dowise.belief.serialization` documents the format."""
-        from dowise.belief.serialization import dirichlet_page
+        """Return JSON data; `dowise.belief.serialization` documents the format."""
+        from dowise.belief.serialization import posterior_to_json
 
-        return dirichlet_page(self)
+        return posterior_to_json(self)
 
     @classmethod
-    def from_dict(cls, page: dict[str, Any], problem: Problem) -> Self:
-        """The way back from `as_dict`."""
-        from dowise.belief.serialization import read_dirichlet
+    def from_dict(cls, data: dict[str, Any], problem: Problem) -> Self:
+        """Inverse of `as_dict`.
+
+        Raises `DowiseError` if the data are damaged or belong to another problem.
+        """
+        from dowise.belief.serialization import read_posterior
 
         posterior = cls(problem)
-        read_dirichlet(posterior, page)
+        read_posterior(posterior, data)
         return posterior
 
 
 def block_size(slots: int) -> int:
-    """How many lanes of a circuit with so many slots are drawn together."""
-    return min(max(_CACHE // (4 * slots) // 16 * 16, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+    """Return the number of lanes of a circuit with this many slots that are drawn together."""
+    return min(max(_CACHE_BYTES // (4 * slots) // 16 * 16, _MIN_BLOCK), _MAX_BLOCK)
 
 
-def checked_samples(samples: int, circuit: Circuit, is_fine: bool) -> int:
-    """A number of draws for which there is room."""
+def check_samples(samples: int, circuit: Circuit, is_single: bool) -> int:
+    """Validate a number of draws; raises `DowiseError` if they do not fit into memory."""
     count = check_integer("samples", samples, 1)
     arms, others = circuit.results.shape
-    size = count * arms * (4 * others if is_fine else 8 * (others + 1))
+    size = count * arms * (4 * others if is_single else 8 * (others + 1))
     if size > MAX_BYTES:
         raise DowiseError(
             f"{count:,} draws for {arms:,} arms take {size:.1e} bytes: draw fewer at a time"
@@ -294,31 +500,29 @@ def checked_samples(samples: int, circuit: Circuit, is_fine: bool) -> int:
     return count
 
 
-MAX_CONTEXTS = 1024  # whose readings are kept
-
-_shared_kernels = lazy_kernels("dowise.belief.mixture_kernels")
+# -- the tables of open edges ---------------------------------------------------------------------
 
 
-class Shared:
-    """All that every mixture of a problem has in common."""
+class SharedTables:
+    """Everything that all posteriors of a problem with open edges have in common."""
 
     def __init__(self, problem: Problem) -> None:
         self.model = model_of(problem)
-        self.structures = structures = self.model.structures
-        self.choices = Choices(structures)
-        self.under = structures.tables_under(structures.factors.sets)
+        self.structures: Structures = self.model.structures
+        self.layout: Layout = self.structures.tables
+        self.edge_weights = EdgeWeights(self.structures)
+        self.under = self.structures.tables_under(self.structures.factors.sets)
         self._readings: dict[Codes, Reading] = {}
         self._context = problem.context_positions
 
     @cached_property
     def tables(self) -> Any:
-        """For kernels."""
-        structures, tables = self.structures, self.structures.tables
-        scored = np.array(
-            [structures.scored >> v & 1 for v in range(len(tables.sizes))], dtype=bool
-        )
-        return _shared_kernels.Tables(
-            structures.first, tables.starts, tables.strides, tables.sizes, scored
+        """Positions of the versions' tables, for kernels."""
+        structures, layout = self.structures, self.layout
+        variables = range(len(layout.sizes))
+        scored = np.array([structures.scored >> v & 1 for v in variables], dtype=bool)
+        return _mixture_kernels.TableIndex(
+            structures.first, layout.starts, layout.strides, layout.sizes, scored
         )
 
     @cached_property
@@ -331,32 +535,28 @@ class Shared:
 
     @cached_property
     def trace_reading(self) -> Reading:
-        """What the circuit of all that is seen (`Model.trace`) reads in the first context."""
+        """Entries that the circuit of all seen variables (`Model.trace`) reads in context 0."""
         return reading_of(self.structures, self.model.trace, self._context)
 
     def reading(self, codes: Codes) -> Reading:
-        """What the circuit reads under this context."""
-        found = self._readings.get(codes)
-        if found is None:
+        """Return the entries that the circuit reads in this context."""
+        reading = self._readings.get(codes)
+        if reading is None:
             if len(self._readings) >= MAX_CONTEXTS:
                 self._readings.clear()
-            found = self._readings[codes] = moved(self._reading, codes)
-        return found
+            reading = self._readings[codes] = shift_reading(self._reading, codes)
+        return reading
 
     def whole_reading(self, codes: Codes) -> Reading:
-        """The same for the circuit with the reward's first value."""
-        return moved(self._whole_reading, codes)
+        """Return the entries that the circuit with the reward's first value reads."""
+        return shift_reading(self._whole_reading, codes)
 
 
 @lru_cache(maxsize=32)
-def shared_of(problem: Problem) -> Shared:
-    """Of a problem, built once however many mixtures there are of it."""
-    shared = Shared(problem)
-    _say_what_is_left_out(shared.structures)
-    return shared
-
-
-def _say_what_is_left_out(structures: Structures) -> None:
+def shared_tables(problem: Problem) -> SharedTables:
+    """Return the shared tables of a problem, built once."""
+    shared = SharedTables(problem)
+    structures = shared.structures
     if structures.cut:
         names, (sets, serve) = max(structures.cut.items(), key=lambda cut: cut[1])
         warnings.warn(
@@ -365,263 +565,63 @@ def _say_what_is_left_out(structures: Structures) -> None:
             f"prior probability {structures.kept:.3f}; to have all, mark edges as certain or leave "
             "them out",
             DowiseWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
+    return shared
 
 
-def moved(reading: Reading, codes: Codes) -> Reading:
-    """What is read under this context."""
+def shift_reading(reading: Reading, codes: Codes) -> Reading:
+    """Move what is read in the first context to this one."""
     shift = reading.shifts @ np.array(codes, dtype=np.int64)
     return reading._replace(entries=reading.entries + shift)
 
 
-DRAWN_LANES = 4 * MAX_LANES
-
-_mixture_kernels = lazy_kernels("dowise.belief.mixture_kernels")
-_draws = lazy_kernels("dowise.belief.mixture_kernels")
+# -- draws of single rows -------------------------------------------------------------------------
 
 
-class Mixture:
-    """A mixture over sets of doubtful edges of Dirichlet posteriors; see `Posterior`.
+class RowDraws:
+    """Draws of some rows of a model's factors; `rows` are their numbers in the first context.
 
-    `prior` is a number, or numbers by variable (`dowise.belief.prior`); the problem's unless given.
+    The rows are drawn by a circuit without operations, whose inputs are its results, so that each
+    lane has its own set of edges where some are open.
     """
 
-    def __init__(self, problem: Problem, prior: Prior | None = None) -> None:
-        self.problem = problem
-        prior = problem.prior if prior is None else prior
-        self.shared = shared_of(problem)
-        self.model = self.shared.model
-        structures = self.shared.structures
-        self.prior: NDArray[np.float64] = prior_counts(structures.tables, self.model.factors, prior)
-        """The prior's parameter of every entry of every version's tables."""
-        self.counts: NDArray[np.int64] = np.zeros(len(self.prior), dtype=np.int64)
-        """How often every entry was seen."""
-        self.evidence: NDArray[np.int64] = np.zeros(len(structures.versions), dtype=np.int64)
-        """The logarithm of each version's evidence, in 2⁻³⁶ nats: a function of the counts."""
-        variables = len(self.model.factors.variables)
-        self.unused: NDArray[np.int64] = np.zeros((variables, variables + 1), dtype=np.int64)
-        """As in `Dirichlet`."""
-        self.block = block_size(self.model.circuit.slots)
+    def __init__(self, model: Model, rows: Integers) -> None:
+        self.model = model
+        builder = Builder()
+        entries = builder.input_blocks(model.factors.row_sizes[rows])
+        circuit = builder.finish(entries.reshape(-1, 1))
+        self.circuit = circuit._replace(blocks=rows[circuit.blocks])
+        self._rows: dict[Codes, Integers] = {}
 
     @cached_property
-    def is_fine(self) -> bool:
-        """Whether single precision tells draws apart, whatever is learned."""
-        return bool(self.prior.min() >= CAREFUL_BELOW)
+    def _reading(self) -> Reading:
+        problem, structures = self.model.problem, self.model.structures
+        return reading_of(structures, self.circuit, problem.context_positions)
 
-    # -- learning -----------------------------------------------------------------------------
+    def _rows_in(self, codes: Codes) -> Integers:
+        rows = self._rows.get(codes)
+        if rows is None:
+            if len(self._rows) >= MAX_CONTEXTS:
+                self._rows.clear()
+            rows = self._rows[codes] = self.model.rows_of(self.circuit, codes)
+        return rows
 
-    def learn(self, record: Record) -> None:
-        """One record more, in every version of every variable that was seen with its scope.
-
-        The scope is that of the full graph, so that every set of edges learns the same records.
-        """
-        if getattr(record, "problem", None) is not self.problem:
-            check_record(record, self.problem)
-        self._count(record, 1)
-
-    def retract(self, record: Record) -> None:
-        """One record less."""
-        check_record(record, self.problem)
-        before = self.counts.copy(), self.evidence.copy(), self.unused.copy()
-        self._count(record, -1)
-        if (self.counts < 0).any() or (self.unused < 0).any():
-            self.counts[:], self.evidence[:], self.unused[:] = before
-            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
-
-    def learn_many(self, records: RecordBatch) -> None:
-        """Many records more."""
-        check_same_problem(records, self.problem)
-        if not len(records):
-            return
-        sets, place = records.by_set()
-        factors, shared = self.model.factors, self.shared
-        _mixture_kernels.learn_mixed_many(
-            self.learned, shared.tables, shared.structures.tables_under(sets),
-            factors.under_sets(sets), factors.strides, records.codes, records.was_set, place,
-        )  # fmt: skip
-
-    def _count(self, record: Record, step: int) -> None:
-        factors, shared = self.model.factors, self.shared
-        place = factors.place(record.arm)
-        if place != NONE:
-            tables, under = shared.under[place], factors.under_arms[place]
+    def draw(self, posterior: Posterior, key: Key, codes: Codes, count: int) -> NDArray[np.float32]:
+        """Draw the entries of the rows, one row after the other, in a context: (entries, count)."""
+        circuit = self.circuit
+        entries = len(circuit.results)
+        if 4 * entries * count > MAX_BYTES:
+            raise DowiseError(
+                f"{count:,} draws of {entries:,} entries take {4.0 * entries * count:.1e} bytes: "
+                "draw fewer samples"
+            )
+        out = np.empty((entries, 1, count), dtype=np.float32)
+        if posterior.is_settled:
+            posterior._draw_settled(
+                _kernels.draw_results, key, circuit, self._rows_in(codes), 0, out
+            )
         else:
-            sets = [self.problem.graph.mask(record.arm)]
-            (tables,), (under,) = shared.structures.tables_under(sets), factors.under_sets(sets)
-        self._count_codes(record.codes, record.fixed, tables, under, step)
-
-    def count_at(self, place: int, codes: Integers, fixed: Integers) -> None:
-        """Learn what was seen under an arm whose place is known."""
-        under = self.model.factors.under_arms[place]
-        self._count_codes(codes, fixed, self.shared.under[place], under, 1)
-
-    def _count_codes(
-        self, codes: Integers, fixed: Integers, tables: Integers, under: Integers, step: int
-    ) -> None:
-        strides = self.model.factors.strides
-        _mixture_kernels.learn_mixed(
-            self.learned, self.shared.tables, tables, under, strides, codes, fixed, step
-        )
-
-    @property
-    def learned(self) -> Any:
-        """All that was learned, for kernels."""
-        return _mixture_kernels.Learned(self.prior, self.counts, self.evidence, self.unused)
-
-    # -- which edges are there ------------------------------------------------------------------
-
-    def weights(self) -> Weights:
-        """How likely the sets of edges are."""
-        return self._weights(self.evidence)
-
-    def _weights(self, evidence: Integers) -> Weights:
-        weights = self.shared.choices.room()
-        _mixture_kernels.weigh(evidence, self.shared.choices.options, weights)
-        return weights
-
-    def edges(self) -> dict[str, float]:
-        """How likely each doubtful edge is that makes a difference."""
-        return self.edges_of_today()()
-
-    def edges_of_today(self) -> Callable[[], dict[str, float]]:
-        """What tells how likely edges are today, also when it is asked later."""
-        evidence = self.evidence.copy()
-        return lambda: self.shared.choices.edge_chances(self._weights(evidence))
-
-    # -- what it says -------------------------------------------------------------------------
-
-    def times_learned(self) -> Integers:
-        """How many records taught something about each variable: the same in all its versions."""
-        structures = self.shared.structures
-        each = np.add.reduceat(self.counts, structures.tables.starts[:-1])
-        total = np.bincount(structures.tables.targets, each).astype(np.int64)
-        return total // np.diff(structures.first)
-
-    def mean_entries(self) -> NDArray[np.float64]:
-        """The posterior mean of every entry of the full graph's factors, over all sets of edges."""
-        structures, factors = self.shared.structures, self.model.factors
-        chances = self.shared.choices.version_chances(self.weights())
-        own = structures.tables.normalised(self.prior + self.counts)
-        means = np.zeros(factors.entries)
-        for m, version in enumerate(structures.versions):
-            for f in np.flatnonzero(factors.targets == version.variable).tolist():
-                t = structures.table_of[m, f]
-                axes = structures.tables.families[t]
-                spread = tuple(slice(None) if u in axes else None for u in factors.families[f])
-                factors.table(means, f)[...] += chances[m] * structures.tables.table(own, t)[spread]
-        return means
-
-    def mean_distributions(self, codes: Codes) -> NDArray[np.float64]:
-        """P(Y = y | do(arm), c), averaged over the posterior: an array (arms, values of Y).
-
-        Given the edges it is the circuit at the mean entries, as in `Dirichlet`; these are averaged
-        over all sets of edges (`belief.means`), or where they are too many over some thousand of
-        them that are drawn.
-        """
-        shared, weights = self.shared, self.weights()
-        reading = shared.reading(codes)
-        lanes = lanes_of(shared.choices, weights, reading.variables.tolist())
-        if lanes is None:
-            lanes = self._drawn_lanes(weights)
-        tables = shared.structures.tables
-        means = tables.normalised(self.prior + self.counts)
-        rows = mean_inputs(lanes, means, reading, self.model.circuit, shared.structures.first)
-        chances = np.array([chance for chance, _ in lanes])
-        return with_first_value(self.model.run(rows) @ (chances / chances.sum()))
-
-    @cached_property
-    def has_exact_means(self) -> bool:
-        """Whether there are few enough sets of edges for `mean_distributions` to be exact."""
-        anywhere = (0,) * len(self.problem.context)
-        read = self.shared.reading(anywhere).variables.tolist()
-        return lanes_of(self.shared.choices, self.weights(), read) is not None
-
-    def _drawn_lanes(self, weights: Weights) -> list[Lane]:
-        """Sets of edges that are drawn, always the same for the same weights."""
-        versions = np.zeros((len(self.model.factors.variables), DRAWN_LANES), dtype=np.int64)
-        options, key = self.shared.choices.options, draw_key(generator(0))
-        _draws.choose(key, len(self.counts), options, weights, 0, DRAWN_LANES, versions)
-        several = np.flatnonzero(np.diff(self.shared.structures.first) > 1).tolist()
-        kinds, counts = np.unique(versions[several], axis=1, return_counts=True)
-        pairs = zip(kinds.T.tolist(), counts.tolist(), strict=True)
-        return [
-            (float(n), {v: {m: 1.0} for v, m in zip(several, own, strict=True)}) for own, n in pairs
-        ]
-
-    def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
-        """The distribution of the reward under every arm, for draws from the posterior.
-
-        Every draw has a set of edges of its own. Equal seeds give equal entries in every context.
-        """
-        circuit, is_fine = self.model.circuit, self.is_fine_in(codes)
-        key, count = draw_key(generator(rng)), checked_samples(samples, circuit, is_fine)
-        if is_fine:
-            return self.draw_lanes(key, codes, 0, count)
-        return self.draw_whole_lanes(key, codes, 0, count)
-
-    def is_fine_in(self, _codes: Codes) -> bool:
-        """Whether single precision tells draws apart by now."""
-        return self.is_fine or bool((self.prior + self.counts).min() >= CAREFUL_BELOW)
-
-    def draw_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
-        """See `Dirichlet.draw_lanes`."""
-        circuit, shared = self.model.circuit, self.shared
-        out = np.empty((*circuit.results.shape, count), dtype=np.float32)
-        _draws.draw_mixed(
-            key, self.learned, shared.tables, shared.choices.options, shared.choices.room(),
-            shared.reading(codes), circuit.tape, self.block, first, out,
-        )  # fmt: skip
-        return Draws(out)
-
-    def draw_whole_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
-        """See `Dirichlet.draw_whole_lanes`."""
-        circuit, shared = self.model.whole_circuit, self.shared
-        whole = np.empty((*circuit.results.shape, count))
-        _draws.draw_mixed_whole(
-            key, self.learned, shared.tables, shared.choices.options, shared.choices.room(),
-            shared.whole_reading(codes), circuit.tape, self.block, first, whole,
-        )  # fmt: skip
-        return Draws(whole[:, 1:], whole, self.model.kinds, int(key[0]), first)
-
-    # -- keeping it ---------------------------------------------------------------------------
-
-    def copy(self) -> Self:
-        """A posterior that learns on its own from here; what never changes is shared."""
-        twin = object.__new__(type(self))
-        twin.__dict__ |= self.__dict__
-        twin.counts, twin.evidence = self.counts.copy(), self.evidence.copy()
-        twin.unused = self.unused.copy()
-        return twin
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON; `dowise.belief.serialization` documents the format."""
-        from dowise.belief.serialization import mixture_page
-
-        return mixture_page(self)
-
-    @classmethod
-    def from_dict(cls, page: dict[str, Any], problem: Problem) -> Self:
-        """The way back from `as_dict`."""
-        from dowise.belief.serialization import read_mixture
-
-        posterior = cls(problem)
-        read_mixture(posterior, page)
-        return posterior
-
-    def weigh_anew(self) -> None:
-        """Work the evidence out from prior and counts."""
-        structures, tables = self.shared.structures, self.shared.structures.tables
-        for m, version in enumerate(structures.versions):
-            if structures.scored >> version.variable & 1:
-                own = np.isin(tables.row_tables, structures.table_of[m])
-                self.evidence[m] = _mixture_kernels.evidence_of(
-                    self.prior, self.counts, tables.row_starts[own], tables.row_sizes[own]
-                )
-
-
-def posterior_for(problem: Problem) -> type[Dirichlet] | type[Mixture]:
-    """What is known of a problem's numbers: a mixture where a doubtful edge makes a difference."""
-    if not problem.edge_priors or model_of(problem).structures.is_settled:
-        return Dirichlet
-    return Mixture
+            reading = shift_reading(self._reading, codes)
+            posterior._draw_mixed(_mixture_kernels.draw_mixed, key, circuit, reading, 0, out)
+        return out[:, 0]

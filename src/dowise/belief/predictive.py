@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, draw_key, generator
-from dowise.belief.posterior import Dirichlet, Mixture, Posterior
+from dowise.belief.posterior import Posterior
 from dowise.model import Codes
 from dowise.model.sampler import outcome
 from dowise.problem import Record
@@ -21,67 +21,56 @@ from dowise.problem import Record
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_kernels = lazy_kernels("dowise.belief.draw_kernels")
-_draws = lazy_kernels("dowise.belief.mixture_kernels")
+_mixture_kernels = lazy_kernels("dowise.belief.mixture_kernels")
 
 
-def can_imagine(posterior: Posterior) -> bool:
-    """Whether it is known how a posterior's outcomes come about: not of one of the user's own."""
-    return isinstance(posterior, Dirichlet | Mixture)
-
-
-def imagine(posterior: Dirichlet | Mixture, arm: int, codes: Codes, rng: Random) -> Record:
-    """An outcome of an arm in a context, both by their positions, as likely as it is by now."""
+def draw_record(posterior: Posterior, arm: int, codes: Codes, rng: Random) -> Record:
+    """Draw an outcome from the posterior predictive distribution; `arm` is its position."""
     problem, source = posterior.problem, generator(rng)
-    if isinstance(posterior, Mixture):
-        (versions,) = _versions(posterior, 1, source)
-        means = posterior.shared.structures.tables.normalised(posterior.prior + posterior.counts)
-        entries = _under(posterior, versions, means)
-    else:
+    if posterior.is_settled:
         entries = posterior.mean_entries()
+    else:
+        (versions,) = _draw_versions(posterior, 1, source)
+        means = posterior.layout.normalised(posterior.parameters)
+        entries = _entries_under(posterior, versions, means)
     played = problem.arms[arm]
     seen = outcome(problem, entries, arm, codes, source)
     return Record(problem, played, seen, problem.fixed(played))
 
 
-def draw_worlds(posterior: Dirichlet | Mixture, count: int, rng: Random) -> Floats:
-    """Draws of the entries of all factors: (count, entries)."""
+def draw_worlds(posterior: Posterior, count: int, rng: Random) -> Floats:
+    """Draw the entries of all factors: (count, entries)."""
     source = generator(rng)
-    if isinstance(posterior, Dirichlet):
+    if posterior.is_settled:
         return np.ascontiguousarray(posterior.draw_entries(count, source).T, dtype=np.float64)
-    versions = _versions(posterior, count, source)
-    tables = posterior.shared.structures.tables
-    drawn = np.empty((tables.entries, count), dtype=np.float32)
-    _kernels.draw_entries(
-        draw_key(source), posterior.prior + posterior.counts, tables.row_starts, tables.row_sizes,
-        posterior.block, drawn,
-    )  # fmt: skip
-    each = zip(versions, drawn.T.astype(np.float64), strict=True)
-    return np.array([_under(posterior, own, entries) for own, entries in each])
+    versions = _draw_versions(posterior, count, source)
+    drawn = posterior.draw_entries(count, source).T.astype(np.float64)
+    pairs = zip(versions, drawn, strict=True)
+    return np.array([_entries_under(posterior, chosen, entries) for chosen, entries in pairs])
 
 
-def _versions(posterior: Mixture, count: int, source: np.random.Generator) -> Integers:
-    """Sets of edges as likely as they are: the version of every variable, (count, variables)."""
+def _draw_versions(posterior: Posterior, count: int, source: np.random.Generator) -> Integers:
+    """Draw sets of edges: the version of every variable, (count, variables)."""
     shared = posterior.shared
     first: Integers = shared.structures.first
     versions = np.repeat(first[:-1, None], count, axis=1)
-    _draws.choose(
-        draw_key(source), len(posterior.counts), shared.choices.options, posterior.weights(), 0,
-        count, versions,
-    )  # fmt: skip
+    streams, options = len(posterior.counts), shared.edge_weights.options
+    _mixture_kernels.choose(
+        draw_key(source), streams, options, posterior.weights(), 0, count, versions
+    )
     return np.ascontiguousarray(versions.T)
 
 
-def _under(posterior: Mixture, versions: Integers, entries: Floats) -> Floats:
-    """The factors of the full graph where each variable has this version."""
+def _entries_under(posterior: Posterior, versions: Integers, entries: Floats) -> Floats:
+    """Return the entries of the factors where each variable has the given version."""
     structures, factors = posterior.shared.structures, posterior.model.factors
-    found = np.empty(factors.entries)
+    spread_entries = np.empty(factors.entries)
     for f, v in enumerate(factors.targets.tolist()):
         t = structures.table_of[versions[v], f]
         axes = structures.tables.families[t]
         spread = tuple(slice(None) if u in axes else None for u in factors.families[f])
-        factors.table(found, f)[...] = structures.tables.table(entries, t)[spread]
-    return found
+        factors.table(spread_entries, f)[...] = structures.tables.table(entries, t)[spread]
+    return spread_entries
 
 
 _POINTS = 4001  # quantiles are then right to 3e-5

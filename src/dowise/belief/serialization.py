@@ -48,13 +48,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise.belief.belief import lacking
 from dowise.errors import DowiseError, InputSyntaxError
 from dowise.model.factors import Layout
 from dowise.problem import Problem
 
 if TYPE_CHECKING:
-    from dowise.belief.posterior import Dirichlet, Mixture
+    from dowise.belief.posterior import Posterior
 
 
 _FORMAT, _VERSION = "dowise-belief", 3
@@ -84,31 +83,26 @@ def as_page(text: str) -> dict[str, Any]:
 # -- writing ----------------------------------------------------------------------------------
 
 
-def dirichlet_page(posterior: Dirichlet) -> dict[str, Any]:
-    """The page of a Dirichlet posterior."""
-    factors = posterior.model.factors
-    tables = {name: _table_page(posterior, factors, f) for f, name in enumerate(factors.names)}
-    return {**_head(), "factors": tables, "unused": lacking(posterior)}
+def posterior_to_json(posterior: Posterior) -> dict[str, Any]:
+    """Return the JSON data of a posterior."""
+    factors, layout = posterior.model.factors, posterior.layout
+    data: dict[str, Any] = {"format": _FORMAT, "version": _VERSION}
+    if posterior.is_settled:
+        names = enumerate(factors.names)
+        data["factors"] = {name: _table_to_json(posterior, t) for t, name in names}
+    else:
+        data["edges"] = dict(posterior.problem.edge_priors)
+        data["tables"] = {
+            name: [_table_to_json(posterior, int(t)) for t in np.flatnonzero(layout.targets == v)]
+            for v, name in enumerate(factors.variables)
+        }
+    return {**data, "unused": posterior.unused_by_name()}
 
 
-def mixture_page(posterior: Mixture) -> dict[str, Any]:
-    """The page of a mixture."""
-    layout, variables = posterior.shared.structures.tables, posterior.model.factors.variables
-    tables = {
-        name: [_table_page(posterior, layout, int(t)) for t in np.flatnonzero(layout.targets == v)]
-        for v, name in enumerate(variables)
-    }
-    edges = dict(posterior.problem.edge_priors)
-    return {**_head(), "edges": edges, "tables": tables, "unused": lacking(posterior)}
-
-
-def _head() -> dict[str, Any]:
-    return {"format": _FORMAT, "version": _VERSION}
-
-
-def _table_page(posterior: Dirichlet | Mixture, layout: Layout, t: int) -> dict[str, Any]:
+def _table_to_json(posterior: Posterior, t: int) -> dict[str, Any]:
+    layout = posterior.layout
     return {
-        **_shape_of(posterior.problem, layout, t),
+        **_axes_to_json(posterior.problem, layout, t),
         "prior": layout.table(posterior.prior, t).tolist(),
         "counts": layout.table(posterior.counts, t).tolist(),
     }
@@ -117,49 +111,54 @@ def _table_page(posterior: Dirichlet | Mixture, layout: Layout, t: int) -> dict[
 # -- reading ----------------------------------------------------------------------------------
 
 
-def read_dirichlet(posterior: Dirichlet, page: dict[str, Any]) -> None:
-    """Put what a page says into a posterior of the same variables with the same values."""
-    version = _checked_version(page)
+def read_posterior(posterior: Posterior, data: dict[str, Any]) -> None:
+    """Fill a new posterior with prior, counts and evidence from JSON data."""
+    version = _checked_version(data)
+    if posterior.is_settled:
+        _read_factors(posterior, data, version)
+    else:
+        _read_versions(posterior, data, version)
+    _read_unused(posterior, data)
+    posterior.recompute_evidence()
+
+
+def _read_factors(posterior: Posterior, data: dict[str, Any], version: int) -> None:
     factors = posterior.model.factors
-    if "tables" in page:
+    if "tables" in data:
         raise DowiseError(
             "the belief is about another problem: it has doubtful edges, and the problem has none "
             "that matter"
         )
-    stored = page.get("counts" if version == 1 else "factors")
+    stored = data.get("counts" if version == 1 else "factors")
     if not isinstance(stored, dict) or not all(isinstance(x, dict) for x in stored.values()):
         raise DowiseError("the belief is damaged: it has no counts for each variable")
     for name in sorted({*stored} ^ {*factors.names}):
         where = "the belief" if name in stored else "the problem"
         raise DowiseError(f"{name} is in {where} only: the belief is about another problem")
     for f, name in enumerate(factors.names):
-        _read_table(posterior, factors, f, stored[name], name, version)
-    _read_unused(posterior, page)
+        _read_table(posterior, f, stored[name], name, version)
 
 
-def read_mixture(posterior: Mixture, page: dict[str, Any]) -> None:
-    """The same where edges are doubtful."""
-    version = _checked_version(page)
-    layout, factors = posterior.shared.structures.tables, posterior.model.factors
-    edges, stored = page.get("edges"), page.get("tables")
-    if edges != dict(posterior.problem.edge_priors):
+def _read_versions(posterior: Posterior, data: dict[str, Any], version: int) -> None:
+    variables, priors = posterior.model.factors.variables, dict(posterior.problem.edge_priors)
+    edges, stored = data.get("edges"), data.get("tables")
+    if edges != priors:
         raise DowiseError(
             "the belief is about another problem: its doubtful edges and their priors are "
-            f"{edges or 'none'} there and {dict(posterior.problem.edge_priors)} here; learn the "
-            "records anew"
+            f"{edges or 'none'} there and {priors} here; learn the records anew"
         )
-    if not isinstance(stored, dict) or {*stored} != {*factors.variables}:
+    if not isinstance(stored, dict) or {*stored} != {*variables}:
         raise DowiseError("the belief is damaged: it has no tables for each variable")
-    for v, name in enumerate(factors.variables):
-        own = np.flatnonzero(layout.targets == v).tolist()
-        if not isinstance(stored[name], list) or len(stored[name]) != len(own):
-            raise DowiseError(f"the belief is damaged: it must have {len(own)} tables of {name}")
-        for t, table in zip(own, stored[name], strict=True):
+    for v, name in enumerate(variables):
+        numbers = np.flatnonzero(posterior.layout.targets == v).tolist()
+        if not isinstance(stored[name], list) or len(stored[name]) != len(numbers):
+            raise DowiseError(
+                f"the belief is damaged: it must have {len(numbers)} tables of {name}"
+            )
+        for t, table in zip(numbers, stored[name], strict=True):
             if not isinstance(table, dict):
                 raise DowiseError(f"the belief is damaged: a table of {name} is missing")
-            _read_table(posterior, layout, t, table, name, version)
-    _read_unused(posterior, page)
-    posterior.weigh_anew()
+            _read_table(posterior, t, table, name, version)
 
 
 def _checked_version(page: dict[str, Any]) -> int:
@@ -175,9 +174,10 @@ def _checked_version(page: dict[str, Any]) -> int:
 
 
 def _read_table(
-    posterior: Dirichlet | Mixture, layout: Layout, t: int, stored: Any, name: str, version: int
+    posterior: Posterior, t: int, stored: dict[str, Any], name: str, version: int
 ) -> None:
-    for key, expected in _shape_of(posterior.problem, layout, t).items():
+    layout = posterior.layout
+    for key, expected in _axes_to_json(posterior.problem, layout, t).items():
         if stored.get(key) != expected:
             raise DowiseError(
                 f"the belief is about another problem: the CPT of {name} has the {key} "
@@ -198,7 +198,7 @@ def _read_table(
         layout.table(posterior.counts, t)[...] = counts
 
 
-def _read_unused(posterior: Dirichlet | Mixture, page: dict[str, Any]) -> None:
+def _read_unused(posterior: Posterior, page: dict[str, Any]) -> None:
     names = {name: v for v, name in enumerate(posterior.model.factors.variables)} | {"": -1}
     for name, other, times in _unused(page.get("unused", {})):
         if name not in names or other not in names or type(times) is not int:
@@ -231,6 +231,6 @@ def _numbers(shape: tuple[int, ...], stored: dict[str, Any], what: str, name: st
     return table
 
 
-def _shape_of(problem: Problem, layout: Layout, t: int) -> dict[str, list[Any]]:
+def _axes_to_json(problem: Problem, layout: Layout, t: int) -> dict[str, list[Any]]:
     axes = [problem.graph.variables[v] for v in layout.families[t]]
     return {"axes": axes, "labels": [list(problem.domains[axis]) for axis in axes]}

@@ -28,7 +28,7 @@ from dowise.experiment.experiment import validate_name
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History
 from dowise.experiment.progress import Track
-from dowise.experiment.read_model import FORMAT, IndependentArmsPosterior
+from dowise.experiment.read_model import FORMAT, IndependentArmsBelief
 from dowise.experiment.records import BadRowsError, checked_rows
 from dowise.experiment.status import Status
 from dowise.experiment.wire import (
@@ -116,8 +116,8 @@ class Looks(Shown):
         """What is known as of now, whatever the policy makes of it: a copy, yours to play with."""
         page = self._get("belief", LONG)
         found = self._part(page, "belief", dict)
-        kind = IndependentArmsPosterior if found.get("format") == FORMAT else None
-        return self._read(Belief.from_dict, found, self._problem(page), kind)
+        kind = IndependentArmsBelief if found.get("format") == FORMAT else Belief
+        return self._read(kind.from_dict, found, self._problem(page))
 
     # -- looking ------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dowise._core.document import pluralize
-from dowise.belief import Belief, Mixture
+from dowise.belief import Belief
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.graph.edges import EdgeName
 from dowise.policies.registry import policy_info
@@ -88,7 +88,7 @@ def soft_advice(problem: Problem, policy: str = "best") -> SoftAdvice | None:
             posterior = Belief(soft).posterior
     except (DowiseError, DowiseWarning):
         return None
-    if not isinstance(posterior, Mixture) or posterior.shared.structures.cut:
+    if posterior.is_settled or posterior.shared.structures.cut:
         return None
     return SoftAdvice(edges, len(soft.arms), len({*soft.arms} - {*problem.arms}))
 

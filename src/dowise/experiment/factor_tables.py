@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from dowise._core.codec import to_json
 from dowise._core.document import format_number, pluralize
 from dowise.belief import Belief
-from dowise.belief.posterior import Dirichlet, Mixture
+from dowise.belief.posterior import Posterior
 from dowise.belief.predictive import dirichlet_intervals
 from dowise.errors import NotFoundError, suggestion
-from dowise.experiment.read_model import IndependentArmsPosterior
+from dowise.experiment.read_model import IndependentArmsBelief
 from dowise.experiment.status import LEVEL
 from dowise.graph.adjacency import bits
 from dowise.graph.edges import as_text
@@ -175,17 +175,15 @@ def formula_view(problem: Problem, arm: ArmLike) -> FormulaView:
 
 def variable_view(belief: Belief, name: str, most_rows: int = MOST_ROWS) -> VariableView:
     """What a belief knows of a variable, each table with at most so many rows."""
-    problem, posterior = belief.problem, belief.posterior
+    problem = belief.problem
     if name not in problem.positions:
         raise NotFoundError(f"unknown variable {name!r:.200}{suggestion(name, problem.positions)}")
-    versions: list[Version] = []
-    if isinstance(posterior, Dirichlet | Mixture):
-        versions = _versions(posterior, name, most_rows)
-        notes = _notes(belief, name)
-    elif isinstance(posterior, IndependentArmsPosterior):
-        notes = [f"The graph is too large for a posterior of its factors: {posterior.why}."]
+    if isinstance(belief, IndependentArmsBelief):
+        versions = list[Version]()
+        notes = [f"The graph is too large for a posterior of its factors: {belief.why}."]
     else:
-        notes = [f"What is known is kept in {posterior!r}, which has no tables of factors."]
+        versions = _versions(belief.posterior, name, most_rows)
+        notes = _notes(belief, name)
     ranked = sorted(versions, key=lambda version: -version.probability)
     shown = [one for one in ranked[:MOST_VERSIONS] if one.probability >= _UNLIKELY] or ranked[:1]
     left_out = ranked[len(shown) :]
@@ -202,7 +200,6 @@ def variable_view(belief: Belief, name: str, most_rows: int = MOST_ROWS) -> Vari
 
 def _notes(belief: Belief, name: str) -> list[str]:
     problem, posterior, notes = belief.problem, belief.posterior, []
-    assert isinstance(posterior, Dirichlet | Mixture)
     order, v = posterior.model.factors.order, problem.positions[name]
     if not order.useful >> v & 1:
         notes.append("No arm's reward depends on it.")
@@ -216,16 +213,16 @@ def _notes(belief: Belief, name: str) -> list[str]:
     return notes
 
 
-def _versions(posterior: Dirichlet | Mixture, name: str, most_rows: int) -> list[Version]:
+def _versions(posterior: Posterior, name: str, most_rows: int) -> list[Version]:
     """The versions that are likely enough, with their tables, and the others without."""
     factors = posterior.model.factors
     v = factors.positions[name]
     own = np.flatnonzero(factors.targets == v).tolist()
-    if isinstance(posterior, Dirichlet):
+    if posterior.is_settled:
         joined = {f: factors.keys[f][1] for f in own}
         return [Version(1.0, _tables(posterior, factors, {f: f for f in own}, joined, most_rows))]
     structures = posterior.shared.structures
-    chances = posterior.shared.choices.version_chances(posterior.weights())
+    chances = posterior.shared.edge_weights.version_chances(posterior.weights())
     numbers = range(int(structures.first[v]), int(structures.first[v + 1]))
     likely = sorted(numbers, key=lambda m: -chances[m])[:MOST_VERSIONS]
     found = []
@@ -241,7 +238,7 @@ def _versions(posterior: Dirichlet | Mixture, name: str, most_rows: int) -> list
 
 
 def _tables(
-    posterior: Dirichlet | Mixture,
+    posterior: Posterior,
     layout: Layout,
     table_of: dict[int, int],
     joined: dict[int, int],
@@ -277,7 +274,7 @@ def _tables(
     return tuple(made)
 
 
-def _under(posterior: Dirichlet | Mixture, v: int, stands_for: list[int]) -> Iterator[str]:
+def _under(posterior: Posterior, v: int, stands_for: list[int]) -> Iterator[str]:
     """What may be set for these factors to hold."""
     factors = posterior.model.factors
     for cut in factors.sets:
@@ -286,7 +283,7 @@ def _under(posterior: Dirichlet | Mixture, v: int, stands_for: list[int]) -> Ite
 
 
 def _table(
-    posterior: Dirichlet | Mixture,
+    posterior: Posterior,
     layout: Layout,
     t: int,
     seen: list[str],

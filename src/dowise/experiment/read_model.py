@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from dowise.policies.base import BayesianPolicy, Numbers, Policy
 from dowise.policies.value_of_continuing import Continuing, value_of_continuing
 from dowise.problem import Intervention, Problem, Record
 from dowise.problem.prior import plain_prior
+from dowise.problem.problem import Context
 from dowise.problem.record import RecordBatch
 
 if TYPE_CHECKING:
@@ -39,74 +40,118 @@ if TYPE_CHECKING:
 FORMAT = "dowise-arm-by-arm"
 
 
-class IndependentArmsPosterior:
-    """A posterior that knows nothing of the graph.
+class IndependentArmsBelief(Belief):
+    """Belief that uses no graph: each arm has its own reward distribution in each context.
 
-    In each context each arm has reward probabilities of its own, Dirichlet(1) before any record.
-    So a record tells of one arm in one context only, and not at all where its reward or context was
-    not seen, or where what was set is none of the arms. `why` says what stood against a posterior
-    of the graph.
+    These are Dirichlet(1) before any record. A record tells of one arm in one context, and of none
+    where its reward or context was not seen, or where what was set is none of the arms. `why` says
+    why there is no posterior of the graph.
     """
 
+    has_factors = False
+
     def __init__(self, problem: Problem, why: str = "") -> None:
-        # It brings numba, which nobody who only tells something should have to wait for.
+        # It loads numba, which `tell` does without.
         from dowise.policies.arm_rewards import TabularPolicy
 
-        self.problem, self.why = problem, why
+        self.problem, self.why, self.monitor = problem, why, None
         self._policy = TabularPolicy(problem)
 
     def learn(self, record: Record) -> None:
-        """One record more, if it tells of an arm."""
+        """Learn from a record if it tells of an arm."""
         if self._policy.lacks(record) is None:
             self._policy.learn(record)
 
     def retract(self, record: Record) -> None:
-        """One record less."""
+        """Undo `learn`."""
         if self._policy.lacks(record) is None:
             self._policy.retract(record)
 
     def learn_many(self, records: RecordBatch) -> None:
-        """Many records more."""
+        """Learn from those records that tell of an arm."""
         self._policy.learn_many(records.take(np.flatnonzero(self._policy.usable(records).mask)))
 
+    def lacking(self) -> dict[str, dict[str, int]]:
+        """Return nothing: there are no factors."""
+        return {}
+
+    def never_used(self) -> dict[str, tuple[str, ...]]:
+        """Return nothing: there are no factors."""
+        return {}
+
+    def times_learned(self) -> dict[str, int]:
+        """Raise `DowiseError`: there are no factors."""
+        raise self._no_factors()
+
+    def mean_cpts(self) -> dict[str, NDArray[np.float64]]:
+        """Raise `DowiseError`: there are no factors."""
+        raise self._no_factors()
+
+    @property
+    def parameters(self) -> NDArray[np.float64]:
+        """Raises `DowiseError`: there are no factors."""
+        raise self._no_factors()
+
+    def _no_factors(self) -> DowiseError:
+        return DowiseError(
+            f"{self!r} knows rewards of arms only, nothing of single variables: {self.why}"
+        )
+
+    def edges(self) -> dict[str, float]:
+        """Return the priors of the doubtful edges."""
+        return dict(self.problem.edge_priors)
+
+    def edge_snapshot(self) -> Callable[[], dict[str, float]]:
+        """Return a function that returns the priors of the doubtful edges."""
+        return self.edges
+
+    @property
+    def undecidable_edges(self) -> tuple[str, ...]:
+        """All doubtful edges."""
+        return tuple(self.problem.edge_priors)
+
     def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
-        """The distribution of the reward under every arm."""
+        """Draw the distribution of the reward under every arm."""
         source = generator(rng)
         own = np.random.default_rng([int(source.integers(2**63)), *codes])
         drawn = own.standard_gamma(self._parameters(codes)[..., None], (*self._shape, samples))
         drawn /= drawn.sum(axis=1, keepdims=True)
         return Draws(drawn[:, 1:].astype(np.float32))
 
-    def mean_distributions(self, codes: Codes) -> NDArray[np.float64]:
-        """P(Y = y | do(arm), c) on average: (arms, values of Y)."""
-        parameters = self._parameters(codes)
+    def draw_in_blocks(self, codes: Codes, samples: int, rng: Random) -> Iterator[Draws]:
+        """Make all draws in one block."""
+        yield self.draw(codes, samples, rng)
+
+    def mean_distributions(self, context: Context = None) -> NDArray[np.float64]:
+        """Return P(Y = y | do(arm), c) on average: (arms, values of Y)."""
+        parameters = self._parameters(self.problem.context_codes(context))
         means: NDArray[np.float64] = parameters / parameters.sum(axis=1, keepdims=True)
         return means
 
-    def copy(self) -> Self:
-        """One that learns on its own from here."""
-        twin = type(self)(self.problem, self.why)
+    def copy(self) -> IndependentArmsBelief:
+        """Return a belief that learns independently from here."""
+        twin = IndependentArmsBelief(self.problem, self.why)
         twin._policy.tallies = deepcopy(self._policy.tallies)
         return twin
 
     def as_dict(self) -> dict[str, Any]:
-        """How often each reward of each arm was seen, by context: positions in the domains."""
+        """Return how often each reward of each arm was seen, by context, as positions."""
         known = sorted(self._policy.tallies.items())
         tallies = [{"context": [*codes], "seen": tally.seen.tolist()} for codes, tally in known]
         return {"format": FORMAT, "why": self.why, "tallies": tallies}
 
     @classmethod
-    def from_dict(cls, page: dict[str, Any], problem: Problem) -> Self:
-        """The way back from `as_dict`."""
+    def from_dict(cls, data: dict[str, Any], problem: Problem) -> IndependentArmsBelief:
+        """Inverse of `as_dict`."""
         from dowise.policies.arm_rewards import Tally
 
-        if page.get("format") != FORMAT:
-            raise DowiseError("this is not what arms brought: a posterior of the graph, perhaps")
-        found = cls(problem, page["why"])
-        for one in page["tallies"]:
-            seen = np.array(one["seen"], dtype=np.int64).reshape(found._shape)
-            found._policy.tallies[tuple(one["context"])] = Tally.of(seen, problem.payoff.scaled)
-        return found
+        if data.get("format") != FORMAT:
+            raise DowiseError(f"the data have the format {data.get('format')!r}, not {FORMAT!r}")
+        belief = cls(problem, data["why"])
+        for tally in data["tallies"]:
+            seen = np.array(tally["seen"], dtype=np.int64).reshape(belief._shape)
+            belief._policy.tallies[tuple(tally["context"])] = Tally.of(seen, problem.payoff.scaled)
+        return belief
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -116,14 +161,14 @@ class IndependentArmsPosterior:
         return 1 + self._policy.tally(codes).seen.astype(np.float64)
 
     def __repr__(self) -> str:
-        return f"<ArmByArm about {self.problem!r}>"
+        return f"<IndependentArmsBelief about {self.problem!r}>"
 
 
 def policy_for_looks(config: ExperimentConfig) -> BayesianPolicy:
     """What learns the journal for a look, under the prior of the config.
 
     Where the graph is too large for a posterior, which is no obstacle to policies that look at
-    rewards only, it is those rewards that it learns from (`IndependentArmsPosterior`).
+    rewards only, it is those rewards that it learns from (`IndependentArmsBelief`).
     """
     problem, prior = config.problem, prior_of(config)
     try:
@@ -131,9 +176,7 @@ def policy_for_looks(config: ExperimentConfig) -> BayesianPolicy:
     except DowiseError as error:
         if is_bayesian(config.policy):
             raise
-        return BayesianPolicy(
-            problem, belief=Belief(problem, posterior=IndependentArmsPosterior(problem, str(error)))
-        )
+        return BayesianPolicy(problem, belief=IndependentArmsBelief(problem, str(error)))
 
 
 def prior_of(config: ExperimentConfig) -> Any:
@@ -155,7 +198,7 @@ def continued(belief: Belief, rounds: int | None) -> tuple[Continuing | None, li
     """What so many rounds more are worth, if that is asked for, or why that is not known."""
     if rounds is None:
         return None, []
-    if isinstance(belief.posterior, IndependentArmsPosterior):
+    if isinstance(belief, IndependentArmsBelief):
         return None, [
             "What more rounds are worth is not known: it takes worlds from a posterior of the "
             "graph, which is too large for one."

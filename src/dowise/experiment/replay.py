@@ -28,7 +28,6 @@ from dowise.policies.base import (
     RecordMask,
     RecordPolicy,
     StandIn,
-    has_stand_in,
 )
 from dowise.policies.decision import Decision
 from dowise.problem import Intervention, Record
@@ -105,7 +104,7 @@ _IMAGINED = 2**32  # in the key of a stream, behind the decision's number
 
 def uses_fantasies(policy: RecordPolicy) -> bool:
     """Whether a policy imagines the outcomes of what it asked for before in the same batch."""
-    return isinstance(policy, BayesianPolicy) and has_stand_in(policy)
+    return isinstance(policy, BayesianPolicy) and policy.imagines
 
 
 class Fantasies:

@@ -24,7 +24,7 @@ from dowise.errors import import_extra
 from dowise.experiment.case import Case
 from dowise.experiment.counters import PlayCounts
 from dowise.experiment.event import now
-from dowise.experiment.read_model import IndependentArmsPosterior
+from dowise.experiment.read_model import IndependentArmsBelief
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import Context
 
@@ -153,7 +153,7 @@ def _leader(regrets: Floats, best: Floats, span: float) -> int:
 
 def draws_for(belief: Belief, looks: int, fewest: int = FEWEST_DRAWS, most: int = DRAWS) -> int:
     """How many draws for each of so many looks take about a second in all, within limits."""
-    circuit = getattr(getattr(belief.posterior, "model", None), "circuit", None)
+    circuit = belief.posterior.model.circuit if belief.has_factors else None
     work = _WORK_OF_AN_ARM * len(belief.problem.arms)
     if circuit is not None:
         work += sum(part.size for part in circuit.operations)
@@ -357,10 +357,10 @@ def looked_at(
             )
     else:
         contexts = [problem.context_labels(problem.context_codes(context))]
-    if isinstance(belief.posterior, IndependentArmsPosterior):
+    if isinstance(belief, IndependentArmsBelief):
         notes.append(
             "The graph is too large for a posterior, so each arm is judged by its own rewards in "
-            f"each context, whatever else was seen: {belief.posterior.why}."
+            f"each context, whatever else was seen: {belief.why}."
         )
     draws = draws_for(belief, len(contexts))
     found = tuple(

@@ -27,7 +27,7 @@ from dowise.experiment.history import POINTS, History, history
 from dowise.experiment.journal import Journal
 from dowise.experiment.progress import Track, tracked
 from dowise.experiment.read_model import (
-    IndependentArmsPosterior,
+    IndependentArmsBelief,
     LearnedState,
     continued,
     evidence_seconds,
@@ -316,7 +316,7 @@ class StateView(Shown):
         if wanted is False:
             return None, []
         if wanted is None:
-            if isinstance(self._learned.belief.posterior, IndependentArmsPosterior):
+            if isinstance(self._learned.belief, IndependentArmsBelief):
                 return None, []  # a graph too large for a posterior is too large for evidence
             records = self._state.imported + len(self._state.cases)
             if evidence_seconds(self.problem, records) > EVIDENCE_TIMEOUT:

@@ -30,13 +30,11 @@ from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel, lazy_kernels
 from dowise._core.rng import draw_key
-from dowise.belief import Dirichlet, Mixture, Posterior
-from dowise.belief.draw_kernels import RowDraws
-from dowise.belief.posterior import MAX_CONTEXTS, Key
+from dowise.belief import Posterior
+from dowise.belief.posterior import MAX_CONTEXTS, Key, RowDraws
 from dowise.errors import DowiseError
 from dowise.information.estimates import Estimate, estimate_of, sum_by_winner
 from dowise.model import Codes
-from dowise.model.draws import Draws
 from dowise.model.model import Model
 from dowise.problem import Problem
 
@@ -94,7 +92,7 @@ class Outcomes:
         return int(self.paths.strides.shape[1])
 
     def draw(
-        self, posterior: Dirichlet | Mixture, key: Key, codes: Codes, samples: int
+        self, posterior: Posterior, key: Key, codes: Codes, samples: int
     ) -> NDArray[np.float32]:
         """The entries of all rows here under draws, in a context: (entries, samples)."""
         if self._row_draws is not None and self._drawn.all():
@@ -105,7 +103,7 @@ class Outcomes:
             values[self._drawn] = self._row_draws.draw(posterior, key, codes, samples)
         return values
 
-    def means(self, posterior: Dirichlet | Mixture, codes: Codes) -> Floats:
+    def means(self, posterior: Posterior, codes: Codes) -> Floats:
         """The posterior means of all entries here, in a context."""
         places = self._places.get(codes)
         if places is None:
@@ -114,7 +112,7 @@ class Outcomes:
             if len(self._places) >= MAX_CONTEXTS:
                 self._places.clear()
             places = self._places[codes] = np.repeat(first, self._sizes_here) + within
-        if isinstance(posterior, Mixture):
+        if not posterior.is_settled:
             found: Floats = posterior.mean_entries()[places]
             return found
         parameters = posterior.prior[places] + posterior.counts[places]
@@ -220,13 +218,8 @@ class Gains:
     seen: Seen
     about: About
 
-    def check(self, problem: Problem, posterior: Posterior) -> None:
+    def check(self, problem: Problem) -> None:
         """Raise where these gains can't be had."""
-        if not isinstance(posterior, Dirichlet | Mixture):
-            raise DowiseError(
-                f"gain={self.seen!r} and about={self.about!r} need the draws of a Belief, not of a "
-                f'{type(posterior).__name__}: leave them at gain="reward" and about="arm"'
-            )
         contexts = prod(len(problem.domains[name]) for name in problem.context)
         if self.about == "map" and contexts > MOST_CONTEXTS:
             raise DowiseError(
@@ -246,9 +239,8 @@ class Gains:
 
         The best arm of the present context is one of these arms, that of another one any.
         """
-        assert isinstance(posterior, Dirichlet | Mixture)
         key, payoff = draw_key(source), posterior.problem.payoff
-        draws = _drawn(posterior, key, codes, samples)
+        draws = posterior.draw_lanes(key, codes, 0, samples)
         if len(arms) < len(posterior.problem.arms):
             draws = draws.among(arms)
         found = estimate_of(draws, payoff)
@@ -262,7 +254,7 @@ class Gains:
         return replace(found, gain=gain)
 
     def _questions(
-        self, posterior: Dirichlet | Mixture, key: Key, codes: Codes, winners: Integers
+        self, posterior: Posterior, key: Key, codes: Codes, winners: Integers
     ) -> Questions:
         """Which arm is best, here or in each context, and what it counts for."""
         if self.about == "arm":
@@ -272,7 +264,7 @@ class Gains:
         best = [
             winners
             if context == codes
-            else _drawn(posterior, key, context, len(winners)).winners(payoff)[0]
+            else posterior.draw_lanes(key, context, 0, len(winners)).winners(payoff)[0]
             for context in contexts
         ]
         return Questions.of(best, chances)
@@ -296,15 +288,8 @@ class Questions(NamedTuple):
         return cls(ranks, np.ascontiguousarray(shares[:, :most]), weights)
 
 
-def _drawn(posterior: Dirichlet | Mixture, key: Key, codes: Codes, samples: int) -> Draws:
-    """The rewards of all arms under the draws of a key, the same in every context."""
-    if posterior.is_fine_in(codes):
-        return posterior.draw_lanes(key, codes, 0, samples)
-    return posterior.draw_whole_lanes(key, codes, 0, samples)
-
-
 def _told_by_all(
-    posterior: Dirichlet | Mixture,
+    posterior: Posterior,
     key: Key,
     codes: Codes,
     samples: int,
@@ -323,7 +308,7 @@ def _told_by_all(
 
 
 def _told_by_rows(
-    posterior: Dirichlet | Mixture,
+    posterior: Posterior,
     key: Key,
     codes: Codes,
     samples: int,
@@ -344,7 +329,7 @@ def _told_by_rows(
     return gain
 
 
-def likely_contexts(posterior: Dirichlet | Mixture, present: Codes) -> tuple[list[Codes], Floats]:
+def likely_contexts(posterior: Posterior, present: Codes) -> tuple[list[Codes], Floats]:
     """The contexts that a map is made of, and how likely each is to be the next one.
 
     All of them, or where they are more than `LIKELIEST` so many that are likeliest, and the
@@ -360,7 +345,7 @@ def likely_contexts(posterior: Dirichlet | Mixture, present: Codes) -> tuple[lis
     return [tuple(context) for context in codes.tolist()], flat[places]
 
 
-def context_chances(posterior: Dirichlet | Mixture) -> Floats:
+def context_chances(posterior: Posterior) -> Floats:
     """The posterior probability of every context: an axis for each context variable.
 
     The context is closed under ancestors, so that is the product of its own factors' entries,

@@ -17,8 +17,8 @@ from dowise._core.codec import to_json
 from dowise._core.kernels import kernel
 from dowise._core.rng import Random, generator
 from dowise._core.validation import check_integer
-from dowise.belief import Belief, Dirichlet, Mixture, Posterior
-from dowise.belief.predictive import can_imagine, imagine
+from dowise.belief import Belief
+from dowise.belief.predictive import draw_record
 from dowise.belief.prior import Prior
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.model.kernels import observe_round
@@ -312,16 +312,10 @@ class StandIn:
         """Imagine the outcome of an arm that is being played in this context, and learn it."""
         belief = self.policy.belief
         posterior, problem = belief.posterior, belief.problem
-        assert isinstance(posterior, Dirichlet | Mixture)
         codes = problem.context_codes(context)
-        record = imagine(posterior, problem.arm_index(arm), codes, source)
+        record = draw_record(posterior, problem.arm_index(arm), codes, source)
         posterior.learn(record)
         self.policy.note(record, 1)
-
-
-def has_stand_in(policy: BayesianPolicy) -> bool:
-    """Whether a policy imagines outcomes, and its posterior can."""
-    return policy.imagines and can_imagine(policy.belief.posterior)
 
 
 def decide_imagining(
@@ -339,7 +333,6 @@ def decide_imagining(
     return decisions
 
 
-_POSTERIOR = ("problem", "learn", "retract", "draw", "mean_distributions")
 Edges = Callable[[], dict[str, float]]
 """What tells how likely each doubtful edge is."""
 _LOOKS = (10, 100, 1000)  # after so many records a policy looks whether they teach it anything
@@ -384,8 +377,8 @@ class Policy(Protocol):
 class BayesianPolicy(RecordPolicy):
     """A policy whose knowledge is a `Belief`.
 
-    Where a `belief` is given, or a posterior of one's own, the policy goes on from it and learns
-    into it; otherwise it starts from the `prior`, the problem's unless given.
+    Where a `belief` is given, the policy goes on from it and learns into it; otherwise it starts
+    from the `prior`, the problem's unless given.
     """
 
     is_quiet = False
@@ -401,21 +394,21 @@ class BayesianPolicy(RecordPolicy):
         self,
         problem: Problem,
         prior: Prior | None = None,
-        belief: Belief | Posterior | None = None,
+        belief: Belief | None = None,
     ) -> None:
         super().__init__(problem)
         self.belief = self._belief(prior, belief)
         self._records, self._has_warned = 0, False
 
-    def _belief(self, prior: Prior | None, given: Belief | Posterior | None) -> Belief:
+    def _belief(self, prior: Prior | None, given: Belief | None) -> Belief:
         if given is None:
             return Belief(self.problem, prior)
         if prior is not None:
             raise DowiseError("give the prior or a belief, not both: the belief has its own")
         if not isinstance(given, Belief):
-            if not all(hasattr(given, name) for name in _POSTERIOR):
-                raise DowiseError(f"belief={given!r}: give a Belief, or a posterior of your own")
-            return Belief(self.problem, posterior=given)
+            raise DowiseError(
+                f"belief={given!r} is not a Belief: pass Belief(problem)", code="invalid-type"
+            )
         if given.problem != self.problem:
             raise DowiseError(f"the belief is about another problem, {given.problem!r}")
         return given
@@ -432,7 +425,7 @@ class BayesianPolicy(RecordPolicy):
         drawn from the posterior: `probabilities` are exact given what was learned and imagined.
         """
         checked, source = contexts_of_batch(self.problem, contexts), generator(rng)
-        if not has_stand_in(self):
+        if not self.imagines:
             return super().decide_many(checked, source, allowed)
         return decide_imagining(self, checked, source, listed(allowed))
 
@@ -500,8 +493,7 @@ class BayesianPolicy(RecordPolicy):
     def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
         """Learn from many records at once."""
         self.usable(records, numbers).check_all()
-        own = type(self).learn is not BayesianPolicy.learn
-        if own or not hasattr(self.belief.posterior, "learn_many"):
+        if type(self).learn is not BayesianPolicy.learn:
             super().learn_many(records, numbers)
             return
         self.belief.learn_many(records)
@@ -512,15 +504,14 @@ class BayesianPolicy(RecordPolicy):
 
     def fingerprint(self) -> bytes:
         """Of the counts; a posterior that has none is told by its page."""
-        posterior = self.belief.posterior
         is_own = type(self).state is not BayesianPolicy.state
-        if is_own or not isinstance(posterior, Dirichlet | Mixture):
+        if is_own or not self.belief.has_factors:
             return super().fingerprint()
-        return digest_of(posterior.counts)
+        return digest_of(self.belief.posterior.counts)
 
     def _edges(self) -> Edges | None:
         """What tells later how likely doubtful edges are now; None where there are none."""
-        return self.belief.edges_of_today() if self.belief.problem.edge_priors else None
+        return self.belief.edge_snapshot() if self.belief.problem.edge_priors else None
 
     def state(self) -> Mapping[str, object]:
         """The posterior, as it is saved."""
@@ -589,7 +580,6 @@ def play_out(
 ) -> NDArray[np.int64]:
     """Play a script to its end; `choose` gives the arm of a round, by its number and context."""
     problem, posterior = policy.problem, policy.belief.posterior
-    assert isinstance(posterior, Dirichlet | Mixture)
     known = [tuple(codes) for codes in script.known.tolist()]
     fixed = np.array([problem.fixed(arm) for arm in problem.arms])
     factors = posterior.model.factors

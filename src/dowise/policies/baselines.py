@@ -15,7 +15,7 @@ from dowise._core.kernels import kernel
 from dowise._core.rng import Random, draw_key, draw_keys, generator
 from dowise._core.validation import check_integer, check_number
 from dowise.belief.draw_kernels import draw_block, draw_results, draw_whole, workspace
-from dowise.belief.posterior import CAREFUL_BELOW
+from dowise.belief.posterior import MIN_SINGLE_PRECISION
 from dowise.errors import DowiseError
 from dowise.model.circuit import Builder
 from dowise.model.draws import Draws
@@ -277,7 +277,7 @@ class BernoulliThompsonSampling(TabularPolicy):
 
     @property
     def _is_fine(self) -> bool:
-        return min(self.prior) >= CAREFUL_BELOW
+        return min(self.prior) >= MIN_SINGLE_PRECISION
 
     def _column(self, record: Record) -> int:
         """A success or a failure."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dowise._core.document import pluralize
 from dowise._core.rng import Random, generator
 from dowise._core.validation import check_integer
-from dowise.belief import Belief, Dirichlet, Mixture, Posterior
+from dowise.belief import Belief, Posterior
 from dowise.belief.prior import Prior
 from dowise.errors import DowiseError
 from dowise.model import Factors, model_of
@@ -307,14 +307,12 @@ class BayesOptimal(BayesianPolicy):
         horizon: int,
         prior: Prior | None = None,
         max_states: int = MAX_STATES,
-        belief: Belief | Posterior | None = None,
+        belief: Belief | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
         self.horizon = check_integer("horizon", horizon, 1)
         posterior = self.belief.posterior
         _refuse_what_is_open(problem, posterior)
-        if not isinstance(posterior, Dirichlet):
-            raise DowiseError(f"planning needs a Dirichlet posterior, not {posterior!r}")
         self._start = Belief(problem, posterior=posterior.copy())
         self._learned, self._known = posterior, posterior.counts.copy()
         parameters = posterior.parameters.tobytes()
@@ -403,7 +401,6 @@ class BayesOptimal(BayesianPolicy):
     def began_to_stand_in(self) -> None:
         """The plan is followed by what is learned from here on."""
         posterior = self.belief.posterior
-        assert isinstance(posterior, Dirichlet)
         self._learned = posterior
 
     def lacks(self, record: Record) -> str | None:
@@ -458,8 +455,7 @@ class BayesOptimal(BayesianPolicy):
 
 def _refuse_what_is_open(problem: Problem, posterior: Posterior) -> None:
     """Hidden causes and doubtful edges make more factors than a plan can follow."""
-    is_open = isinstance(posterior, Mixture)
-    if not is_open and (not isinstance(posterior, Dirichlet) or posterior.model.factors.is_plain):
+    if posterior.is_settled and posterior.model.factors.is_plain:
         return
     from dowise.policies.registry import names_with_hidden_causes
 

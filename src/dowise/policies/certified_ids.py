@@ -14,9 +14,9 @@ from dowise._core.document import format_number
 from dowise._core.kernels import kernel
 from dowise._core.rng import Random, generator
 from dowise._core.validation import check_fraction, check_integer, check_number
-from dowise.belief import Belief, Dirichlet, Mixture, Posterior
+from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_results, mean_results
-from dowise.belief.posterior import checked_samples
+from dowise.belief.posterior import check_samples
 from dowise.belief.prior import Prior
 from dowise.errors import DowiseError
 from dowise.information.certificate import (
@@ -88,7 +88,7 @@ def can_play(rng: np.random.Generator) -> bool:
 
 def play_trial(
     problem: Problem,
-    posterior: Dirichlet,
+    posterior: Posterior,
     samples: int,
     worth: NDArray[np.float64],
     lam: float,
@@ -214,7 +214,7 @@ class CertifiedSampling(BayesianPolicy):
         lam: float | None = None,
         prior: Prior | None = None,
         propensity_samples: int = 0,
-        belief: Belief | Posterior | None = None,
+        belief: Belief | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
         self.samples = check_integer("samples", samples, LEAST_SAMPLES)
@@ -265,7 +265,7 @@ class CertifiedSampling(BayesianPolicy):
             return means if len(arms) == len(means) else means[arms]
 
         means: NDArray[np.float64] | Callable[[], NDArray[np.float64]] | None = None
-        if not isinstance(posterior, Mixture):
+        if posterior.is_settled:
             means = exact()
         elif posterior.has_exact_means:  # they take longer than the draws
             means = exact
@@ -296,8 +296,7 @@ class CertifiedSampling(BayesianPolicy):
     def compiled_loop(self) -> Loop | None:
         """As `decide` does it, without what a decision says; see `play_certified`."""
         is_plain = type(self) is CertifiedSampling and self.belief.monitor is None
-        ours = type(self.belief.posterior) in (Dirichlet, Mixture)
-        return self._play if is_plain and ours else None
+        return self._play if is_plain else None
 
     def _play(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
         return self.play_certified(script, rng).arms
@@ -306,9 +305,9 @@ class CertifiedSampling(BayesianPolicy):
         """A whole trial, compiled where it can be; else the rest of each round is."""
         posterior, few = self.belief.posterior, len(self.problem.arms) <= FEW
         is_single = not self.propensity_samples and can_play(rng)
-        if not (type(posterior) is Dirichlet and posterior.is_fine and few and is_single):
+        if not (posterior.is_settled and posterior.is_single_precision and few and is_single):
             return self._step(script, rng)
-        checked_samples(self.samples, posterior.model.circuit, True)
+        check_samples(self.samples, posterior.model.circuit, True)
         played = play_trial(
             self.problem, posterior, self.samples, self._worth, self.lam, self.failure, script, rng
         )

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from dowise._core.document import format_number
 from dowise._core.rng import Random, generator
-from dowise.belief import Belief, Dirichlet, Mixture, Posterior
+from dowise.belief import Belief, Posterior
 from dowise.belief.prior import Prior
-from dowise.errors import DowiseError
 from dowise.model import Codes
 from dowise.model.kernels import trace_of
 from dowise.model.sampler import TrialScript
@@ -69,8 +68,7 @@ class CommitKG(BayesianPolicy):
     Applies to every graph whose circuit fits, with hidden causes and doubtful edges too: what plays
     are worth is averaged over the sets of edges, drawn where there are more than 64 of them. Of
     more than 16 contexts those count that were seen, of these the 64 most frequent; of both fewer
-    where there would be no room (32 MB). It needs a
-    posterior that counts, `Dirichlet` or `Mixture`.
+    where there would be no room (32 MB).
     """
 
     imagines = takes_notes = True
@@ -79,14 +77,9 @@ class CommitKG(BayesianPolicy):
         self,
         problem: Problem,
         prior: Prior | None = None,
-        belief: Belief | Posterior | None = None,
+        belief: Belief | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
-        if not isinstance(self.belief.posterior, Dirichlet | Mixture):
-            raise DowiseError(
-                "commit-kg needs a posterior that counts, a Belief made from a prior: with a "
-                "posterior of your own choose ids or ts"
-            )
         trace_of(self.belief.problem)  # what is too large shows here
         self.rounds = 0
         """How many decisions it has learned from."""
@@ -131,7 +124,6 @@ class CommitKG(BayesianPolicy):
     def fingerprint(self) -> bytes:
         """Of the counts, the rounds and the contexts."""
         posterior = self.belief.posterior
-        assert isinstance(posterior, Dirichlet | Mixture)
         seen = [x for codes, times in sorted(self.visits.items()) for x in (codes, (times,))]
         return digest_of(posterior.counts, (self.rounds,), *seen)
 
@@ -190,7 +182,6 @@ class CommitKG(BayesianPolicy):
 
     def _plan(self, codes: Codes, arms: NDArray[np.int64]) -> PlayPlan:
         posterior = self.belief.posterior
-        assert isinstance(posterior, Dirichlet | Mixture)
         may = np.zeros(len(self.problem.arms), dtype=np.bool_)
         may[arms] = True
         known, trace = (
@@ -199,7 +190,7 @@ class CommitKG(BayesianPolicy):
         )
         contexts = self._all_contexts([codes], MOST_CONTEXTS)
         now = contexts.index(codes)
-        if isinstance(posterior, Dirichlet):
+        if posterior.is_settled:
             own = self._as_arrays(posterior, contexts)
             plan = choose_in(known, own, now, trace, self._worth, may, self._to_come)
         else:
@@ -216,7 +207,7 @@ class CommitKG(BayesianPolicy):
         seen = sorted(self.visits, key=lambda codes: (-self.visits[codes], codes))[:most]
         return sorted({*seen, *more})
 
-    def _as_arrays(self, posterior: Dirichlet, contexts: list[Codes]) -> Contexts:
+    def _as_arrays(self, posterior: Posterior, contexts: list[Codes]) -> Contexts:
         model = posterior.model
         rows = np.array([model.rows_of(model.trace, codes) for codes in contexts])
         visits = np.array([self.visits[codes] for codes in contexts], dtype=np.int64)
@@ -228,11 +219,10 @@ class CommitKG(BayesianPolicy):
     def compiled_loop(self) -> Loop | None:
         """For posteriors without doubtful edges."""
         ours = type(self) is CommitKG and self.belief.monitor is None
-        return self._play if ours and type(self.belief.posterior) is Dirichlet else None
+        return self._play if ours and self.belief.posterior.is_settled else None
 
     def _play(self, script: TrialScript, _rng: np.random.Generator) -> NDArray[np.int64]:
         posterior = self.belief.posterior
-        assert isinstance(posterior, Dirichlet)
         known = [tuple(codes) for codes in script.known.tolist()]
         contexts = self._all_contexts(known)
         places = {codes: i for i, codes in enumerate(contexts)}

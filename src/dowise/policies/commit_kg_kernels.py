@@ -19,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel
-from dowise.belief import Mixture
+from dowise.belief import Posterior
 from dowise.belief.draw_kernels import count_record
 from dowise.belief.edge_weights import edge_sets
 from dowise.model import Codes
@@ -490,7 +490,7 @@ Integers = NDArray[np.int64]
 
 
 def mixed_lanes(
-    mixture: Mixture, contexts: list[Codes], visits: Integers, now: int, every: bool, most: int
+    posterior: Posterior, contexts: list[Codes], visits: Integers, now: int, every: bool, most: int
 ) -> ContextLanes:
     """A lane for each context that counts and each set of edges, about `most` of them."""
     counts = np.ones(len(contexts), dtype=bool) if every else visits > 0
@@ -498,9 +498,9 @@ def mixed_lanes(
     counts[now] = True
     kept = np.flatnonzero(counts)
     often = 1.0 + visits[kept]
-    versions, chances = edge_sets(mixture, max(1, min(MOST_SETS, most // len(kept))))
-    reading = mixture.shared.trace_reading
-    parts = [_rows(reading, own, len(mixture.model.trace.blocks)) for own in versions]
+    versions, chances = edge_sets(posterior, max(1, min(MOST_SETS, most // len(kept))))
+    reading = posterior.shared.trace_reading
+    parts = [_rows(reading, own, len(posterior.model.trace.blocks)) for own in versions]
     first, leaders, shifts = (np.array(part) for part in zip(*parts, strict=True))
     codes = np.array([contexts[c] for c in kept], dtype=np.int64).reshape(len(kept), -1)
     rows = first[None] + np.einsum("srx,cx->csr", shifts, codes)

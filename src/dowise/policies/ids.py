@@ -14,9 +14,9 @@ from dowise._core.document import format_number
 from dowise._core.kernels import kernel
 from dowise._core.rng import Random, draw_keys_and_coins, generator
 from dowise._core.validation import check_fraction, check_fraction_or_zero, check_integer
-from dowise.belief import Belief, Dirichlet, Mixture, Posterior
+from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_results
-from dowise.belief.posterior import checked_samples
+from dowise.belief.posterior import check_samples
 from dowise.belief.prior import Prior
 from dowise.errors import DowiseError
 from dowise.information import (
@@ -44,7 +44,7 @@ from dowise.problem.problem import ArmLike, Context
 
 def play_trial(
     problem: Problem,
-    posterior: Dirichlet,
+    posterior: Posterior,
     samples: int,
     script: TrialScript,
     rng: np.random.Generator,
@@ -137,7 +137,7 @@ class InformationDirectedSampling(BayesianPolicy):
         horizon: int = 1000,
         interval: Within = "point",
         prior: Prior | None = None,
-        belief: Belief | Posterior | None = None,
+        belief: Belief | None = None,
         gain: Seen = "reward",
         about: About = "arm",
         choice: Choice = "mixture",
@@ -151,7 +151,7 @@ class InformationDirectedSampling(BayesianPolicy):
         self.gains = None if (gain, about) == ("reward", "arm") else Gains(gain, about)
         """How gains are computed, where they are not the paper's."""
         if self.gains is not None:
-            self.gains.check(problem, self.belief.posterior)
+            self.gains.check(problem)
             if interval != "point":
                 raise DowiseError(
                     f'interval={interval!r} is for gain="reward" and about="arm": Lemma 4 has no '
@@ -252,16 +252,15 @@ class InformationDirectedSampling(BayesianPolicy):
         """A whole trial where it can be; else `decide` as it is, and the rest of a round."""
         is_plain = type(self) is InformationDirectedSampling and self.belief.monitor is None
         posterior, few = self.belief.posterior, len(self.problem.arms) <= FEW
-        if not is_plain or type(posterior) not in (Dirichlet, Mixture):
+        if not is_plain:
             return None
-        is_whole = type(posterior) is Dirichlet and posterior.is_fine and few
+        is_whole = posterior.is_settled and posterior.is_single_precision and few
         is_driven = self.is_the_papers and self.interval == "point"
         return self._play_compiled if is_whole and is_driven else self._play
 
     def _play_compiled(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
         posterior = self.belief.posterior
-        assert isinstance(posterior, Dirichlet)
-        checked_samples(self.samples, posterior.model.circuit, True)
+        check_samples(self.samples, posterior.model.circuit, True)
         chosen = play_trial(self.problem, posterior, self.samples, script, rng)
         self.next_number += len(chosen)
         return chosen

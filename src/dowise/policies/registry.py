@@ -33,7 +33,7 @@ from dowise.policies.base import Policy
 from dowise.problem import Problem
 
 if TYPE_CHECKING:
-    from dowise.belief import Belief, Posterior
+    from dowise.belief import Belief
     from dowise.policies.base import BayesianPolicy
 
 
@@ -330,25 +330,16 @@ def real_name(policy: str, problem: Problem) -> str:
 def best(
     problem: Problem,
     prior: Prior | None = None,
-    belief: Belief | Posterior | None = None,
+    belief: Belief | None = None,
 ) -> BayesianPolicy:
     """What we recommend today: `commit-kg` with up to twelve arms, `ids` with more.
 
-    It is `ids`, too, where `commit-kg` can't be: with a posterior of one's own, or where its
-    circuit would be too large.
+    It is `ids`, too, where the circuit of `commit-kg` would be too large.
     """
-    if best_name(problem) == "ids" or not _counts(belief):
+    if best_name(problem) == "ids":
         from dowise.policies.ids import InformationDirectedSampling
 
         return InformationDirectedSampling(problem, prior=prior, belief=belief)
     from dowise.policies.commit_kg import CommitKG
 
     return CommitKG(problem, prior, belief)
-
-
-def _counts(belief: Belief | Posterior | None) -> bool:
-    """Whether a posterior that was given counts, as ours do."""
-    from dowise.belief import Dirichlet, Mixture
-
-    posterior = getattr(belief, "posterior", belief)
-    return posterior is None or isinstance(posterior, Dirichlet | Mixture)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel
 from dowise._core.rng import Random, draw_key, draw_keys, generator
-from dowise.belief import Belief, Dirichlet, Mixture, Posterior
+from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_block, workspace
 from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
 from dowise.belief.prior import Prior
@@ -53,7 +53,7 @@ class ThompsonSampling(BayesianPolicy):
         problem: Problem,
         prior: Prior | None = None,
         propensity_samples: int = 0,
-        belief: Belief | Posterior | None = None,
+        belief: Belief | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
         self.propensity_samples = checked_propensity_samples(propensity_samples)
@@ -87,7 +87,7 @@ class ThompsonSampling(BayesianPolicy):
     ) -> int:
         """The best of these arms, or of all, under one draw: in one kernel where it can be."""
         posterior, problem = self.belief.posterior, self.problem
-        if arms is None and type(posterior) is Dirichlet and posterior.is_fine:
+        if arms is None and posterior.is_settled and posterior.is_single_precision:
             model = posterior.model
             best: int = _draw_best(
                 draw_key(source), posterior.prior, posterior.counts, model.rows(codes),
@@ -117,13 +117,12 @@ class ThompsonSampling(BayesianPolicy):
             return None
         if self.belief.monitor is not None:
             return None
-        if type(posterior) is Dirichlet and posterior.is_fine:
+        if posterior.is_settled and posterior.is_single_precision:
             return self._play
-        return self._play_mixed if type(posterior) is Mixture and posterior.is_fine else None
+        return self._play_mixed if posterior.is_single_precision else None
 
     def _play(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
         problem, posterior = self.problem, self.belief.posterior
-        assert isinstance(posterior, Dirichlet)
         model, rounds = posterior.model, len(script.contexts)
         rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
         chosen = np.empty(rounds, dtype=np.int64)
@@ -137,7 +136,6 @@ class ThompsonSampling(BayesianPolicy):
 
     def _play_mixed(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
         problem, posterior = self.problem, self.belief.posterior
-        assert isinstance(posterior, Mixture)
         model, rounds = posterior.model, len(script.contexts)
         own, entries = mixed_of(posterior, script.known)
         chosen = np.empty(rounds, dtype=np.int64)
@@ -179,12 +177,12 @@ class _Arms(NamedTuple):
     costs: NDArray[np.float64]
 
 
-def mixed_of(posterior: Mixture, known: NDArray[np.int64]) -> tuple[Mixed, NDArray[np.int64]]:
+def mixed_of(posterior: Posterior, known: NDArray[np.int64]) -> tuple[Mixed, NDArray[np.int64]]:
     """A mixture for compiled loops, and what its versions read under each of these contexts."""
     shared = posterior.shared
     readings = [shared.reading(tuple(codes)) for codes in known.tolist()]
     own = Mixed(
-        posterior.learned, shared.tables, shared.under, shared.choices.options,
+        posterior.state(), shared.tables, shared.under, shared.edge_weights.options,
         posterior.weights(), readings[0],
     )  # fmt: skip
     return own, np.array([reading.entries for reading in readings])

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from dowise._core.rng import Random, generator
 from dowise._core.validation import check_integer
-from dowise.belief import Belief, Dirichlet, Mixture
-from dowise.belief.predictive import can_imagine, draw_worlds
+from dowise.belief import Belief, Posterior
+from dowise.belief.predictive import draw_worlds
 from dowise.errors import DowiseError, type_name
 from dowise.model import Codes
 from dowise.model.sampler import Sampler, TrialScript, outcome, sampler_of
@@ -91,13 +91,12 @@ def value_of_continuing(
     """
     if not isinstance(belief, Belief):
         raise DowiseError(f"give a Belief, not {type_name(belief)}")
-    posterior = belief.posterior
-    if not can_imagine(posterior):
+    if not belief.has_factors:
         raise DowiseError(
-            f"no worlds can be drawn from {posterior!r}, which says nothing of single variables: "
+            f"no worlds can be drawn from {belief!r}, which says nothing of single variables: "
             "what playing on is worth is known for posteriors of the graph alone"
         )
-    assert isinstance(posterior, Dirichlet | Mixture)
+    posterior = belief.posterior
     count = check_integer("rounds", rounds, 1, MOST_ROUNDS)
     many = _worlds_for(posterior, count, worlds)
     source, play = generator(rng), _Play(posterior, count)
@@ -114,7 +113,7 @@ def value_of_continuing(
     return Continuing(count, float(rest.mean()), error, limit, play.stops[chosen], many)
 
 
-def _worlds_for(posterior: Dirichlet | Mixture, rounds: int, worlds: int | None) -> int:
+def _worlds_for(posterior: Posterior, rounds: int, worlds: int | None) -> int:
     if worlds is not None:
         count = check_integer("worlds", worlds, 4)
         if count * rounds > MOST_PLAYS:
@@ -148,7 +147,7 @@ def _distinct(contexts: Integers) -> tuple[Integers, Integers]:
 class _Play:
     """Rounds of the policy in one world after the other, each from what is known now."""
 
-    def __init__(self, posterior: Dirichlet | Mixture, rounds: int) -> None:
+    def __init__(self, posterior: Posterior, rounds: int) -> None:
         self.problem: Problem = posterior.problem
         self.posterior, self.rounds, self.stops = posterior, rounds, _stops(rounds)
         self.sampler: Sampler = sampler_of(self.problem)
@@ -174,7 +173,9 @@ class _Play:
         return np.array(found)
 
     def _policy(self) -> BayesianPolicy:
-        policy = make_policy(POLICY, self.problem, belief=self.posterior.copy())
+        policy = make_policy(
+            POLICY, self.problem, belief=Belief(self.problem, posterior=self.posterior.copy())
+        )
         assert isinstance(policy, BayesianPolicy)
         policy.is_quiet = True
         return policy

@@ -31,7 +31,6 @@ from dowise._core.rng import Random
 from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise._core.validation import check_flag, check_fraction, check_integer
 from dowise.belief import Belief
-from dowise.belief.belief import draw_in_blocks
 from dowise.environments import make_environment
 from dowise.environments.random_worlds import WorldOptions
 from dowise.environments.sources import random_worlds
@@ -521,7 +520,7 @@ def estimate_arms(
     """Δ, g and p* from so many draws."""
 
     def measured() -> Iterator[Draws]:
-        for block in draw_in_blocks(belief, codes, samples, rng):
+        for block in belief.draw_in_blocks(codes, samples, rng):
             meter.advance(block.samples)
             yield block
 

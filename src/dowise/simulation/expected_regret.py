@@ -18,7 +18,7 @@ from numba import float32, njit
 from dowise._core.kernels import kernel
 from dowise._core.rng import draw_keys
 from dowise._core.types import FloatArray, IntArray
-from dowise.belief import Belief, Dirichlet, Mixture
+from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_block, workspace
 from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
 from dowise.model.draws import Draws
@@ -55,9 +55,9 @@ def expected_regrets(
     """
     problem, posterior = belief.problem, belief.posterior
     worth = _worth(problem.payoff, len(problem.arms))
-    if type(posterior) is Dirichlet and posterior.is_fine:
+    if posterior.is_settled and posterior.is_single_precision:
         found = _with_dirichlet(posterior, worth, script, chosen, rng)
-    elif type(posterior) is Mixture and posterior.is_fine:
+    elif posterior.is_single_precision:
         found = _with_mixture(posterior, worth, script, chosen, rng)
     else:
         found = stepped(belief, worth, script, chosen, rng)
@@ -91,7 +91,7 @@ def _gap_of(drawn: Draws, worth: RewardScale, arm: int) -> float:
 
 
 def _with_dirichlet(
-    posterior: Dirichlet,
+    posterior: Posterior,
     worth: RewardScale,
     script: TrialScript,
     chosen: IntArray,
@@ -115,7 +115,7 @@ def _with_dirichlet(
 
 
 def _with_mixture(
-    posterior: Mixture,
+    posterior: Posterior,
     worth: RewardScale,
     script: TrialScript,
     chosen: IntArray,

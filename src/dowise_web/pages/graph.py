@@ -21,7 +21,7 @@ from dowise.belief.evidence import Evidence, risen
 from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.factor_tables import formula_view, variable_view
-from dowise.experiment.read_model import IndependentArmsPosterior
+from dowise.experiment.read_model import IndependentArmsBelief
 from dowise.plotting.scene import LABELS, Picture, picture
 from dowise.plotting.svg import inline_svg, legend
 from dowise.problem import Problem
@@ -138,9 +138,9 @@ def _drawn(request: Request, experiment: Experiment, is_wanted: bool) -> Drawn:
 
 
 def _made(belief: Belief, evidence: Evidence | None, why_none: str) -> Drawn:
-    problem, chances, posterior = belief.problem, belief.edges(), belief.posterior
-    if isinstance(posterior, IndependentArmsPosterior) and not why_none:
-        why_none = f"The graph is too large to be judged: {posterior.why}."
+    problem, chances = belief.problem, belief.edges()
+    if isinstance(belief, IndependentArmsBelief) and not why_none:
+        why_none = f"The graph is too large to be judged: {belief.why}."
     suspected = (*(evidence.suspected if evidence else ()), *risen(belief))
     untold = belief.undecidable_edges
     edges = sorted(
