@@ -347,7 +347,7 @@ def replay(problem: Problem, steps: Iterable[Step], target: Target, belief: Beli
             model.forget()
         elif isinstance(step, LearnMany):
             target.learn_many(step.records)
-            belief.posterior.learn_many(step.records)
+            belief.learn_many(step.records)
             model.forget()
         elif isinstance(step, Retract):
             target.retract(step.record)
