@@ -239,7 +239,7 @@ def test_a_prior_is_read_beside_the_problem_and_carried_whole(tmp_path):
         parse_problem(page)  # a journal opens no file
     for counts, message in (
         ("X = [1, 2, 3]", r"the prior of X does not fit its CPT.*shape \(2, 2\) \(axes Z, X\)"),
-        ("Z = [5]", "the prior of Z does not fit its CPT: give a number, 2 numbers, or"),
+        ("Z = [5]", "the prior of Z does not fit its CPT: pass a number, 2 numbers, or"),
         ("XX = 1", r"the prior names 'XX', which is not a variable \(did you mean 'X'\?\)"),
         ("X = 0", "the prior of X must be above 0"),
         ("X = ", "not valid TOML"),

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.mathtext import MathTextParser
 
 from dowise import load_problem
-from dowise.identification import identify as estimators
+from dowise.identification.identify import estimators
 from dowise.problem.formulas import formulas, latex_label, latex_name
 
 

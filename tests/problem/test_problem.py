@@ -169,10 +169,10 @@ def test_a_prior_travels_with_its_problem():
     [
         (0, "prior=0 must be above 0"),
         (True, "must be numbers"),
-        ([1, 2], "give one number, or a mapping"),
+        ([1, 2], "must be a number, or a mapping"),
         ({"X": [[1, 2], [3]]}, "the prior of X must be numbers"),
         ({"X": []}, "the prior of X must be numbers"),
-        ({"X": [1, 2, 3]}, "give a number, 2 numbers, or an array of shape (2, 2) (axes C, X)"),
+        ({"X": [1, 2, 3]}, "pass a number, 2 numbers, or an array of shape (2, 2) (axes C, X)"),
         ({"Q": 1}, "the prior names 'Q', which is not a variable"),
         ({"U": 1}, "U is declared hidden"),
         ({3: 1}, "the prior names 3"),

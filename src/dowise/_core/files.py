@@ -49,11 +49,15 @@ def require_file(path: str | Path) -> Path:
     path = _path(path)
     try:
         if path.is_dir():
-            raise DowiseError(f"{path} is a folder: give the path of a file in it")
+            raise DowiseError(
+                f"{path} is a folder: give the path of a file in it", code="not-a-file"
+            )
         if not path.exists():
-            raise DowiseError(f"{path}: there is no such file")
+            raise DowiseError(f"{path}: there is no such file", code="file-not-found")
     except OSError as error:  # a name too long, a folder that may not be looked into
-        raise DowiseError(f"{str(path)[:80]}: can't be read ({error.strerror})") from None
+        raise DowiseError(
+            f"{str(path)[:80]}: can't be read ({error.strerror})", code="unreadable-file"
+        ) from None
     return path
 
 
@@ -76,7 +80,7 @@ def read_file(path: str | Path, parse: Callable[[str], Result]) -> Result:
     path = require_file(path)
     text = _decoded(path, _unpacked(path, _content(path)))
     if not text.strip():
-        raise DowiseError(f"{path}: the file is empty")
+        raise DowiseError(f"{path}: the file is empty", code="empty-file")
     try:
         return parse(text)
     except DowiseError as error:
@@ -91,18 +95,28 @@ def _content(path: Path) -> bytes:
         with path.open("rb") as file:  # a pipe or a device, which may have no end
             content = file.read(_MOST_UNPACKED + 1)
     except OSError as error:
-        raise DowiseError(f"{path}: can't be read ({error.strerror})") from None
+        raise DowiseError(
+            f"{path}: can't be read ({error.strerror})", code="unreadable-file"
+        ) from None
     if len(content) > _MOST_UNPACKED:
-        raise DowiseError(f"{path} gives more than {_MEGABYTES} MB: give a file instead")
+        raise DowiseError(
+            f"{path} gives more than {_MEGABYTES} MB: give a file instead", code="too-large"
+        )
     return content
 
 
 def _unpacked(path: Path, content: bytes) -> bytes:
     if path.suffix.lower() in _SHEETS and content.startswith(b"PK"):
-        raise DowiseError(f"{path} is a spreadsheet: save the sheet as CSV, and name that file")
+        raise DowiseError(
+            f"{path} is a spreadsheet: save the sheet as CSV, and name that file",
+            code="unsupported-format",
+        )
     for start, packer in _OTHERWISE_PACKED.items():
         if content.startswith(start):
-            raise DowiseError(f"{path} is packed by {packer}: unpack it, or pack it by gzip")
+            raise DowiseError(
+                f"{path} is packed by {packer}: unpack it, or pack it by gzip",
+                code="unsupported-format",
+            )
     if not content.startswith(_GZIP):
         return content
     import gzip
@@ -112,11 +126,17 @@ def _unpacked(path: Path, content: bytes) -> bytes:
         with gzip.open(io.BytesIO(content)) as file:
             unpacked = file.read(_MOST_UNPACKED + 1)
     except EOFError:
-        raise DowiseError(f"{path}: the packed file is cut short: copy it once more") from None
+        raise DowiseError(
+            f"{path}: the packed file is cut short: copy it once more", code="damaged-file"
+        ) from None
     except (OSError, zlib.error):
-        raise DowiseError(f"{path}: the packed file is damaged: copy it once more") from None
+        raise DowiseError(
+            f"{path}: the packed file is damaged: copy it once more", code="damaged-file"
+        ) from None
     if len(unpacked) > _MOST_UNPACKED:
-        raise DowiseError(f"{path}: unpacked it has more than {_MEGABYTES} MB: unpack it first")
+        raise DowiseError(
+            f"{path}: unpacked it has more than {_MEGABYTES} MB: unpack it first", code="too-large"
+        )
     return unpacked
 
 
@@ -129,7 +149,8 @@ def _decoded(path: Path, content: bytes) -> str:
         _refuse_other_kinds(path, content)
         rather = ", it looks like UTF-16" if content.startswith(_UTF_16) else ""
         raise DowiseError(
-            f"{path}: byte {error.start + 1} is not UTF-8 text{rather}: save the file as UTF-8"
+            f"{path}: byte {error.start + 1} is not UTF-8 text{rather}: save the file as UTF-8",
+            code="invalid-encoding",
         ) from None
     if "\0" in text:
         _refuse_other_kinds(path, content)
@@ -140,7 +161,10 @@ def _refuse_other_kinds(path: Path, content: bytes) -> None:
     """Say what a file is that is no text, where its first bytes tell."""
     for start, kind in _NO_TEXT.items():
         if content.startswith(start):
-            raise DowiseError(f"{path} is {kind}{'' if ':' in kind else ': name a file of text'}")
+            raise DowiseError(
+                f"{path} is {kind}{'' if ':' in kind else ': name a file of text'}",
+                code="unsupported-format",
+            )
 
 
 def write_text(path: str | Path, text: str, lasting: bool = True) -> None:
@@ -152,7 +176,9 @@ def write_text(path: str | Path, text: str, lasting: bool = True) -> None:
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
-        raise DowiseError(f"{path}: {error.object[error.start]!r} can't be written") from None
+        raise DowiseError(
+            f"{path}: {error.object[error.start]!r} can't be written", code="invalid-encoding"
+        ) from None
     if _path(path).suffix.lower() == ".gz":
         import gzip
 
@@ -177,7 +203,7 @@ def write_bytes(path: str | Path, content: bytes, lasting: bool = True) -> None:
         reason = getattr(error, "strerror", None) or error
         if not path.parent.exists():
             reason = f"there is no folder {path.parent}"
-        raise DowiseError(f"{path}: can't be written ({reason})") from error
+        raise DowiseError(f"{path}: can't be written ({reason})", code="unwritable-file") from error
 
 
 def _replace(path: Path, content: bytes, lasting: bool) -> None:
@@ -229,5 +255,7 @@ def _unpacked_name(path: str | Path) -> Path:
 
 def _path(given: str | Path) -> Path:
     if not isinstance(given, str | Path):
-        raise DowiseError(f"{given!r} is not a path: give a text or a pathlib.Path")
+        raise DowiseError(
+            f"{given!r} is not a path: give a text or a pathlib.Path", code="invalid-type"
+        )
     return Path(given)

@@ -36,7 +36,9 @@ def generator(rng: Random | None) -> np.random.Generator:
         return rng
     if isinstance(rng, Integral) and not isinstance(rng, bool) and rng >= 0:
         return np.random.default_rng(int(rng))
-    raise DowiseError(f"rng={rng!r}: give a seed such as 0, or a numpy.random.Generator")
+    raise DowiseError(
+        f"rng={rng!r}: give a seed such as 0, or a numpy.random.Generator", code="invalid-type"
+    )
 
 
 def draw_key(source: np.random.Generator) -> UInt64Array:

@@ -1,4 +1,5 @@
 """Array aliases. Importing this module loads NumPy; `dowise.graph` does without it."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -27,9 +27,11 @@ def check_integer(name: str, number: object, least: int, most: float = inf) -> i
     if type(number) is int and least <= number <= most:
         return number
     if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < least:
-        raise DowiseError(f"{name}={number!r} must be a whole number, {least} or more")
+        raise DowiseError(
+            f"{name}={number!r} must be a whole number, {least} or more", code="invalid-number"
+        )
     if int(number) > most:
-        raise DowiseError(f"{name}={number!r} must be at most {most:,}")
+        raise DowiseError(f"{name}={number!r} must be at most {most:,}", code="invalid-number")
     return int(number)
 
 
@@ -40,20 +42,25 @@ def check_number(name: str, number: object, least: float = -inf) -> float:
         if isfinite(found) and found >= least:
             return found
     limit = "" if least == -inf else f" of at least {least:g}"
-    raise DowiseError(f"{name}={number!r} must be a number{limit}")
+    raise DowiseError(f"{name}={number!r} must be a number{limit}", code="invalid-number")
 
 
 def check_fraction(name: str, number: object, example: float = 0.05) -> float:
     """A number strictly between 0 and 1, as a float."""
     if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < 1:
-        raise DowiseError(f"{name}={number!r} must be between 0 and 1, such as {example:g}")
+        raise DowiseError(
+            f"{name}={number!r} must be between 0 and 1, such as {example:g}", code="invalid-number"
+        )
     return float(number)
 
 
 def check_fraction_or_zero(name: str, number: object, example: float = 0.1) -> float:
     """A number from 0 on and below 1, as a float."""
     if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= float(number) < 1:
-        raise DowiseError(f"{name}={number!r} must be at least 0 and below 1, such as {example:g}")
+        raise DowiseError(
+            f"{name}={number!r} must be at least 0 and below 1, such as {example:g}",
+            code="invalid-number",
+        )
     return float(number)
 
 
@@ -61,14 +68,14 @@ def check_flag(name: str, value: object) -> bool:
     """A truth value, NumPy's among them; 0, 1 and texts are not."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise DowiseError(f"{name}={value!r} must be True or False")
+    raise DowiseError(f"{name}={value!r} must be True or False", code="invalid-type")
 
 
 def check_optional_text(name: str, value: object) -> str | None:
     """A text, or nothing."""
     if value is None or isinstance(value, str):
         return value
-    raise DowiseError(f"{name}={value!r} must be a text")
+    raise DowiseError(f"{name}={value!r} must be a text", code="invalid-type")
 
 
 def suggest_keywords(function: Callable[Given, Made]) -> Callable[Given, Made]:
@@ -87,7 +94,10 @@ def suggest_keywords(function: Callable[Given, Made]) -> Callable[Given, Made]:
         for name in named:
             if name not in known:
                 close = suggestion(name, known)
-                raise DowiseError(f"unknown keyword {name!r}{close}: there are {', '.join(known)}")
+                raise DowiseError(
+                    f"unknown keyword {name!r}{close}: there are {', '.join(known)}",
+                    code="unknown-option",
+                )
         return function(*given, **named)
 
     return checked

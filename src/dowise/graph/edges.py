@@ -109,7 +109,9 @@ def known_edge(text: str, edges: Iterable[str]) -> str:
     """Return the canonical text of an edge. Raises `DowiseError` if it is not in `edges`."""
     edge, edges = str(EdgeName.parse(text)), list(edges)
     if edge not in edges:
-        raise DowiseError(f"the graph has no edge {edge!r}{suggestion(edge, edges)}")
+        raise DowiseError(
+            f"the graph has no edge {edge!r}{suggestion(edge, edges)}", code="unknown-edge"
+        )
     return edge
 
 
@@ -124,7 +126,10 @@ def marks_of(
         for text in as_texts(texts):
             edge = known_edge(text, edges)
             if marks.setdefault(edge, mark) != mark:
-                raise DowiseError(f"{edge} can't be both doubtful and certain: keep one mark")
+                raise DowiseError(
+                    f"{edge} can't be both doubtful and certain: keep one mark",
+                    code="contradictory-edge",
+                )
     return {
         edge: mark
         for edge, mark in sorted(marks.items())
@@ -136,7 +141,9 @@ def mark_of(attributes: Mapping[str, object], where: str) -> Mark:
     """Return the mark in the attributes `doubtful` and `certain` of an edge in a file."""
     doubtful, certain = (is_true(attributes.get(key)) for key in ("doubtful", "certain"))
     if doubtful and certain:
-        raise DowiseError(f"{where} can't be both doubtful and certain: keep one mark")
+        raise DowiseError(
+            f"{where} can't be both doubtful and certain: keep one mark", code="contradictory-edge"
+        )
     return "?" if doubtful else "!" if certain else ""
 
 
@@ -159,12 +166,16 @@ def check_pairs(edges: Iterable[Edge]) -> list[Edge]:
     """Return the edges as a list. Raises `DowiseError` unless each is a pair of names."""
     if isinstance(edges, str):
         raise DowiseError(
-            f"edges must be pairs of names, not {edges!r}: use CausalGraph.parse for text"
+            f"edges must be pairs of names, not {edges!r}: use CausalGraph.parse for text",
+            code="invalid-type",
         )
     pairs = list(edges)
     for edge in pairs:
         if isinstance(edge, str) or len(edge) != 2:
-            raise DowiseError(f"an edge must be a pair of names such as ('X', 'Y'), not {edge!r}")
+            raise DowiseError(
+                f"an edge must be a pair of names such as ('X', 'Y'), not {edge!r}",
+                code="invalid-type",
+            )
     return pairs
 
 
@@ -173,11 +184,16 @@ def check_names(names: Iterable[str], unique: bool) -> None:
     names = list(names)
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            raise DowiseError(f"a variable's name must be a non-empty text, not {name!r}")
+            raise DowiseError(
+                f"a variable's name must be a non-empty text, not {name!r}", code="invalid-type"
+            )
     seen: set[str] = set()
     for name in names if unique else ():
         if name in seen:
-            raise DowiseError(f"the variable {name!r} is listed twice: name each variable once")
+            raise DowiseError(
+                f"the variable {name!r} is listed twice: name each variable once",
+                code="duplicate-name",
+            )
         seen.add(name)
 
 
@@ -185,11 +201,14 @@ def check_no_loops(directed: Iterable[Edge], bidirected: Iterable[Edge]) -> None
     """Raise `DowiseError` if an edge joins a variable to itself."""
     for cause, effect in directed:
         if cause == effect:
-            raise DowiseError(f"{cause} -> {effect}: a variable can't be its own cause")
+            raise DowiseError(
+                f"{cause} -> {effect}: a variable can't be its own cause", code="cyclic-graph"
+            )
     for left, right in bidirected:
         if left == right:
             raise DowiseError(
-                f"{left} <-> {right}: a hidden common cause needs two different variables"
+                f"{left} <-> {right}: a hidden common cause needs two different variables",
+                code="invalid-edge",
             )
 
 
@@ -209,4 +228,4 @@ def check_acyclic(
             "; the graph with all doubtful edges must be acyclic, so two doubtful edges can't "
             "express an unknown direction"
         )
-    raise DowiseError(message)
+    raise DowiseError(message, code="cyclic-graph")

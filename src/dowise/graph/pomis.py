@@ -57,14 +57,17 @@ def pomis(
     Raises `DowiseError` if there are more than `max_sets` of them.
     """
     if max_sets is not None and max_sets < 1:
-        raise DowiseError(f"max_sets={max_sets!r} must be at least 1, or None for no limit")
+        raise DowiseError(
+            f"max_sets={max_sets!r} must be at least 1, or None for no limit", code="invalid-number"
+        )
     limit = None if max_sets is None else max_sets + 1
     sets = list(islice(iter_pomis(graph, reward), limit))
     if max_sets is not None and len(sets) > max_sets:
         raise DowiseError(
             f"stopped after {max_sets:,} intervention sets that can be optimal for {reward!r}, "
             "and there are more: declare the variables that you can't or won't set as "
-            "non-manipulable, or raise max_sets"
+            "non-manipulable, or raise max_sets",
+            code="too-large",
         )
     return tuple(sorted(sets, key=set_order))
 

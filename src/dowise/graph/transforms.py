@@ -41,7 +41,8 @@ def condition(graph: CausalGraph, context: str | Iterable[str]) -> CausalGraph:
         raise DowiseError(
             f"context must be closed under ancestors: {graph.variables[absent]} is a cause of "
             f"{graph.variables[seen]} but is not context; add {graph.variables[absent]!r} to the "
-            f"context, or take {graph.variables[seen]!r} out of it"
+            f"context, or take {graph.variables[seen]!r} out of it",
+            code="invalid-context",
         )
 
     return _remove(graph, fixed, lambda edges: _open_colliders(edges, fixed))

@@ -37,7 +37,10 @@ def forbidden_from_user(
     """
     given = (given,) if isinstance(given, str | Mapping) else () if given is None else given
     if not isinstance(given, Iterable):
-        raise DowiseError(f"forbidden={given!r}: give a list of assignments, such as ['do(X=1)']")
+        raise DowiseError(
+            f"forbidden={given!r}: give a list of assignments, such as ['do(X=1)']",
+            code="invalid-type",
+        )
     found = {_checked(assignment, check) for assignment in given}
     return tuple(sorted(found, key=lambda assignment: (len(assignment), str(assignment))))
 
@@ -46,11 +49,14 @@ def _checked(given: Any, check: Callable[[Any], Intervention]) -> Intervention:
     try:
         assignment = check(given)
     except DowiseError as error:
-        raise DowiseError(f"forbidden: {error}; name what arms could set") from None
+        raise DowiseError(
+            f"forbidden: {error}; name what arms could set", code=error.code
+        ) from None
     if not assignment:
         raise DowiseError(
             "forbidden: every arm contains do(), so none would be left; name what must not be set, "
-            "such as do(X=1), or leave do() out of arms of your own"
+            "such as do(X=1), or leave do() out of arms of your own",
+            code="no-arms",
         )
     return assignment
 
@@ -104,7 +110,8 @@ def refuse_forbidden(own: Iterable[Intervention], forbidden: Sequence[Interventi
         ]
         named += [f"{len(found) - _MOST_NAMED} more"] * (len(found) > _MOST_NAMED)
         raise DowiseError(
-            f"forbidden, but among the arms: {', '.join(named)}; take each out of one of the two"
+            f"forbidden, but among the arms: {', '.join(named)}; take each out of one of the two",
+            code="forbidden-arm",
         )
 
 
@@ -132,11 +139,14 @@ def arms_from_user(
         if arms not in _KINDS:
             raise DowiseError(
                 f"arms={arms!r}: say 'pomis', 'all', 'minimal', or give a list of arms such as "
-                "['do(X=1)']"
+                "['do(X=1)']",
+                code="unknown-value",
             )
         return arms, None
     if isinstance(arms, Mapping) or not isinstance(arms, Iterable):
-        raise DowiseError(f"arms={arms!r}: give a list of arms, 'pomis', 'all' or 'minimal'")
+        raise DowiseError(
+            f"arms={arms!r}: give a list of arms, 'pomis', 'all' or 'minimal'", code="invalid-type"
+        )
     own = [check(arm) for arm in ([arms] if isinstance(arms, str) else arms)]
     refuse_forbidden(own, forbidden)
     return "custom", own
@@ -197,7 +207,8 @@ def _grown_arms(
         found += more
         if len(found) > max_arms:
             raise DowiseError(
-                f"too many arms: there are more than max_arms, which is {max_arms:,}; {_REMEDY}"
+                f"too many arms: there are more than max_arms, which is {max_arms:,}; {_REMEDY}",
+                code="too-large",
             )
         if more:
             others = [name for name in others if fits((*chosen, name))]
@@ -228,7 +239,8 @@ def _possibly_optimal_sets(
             raise DowiseError(
                 f"too many arms: {len(sets):,} intervention set{'s'[: len(sets) > 1]} that can be "
                 "optimal make "
-                f"{_many(count)} arms so far, and max_arms is {max_arms:,}; {_REMEDY}"
+                f"{_many(count)} arms so far, and max_arms is {max_arms:,}; {_REMEDY}",
+                code="too-large",
             )
     return tuple(sorted(sets, key=set_order))
 
@@ -242,7 +254,8 @@ def _all_sets(
     if count > max_arms:
         raise DowiseError(
             f"too many arms: all interventions on {len(names)} manipulable variables make "
-            f"{_many(count)} arms, and max_arms is {max_arms:,}; {_REMEDY}"
+            f"{_many(count)} arms, and max_arms is {max_arms:,}; {_REMEDY}",
+            code="too-large",
         )
     return tuple(
         frozenset(chosen) for size in range(len(names) + 1) for chosen in combinations(names, size)
@@ -260,12 +273,16 @@ def _arms_of(sets: Iterable[frozenset[str]], domains: Domains) -> Iterator[Inter
 def order_arms(given: Sequence[Intervention], domains: Domains, max_arms: int) -> SetsAndArms:
     """Arms of one's own, put in order, and their distinct sets; an arm given twice is an error."""
     if len(given) > max_arms:
-        raise DowiseError(f"{len(given):,} arms were given, and max_arms is {max_arms:,}")
+        raise DowiseError(
+            f"{len(given):,} arms were given, and max_arms is {max_arms:,}", code="too-large"
+        )
     if not given:
-        raise DowiseError("the list of arms is empty: give at least one, such as 'do()'")
+        raise DowiseError(
+            "the list of arms is empty: give at least one, such as 'do()'", code="no-arms"
+        )
     for arm, times in Counter(given).items():
         if times > 1:
-            raise DowiseError(f"the arm {arm} is given twice")
+            raise DowiseError(f"the arm {arm} is given twice", code="duplicate-name")
     return _in_order(given, domains)
 
 

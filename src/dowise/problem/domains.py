@@ -70,7 +70,8 @@ def as_mapping(value: object, what: str) -> Mapping[str, object]:
     if hasattr(value, "to_dict") and getattr(value, "ndim", 0) == 1:
         return dict(value.to_dict())
     raise DowiseError(
-        f"{what} must map variables to values, such as {{'X': 1}}; this is a {type(value).__name__}"
+        f"{what} must map variables to values, such as {{'X': 1}}; this is a {type(value).__name__}",
+        code="invalid-type",
     )
 
 
@@ -81,7 +82,9 @@ def text_of(value: object) -> str | None:
     try:
         text = str(value)  # of a NumPy float32 this is the short form, "0.1"
     except ValueError:  # Python refuses to print thousands of digits
-        raise DowiseError("a number with thousands of digits is not a value") from None
+        raise DowiseError(
+            "a number with thousands of digits is not a value", code="too-large"
+        ) from None
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         value = value.item()  # a NumPy scalar
     if value is None or type(value).__name__ in _PANDAS_MISSING:
@@ -93,7 +96,10 @@ def text_of(value: object) -> str | None:
         if number != number:
             return None
         return str(int(number)) if number.is_integer() else text
-    raise DowiseError(f"{value!r} is not a value: use a text, a number, a truth value or None")
+    raise DowiseError(
+        f"{value!r} is not a value: use a text, a number, a truth value or None",
+        code="invalid-type",
+    )
 
 
 def label_of(variable: str, value: object, domain: tuple[str, ...]) -> str | None:
@@ -101,13 +107,14 @@ def label_of(variable: str, value: object, domain: tuple[str, ...]) -> str | Non
     try:
         text = text_of(value)
     except DowiseError as error:
-        raise DowiseError(f"{variable}: {error}") from None
+        raise DowiseError(f"{variable}: {error}", code=error.code) from None
     label = None if text is None else find_label(text, domain)
     if text is None or label is not None:
         return label
     raise DowiseError(
         f"{variable} has no value {text!r}{suggestion(text, domain)}: "
-        f"its values are {join_names(domain)}"
+        f"its values are {join_names(domain)}",
+        code="unknown-value",
     )
 
 
@@ -128,7 +135,8 @@ def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:
     if isinstance(labels, str | Set | Mapping) or not isinstance(labels, Iterable):
         raise DowiseError(
             f"the domain of {variable} must be a list of labels in order, such as "
-            f'["low", "high"], not {labels!r}'
+            f'["low", "high"], not {labels!r}',
+            code="invalid-domain",
         )
     domain: dict[str, None] = {}  # in order
     for value in labels:
@@ -137,17 +145,25 @@ def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:
             label = str(value) if is_bool else text_of(value)
         except DowiseError:
             raise DowiseError(
-                f"the domain of {variable} has {value!r}, which is not a label: use text or numbers"
+                f"the domain of {variable} has {value!r}, which is not a label: use text or numbers",
+                code="invalid-domain",
             ) from None
         if not label:
-            raise DowiseError(f"the domain of {variable} has an empty label: name every value")
+            raise DowiseError(
+                f"the domain of {variable} has an empty label: name every value",
+                code="invalid-domain",
+            )
         if label in domain:
-            raise DowiseError(f"the domain of {variable} has the label {label!r} twice: keep one")
+            raise DowiseError(
+                f"the domain of {variable} has the label {label!r} twice: keep one",
+                code="duplicate-name",
+            )
         domain[label] = None
     if len(domain) < 2:
         raise DowiseError(
             f"the domain of {variable} is {list(domain)}: a variable needs at least two values; "
-            f"take {variable} out of the graph if it can't vary"
+            f"take {variable} out of the graph if it can't vary",
+            code="invalid-domain",
         )
     return _ManyLabels(domain) if len(domain) > _MANY else tuple(domain)
 
@@ -191,17 +207,20 @@ def roles_from_user(
     for late in sorted({*names["context"]} & graph.descendants(reward)):
         raise DowiseError(
             f"{late} can't be context: it is an effect of the reward {reward}, so it is not known "
-            "before the choice; remove it from the context, or reverse the edge"
+            "before the choice; remove it from the context, or reverse the edge",
+            code="invalid-context",
         )
     if manipulable is not None and names["non-manipulable"]:
         raise DowiseError(
-            "pass either manipulable or non_manipulable, not both: each implies the other"
+            "pass either manipulable or non_manipulable, not both: each implies the other",
+            code="conflicting-roles",
         )
     for role, other in combinations(names, 2):
         for shared in sorted({*names[role]} & {*names[other]}):
             raise DowiseError(
                 f"{shared} can't be both {role} and {other}: {_WHEN[role]}, {_WHEN[other]}; "
-                "keep it in one of the two"
+                "keep it in one of the two",
+                code="conflicting-roles",
             )
     if manipulable is not None:
         others = {reward, *names["context"], *names["hidden"], *names["manipulable"]}
@@ -216,7 +235,8 @@ def known_variable(graph: CausalGraph, name: str, role: str, hidden: Container[o
     refuse_hidden(name, hidden)
     raise DowiseError(
         f"unknown {role} {name!r}{suggestion(str(name), graph.variables)}: "
-        f"the graph's variables are {', '.join(graph.variables)}"
+        f"the graph's variables are {', '.join(graph.variables)}",
+        code="unknown-variable",
     )
 
 
@@ -225,7 +245,8 @@ def refuse_hidden(name: object, hidden: Container[object], where: str = "") -> N
     if isinstance(name, str) and name in hidden:
         raise DowiseError(
             f"{where}{name} is declared hidden, so it is never recorded or set: "
-            f"leave it out, or remove {name!r} from hidden"
+            f"leave it out, or remove {name!r} from hidden",
+            code="hidden-variable",
         )
 
 
@@ -234,7 +255,9 @@ def names_of(what: str, names: object) -> list[Any]:
     if names is None or isinstance(names, str):
         return [] if names is None else [names]
     if isinstance(names, Mapping) or not isinstance(names, Iterable):
-        raise DowiseError(f"{what}={names!r} must be a name or a list of names")
+        raise DowiseError(
+            f"{what}={names!r} must be a name or a list of names", code="invalid-type"
+        )
     return list(names)
 
 
@@ -243,7 +266,9 @@ def _names(graph: CausalGraph, reward: str, role: str, value: Names) -> tuple[st
     for name in names:
         known_variable(graph, name, f"{role} variable")
         if name == reward:
-            raise DowiseError(f"{name} can't be both reward and {role}: keep one role")
+            raise DowiseError(
+                f"{name} can't be both reward and {role}: keep one role", code="conflicting-roles"
+            )
     return tuple(sorted(set(names)))
 
 
@@ -258,7 +283,9 @@ def domains_from_user(
 ) -> dict[str, tuple[str, ...]]:
     """Return the labels of each variable of the graph, hidden ones included."""
     if domains is not None and not isinstance(domains, Mapping):
-        raise DowiseError(f"domains must map names to lists of labels, not {domains!r}")
+        raise DowiseError(
+            f"domains must map names to lists of labels, not {domains!r}", code="invalid-type"
+        )
     labels = dict(domains or {})
     for name in labels:
         known_variable(drawn, name, "variable in domains")
@@ -276,6 +303,7 @@ def _of_reward_values(reward: str, reward_values: Mapping[object, object]) -> tu
             f"reward_values has {', '.join(map(repr, odd))} beside "
             f"{' and '.join(repr(label) for label in labels if label not in odd)}, and "
             f"{reward} has no domain: correct the label, or add {reward} = {list(labels)} to "
-            "domains"
+            "domains",
+            code="unknown-value",
         )
     return labels

@@ -54,15 +54,19 @@ def edge_prior_from_user(
         if prior < 1 and edge in created:
             raise DowiseError(
                 f"{edge} can't have the edge_prior {prior:g}: hidden variables make it certain; "
-                "leave it out of edge_prior"
+                "leave it out of edge_prior",
+                code="contradictory-edge",
             )
         if prior < 1 and drawn.marks.get(edge) == "!":
             raise DowiseError(
                 f"{edge} is marked as certain ('!'), but its edge_prior is {prior:g}: "
-                "drop one of the two"
+                "drop one of the two",
+                code="contradictory-edge",
             )
         if priors.setdefault(edge, prior) != prior:
-            raise DowiseError(f"edge_prior has two numbers for {edge}: keep one")
+            raise DowiseError(
+                f"edge_prior has two numbers for {edge}: keep one", code="duplicate-name"
+            )
     return MappingProxyType(dict(sorted(priors.items())))
 
 
@@ -112,9 +116,13 @@ def _probability(name: str, number: object) -> float:
         if 0 < float(number) <= 1:
             return float(number)
         if number == 0:
-            raise DowiseError(f"{name}=0: an edge that can't be there is left out of the graph")
+            raise DowiseError(
+                f"{name}=0: an edge that can't be there is left out of the graph",
+                code="invalid-number",
+            )
     raise DowiseError(
-        f"{name}={number!r} must be a probability above 0 and at most 1 (then it is certain)"
+        f"{name}={number!r} must be a probability above 0 and at most 1 (then it is certain)",
+        code="invalid-number",
     )
 
 
@@ -125,7 +133,8 @@ def _refuse_doubt_at_hidden(edge: EdgeName, prior: float, hidden: Collection[str
         raise DowiseError(
             f"{edge} is doubtful (prior {prior:g}), but {at[0]} is hidden, and no data can tell "
             f"such an edge: make it certain ({remedy}, or edge_prior 1), or leave {at[0]} out of "
-            "the graph and mark what it may tie, as in 'A <?> B'"
+            "the graph and mark what it may tie, as in 'A <?> B'",
+            code="hidden-variable",
         )
 
 
@@ -175,7 +184,8 @@ def _refuse_wide_families(doubtful: Iterable[str]) -> None:
                 f"soft: {name} would have {count} doubtful arrows, which is {2**count:,} sets of "
                 f"causes to tell apart, and {MAX_DOUBTFUL_ARROWS} are the limit: leave variables "
                 "out of the graph, or drop soft and draw single doubtful arrows, "
-                f"such as 'A ?-> {name}'"
+                f"such as 'A ?-> {name}'",
+                code="too-large",
             )
 
 
@@ -190,7 +200,8 @@ def _refuse_many_causes(doubtful: Iterable[str]) -> None:
         f"soft: there would be {len(causes)} doubtful hidden causes, {count} of them at {name}, "
         f"and {MAX_HIDDEN_CAUSES} are the limit: say with manipulable which few you can set, "
         "leave variables out of the graph, or drop soft and draw single edges, such as "
-        f"'A ?-> {name}' or 'A <?> {name}'"
+        f"'A ?-> {name}' or 'A <?> {name}'",
+        code="too-large",
     )
 
 

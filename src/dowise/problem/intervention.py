@@ -35,10 +35,14 @@ class Intervention(Mapping[str, str]):
         for name in sorted(settings, key=str):
             value = settings[name]
             if not isinstance(name, str):
-                raise DowiseError(f"{name!r} is not the name of a variable: names are texts")
+                raise DowiseError(
+                    f"{name!r} is not the name of a variable: names are texts", code="invalid-type"
+                )
             label = text_of(value)
             if label is None:
-                raise DowiseError(f"do({name}={value!r}): say which value {name} is set to")
+                raise DowiseError(
+                    f"do({name}={value!r}): say which value {name} is set to", code="missing-value"
+                )
             labels[name] = label
         self._settings = labels
         self._text: str | None = None  # written when it is asked for
@@ -61,7 +65,7 @@ class Intervention(Mapping[str, str]):
                 )
             name, label = (bare_text(group) for group in match.groups())
             if name in settings:
-                raise DowiseError(f"{text!r} sets {name} twice")
+                raise DowiseError(f"{text!r} sets {name} twice", code="duplicate-name")
             settings[name] = label
             position = match.end()
             if position == len(body):

@@ -168,27 +168,35 @@ class Payoff:
 def _checked(reward: str, domain: tuple[str, ...], given: Mapping[str, float]) -> list[float]:
     if not isinstance(given, Mapping):
         raise DowiseError(
-            f"reward_values must map each label of {reward} to a number, not {given!r}"
+            f"reward_values must map each label of {reward} to a number, not {given!r}",
+            code="invalid-type",
         )
     worth: dict[str, float] = {}
     for key, value in given.items():
         label = label_of(reward, key, domain)
         if label is None or label in worth:
-            raise DowiseError(f"reward_values names {key!r} more than once or not by a label")
+            raise DowiseError(
+                f"reward_values names {key!r} more than once or not by a label",
+                code="duplicate-name",
+            )
         worth[label] = _finite(value, label)
     for label in domain:
         if label not in worth:
-            raise DowiseError(f"reward_values has no number for {reward}={label}: add one")
+            raise DowiseError(
+                f"reward_values has no number for {reward}={label}: add one", code="missing-value"
+            )
     if len(set(worth.values())) == 1:
         raise DowiseError(
             f"every value of {reward} is worth the same: there is nothing to decide; "
-            "give its labels different reward_values"
+            "give its labels different reward_values",
+            code="constant-reward",
         )
     span, largest = max(worth.values()) - min(worth.values()), max(map(abs, worth.values()))
     if not math.isfinite(span) or span < 1e-9 * largest:
         raise DowiseError(
             f"the reward values of {reward} are too far from 0 for their differences to "
-            "be told apart, or too far apart: shift or scale them"
+            "be told apart, or too far apart: shift or scale them",
+            code="invalid-number",
         )
     return [worth[label] for label in domain]
 
@@ -203,7 +211,10 @@ def _finite(value: object, label: str) -> float:
         if math.isfinite(number):
             return number
     shown = str(value)[:40]
-    raise DowiseError(f"the reward value of {label!r} must be a finite number, not {shown!r}")
+    raise DowiseError(
+        f"the reward value of {label!r} must be a finite number, not {shown!r}",
+        code="invalid-number",
+    )
 
 
 # Rewards are told apart to some sixteen digits: beside a larger cost too few would be left.
@@ -246,7 +257,8 @@ def costs_from_user(given: Any, problem: Problem, check: Callable[[Any], Interve
     if not isinstance(given, Mapping):
         raise DowiseError(
             f"costs={str(given)[:80]}: say what variables or arms cost, such as "
-            "{'X': 0.1, 'do(Z=1)': 0.3}"
+            "{'X': 0.1, 'do(Z=1)': 0.3}",
+            code="invalid-type",
         )
     variables: dict[str, float] = {}
     arms: dict[Intervention, float] = {}
@@ -258,9 +270,13 @@ def costs_from_user(given: Any, problem: Problem, check: Callable[[Any], Interve
         try:
             arm = check(key)
         except DowiseError as error:
-            raise DowiseError(f"costs: {error}; name what arms could set") from None
+            raise DowiseError(
+                f"costs: {error}; name what arms could set", code=error.code
+            ) from None
         if arm in arms:
-            raise DowiseError(f"costs has {arm} more than once: give each arm one cost")
+            raise DowiseError(
+                f"costs has {arm} more than once: give each arm one cost", code="duplicate-name"
+            )
         arms[arm] = _amount(str(arm), cost)
     is_free = not any(variables.values()) and not any(arms.values())
     return Costs({}, {}) if is_free else Costs(variables, arms)
@@ -271,11 +287,15 @@ def _settable(name: str, problem: Problem) -> str:
     if name not in problem.graph:
         raise DowiseError(
             f"costs: unknown variable {name!r}{suggestion(name, problem.manipulable)}: what can be "
-            f"set is {join_names(problem.manipulable) or 'nothing'}; an arm reads 'do(X=1)'"
+            f"set is {join_names(problem.manipulable) or 'nothing'}; an arm reads 'do(X=1)'",
+            code="unknown-variable",
         )
     if name not in problem.manipulable:
         role = problem.role(name).replace("_", "-").replace("reward", "the reward")
-        raise DowiseError(f"costs: {name} can't be set: it is {role}; name what arms could set")
+        raise DowiseError(
+            f"costs: {name} can't be set: it is {role}; name what arms could set",
+            code="not-manipulable",
+        )
     return name
 
 
@@ -288,11 +308,15 @@ def _amount(what: str, cost: object) -> float:
         except OverflowError:
             number = inf
     if not isfinite(number):
-        raise DowiseError(f"the cost of {what} must be a finite number, not {str(cost)[:40]!r}")
+        raise DowiseError(
+            f"the cost of {what} must be a finite number, not {str(cost)[:40]!r}",
+            code="invalid-number",
+        )
     if number < 0:
         raise DowiseError(
             f"the cost of {what} is {number:g}: costs are 0 or more, also where the reward is to "
-            "be minimised; what arms bring besides belongs into the reward"
+            "be minimised; what arms bring besides belongs into the reward",
+            code="invalid-number",
         )
     return abs(number)  # −0.0 is 0.0
 
@@ -307,14 +331,15 @@ def arm_costs(problem: Problem) -> FloatArray:
         if arm not in places:
             is_never = forbidden_in(arm, problem.forbidden) is not None
             how = "; what is no arm has no cost" if is_never else "; arms = 'all' has every one"
-            raise DowiseError(f"costs: {problem.not_an_arm(arm)}{how}")
+            raise DowiseError(f"costs: {problem.not_an_arm(arm)}{how}", code="unknown-arm")
     found = np.array([costs.of(arm) for arm in problem.arms])
     dearest = int(found.argmax())
     if not found[dearest] <= _MOST_SPANS * span:
         raise DowiseError(
             f"{problem.arms[dearest]} costs {found[dearest]:g}, more than {_MOST_SPANS:g} times "
             f"what the best value of {problem.reward} has over the worst, {span:g}: rule such arms "
-            "out with forbidden, or scale the costs"
+            "out with forbidden, or scale the costs",
+            code="invalid-number",
         )
     return found
 

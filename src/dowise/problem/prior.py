@@ -49,7 +49,8 @@ def prior_from_user(problem: Problem, prior: Prior | None) -> KnownPrior:
         alpha = checked_counts(prior, f"prior={prior!r}")
         if alpha.ndim:
             raise DowiseError(
-                f"prior={prior!r} must be a number, or a mapping from variable to counts"
+                f"prior={prior!r} must be a number, or a mapping from variable to counts",
+                code="invalid-type",
             )
         return float(alpha)
     found = {name: _known_counts(problem, name, counts) for name, counts in prior.items()}
@@ -68,14 +69,15 @@ def _known_counts(problem: Problem, name: object, given: Any) -> Any:
     if not isinstance(name, str) or variable not in problem.domains:
         raise DowiseError(
             f"the prior names {name!r}, which is not a variable"
-            f"{suggestion(str(name), problem.graph.variables)}"
+            f"{suggestion(str(name), problem.graph.variables)}",
+            code="unknown-variable",
         )
     counts = checked_counts(given, f"the prior of {name}")
     axes = (*problem.possible.parents(str(variable)), str(variable))
     shape = tuple(len(problem.domains[axis]) for axis in axes)
     is_one_table = name == variable and not _has_several(problem, name)
     if not fits(counts.shape, shape if is_one_table else (*counts.shape[:-1], shape[-1])):
-        raise DowiseError(misfit(name, shape, axes))
+        raise DowiseError(misfit(name, shape, axes), code="invalid-shape")
     return _as_tuples(counts.tolist())
 
 
@@ -121,11 +123,12 @@ def checked_counts(given: Any, what: str) -> FloatArray:
     except ValueError:  # rows of different lengths
         counts = np.asarray(None)
     if counts.dtype.kind not in "iuf" or not counts.size:
-        raise DowiseError(f"{what} must be numbers")
+        raise DowiseError(f"{what} must be numbers", code="invalid-number")
     if not ((counts >= SMALLEST) & (counts <= LARGEST)).all():
         raise DowiseError(
             f"{what} must be above 0, from {SMALLEST:g} to {LARGEST:g}: Dirichlet counts measure "
-            "prior knowledge in records"
+            "prior knowledge in records",
+            code="invalid-number",
         )
     return counts.astype(np.float64)
 

@@ -202,7 +202,8 @@ class Problem(Frozen):
         if not isinstance(graph, CausalGraph):
             raise DowiseError(
                 f"the graph must be a CausalGraph, not {type_name(graph)}: "
-                "make one with CausalGraph.parse(text) or CausalGraph.from_networkx(graph)"
+                "make one with CausalGraph.parse(text) or CausalGraph.from_networkx(graph)",
+                code="invalid-type",
             )
         self.drawn = graph
         roles = roles_from_user(
@@ -346,7 +347,8 @@ class Problem(Frozen):
             self._check_context_names(values)
             raise DowiseError(
                 f"the context has no value for {self.context[codes.index(MISSING)]}: pass values "
-                f"for all of {', '.join(self.context)}"
+                f"for all of {', '.join(self.context)}",
+                code="missing-value",
             )
         return codes
 
@@ -354,7 +356,8 @@ class Problem(Frozen):
         for name in context:
             if name not in self.context:
                 raise DowiseError(
-                    f"{name!r} is not a context variable{suggestion(str(name), self.context)}"
+                    f"{name!r} is not a context variable{suggestion(str(name), self.context)}",
+                    code="unknown-variable",
                 )
 
     def context_labels(self, codes: Iterable[int]) -> dict[str, str]:
@@ -412,14 +415,15 @@ class Problem(Frozen):
             settings = arm
         else:
             raise DowiseError(
-                f"{arm!r} is not an intervention: pass a mapping such as {{'X': 1}} or 'do(X=1)'"
+                f"{arm!r} is not an intervention: pass a mapping such as {{'X': 1}} or 'do(X=1)'",
+                code="invalid-type",
             )
         labels: dict[str, object] = {}
         for name, value in settings.items():
             self._known(name, "variable")
             if name not in self.manipulable:
                 role = self.role(name).replace("_", "-").replace("reward", "the reward")
-                raise DowiseError(f"{name} can't be set: it is {role}")
+                raise DowiseError(f"{name} can't be set: it is {role}", code="not-manipulable")
             labels[name] = label_of(name, value, self.domains[name])
         return Intervention(labels)
 
@@ -432,7 +436,7 @@ class Problem(Frozen):
         """Return the index of an arm in `arms`. Raises `DowiseError` if it is not an arm."""
         checked = self.intervention(arm)
         if checked not in self.arm_positions:
-            raise DowiseError(self.not_an_arm(checked))
+            raise DowiseError(self.not_an_arm(checked), code="unknown-arm")
         return self.arm_positions[checked]
 
     def not_an_arm(self, arm: Intervention) -> str:
@@ -479,7 +483,8 @@ class Problem(Frozen):
         if not arms:  # only with POMISs: do() is minimal and can't be forbidden
             raise DowiseError(
                 "all arms that could be optimal are forbidden: leave out arms = 'pomis' to use "
-                "other arms"
+                "other arms",
+                code="no-arms",
             )
         return sets, arms
 

@@ -50,7 +50,7 @@ def load_problem(source: str | Path) -> Problem:
     if str(source) in builtin_names() and not path.is_file():
         path = builtin_path(str(source))
     if not str(source).strip() or not os.path.lexists(path):
-        raise DowiseError(_not_there(str(source)[:80]))
+        raise DowiseError(_not_there(str(source)[:80]), code="unknown-problem")
     return read_file(path, partial(_parse_file, path))
 
 
@@ -73,7 +73,8 @@ def _parse_file(path: Path, text: str) -> Problem:
     if seen is not None:
         raise DowiseError(
             f"this is a graph, not a problem: write a problem file (.toml) with "
-            f'graph_file = "{path.name}" and reward = "…"'
+            f'graph_file = "{path.name}" and reward = "…"',
+            code="unsupported-format",
         )
     return parse_problem(text, path.parent, file_stem(path))
 
@@ -145,18 +146,24 @@ def _build(page: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
     for key in page:
         if key not in keys:
             raise DowiseError(
-                f"unknown key {key!r}{suggestion(key, keys)}: a problem file has {', '.join(keys)}"
+                f"unknown key {key!r}{suggestion(key, keys)}: a problem file has {', '.join(keys)}",
+                code="unknown-option",
             )
     if ("graph" in page) == ("graph_file" in page):
-        raise DowiseError('give the graph either as graph = "X -> Y" or as graph_file = "…"')
+        raise DowiseError(
+            'give the graph either as graph = "X -> Y" or as graph_file = "…"', code="missing-value"
+        )
     options = {key: page[key] for key in page if key not in ("graph", "graph_file")}
     if "graph" in page:
         graph = CausalGraph.parse(page["graph"])
     elif not isinstance(page["graph_file"], str):
-        raise DowiseError(f"graph_file={page['graph_file']!r} must be the path of a file")
+        raise DowiseError(
+            f"graph_file={page['graph_file']!r} must be the path of a file", code="invalid-type"
+        )
     elif folder is None:
         raise DowiseError(
-            'graph_file is not read here: put the graph into the text, graph = "X -> Y"'
+            'graph_file is not read here: put the graph into the text, graph = "X -> Y"',
+            code="external-file",
         )
     else:
         graph = _read_graph_file(folder / page["graph_file"], options)
@@ -166,12 +173,16 @@ def _build(page: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
         options["reward_values"] = _with_numbers(options["reward_values"])
     if isinstance(options.get("prior"), str):
         if folder is None:
-            raise DowiseError("a file of the prior is not read here: put its counts into the text")
+            raise DowiseError(
+                "a file of the prior is not read here: put its counts into the text",
+                code="external-file",
+            )
         options["prior"] = folder / options["prior"]
     if "reward" not in options:
         raise DowiseError(
             'no reward: say which variable to maximise, reward = "Y", above any [table]; or to '
-            "minimise, with minimise = true"
+            "minimise, with minimise = true",
+            code="missing-value",
         )
     if folder is not None or is_new:
         return Problem(graph, **options)

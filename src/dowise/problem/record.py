@@ -104,7 +104,7 @@ class Record:
         """Raise `DowiseError` unless these variables, passed by index, were observed."""
         text = self.lacking(positions, why)
         if text is not None:
-            raise DowiseError(text)
+            raise DowiseError(text, code="missing-value")
 
     def as_dict(self) -> dict[str, object]:
         """Return the arm and the label of everything that was observed or set, for JSON."""
@@ -117,7 +117,10 @@ class Record:
 def check_record(record: object, problem: Problem) -> None:
     """Raise `DowiseError` unless this is a record of this problem."""
     if not isinstance(record, Record):
-        raise DowiseError(f"{record!r} is not a record: make one with problem.record(arm, outcome)")
+        raise DowiseError(
+            f"{record!r} is not a record: make one with problem.record(arm, outcome)",
+            code="invalid-type",
+        )
     check_same_problem(record, problem)
 
 
@@ -126,7 +129,8 @@ def check_same_problem(records: Record | RecordBatch, problem: Problem) -> None:
     if records.problem is not problem and records.problem != problem:
         raise DowiseError(
             f"{records!r} belongs to another problem, {records.problem!r}: make it with record or "
-            "records of this problem"
+            "records of this problem",
+            code="wrong-problem",
         )
 
 
@@ -156,11 +160,17 @@ def past_record(
     checked: dict[str, object] = {}
     for name, value in settings.items():
         if name == problem.reward:
-            raise DowiseError(f"{name} is the reward and can't have been set: leave the record out")
+            raise DowiseError(
+                f"{name} is the reward and can't have been set: leave the record out",
+                code="not-manipulable",
+            )
         if name not in problem.positions:
             refuse_hidden(name, problem.hidden, "a hidden variable can't have been set: ")
             close = suggestion(str(name), problem.graph.variables)
-            raise DowiseError(f"{name!r} was set, which is not a variable of the problem{close}")
+            raise DowiseError(
+                f"{name!r} was set, which is not a variable of the problem{close}",
+                code="unknown-variable",
+            )
         checked[name] = label_of(name, value, problem.domains[name])
     arm = Intervention(checked)
     fixed = np.array([problem.code(name, arm.get(name)) for name in problem.graph.variables])
@@ -173,7 +183,10 @@ def parse_outcome(
 ) -> IntArray:
     """Return the codes of an outcome, with the values that the arm set, whose codes are `fixed`."""
     if outcome is None:
-        raise DowiseError("an outcome must map variables to values, such as {'X': 1}; this is None")
+        raise DowiseError(
+            "an outcome must map variables to values, such as {'X': 1}; this is None",
+            code="invalid-type",
+        )
     values = outcome if type(outcome) is dict else as_mapping(outcome, "an outcome")
     codes = fixed.tolist()
     positions, tables = problem.positions, problem.label_codes
@@ -183,7 +196,8 @@ def parse_outcome(
             refuse_hidden(name, problem.hidden, "the outcome has a value for a hidden variable: ")
             raise DowiseError(
                 f"the outcome names {name!r}, which is not a variable of the problem"
-                f"{suggestion(str(name), problem.graph.variables)}"
+                f"{suggestion(str(name), problem.graph.variables)}",
+                code="unknown-variable",
             )
         plain: Any = value if type(value) is str or type(value) is int else None
         code = tables[name].get(plain)  # most values are labels, or ints
@@ -200,7 +214,10 @@ def parse_outcome(
 
 def refuse_contradiction(arm: Intervention, name: str, label: str, where: str = "") -> None:
     """Raise `DowiseError`: an observed value differs from the one that the arm set."""
-    raise DowiseError(f"{where}{arm} set {name}={arm[name]}, but the outcome has {name}={label}")
+    raise DowiseError(
+        f"{where}{arm} set {name}={arm[name]}, but the outcome has {name}={label}",
+        code="contradictory-record",
+    )
 
 
 @dataclass(frozen=True, eq=False)

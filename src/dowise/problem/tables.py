@@ -114,7 +114,7 @@ def sources_of(problem: Problem, names: Iterable[str]) -> Sources:
                 f"a column {unknown[0]!r}, which is not a variable of the problem"
                 f"{suggestion(unknown[0], candidates)}: rename or drop it"
             )
-        raise DowiseError(f"the table has {text}")
+        raise DowiseError(f"the table has {text}", code="unknown-variable")
     return Sources(variables, arm, is_export)
 
 
@@ -167,19 +167,28 @@ class Table(dict[str, CodedColumn]):
         else:
             raise DowiseError(
                 f"a {type(frame).__name__} is not a table: pass a pandas DataFrame, a pyarrow "
-                "Table or a mapping from column to values"
+                "Table or a mapping from column to values",
+                code="invalid-type",
             )
         for name, times in Counter(map(str, names)).items():
             if times > 1:
-                raise DowiseError(f"the table has the column {name!r} {times} times: keep one")
+                raise DowiseError(
+                    f"the table has the column {name!r} {times} times: keep one",
+                    code="duplicate-name",
+                )
         columns = {str(name): frame[name] for name in names}
         for name, column in columns.items():
             if isinstance(column, str) or not hasattr(column, "__len__"):
-                raise DowiseError(f"column {name!r} must be a list of values, not {column!r}")
+                raise DowiseError(
+                    f"column {name!r} must be a list of values, not {column!r}", code="invalid-type"
+                )
         read = sources_of(problem, columns).read
         sizes = {len(column) for column in columns.values()} or {0}
         if len(sizes) > 1:
-            raise DowiseError(f"the table has columns of different lengths: {sorted(sizes)}")
+            raise DowiseError(
+                f"the table has columns of different lengths: {sorted(sizes)}",
+                code="inconsistent-table",
+            )
         table = cls()
         table.size = sizes.pop()
         for name, column in columns.items():
@@ -208,7 +217,9 @@ def _coded(name: str, column: Any) -> CodedColumn:
         codes = np.array([distinct.setdefault(x, len(distinct)) for x in column], dtype=np.int64)
         missing = [code for code, value in enumerate(distinct) if _is_missing(value)]
     except (TypeError, NotImplementedError, AttributeError):  # lists, structs and the like
-        raise DowiseError(f"column {name!r} has values that can't be labels") from None
+        raise DowiseError(
+            f"column {name!r} has values that can't be labels", code="invalid-type"
+        ) from None
     return CodedColumn(np.where(np.isin(codes, missing), MISSING, codes), list(distinct))
 
 
@@ -269,7 +280,7 @@ def parse_frame(problem: Problem, frame: Any, arm: Intervention | None) -> Recor
     checked = check_rows(problem, frame, arm, most=1)
     for bad in checked.bad:
         where = f"row {bad.row + 1} of {checked.size:,}" if bad.line is None else f"line {bad.line}"
-        raise DowiseError(bad.said(where))
+        raise DowiseError(bad.said(where), code="bad-rows")
     return checked.batch
 
 
@@ -297,7 +308,9 @@ def check_rows(
     table = frame if isinstance(frame, Table) else Table.from_frame(problem, frame)
     sources = sources_of(problem, table)
     if sources.arm is not None and arm is not None:
-        raise DowiseError("the table has a column 'arm': leave out the argument arm")
+        raise DowiseError(
+            "the table has a column 'arm': leave out the argument arm", code="duplicate-name"
+        )
     check = _RowCheck(problem, table.size)
     for name, column in sources.variables.items():
         check.read_values(name, table[column])
@@ -502,7 +515,7 @@ def naming_the_file(path: str | Path) -> Iterator[None]:
     try:
         yield
     except DowiseError as error:
-        raise DowiseError(f"{path}: {error}") from None
+        raise DowiseError(f"{path}: {error}", code=error.code) from None
 
 
 def _read_parquet(path: Path) -> Any:
@@ -511,10 +524,11 @@ def _read_parquet(path: Path) -> Any:
         return parquet.read_table(path)
     except OSError as error:
         reason = error.strerror or str(error).partition("\n")[0]
-        raise DowiseError(f"{path}: can't be read ({reason})") from None
+        raise DowiseError(f"{path}: can't be read ({reason})", code="unreadable-file") from None
     except ValueError:  # what pyarrow raises for invalid content, with a long message
         raise DowiseError(
-            f"{path}: not a Parquet file, or a damaged one: write it again, or as CSV"
+            f"{path}: not a Parquet file, or a damaged one: write it again, or as CSV",
+            code="damaged-file",
         ) from None
 
 
@@ -546,7 +560,9 @@ def parse_csv(
                 if track is not None:
                     track("reading", file.buffer.tell(), len(content))
         except csv.Error as error:
-            raise DowiseError(f"line {rows.line_num} is not valid CSV: {error}") from None
+            raise DowiseError(
+                f"line {rows.line_num} is not valid CSV: {error}", code="syntax-error"
+            ) from None
     return parser.table(problem)
 
 
@@ -574,7 +590,7 @@ class _CsvParser:
             elif row:  # empty lines are skipped
                 self.wrong.append(WrongLine(rows.line_num, len(row), width))
                 if not self.keep_going:
-                    raise DowiseError(f"line {rows.line_num} {self.wrong[-1].why}")
+                    raise DowiseError(f"line {rows.line_num} {self.wrong[-1].why}", code="bad-rows")
         self.lines.append(np.array(lines, dtype=np.int64))
         for i, name in enumerate(self.header):
             if name in self.texts:
@@ -603,20 +619,24 @@ class _CsvParser:
 def _header(rows: Iterator[list[str]], problem: Problem) -> list[str]:
     top = next((row for row in rows if any(map(str.strip, row))), None)
     if top is None:
-        raise DowiseError("the table has no column names")
+        raise DowiseError("the table has no column names", code="missing-value")
     header = [name.strip() for name in top]
     for name in header:
         if header.count(name) > 1:
-            raise DowiseError(f"two columns are named {name!r}: keep one")
+            raise DowiseError(f"two columns are named {name!r}: keep one", code="duplicate-name")
         if name in _INDEX_NAMES and name not in problem.graph:
             raise DowiseError(
                 f"the table has a column {name!r}, such as the index that pandas writes: drop it, "
-                "or write the file with to_csv(path, index=False)"
+                "or write the file with to_csv(path, index=False)",
+                code="unknown-variable",
             )
     (first, *more) = header
     for mark, word in ((";", "semicolons"), ("\t", "tabs")):
         if not more and mark in first and first not in problem.graph:
-            raise DowiseError(f"the columns are separated by {word}: separate them by commas")
+            raise DowiseError(
+                f"the columns are separated by {word}: separate them by commas",
+                code="unsupported-format",
+            )
     return header
 
 

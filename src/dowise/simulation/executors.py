@@ -108,7 +108,8 @@ def pickle_task(name: str, value: object) -> bytes:
     except Exception as error:  # anything that a custom __reduce__ raises
         raise DowiseError(
             f"{name} can't be sent to other processes ({type(error).__name__}: {error}): make it "
-            "picklable, or use workers=1"
+            "picklable, or use workers=1",
+            code="not-picklable",
         ) from None
     return pickled
 
@@ -201,7 +202,8 @@ def _acquire_worker() -> _Worker:
         return _Worker()
     except OSError as error:
         raise DowiseError(
-            f"worker processes can't be started ({error.strerror}): use fewer workers"
+            f"worker processes can't be started ({error.strerror}): use fewer workers",
+            code="workers-failed",
         ) from None
 
 
@@ -240,7 +242,7 @@ def _run_in_workers(
     except BaseException as error:  # the caller wants no more results
         pool.stop(keep_workers=False)
         if isinstance(error, _WorkerLostError):
-            raise DowiseError(_WORKER_DIED) from None
+            raise DowiseError(_WORKER_DIED, code="workers-failed") from None
         raise
     pool.stop(keep_workers=True)
 
@@ -377,7 +379,9 @@ def _respond(task: Callable[[Any], Any] | None, request: bytes) -> tuple[Any, by
                 return task, response
         except Exception:  # anything that a custom __reduce__ raises
             pass
-        return task, cloudpickle.dumps((False, DowiseError(repr(error)), trace))
+        return task, cloudpickle.dumps(
+            (False, DowiseError(repr(error), code="user-code-failed"), trace)
+        )
 
 
 # -- Dask ------------------------------------------------------------------------------------------
@@ -390,7 +394,9 @@ def _run_on_dask(
     try:
         client = distributed.Client(address, timeout="5s")
     except (OSError, ValueError, TimeoutError) as error:
-        raise DowiseError(f"no Dask scheduler answers at {address}: {error}") from None
+        raise DowiseError(
+            f"no Dask scheduler answers at {address}: {error}", code="cluster-unreachable"
+        ) from None
     with _muted_loggers("distributed.client", "distributed.core"), client:
         try:
             run_pickled = partial(_run_pickled, _pickle_with_user_code(run))
@@ -402,11 +408,12 @@ def _run_on_dask(
                 yield job_of.pop(future), result
                 future.release()
         except distributed.KilledWorker:
-            raise DowiseError(_WORKER_DIED) from None
+            raise DowiseError(_WORKER_DIED, code="workers-failed") from None
         except (CancelledError, distributed.CancelledError, OSError) as error:
             raise DowiseError(
                 f"lost the Dask scheduler at {address} ({type(error).__name__}): finished jobs are "
-                "kept; run it again to resume"
+                "kept; run it again to resume",
+                code="cluster-unreachable",
             ) from None
 
 

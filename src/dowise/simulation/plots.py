@@ -53,7 +53,10 @@ def plot_regret(
     same whatever somebody's settings of matplotlib are.
     """
     if band not in _BANDS:
-        raise DowiseError(f'band={band!r}: give "se", two standard errors, or "sd", deviations')
+        raise DowiseError(
+            f'band={band!r}: give "se", two standard errors, or "sd", deviations',
+            code="unknown-value",
+        )
     styles = _styles([*dict.fromkeys(x.policy for curves in panels.values() for x in curves)])
     if axes is not None:
         places = _checked_axes(axes, len(panels))
@@ -85,7 +88,8 @@ def _checked_axes(given: Any, panels: int) -> list[Any]:
     places = [given] if hasattr(given, "plot") else [*np.ravel(np.asarray(given, dtype=object))]
     if len(places) != panels or not all(hasattr(one, "plot") for one in places):
         raise DowiseError(
-            f"axes={given!r:.80}: give {panels:,} Axes of matplotlib, one for each problem, or none"
+            f"axes={given!r:.80}: give {panels:,} Axes of matplotlib, one for each problem, or none",
+            code="invalid-type",
         )
     return places
 

@@ -186,10 +186,11 @@ def _check_arguments(
         if name not in ALL_PANELS:
             raise DowiseError(
                 f"unknown panel {name!r}{suggestion(name, ALL_PANELS)}: there are "
-                f"{', '.join(PANELS)}, and beyond the paper {', '.join(BEYOND)}"
+                f"{', '.join(PANELS)}, and beyond the paper {', '.join(BEYOND)}",
+                code="unknown-panel",
             )
     if band not in ("se", "sd"):
-        raise DowiseError(f"band={band!r} must be 'se' or 'sd'")
+        raise DowiseError(f"band={band!r} must be 'se' or 'sd'", code="unknown-value")
     if horizon is not None:
         horizon = check_integer("horizon", horizon, 1, MAX_ROUNDS)
     if trials is not None:
@@ -214,7 +215,8 @@ def _open(folder: Path, run: ReproductionSpec) -> tuple[str, ...]:
         return in_order(manifest["panels"])
     if list_directory(folder):
         raise DowiseError(
-            f"{folder} is there already, and no reproduction of ours: name a new folder as out"
+            f"{folder} is there already, and no reproduction of ours: name a new folder as out",
+            code="directory-in-use",
         )
     make_directory(folder)
     write_checked_json(folder / MANIFEST, {"settings": run.settings, "panels": []})
@@ -552,11 +554,13 @@ def _check_same_settings(folder: Path, stored: dict[str, Any], wanted: dict[str,
     if any(stored.get(key) != wanted[key] for key in ("dowise", "sources")):
         raise DowiseError(
             f"{folder} has a reproduction by other sources of dowise ({stored.get('dowise')}): "
-            "choose another directory"
+            "choose another directory",
+            code="other-version",
         )
     for key, value in wanted.items():
         if stored.get(key) != value:
             raise DowiseError(
                 f"{folder} has another reproduction, with {key} {stored.get(key)!r}, not "
-                f"{value!r}: choose another directory, or remove this one"
+                f"{value!r}: choose another directory, or remove this one",
+                code="directory-in-use",
             )

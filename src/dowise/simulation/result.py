@@ -101,7 +101,7 @@ class Result:
                     part = part.filter(compute.equal(part["round"], job.horizon))
                 parts.append(part)
         if not parts:
-            raise DowiseError(f"{self.path} has no results yet")
+            raise DowiseError(f"{self.path} has no results yet", code="no-results")
         return pyarrow.concat_tables(parts).unify_dictionaries()
 
     def frame(self) -> pandas.DataFrame:
@@ -136,8 +136,12 @@ class Result:
         if measure in self.measures:
             return measure
         if measure == "expected":
-            raise DowiseError("this result has no expected regret: simulate with expected=True")
-        raise DowiseError(f"measure={measure!r}: expected 'regret' or 'expected'")
+            raise DowiseError(
+                "this result has no expected regret: simulate with expected=True", code="no-results"
+            )
+        raise DowiseError(
+            f"measure={measure!r}: expected 'regret' or 'expected'", code="unknown-value"
+        )
 
     def curves(self, measure: Measure = "regret") -> dict[str, list[RegretCurve]]:
         """Return the regret curve of every policy over trials, by problem."""

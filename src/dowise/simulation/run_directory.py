@@ -237,11 +237,13 @@ class RunDirectory:
         if OLD_MANIFEST in names:
             raise DowiseError(
                 f"{self.path} was written by an earlier version of dowise, which this one can't "
-                "read: choose another directory"
+                "read: choose another directory",
+                code="other-version",
             )
         if names - {RESULTS, CALLS}:
             raise DowiseError(
-                f"{self.path} already exists and is not a run directory: choose a new directory"
+                f"{self.path} already exists and is not a run directory: choose a new directory",
+                code="directory-in-use",
             )
         for name in (RESULTS, CALLS):
             make_directory(self.path / name)
@@ -275,7 +277,7 @@ class RunDirectory:
             hint = ""
             if (self.path / OLD_MANIFEST).exists():
                 hint = " (it was written by an earlier version of dowise)"
-            raise DowiseError(f"{self.path} is not a run directory{hint}")
+            raise DowiseError(f"{self.path} is not a run directory{hint}", code="no-results")
         calls = []
         for file in files:
             content = read_checked_json(file)
@@ -295,7 +297,8 @@ class RunDirectory:
             except (KeyError, TypeError, AttributeError):
                 raise DowiseError(
                     f"{file} has an unknown layout: open it with the version of dowise that wrote "
-                    "it, or choose another directory"
+                    "it, or choose another directory",
+                    code="other-version",
                 ) from None
             calls.append(call)
         return sorted(calls, key=lambda call: call.started)
@@ -309,7 +312,9 @@ class RunDirectory:
         try:
             return self._file(job).exists()
         except OSError as error:
-            raise DowiseError(f"{self._file(job)}: can't be read ({error.strerror})") from None
+            raise DowiseError(
+                f"{self._file(job)}: can't be read ({error.strerror})", code="unreadable-file"
+            ) from None
 
     def missing(self, jobs: Iterable[Job]) -> tuple[list[Job], list[str]]:
         """Return the jobs to run, and a message for each damaged file among theirs."""
@@ -341,7 +346,9 @@ class RunDirectory:
         try:
             content = file.read_bytes()
         except OSError as error:
-            raise DowiseError(f"{file}: can't be read ({error.strerror})") from None
+            raise DowiseError(
+                f"{file}: can't be read ({error.strerror})", code="unreadable-file"
+            ) from None
         try:
             verify(content, job.digest)
         except DamagedError as error:
@@ -367,7 +374,8 @@ def select_jobs(
     if not groups:
         horizons = " and ".join(str(x) for x in sorted({call.horizon for call in calls}))
         raise DowiseError(
-            f"{directory.path} has no simulation with horizon {horizon}: it has {horizons}"
+            f"{directory.path} has no simulation with horizon {horizon}: it has {horizons}",
+            code="no-results",
         )
 
     def rank(group: list[Call]) -> tuple[int, int, str]:
@@ -406,7 +414,7 @@ def read_checked_json(path: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError) as error:  # the latter: an impossible name
         reason = getattr(error, "strerror", None) or error
-        raise DowiseError(f"{path}: can't be read ({reason})") from None
+        raise DowiseError(f"{path}: can't be read ({reason})", code="unreadable-file") from None
     try:
         content = json.loads(text)
         checksum = content.pop(_CHECKSUM, None)
@@ -434,11 +442,14 @@ def list_directory(directory: Path) -> list[Path]:
         return []
     except NotADirectoryError:
         raise DowiseError(
-            f"{directory} is a file, or is inside one: choose a new directory"
+            f"{directory} is a file, or is inside one: choose a new directory",
+            code="directory-in-use",
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise DowiseError(f"{directory}: can't be read ({reason})") from None
+        raise DowiseError(
+            f"{directory}: can't be read ({reason})", code="unreadable-file"
+        ) from None
 
 
 def make_directory(directory: Path) -> None:
@@ -446,4 +457,6 @@ def make_directory(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DowiseError(f"{directory}: can't be created ({error.strerror})") from None
+        raise DowiseError(
+            f"{directory}: can't be created ({error.strerror})", code="unwritable-file"
+        ) from None

@@ -93,7 +93,10 @@ class On:
 
     def __post_init__(self) -> None:
         if not isinstance(self.problem, Problem):
-            raise DowiseError(f"On({self.problem!r}, …): pass a Problem first, then the policy")
+            raise DowiseError(
+                f"On({self.problem!r}, …): pass a Problem first, then the policy",
+                code="invalid-type",
+            )
 
 
 PolicyLike = PolicyFactory | On | tuple[str, PolicyFactory | On]
@@ -120,7 +123,8 @@ class PolicySpec:
         if not hasattr(factory, "__qualname__"):
             raise DowiseError(
                 f"{kind!r} is not a policy: pass a name, a class or function that makes one, a "
-                "pair (label, policy), or On(problem, policy)"
+                "pair (label, policy), or On(problem, policy)",
+                code="invalid-type",
             )
         name = label or kind
         return cls(name if isinstance(name, str) else factory.__name__, factory, problem)
@@ -141,7 +145,7 @@ class PolicySpec:
             try:
                 arm_positions(problem, self.problem)
             except DowiseError as error:
-                raise DowiseError(f"the policy {self.label!r}: {error}") from None
+                raise DowiseError(f"the policy {self.label!r}: {error}", code=error.code) from None
 
     @property
     def is_custom(self) -> bool:
@@ -168,7 +172,10 @@ def policy_specs(policies: Iterable[PolicyLike]) -> list[PolicySpec]:
     for policy in policies:
         spec = PolicySpec.from_user(policy)
         if spec.label in specs:
-            raise DowiseError(f"two policies are called {spec.label!r}: use different labels")
+            raise DowiseError(
+                f"two policies are called {spec.label!r}: use different labels",
+                code="duplicate-name",
+            )
         specs[spec.label] = spec
     return list(specs.values())
 
@@ -210,18 +217,27 @@ class SimulationSpec:
         observational = check_integer("observational", observational, 0)
         for values in (problems, policies):
             if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
-                raise DowiseError('pass lists: simulate(["task1"], ["ids", "ts"], …)')
+                raise DowiseError(
+                    'pass lists: simulate(["task1"], ["ids", "ts"], …)', code="invalid-type"
+                )
         worlds = dict(
             _labelled_worlds(problems, None if world_options == WorldOptions() else world_options)
         )
         specs = {policy.label: policy for policy in policy_specs(policies)}
         if not worlds or not specs:
-            raise DowiseError("at least one problem and one policy are required")
+            raise DowiseError(
+                "at least one problem and one policy are required", code="missing-value"
+            )
         for label, values in options.items():
             if label not in specs:
-                raise DowiseError(f"options for {label!r}, which is not among the policies")
+                raise DowiseError(
+                    f"options for {label!r}, which is not among the policies", code="unknown-policy"
+                )
             if not isinstance(values, Mapping):
-                raise DowiseError(f"options={options!r}: expected {{policy: {{option: value}}}}")
+                raise DowiseError(
+                    f"options={options!r}: expected {{policy: {{option: value}}}}",
+                    code="invalid-type",
+                )
         spec = cls(
             worlds=worlds,
             policies=specs,
@@ -240,7 +256,8 @@ class SimulationSpec:
                 if reason is not None:
                     raise DowiseError(
                         f"{label}: expected=True needs worlds that are drawn from a belief's "
-                        f"prior, {reason}"
+                        f"prior, {reason}",
+                        code="no-expected-regret",
                     )
                 Belief(problem)
         for label, policy in specs.items():
@@ -354,7 +371,8 @@ def _to_json(value: Any, label: str) -> Any:
         return str(value)
     raise DowiseError(
         f"an option of {label!r} is {value!r}: expected numbers, strings, lists or mappings of "
-        "them, which identify the run"
+        "them, which identify the run",
+        code="invalid-type",
     )
 
 
@@ -370,7 +388,8 @@ def _labelled_worlds(
         if label in labels:
             raise DowiseError(
                 f'two problems are called {label!r}: use different names (name = "…" in a problem '
-                "file), in Python pairs (label, problem or world)"
+                "file), in Python pairs (label, problem or world)",
+                code="duplicate-name",
             )
         labels.add(label)
         yield label, worlds

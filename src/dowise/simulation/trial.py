@@ -268,7 +268,8 @@ def play(
         decision = policy.decide(context, policy_rng)
         if not hasattr(decision, "arm"):
             raise DowiseError(
-                f"decide must return a Decision, not {type_name(decision)}: Decision(arm, …)"
+                f"decide must return a Decision, not {type_name(decision)}: Decision(arm, …)",
+                code="invalid-type",
             )
         arm = decision.arm
         policy.observe(arm, world.play(arm, context, outcome_rng))
@@ -295,7 +296,8 @@ def arm_positions(world: Problem, problem: Problem) -> IntArray:
         if value != world_value:
             raise DowiseError(
                 f"its own problem and that of the world differ in {name}, {value!r} against "
-                f"{world_value!r}: only edges, arms and manipulable variables may differ"
+                f"{world_value!r}: only edges, arms and manipulable variables may differ",
+                code="wrong-problem",
             )
     index = {arm: i for i, arm in enumerate(world.arms)}
     for arm in problem.arms:
@@ -303,11 +305,13 @@ def arm_positions(world: Problem, problem: Problem) -> IntArray:
             if name not in world.manipulable:
                 raise DowiseError(
                     f"{arm} is an arm of its own problem, but {name} can't be set in the world's: "
-                    "remove the arm, or make the variable manipulable there"
+                    "remove the arm, or make the variable manipulable there",
+                    code="not-manipulable",
                 )
         if arm not in index:
             raise DowiseError(
-                f'{arm} is an arm of its own problem, but not of the world\'s: use arms="all" there'
+                f'{arm} is an arm of its own problem, but not of the world\'s: use arms="all" there',
+                code="unknown-arm",
             )
     positions = np.array([index[arm] for arm in problem.arms])
     costs = zip(problem.arms, problem.payoff.costs, world.payoff.costs[positions], strict=True)
@@ -315,7 +319,8 @@ def arm_positions(world: Problem, problem: Problem) -> IntArray:
         if cost != world_cost:
             raise DowiseError(
                 f"{arm} costs {cost:g} in its own problem and {world_cost:g} in the world's: use "
-                "the same costs"
+                "the same costs",
+                code="wrong-problem",
             )
     return positions
 
@@ -354,7 +359,8 @@ def _means(world: World, contexts: list[tuple[int, ...]]) -> FloatArray:
         if row.shape != (len(problem.arms),) or not np.isfinite(row).all():
             raise DowiseError(
                 f"means returned {row!r}, not one number for each of {len(problem.arms)} arms: see "
-                "check_environment"
+                "check_environment",
+                code="invalid-shape",
             )
     return np.array(rows)
 

@@ -56,7 +56,7 @@ def parse_as(kind: str, parse: Callable[[str], Result], text: str, remedy: str) 
         if detected in (None, kind, "text"):
             raise
         message = f"{error}; {remedy.format(detected)}"
-        raise InputSyntaxError(message, error.line, error.column) from None
+        raise InputSyntaxError(message, error.line, error.column, code=error.code) from None
 
 
 __all__ = ["GRAPH_ENDINGS", "Structure", "format_of", "parse_structure", "read_structure"]
@@ -92,7 +92,8 @@ def parse_structure(ending: str, text: str) -> Structure:
     name = f"the ending {ending!r} is unknown" if ending else "it has no ending"
     raise DowiseError(
         f"{name} and its content is not a graph in a supported format; supported endings are "
-        f"{', '.join(GRAPH_ENDINGS)}"
+        f"{', '.join(GRAPH_ENDINGS)}",
+        code="unsupported-format",
     )
 
 

@@ -138,7 +138,10 @@ def to_bif(network: Network) -> str:
     """Return the network as BIF. `parse_bif` restores it to the last bit."""
     graph, domains = network.graph, network.domains
     for left, right in graph.bidirected_edges:
-        raise DowiseError(f"{left} <-> {right}: a Bayesian network has no bidirected edges")
+        raise DowiseError(
+            f"{left} <-> {right}: a Bayesian network has no bidirected edges",
+            code="bidirected-edge",
+        )
     lines = ["network unknown {", "}"]
     for name in graph.variables:
         labels = domains[name]
@@ -217,18 +220,27 @@ def domains_of(variables: Iterable[Variable]) -> Domains:
     domains: Domains = {}
     for name, declared, labels in variables:
         if name in domains:
-            raise DowiseError(f"the variable {name!r} is declared twice: remove one declaration")
+            raise DowiseError(
+                f"the variable {name!r} is declared twice: remove one declaration",
+                code="duplicate-name",
+            )
         if declared != len(labels):
             raise DowiseError(
                 f"variable {name!r} is declared with [ {declared} ] labels but lists {len(labels)} "
-                f"({join_names(labels)}): correct the number or the list"
+                f"({join_names(labels)}): correct the number or the list",
+                code="inconsistent-table",
             )
         if len(set(labels)) < len(labels):
             label, _ = Counter(labels).most_common(1)[0]
-            raise DowiseError(f"variable {name!r} lists the label {label!r} twice: rename one")
+            raise DowiseError(
+                f"variable {name!r} lists the label {label!r} twice: rename one",
+                code="duplicate-name",
+            )
         domains[name] = labels
     if not domains:
-        raise DowiseError("the network is empty: it does not declare any variables")
+        raise DowiseError(
+            "the network is empty: it does not declare any variables", code="empty-graph"
+        )
     return domains
 
 
@@ -240,21 +252,27 @@ def blocks_of(blocks: Iterable[Block], domains: Domains) -> dict[str, Block]:
             if name not in domains:
                 raise DowiseError(
                     f"probability of {block.name!r}: unknown {role} {name!r}"
-                    f"{suggestion(name, domains)}; declare it with 'variable {name} {{ ... }}'"
+                    f"{suggestion(name, domains)}; declare it with 'variable {name} {{ ... }}'",
+                    code="unknown-variable",
                 )
             if block.parents.count(name) > 1:
                 raise DowiseError(
                     f"probability of {block.name!r}: the parent {name!r} is listed twice: "
-                    "name each parent once"
+                    "name each parent once",
+                    code="duplicate-name",
                 )
         if block.name in by_name:
-            raise DowiseError(f"probability of {block.name!r} is defined twice: remove one block")
+            raise DowiseError(
+                f"probability of {block.name!r} is defined twice: remove one block",
+                code="duplicate-name",
+            )
         by_name[block.name] = block
     for name in domains:
         if name not in by_name:
             raise DowiseError(
                 f"variable {name!r} has no probability block: "
-                f"add 'probability ( {name} ) {{ table ...; }}'"
+                f"add 'probability ( {name} ) {{ table ...; }}'",
+                code="missing-value",
             )
     return by_name
 
@@ -275,7 +293,8 @@ def cpt_of(block: Block, domains: Domains) -> FloatArray:
         for index in np.flatnonzero(wrong).tolist():
             row = join_names(map(repr, rows[index].tolist()))
             raise DowiseError(
-                f"{_row_name(block, index, domains)} = {row} (sum {sums[index]:.6g}) {message}"
+                f"{_row_name(block, index, domains)} = {row} (sum {sums[index]:.6g}) {message}",
+                code="invalid-number",
             )
     rounded = np.abs(sums - 1) > _EXACT
     rows[rounded] /= sums[rounded, np.newaxis]
@@ -290,19 +309,24 @@ def _rows(block: Block, domains: Domains) -> FloatArray:
     if count * size > _MAX_ENTRIES or len(block.parents) > _MAX_PARENTS:
         raise DowiseError(
             f"the table of {block.name!r} is too large: {len(block.parents)} parents make it more "
-            f"than {_MAX_ENTRIES:,} numbers or {_MAX_PARENTS} axes; remove some of its parents"
+            f"than {_MAX_ENTRIES:,} numbers or {_MAX_PARENTS} axes; remove some of its parents",
+            code="too-large",
         )
     rows, is_set = np.empty((count, size)), np.zeros(count, dtype=bool)
 
     def refuse_length(numbers: list[float], expected: int, where: str) -> None:
         labels = f"{size} labels ({join_names(domains[block.name])})"
         each = f"{count} rows of {labels}" if expected > size else labels
-        raise DowiseError(f"{where} has {len(numbers)} numbers instead of {expected}, for {each}")
+        raise DowiseError(
+            f"{where} has {len(numbers)} numbers instead of {expected}, for {each}",
+            code="inconsistent-table",
+        )
 
     def refuse_twice(index: int) -> None:
         if is_set[index]:
             raise DowiseError(
-                f"{_row_name(block, index, domains)} is defined twice: remove one of the two"
+                f"{_row_name(block, index, domains)} is defined twice: remove one of the two",
+                code="duplicate-name",
             )
 
     positions = [
@@ -329,7 +353,9 @@ def _rows(block: Block, domains: Domains) -> FloatArray:
         rows[~is_set] = default
     elif not is_set.all():
         missing = _row_name(block, int(is_set.argmin()), domains)
-        raise DowiseError(f"{missing} is missing: add this row, or a 'default' line")
+        raise DowiseError(
+            f"{missing} is missing: add this row, or a 'default' line", code="missing-value"
+        )
     return rows
 
 
@@ -342,14 +368,16 @@ def _row_index(
         remedy = f"write one label for each of {parents}" if parents else "write 'table ...;'"
         raise DowiseError(
             f"{_row(block, labels)}: {block.name} has {len(block.parents)} parents, "
-            f"not {len(labels)}: {remedy}"
+            f"not {len(labels)}: {remedy}",
+            code="inconsistent-table",
         )
     index = 0
     for parent, label, domain in zip(block.parents, labels, positions, strict=True):
         if label not in domain:
             raise DowiseError(
                 f"{_row(block, labels)}: {parent} has no label {label!r}"
-                f"{suggestion(label, domain)}; its labels are {join_names(domain)}"
+                f"{suggestion(label, domain)}; its labels are {join_names(domain)}",
+                code="unknown-value",
             )
         index = index * len(domain) + domain[label]
     return index

@@ -96,14 +96,21 @@ def parse_dagitty(text: str) -> Structure:
     _add_statements(parse_with("dagitty", text, Reader(), _WORDS, "dagitty"), sketch, roles)
     for role, reason in _REFUSED.items():
         for name in sorted(roles.pop(role)):
-            raise DowiseError(f"dagitty: {name} is tagged '{role}': {reason.format(name)}")
+            raise DowiseError(
+                f"dagitty: {name} is tagged '{role}': {reason.format(name)}", code="invalid-role"
+            )
     for role in ("exposure", "outcome"):
         for name in sorted(roles[role] & roles["latent"]):
-            raise DowiseError(f"dagitty: {name} can't be both {role} and latent: remove one tag")
+            raise DowiseError(
+                f"dagitty: {name} can't be both {role} and latent: remove one tag",
+                code="conflicting-roles",
+            )
     exposures, outcomes, latent = (tuple(sorted(names)) for names in roles.values())
     graph = sketch.graph().project(latent)
     if not graph.variables:
-        raise DowiseError(f"dagitty: all variables are latent ({', '.join(latent)})")
+        raise DowiseError(
+            f"dagitty: all variables are latent ({', '.join(latent)})", code="empty-graph"
+        )
     return Structure(graph, {}, exposures, outcomes, latent)
 
 
@@ -133,7 +140,8 @@ def _add_statements(
         for tag in _REFUSED.keys() & {tag.lower() for tag in tags} if arrows else ():
             raise DowiseError(
                 f"dagitty: an edge at {mentioned[-1]} is tagged '{tag}', which is a tag for "
-                f"variables: write {mentioned[-1]} [{tag}] if that is intended"
+                f"variables: write {mentioned[-1]} [{tag}] if that is intended",
+                code="invalid-role",
             )
         if not arrows:  # the tags of an edge do not apply to its ends
             for tag in tags:

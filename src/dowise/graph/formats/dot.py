@@ -157,7 +157,8 @@ def _arrow(attributes: dict[str, str], groups: list[list[str]]) -> Arrow:
         return Arrow(_ARROWS[direction], mark_of(attributes, f"DOT: the edge {where}"))
     raise DowiseError(
         f"DOT: the edge {where} has dir={direction}{suggestion(direction, _ARROWS)}, but causes "
-        "need a direction: use dir=forward, dir=back, or dir=both for a bidirected edge"
+        "need a direction: use dir=forward, dir=back, or dir=both for a bidirected edge",
+        code="undirected-edge",
     )
 
 
@@ -167,6 +168,7 @@ def _undirected(what: str, token: Any) -> InputSyntaxError:
         "one: write 'digraph' and '->'",
         token.line,
         token.column,
+        code="undirected-edge",
     )
 
 

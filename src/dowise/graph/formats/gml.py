@@ -33,7 +33,9 @@ def from_networkx(graph: networkx.Graph[Any]) -> CausalGraph:
     import networkx
 
     if not isinstance(graph, networkx.Graph):
-        raise DowiseError(f"expected a networkx.DiGraph, not {type_name(graph)}")
+        raise DowiseError(
+            f"expected a networkx.DiGraph, not {type_name(graph)}", code="invalid-type"
+        )
     return _causal_graph(graph, {node: node for node in graph})
 
 
@@ -83,14 +85,16 @@ def _causal_graph(graph: networkx.Graph[Any], labels: Mapping[Hashable, object])
     if not graph.is_directed():
         raise DowiseError(
             "the graph is undirected, but causes need a direction: "
-            "use a networkx.DiGraph (in GML: directed 1)"
+            "use a networkx.DiGraph (in GML: directed 1)",
+            code="undirected-edge",
         )
     named: dict[str, object] = {}
     for label in labels.values():
         if str(label) in named:
             raise DowiseError(
                 f"two nodes, {named[str(label)]!r} and {label!r}, would both be the variable "
-                f"{str(label)!r}: rename one of them"
+                f"{str(label)!r}: rename one of them",
+                code="duplicate-name",
             )
         named[str(label)] = label
     sketch = GraphSketch()
@@ -108,7 +112,8 @@ def _arrows(graph: Any) -> Iterator[tuple[Hashable, Hashable, Arrow]]:
         direction = data.get("dir", "forward")
         if direction not in ("forward", "back", "both"):
             raise DowiseError(
-                f"{where} has dir={direction!r}: use forward, back, or both for a bidirected edge"
+                f"{where} has dir={direction!r}: use forward, back, or both for a bidirected edge",
+                code="undirected-edge",
             )
         is_bidirected = "bidirected" in (*key, data.get("type")) or direction == "both"
         is_bidirected = is_bidirected or is_true(data.get("bidirected"))

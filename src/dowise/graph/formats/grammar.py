@@ -32,7 +32,7 @@ def parse_with(
     from lark.exceptions import UnexpectedEOF, UnexpectedInput, VisitError
 
     if not isinstance(text, str):
-        raise DowiseError(f"{what}: expected a text, not {type_name(text)}")
+        raise DowiseError(f"{what}: expected a text, not {type_name(text)}", code="invalid-type")
     try:
         tree = _parser(grammar).parse(text)
     except UnexpectedInput as error:
@@ -131,7 +131,8 @@ class GraphSketch:
                 if before != mark and not (before and mark):
                     kind = "doubtful" if "?" in (before, mark) else "certain"
                     raise DowiseError(
-                        f"{edge} is drawn twice, as {kind} and without a mark: keep one"
+                        f"{edge} is drawn twice, as {kind} and without a mark: keep one",
+                        code="contradictory-edge",
                     )
                 if mark:
                     self.marked[mark].append(str(edge))
@@ -139,7 +140,9 @@ class GraphSketch:
     def graph(self) -> CausalGraph:
         """Build the graph."""
         if not self.names:
-            raise DowiseError("the graph is empty: it does not name any variables")
+            raise DowiseError(
+                "the graph is empty: it does not name any variables", code="empty-graph"
+            )
         return CausalGraph(
             self.directed,
             self.bidirected,

@@ -68,7 +68,10 @@ def parse_text(text: str) -> CausalGraph:
         raise _with_hint(text, error) from None
     if not statements:
         raise InputSyntaxError(
-            "the graph is empty: write statements such as 'X -> Y; Z -> Y'", 1, 1
+            "the graph is empty: write statements such as 'X -> Y; Z -> Y'",
+            1,
+            1,
+            code="empty-graph",
         )
     sketch = GraphSketch()
     for statement in statements:
@@ -87,14 +90,14 @@ def _with_hint(text: str, error: InputSyntaxError) -> InputSyntaxError:
     for words in _SEVERAL_WORDS.finditer(line):
         if words.start() < error.column - 1 < words.end():
             hint = f"a name with a space goes in double quotes: {quoted(words[0])}"
-            return InputSyntaxError(f"{error}; {hint}", error.line, error.column)
+            return InputSyntaxError(f"{error}; {hint}", error.line, error.column, code=error.code)
     sign = line[error.column - 1 : error.column]
     if not sign.isprintable() or not sign.strip() or sign.isalnum() or sign in _SIGNS:
         return error
     hint = f"a name with {sign} in it goes in double quotes"
     if sign in "→⇒⟶":
         hint = "an arrow is written ->"
-    return InputSyntaxError(f"{error}; {hint}", error.line, error.column)
+    return InputSyntaxError(f"{error}; {hint}", error.line, error.column, code=error.code)
 
 
 def to_text(graph: CausalGraph) -> str:
