@@ -12,15 +12,12 @@ import os
 from argparse import ArgumentParser
 from pathlib import Path
 
-from dowise.simulation.pages import heading, table
-from dowise.simulation.panels import ALL_PANELS
-from dowise.simulation.report import claims_table
-
 import dowise
 from dowise._core.files import write_text
 from dowise.cli.console import shown_progress
 from dowise.simulation.analysis import Claim
-from dowise.simulation.reproduce import Reproduction, reproduce
+from dowise.simulation.paper_panels import ALL_PANELS
+from dowise.simulation.reproduce import Reproduction, claims_table, heading, reproduce, table
 
 HERE = Path(__file__).parent
 

@@ -20,13 +20,13 @@ import os
 from pathlib import Path
 
 import numpy as np
-from dowise.simulation.pages import heading, table
 from scipy import stats
 
 import dowise
 from dowise import simulate
 from dowise._core.files import write_text
 from dowise.cli.console import shown_progress
+from dowise.simulation.reproduce import heading, table
 
 HERE = Path(__file__).parent
 TASKS = ("task1", "task2", "task3", "healthcare")

@@ -1,7 +1,8 @@
 """Hidden common causes: what the exact posterior of factors is worth against the baselines."""
 
 from _panels import main
-from dowise.simulation.panels import BEYOND
+
+from dowise.simulation.paper_panels import BEYOND
 
 PANELS = [name for name, panel in BEYOND.items() if panel.horizon == 500]
 SAYS = (

@@ -13,11 +13,11 @@ import os
 from pathlib import Path
 
 from beyond import compared
-from dowise.simulation.pages import heading, table
 
 from dowise import simulate
 from dowise._core.files import write_text
 from dowise.cli.console import shown_progress
+from dowise.simulation.reproduce import heading, table
 
 HERE = Path(__file__).parent
 SEED = 4003

@@ -46,7 +46,7 @@ def test_the_first_compilation_says_so_also_without_a_terminal_and_the_next_star
 ):
     first, second = run(tmp_path), run(tmp_path)
     assert first.stdout == second.stdout == "2\n"
-    assert first.stderr.count("compiling what is needed here") == 1
+    assert first.stderr.count("dowise: compiling") == 1
     assert second.stderr == ""
 
 

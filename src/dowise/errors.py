@@ -1,4 +1,4 @@
-"""What can go wrong, said in plain English: the offending name, the value, the remedy."""
+"""Exceptions, and helpers for their messages: the name, the value, the remedy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-_MOST_LISTED = 30  # names in a message
-_MOST_COMPARED = 2_000  # candidates that are looked through for a close one
+_MAX_LISTED = 30  # names in a message
+_MAX_COMPARED = 2_000  # candidates that are compared with a misspelt name
 
 
 class DowiseError(Exception):
@@ -21,8 +21,8 @@ class DowiseError(Exception):
     message : str
         What is wrong, with the name and the value, and what to do.
     code : str, optional
-        Stable identifier in kebab-case, such as "unknown-variable", for programs and tests. Messages
-        may be reworded; codes stay. Defaults to the code of the class.
+        Stable identifier in kebab-case, such as "unknown-variable", for programs and tests (`CODES`
+        lists them). Messages may be reworded; codes stay. Defaults to the code of the class.
     hint : str, optional
         What to do next, in words that fit every surface.
 
@@ -104,34 +104,34 @@ class DowiseWarning(UserWarning):
 
 
 def suggestion(name: str, candidates: Iterable[str]) -> str:
-    """`" (did you mean 'Z2'?)"`, or nothing where no candidate is close.
+    """Return `" (did you mean 'Z2'?)"`, or "" if no candidate is close.
 
     >>> suggestion("Treatmnt", ["Diet", "Treatment"])
     " (did you mean 'Treatment'?)"
     >>> suggestion("maybe", ["no", "yes"])
     ''
     """
-    known = list(candidates)
-    by_lower = {candidate.lower(): candidate for candidate in reversed(known)}
+    names = list(candidates)
+    by_lower = {candidate.lower(): candidate for candidate in reversed(names)}
     if name.lower() in by_lower:
         return f" (did you mean {by_lower[name.lower()]!r}?)"
-    close = difflib.get_close_matches(name, known[:_MOST_COMPARED], n=1, cutoff=0.55)
+    close = difflib.get_close_matches(name, names[:_MAX_COMPARED], n=1, cutoff=0.55)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Names between commas, the first of them where they are many.
+    """Join names by commas; a long list is cut.
 
     >>> join_names(["low", "high"]), join_names(map(str, range(50_000)))[-26:]
     ('low, high', ' 28, 29, … (50,000 in all)')
     """
-    known = list(names)
-    shown = ", ".join(known[:_MOST_LISTED])
-    return f"{shown}, … ({len(known):,} in all)" if len(known) > _MOST_LISTED else shown
+    listed = list(names)
+    text = ", ".join(listed[:_MAX_LISTED])
+    return f"{text}, … ({len(listed):,} in all)" if len(listed) > _MAX_LISTED else text
 
 
 def type_name(value: object) -> str:
-    """What something is, with its article.
+    """Return the name of the type of a value, with an article.
 
     >>> type_name(7), type_name("7")
     ('an int', 'a str')
@@ -141,7 +141,7 @@ def type_name(value: object) -> str:
 
 
 def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import `module`, or say which extra of dowise brings it."""
+    """Import `module`; raise `MissingExtraError` with the extra that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -152,35 +152,35 @@ def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
 
 
 def describe_error(error: BaseException) -> str:
-    """An error of somebody's own code in one line: kind, message, and where it happened there."""
+    """Describe an error in user code in one line: type, message, file and line."""
     text = " ".join(str(error).split())
     if not isinstance(error, DowiseError):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    place = (
-        None if isinstance(error, SyntaxError) else user_code_location(error)
-    )  # which says it itself
-    return f"{text} ({place})" if place else text
+    if isinstance(error, SyntaxError):  # its message has the location
+        return text
+    location = user_code_location(error)
+    return f"{text} ({location})" if location else text
 
 
 def user_code_error(error: BaseException) -> UserCodeError | None:
-    """The same as one of ours, if it came through the user's own code; None otherwise."""
+    """Return a `UserCodeError` if the error passed through user code, else None."""
     if isinstance(error, DowiseError) or user_code_location(error) is None:
         return None
     return UserCodeError(describe_error(error))
 
 
 def user_code_location(error: BaseException) -> str | None:
-    """The innermost line of the user's own code that an error came through, if there is one."""
-    import traceback  # here, so that nobody waits for it who makes no mistake
+    """Return the innermost location in user code in the traceback, or None."""
+    import traceback  # slow to import, and needed after an error only
 
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if is_user_code(frame.filename):
-            return f"{_from_here(frame.filename)}, line {frame.lineno}"
+            return f"{_relative(frame.filename)}, line {frame.lineno}"
     return None
 
 
 def is_user_code(file: str) -> bool:
-    """Whether a file of code is the user's own: neither ours nor Python's nor a library's."""
+    """Return True if a source file belongs neither to dowise, nor to Python, nor to a library."""
     import sysconfig
 
     paths = sysconfig.get_paths()
@@ -190,8 +190,8 @@ def is_user_code(file: str) -> bool:
     return not (installed or file.startswith(("<", *others)))
 
 
-def _from_here(file: str) -> str:
-    """A path as one would type it in the current folder."""
+def _relative(file: str) -> str:
+    """Return a path relative to the current folder if it is inside."""
     try:
         return str(Path(file).relative_to(Path.cwd()))
     except (OSError, ValueError):

@@ -172,7 +172,7 @@ def test_one_arm_has_nothing_to_regret():
 def test_progress_is_shown_within_every_part(prior, monkeypatch):
     """Also where there is one context and one round: some draws at a time, whatever the prior."""
     monkeypatch.setattr("dowise.belief.belief._WORK", 1.0)
-    monkeypatch.setattr("dowise.simulation.bound_run._PAUSE", 0.0)
+    monkeypatch.setattr("dowise.simulation.bounds.PROGRESS_INTERVAL", 0.0)
     told = {}
 
     def progress(what, done, total):
@@ -261,7 +261,7 @@ def test_too_few_draws_are_refused_by_the_options_name():
         ({"horizon": 5, "samples": 1.5}, "samples=1.5 must be a whole number"),
         ({"horizon": 5, "delta": 1.0}, "delta=1.0 must be between 0 and 1"),
         ({"horizon": 10**9}, "horizon=1000000000 must be at most 10,000,000"),
-        ({"horizon": 5, "samples": 29}, "must be at least 30 .10 for each arm. to say anything"),
+        ({"horizon": 5, "samples": 29}, "must be at least 30 .10 for each arm. to be meaningful"),
         ({"horizon": 5, "policy_samples": 1}, "must be at least 30"),
         ({"horizon": 5, "samples": 10**11}, "samples=100000000000 must be at most 50,000,000"),
         ({"horizon": 5, "policy_samples": 10**11}, "policy_samples=.* must be at most 50,000,000"),

@@ -189,9 +189,11 @@ def test_measures_are_those_that_the_race_has():
     plain = simulate(["task1"], ["ts"], 5, 2)
     assert plain.measures == ("regret",) and "expected" not in plain.as_dict()
     for ask in (plain.final, plain.curves, lambda measure: plain.plot(measure=measure)):
-        with pytest.raises(DowiseError, match="has no expected regret: race with expected=True"):
+        with pytest.raises(
+            DowiseError, match="has no expected regret: simulate with expected=True"
+        ):
             ask("expected")
-    with pytest.raises(DowiseError, match="measure='mean': give 'regret' or 'expected'"):
+    with pytest.raises(DowiseError, match="measure='mean': expected 'regret' or 'expected'"):
         race.final("mean")
 
 
@@ -201,14 +203,14 @@ HIDDEN = Problem("X -> Y; X <-> Y", "Y", name="hidden")
 @pytest.mark.parametrize(
     ("given", "options", "complaint"),
     [
-        (Environment.from_bif("asia"), {}, "asia: .*numbers of its own: give its problem"),
-        (HIDDEN, {}, "hidden: expected=True needs worlds .* causes are hidden"),
-        (HIDDEN, {"edges": "prior"}, "causes are hidden"),
-        (Problem("X -> M -> Y", "Y", hidden="M", name="mediator"), {}, "causes are hidden"),
-        (Problem("X -> Y", "Y", soft=0.1, name="soft"), {"edges": "prior"}, "causes are hidden"),
+        (Environment.from_bif("asia"), {}, "asia: .*has fixed CPTs: pass its problem"),
+        (HIDDEN, {}, "hidden: expected=True needs worlds .* with hidden causes"),
+        (HIDDEN, {"edges": "prior"}, "with hidden causes"),
+        (Problem("X -> M -> Y", "Y", hidden="M", name="mediator"), {}, "with hidden causes"),
+        (Problem("X -> Y", "Y", soft=0.1, name="soft"), {"edges": "prior"}, "with hidden causes"),
         (DOUBTFUL, {}, "all doubtful edges .W -> X, Z -> Y.: draw them too, edges='prior'"),
-        ("task1", {"strong": True}, "strong ones are drawn otherwise"),
-        ("chordal-10-0.1", {"strong": True}, "strong ones are drawn otherwise"),
+        ("task1", {"strong": True}, "strong worlds are drawn otherwise"),
+        ("chordal-10-0.1", {"strong": True}, "strong worlds are drawn otherwise"),
         ("task1", {"expected": 2}, "expected=2"),
     ],
 )

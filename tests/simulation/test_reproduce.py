@@ -243,11 +243,11 @@ def test_a_stop_leaves_the_report_that_was_there(tmp_path):
 @pytest.mark.parametrize("name", ["report.md", "report.html", "task1.png", "notes.txt"])
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("mine")
-    with pytest.raises(DowiseError, match="is there already, and no reproduction of ours"):
+    with pytest.raises(DowiseError, match="already exists and is not a reproduction"):
         reproduce(tmp_path, ["task1"], **SMALL)
     assert [*tmp_path.iterdir()] == [tmp_path / name]
     assert (tmp_path / name).read_text() == "mine"
-    with pytest.raises(DowiseError, match="is a file, or lies in one: name a new folder"):
+    with pytest.raises(DowiseError, match="is a file, or is inside one: choose a new directory"):
         reproduce(tmp_path / name, ["task1"], **SMALL)
 
 

@@ -1,10 +1,9 @@
-"""Kernels: how they are compiled, where they are kept, and what is said meanwhile.
+"""Compiled kernels: decorator, lazy loading and cache directory.
 
-Numba compiles a kernel when it is first called, and keeps the result on disk. It looks at the file
-of a kernel to see whether that is still right, not at what the kernel calls or takes from other
-files. So the folder of our kernels is named by a digest of all sources that a kernel can depend on:
-what was compiled from other sources is never found. Compiled kernels are executable code: a folder
-that belongs to somebody else, or that others may write to, is not used.
+Numba compiles a kernel on its first call and caches the result on disk. It checks the file of the
+kernel only, not the files of what the kernel calls. So the cache directory is named by a digest of
+all sources on which a kernel can depend: results of other sources are never found. Compiled kernels
+are executable code: a directory that another user owns or may write to is not used.
 """
 
 from __future__ import annotations
@@ -26,59 +25,57 @@ from typing import Any
 
 _PACKAGE = Path(__file__).parents[1]
 _NO_KERNELS = ("cli", "client", "experiment", "testing")  # layers: docs/architecture.md
-_LONG = 7 * 24 * 3600.0  # seconds
-_NOTICE = (
-    "dowise: compiling what is needed here, which takes a while; each part is compiled once and "
-    "kept …\n"
-)
+_STALE_AFTER = 7 * 24 * 3600.0  # seconds
+_NOTICE = "dowise: compiling, which takes a while; the result is cached …\n"
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`numba.njit`, kept in our folder and without Python's lock while it runs."""
+    """Compile with `numba.njit`, cached in our directory, releasing the GIL."""
     import numba
 
-    _listen()
-    # Python's own checks of every division would cost time to compile and to run.
+    _announce_compilation()
+    # Python's checks of every division would cost time to compile and to run.
     settings: dict[str, Any] = {"nogil": True, "error_model": "numpy"} | options
 
     def decorate(function: Callable[..., Any]) -> Any:
         folder = cache_directory()
         if folder is None:
             return numba.njit(**settings)(function)
-        with _kept_in(folder):
+        with _numba_cache(folder):
             return numba.njit(cache=True, **settings)(function)
 
     return decorate
 
 
 class Kernels:
-    """The kernels of a module, which is imported when the first of them is asked for."""
+    """Kernels of a module, which is imported when the first of them is used."""
 
     def __init__(self, module: str) -> None:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(importlib.import_module(self._module), name)
-        setattr(self, name, found)
-        return found
+        function = getattr(importlib.import_module(self._module), name)
+        setattr(self, name, function)
+        return function
 
 
 def lazy_kernels(module: str) -> Any:
-    """The kernels of this module; numba is not loaded before one of them is needed."""
+    """Return the kernels of a module; numba is not loaded before one of them is used."""
     return Kernels(module)
 
 
 @cache
 def cache_directory() -> Path | None:
-    """Where compiled kernels are kept: beside the sources, else at the user's, else for a while.
+    """Return the directory of compiled kernels, or None if nothing can be written.
 
-    NUMBA_CACHE_DIR, where it is set, goes first. None where nothing at all can be written.
+    Candidates are NUMBA_CACHE_DIR, the folder of the sources, the user's cache directory, and a
+    temporary directory that is removed at exit.
     """
     name = f"kernels-{kernel_digest()}"
     for base in _bases():
         folder = base / name
         if _is_ours(folder):
-            _clear_away(folder)
+            _remove_stale(folder)
             return folder
     try:
         fresh = Path(tempfile.mkdtemp(prefix="dowise-"))
@@ -89,28 +86,28 @@ def cache_directory() -> Path | None:
 
 
 def private_directory(name: str) -> Path | None:
-    """A folder of this name beside that of the kernels; None where nothing can be written."""
+    """Return a private directory beside that of the kernels; None if nothing can be written."""
     kernels = cache_directory()
     if kernels is None:
         return None
-    # A folder that lasts is one of ours among others; one for a while stands in everybody's.
+    # A temporary directory has public neighbours, so the new one goes inside it.
     folder = (kernels.parent if kernels.name.startswith("kernels-") else kernels) / name
     return folder if _is_ours(folder) else None
 
 
 def _bases() -> Iterator[Path]:
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    if given:
-        yield Path(given) / "dowise"
+    directory = os.environ.get("NUMBA_CACHE_DIR")
+    if directory:
+        yield Path(directory) / "dowise"
     yield _PACKAGE / "__pycache__"
     with suppress(RuntimeError):  # no home
         yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dowise"
-    who = os.geteuid() if hasattr(os, "geteuid") else os.environ.get("USERNAME", "user")
-    yield Path(tempfile.gettempdir()) / f"dowise-{who}"
+    user = os.geteuid() if hasattr(os, "geteuid") else os.environ.get("USERNAME", "user")
+    yield Path(tempfile.gettempdir()) / f"dowise-{user}"
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether the folder is there, or could be made, and nobody but this user can change it."""
+    """Create the folder if necessary; return True if only this user can write to it."""
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(folder.parent):
@@ -123,31 +120,31 @@ def _is_ours(folder: Path) -> bool:
         return False
 
 
-def _clear_away(folder: Path) -> None:
-    """Remove what was kept of other sources and not used for long; every start marks its folder."""
+def _remove_stale(folder: Path) -> None:
+    """Remove caches of other sources that were not used recently; each start touches its own."""
     for other in folder.parent.glob("kernels-*"):
         with suppress(OSError):
-            if other != folder and time.time() - other.stat().st_mtime > _LONG:
+            if other != folder and time.time() - other.stat().st_mtime > _STALE_AFTER:
                 shutil.rmtree(other, ignore_errors=True)
 
 
 def _is_private(folder: Path) -> bool:
-    if not hasattr(os, "geteuid"):  # Windows keeps these folders to their users by itself
+    if not hasattr(os, "geteuid"):  # on Windows these folders are private anyway
         return True
-    found = folder.lstat()
-    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    return is_own and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    status = folder.lstat()
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return is_own and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 @cache
 def source_digest() -> str:
-    """Of all sources of the package, in short."""
+    """Return a short digest of all sources of the package."""
     return _digest(sorted(_PACKAGE.rglob("*.py")))
 
 
 @cache
 def kernel_digest() -> str:
-    """Of the sources that a kernel can take anything from; the layers right of them are none."""
+    """Return a short digest of the sources on which kernels can depend."""
     every = sorted(_PACKAGE.rglob("*.py"))
     return _digest([p for p in every if p.relative_to(_PACKAGE).parts[0] not in _NO_KERNELS])
 
@@ -157,8 +154,8 @@ def _digest(paths: list[Path]) -> str:
 
 
 @contextmanager
-def _kept_in(folder: Path) -> Iterator[None]:
-    """Numba takes the folder from its settings when a function is decorated."""
+def _numba_cache(folder: Path) -> Iterator[None]:
+    """Set numba's cache directory, which it reads when a function is decorated."""
     import numba
 
     config: Any = numba.config
@@ -170,17 +167,17 @@ def _kept_in(folder: Path) -> Iterator[None]:
 
 
 @cache
-def _listen() -> None:
-    """Say so, once, when one of our kernels has to be compiled."""
+def _announce_compilation() -> None:
+    """Print a notice, once, when one of our kernels has to be compiled."""
     from numba.core import event
 
-    class Herald(event.Listener):
-        said = False
+    class Announcer(event.Listener):
+        is_done = False
 
         def on_start(self, event: Any) -> None:
             compiled = event.data["dispatcher"].py_func.__module__
-            if not self.said and compiled.startswith("dowise."):
-                self.said = True
+            if not self.is_done and compiled.startswith("dowise."):
+                self.is_done = True
                 sys.stderr.write(_NOTICE)
                 sys.stderr.flush()
 
@@ -188,4 +185,4 @@ def _listen() -> None:
             pass
 
     register: Callable[[str, event.Listener], None] = event.register
-    register("numba:compile", Herald())
+    register("numba:compile", Announcer())

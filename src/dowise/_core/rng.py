@@ -1,8 +1,8 @@
-"""Where randomness comes from: the caller's generator or seed, never a default.
+"""Random streams and keys, always from the caller's generator or seed.
 
-A trial or a decision has a stream of its own, `stream(seed, …)`; inside one, counter-based kernels
-draw everything from a key of two words (`draw_key`). So results are the same bits for any number of
-workers, and after any stop and resume.
+Every trial and every decision has its own stream, `stream(seed, …)`, in which counter-based kernels
+draw from keys of two words (`draw_key`). So results are the same bits for any number of workers,
+and after any stop and resume.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dowise.errors import DowiseError
 
 Random = np.random.Generator | int
 
-DRAWS = "2"  # how a key becomes draws of a posterior: another number, and other bits come of it
+DRAWS = "2"  # version of how a key becomes posterior draws: raised when the bits change
 
 Words = NDArray[np.uint32]
 
@@ -31,18 +31,18 @@ _HALF = np.uint32(16)
 
 
 def generator(rng: Random | None) -> np.random.Generator:
-    """The caller's generator, or one made from the caller's seed."""
+    """Return the caller's generator, or one made from the caller's seed."""
     if isinstance(rng, np.random.Generator):
         return rng
     if isinstance(rng, Integral) and not isinstance(rng, bool) and rng >= 0:
         return np.random.default_rng(int(rng))
     raise DowiseError(
-        f"rng={rng!r}: give a seed such as 0, or a numpy.random.Generator", code="invalid-type"
+        f"rng={rng!r} must be a seed such as 0, or a numpy.random.Generator", code="invalid-type"
     )
 
 
 def draw_key(source: np.random.Generator) -> UInt64Array:
-    """Two fresh words from a generator: the key of one call of a counter-based kernel."""
+    """Draw the key of one call of a counter-based kernel: two words."""
     bits = source.bit_generator
     if isinstance(bits, np.random.MT19937):  # its raw words have 32 bits
         return source.integers(0, 2**64, size=2, dtype=np.uint64)
@@ -51,16 +51,16 @@ def draw_key(source: np.random.Generator) -> UInt64Array:
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:
-    """The random numbers of one place under a seed; other places have others."""
+    """Return the random stream of one place under a seed; each place has its own."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=place))
 
 
 def streams(seed: int, places: Sequence[tuple[int, ...]]) -> list[np.random.Generator]:
-    """`stream(seed, *place)` for many places of one length, at once: the same bits, sooner.
+    """Return `stream(seed, *place)` for places of equal length: the same bits, faster.
 
     A SeedSequence hashes the words of the seed into a pool of four, then the words of the place,
     and the state of the generator out of the pool. The pool of the seed is numpy's own; what
-    follows is done here for all places together. Numbers in places are below 2³².
+    follows is vectorised over all places. Numbers in places are below 2³².
     """
     pool: Words = np.random.SeedSequence(seed).pool
     hashed = 16 + 4 * max(0, -(-seed.bit_length() // 32) - 4)  # words, so far
@@ -70,13 +70,13 @@ def streams(seed: int, places: Sequence[tuple[int, ...]]) -> list[np.random.Gene
         pool ^= pool >> _HALF
         hashed += 4
     state = _hash(np.tile(pool, 2), _salts(_FIRST_OUT, _FACTOR_OUT, 0, 8))
-    ready = state.astype("<u4").view("<u8").astype(np.uint64)
-    made: Any = np.random.PCG64  # it takes any ISeedSequence, whatever its annotations say
-    return [np.random.Generator(made(_Ready(words))) for words in ready]
+    words_of_places = state.astype("<u4").view("<u8").astype(np.uint64)
+    pcg64: Any = np.random.PCG64  # takes any ISeedSequence, despite its annotations
+    return [np.random.Generator(pcg64(_KnownState(words))) for words in words_of_places]
 
 
 def _salts(first: int, factor: int, start: int, count: int) -> Words:
-    """What so many words are hashed with, and one more: each is the factor times that before."""
+    """Return `count` + 1 hash constants: each is the factor times the one before."""
     numbers = [first * pow(factor, start + i, 2**32) % 2**32 for i in range(count + 1)]
     return np.array(numbers, dtype=np.uint32)
 
@@ -86,20 +86,20 @@ def _hash(words: Words, salts: Words) -> Words:
     return hashed ^ (hashed >> _HALF)
 
 
-class _Ready(ISeedSequence):
-    """The state of a generator that was worked out already."""
+class _KnownState(ISeedSequence):
+    """Seed sequence with a state that was computed before."""
 
     def __init__(self, words: UInt64Array) -> None:
         self._words = words
 
     def generate_state(self, n_words: int, dtype: Any = np.uint64) -> AnyArray:
-        """The words, which are those that a PCG64 asks for: four of 64 bits."""
+        """Return the words that PCG64 requests: four of 64 bits."""
         assert (n_words, np.dtype(dtype)) == (len(self._words), self._words.dtype)
         return self._words
 
 
 def draw_keys(source: np.random.Generator, rounds: int) -> UInt64Array:
-    """The keys of so many calls of `draw_key`, one behind the other: (rounds, 2)."""
+    """Return the keys of `rounds` consecutive calls of `draw_key`: (rounds, 2)."""
     if isinstance(source.bit_generator, np.random.MT19937):
         return source.integers(0, 2**64, size=(rounds, 2), dtype=np.uint64)
     words: UInt64Array = source.bit_generator.random_raw(2 * rounds)
@@ -107,9 +107,9 @@ def draw_keys(source: np.random.Generator, rounds: int) -> UInt64Array:
 
 
 def draw_keys_and_coins(source: np.random.Generator, rounds: int) -> tuple[UInt64Array, FloatArray]:
-    """What so many rounds of `draw_key` and then `source.random()` give: (rounds, 2), and a number.
+    """Return the results of `rounds` calls of `draw_key`, each followed by `source.random()`.
 
-    The generators of NumPy but the Mersenne twister make a uniform of the upper 53 bits of a word.
+    NumPy's generators, except the Mersenne Twister, take uniforms from the upper 53 bits of words.
     """
     if isinstance(source.bit_generator, np.random.MT19937):
         each = [(draw_key(source), source.random()) for _ in range(rounds)]

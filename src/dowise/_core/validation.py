@@ -1,4 +1,4 @@
-"""Numbers and truth values that a user gives, checked in one way everywhere."""
+"""Validation of arguments: numbers, flags, texts and keywords."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 
 from dowise.errors import DowiseError, suggestion
 
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 def check_integer(name: str, number: object, least: int, most: float = inf) -> int:
-    """A whole number within limits, as an int; NumPy's are welcome, truth values are not.
+    """Return a whole number within limits as an int; NumPy integers are valid, bools are not.
 
     >>> check_integer("horizon", 0, least=1)
     Traceback (most recent call last):
@@ -36,17 +36,17 @@ def check_integer(name: str, number: object, least: int, most: float = inf) -> i
 
 
 def check_number(name: str, number: object, least: float = -inf) -> float:
-    """A finite number of at least so much, as a float."""
+    """Return a finite number of at least `least` as a float."""
     if isinstance(number, Real) and not isinstance(number, bool):
-        found = float(number)
-        if isfinite(found) and found >= least:
-            return found
+        value = float(number)
+        if isfinite(value) and value >= least:
+            return value
     limit = "" if least == -inf else f" of at least {least:g}"
     raise DowiseError(f"{name}={number!r} must be a number{limit}", code="invalid-number")
 
 
 def check_fraction(name: str, number: object, example: float = 0.05) -> float:
-    """A number strictly between 0 and 1, as a float."""
+    """Return a number strictly between 0 and 1 as a float."""
     if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < 1:
         raise DowiseError(
             f"{name}={number!r} must be between 0 and 1, such as {example:g}", code="invalid-number"
@@ -55,7 +55,7 @@ def check_fraction(name: str, number: object, example: float = 0.05) -> float:
 
 
 def check_fraction_or_zero(name: str, number: object, example: float = 0.1) -> float:
-    """A number from 0 on and below 1, as a float."""
+    """Return a number that is at least 0 and below 1 as a float."""
     if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= float(number) < 1:
         raise DowiseError(
             f"{name}={number!r} must be at least 0 and below 1, such as {example:g}",
@@ -65,21 +65,21 @@ def check_fraction_or_zero(name: str, number: object, example: float = 0.1) -> f
 
 
 def check_flag(name: str, value: object) -> bool:
-    """A truth value, NumPy's among them; 0, 1 and texts are not."""
+    """Return a bool, also from NumPy; 0, 1 and texts are invalid."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise DowiseError(f"{name}={value!r} must be True or False", code="invalid-type")
 
 
 def check_optional_text(name: str, value: object) -> str | None:
-    """A text, or nothing."""
+    """Return a str or None."""
     if value is None or isinstance(value, str):
         return value
-    raise DowiseError(f"{name}={value!r} must be a text", code="invalid-type")
+    raise DowiseError(f"{name}={value!r} must be a str", code="invalid-type")
 
 
-def suggest_keywords(function: Callable[Given, Made]) -> Callable[Given, Made]:
-    """A function that says how a misspelt keyword is spelled; its signature stays what it is.
+def suggest_keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate a function to suggest corrections of misspelt keywords; the signature is kept.
 
     >>> @suggest_keywords
     ... def paint(colour="red"): ...
@@ -90,7 +90,7 @@ def suggest_keywords(function: Callable[Given, Made]) -> Callable[Given, Made]:
     known = [name for name in signature(function).parameters if name != "self"]
 
     @wraps(function)
-    def checked(*given: Given.args, **named: Given.kwargs) -> Made:
+    def checked(*positional: Parameters.args, **named: Parameters.kwargs) -> Result:
         for name in named:
             if name not in known:
                 close = suggestion(name, known)
@@ -98,6 +98,6 @@ def suggest_keywords(function: Callable[Given, Made]) -> Callable[Given, Made]:
                     f"unknown keyword {name!r}{close}: there are {', '.join(known)}",
                     code="unknown-option",
                 )
-        return function(*given, **named)
+        return function(*positional, **named)
 
     return checked

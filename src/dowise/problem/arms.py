@@ -38,7 +38,7 @@ def forbidden_from_user(
     given = (given,) if isinstance(given, str | Mapping) else () if given is None else given
     if not isinstance(given, Iterable):
         raise DowiseError(
-            f"forbidden={given!r}: give a list of assignments, such as ['do(X=1)']",
+            f"forbidden={given!r} must be a list of assignments, such as ['do(X=1)']",
             code="invalid-type",
         )
     found = {_checked(assignment, check) for assignment in given}
@@ -55,7 +55,7 @@ def _checked(given: Any, check: Callable[[Any], Intervention]) -> Intervention:
     if not assignment:
         raise DowiseError(
             "forbidden: every arm contains do(), so none would be left; name what must not be set, "
-            "such as do(X=1), or leave do() out of arms of your own",
+            "such as do(X=1), or remove do() from the list of arms",
             code="no-arms",
         )
     return assignment
@@ -110,7 +110,7 @@ def refuse_forbidden(own: Iterable[Intervention], forbidden: Sequence[Interventi
         ]
         named += [f"{len(found) - _MOST_NAMED} more"] * (len(found) > _MOST_NAMED)
         raise DowiseError(
-            f"forbidden, but among the arms: {', '.join(named)}; take each out of one of the two",
+            f"forbidden, but among the arms: {', '.join(named)}; remove each from one of the two",
             code="forbidden-arm",
         )
 
@@ -122,7 +122,7 @@ _KINDS = ("pomis", "minimal", "all")  # what can be optimal, what is minimal, al
 
 _REMEDY = (
     "declare the variables that you can't or won't set as non-manipulable, "
-    "give arms of your own, or raise max_arms"
+    "list the arms, or raise max_arms"
 )
 
 
@@ -138,14 +138,15 @@ def arms_from_user(
     if isinstance(arms, str) and not arms.lstrip().startswith("do("):
         if arms not in _KINDS:
             raise DowiseError(
-                f"arms={arms!r}: say 'pomis', 'all', 'minimal', or give a list of arms such as "
+                f"arms={arms!r} must be 'pomis', 'all', 'minimal', or a list of arms such as "
                 "['do(X=1)']",
                 code="unknown-value",
             )
         return arms, None
     if isinstance(arms, Mapping) or not isinstance(arms, Iterable):
         raise DowiseError(
-            f"arms={arms!r}: give a list of arms, 'pomis', 'all' or 'minimal'", code="invalid-type"
+            f"arms={arms!r} must be a list of arms, 'pomis', 'all' or 'minimal'",
+            code="invalid-type",
         )
     own = [check(arm) for arm in ([arms] if isinstance(arms, str) else arms)]
     refuse_forbidden(own, forbidden)
@@ -274,15 +275,15 @@ def order_arms(given: Sequence[Intervention], domains: Domains, max_arms: int) -
     """Arms of one's own, put in order, and their distinct sets; an arm given twice is an error."""
     if len(given) > max_arms:
         raise DowiseError(
-            f"{len(given):,} arms were given, and max_arms is {max_arms:,}", code="too-large"
+            f"the list has {len(given):,} arms, and max_arms is {max_arms:,}", code="too-large"
         )
     if not given:
         raise DowiseError(
-            "the list of arms is empty: give at least one, such as 'do()'", code="no-arms"
+            "the list of arms is empty: add at least one, such as 'do()'", code="no-arms"
         )
     for arm, times in Counter(given).items():
         if times > 1:
-            raise DowiseError(f"the arm {arm} is given twice", code="duplicate-name")
+            raise DowiseError(f"the arm {arm} is listed twice", code="duplicate-name")
     return _in_order(given, domains)
 
 

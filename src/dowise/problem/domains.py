@@ -34,7 +34,7 @@ from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, SupportsIndex
 
-from dowise.errors import DowiseError, join_names, suggestion
+from dowise.errors import DowiseError, join_names, suggestion, type_name
 from dowise.graph import CausalGraph
 
 MISSING = -1  # code of a value that was not observed
@@ -70,7 +70,7 @@ def as_mapping(value: object, what: str) -> Mapping[str, object]:
     if hasattr(value, "to_dict") and getattr(value, "ndim", 0) == 1:
         return dict(value.to_dict())
     raise DowiseError(
-        f"{what} must map variables to values, such as {{'X': 1}}; this is a {type(value).__name__}",
+        f"{what} must map variables to values, such as {{'X': 1}}, not {type_name(value)}",
         code="invalid-type",
     )
 
@@ -145,7 +145,7 @@ def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:
             label = str(value) if is_bool else text_of(value)
         except DowiseError:
             raise DowiseError(
-                f"the domain of {variable} has {value!r}, which is not a label: use text or numbers",
+                f"the domain of {variable} has {value!r}, which is not a label: use str or numbers",
                 code="invalid-domain",
             ) from None
         if not label:

@@ -198,7 +198,7 @@ def _refuse_many_causes(doubtful: Iterable[str]) -> None:
     name, count = min(ends.items(), key=lambda end: (-end[1], end[0]))
     raise DowiseError(
         f"soft: there would be {len(causes)} doubtful hidden causes, {count} of them at {name}, "
-        f"and {MAX_HIDDEN_CAUSES} are the limit: say with manipulable which few you can set, "
+        f"and {MAX_HIDDEN_CAUSES} are the limit: list in manipulable the few that you can set, "
         "leave variables out of the graph, or drop soft and draw single edges, such as "
         f"'A ?-> {name}' or 'A <?> {name}'",
         code="too-large",

@@ -13,7 +13,7 @@ P(Y=1 | do()) = Σ_{x,z} P(Y=1 | X=x, Z=z) P(X=x | Z=z) P(Z=z)
 P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | X=0, Z=z) P(Z=z)
 P(Y=1 | do(X=1)) = Σ_{z} P(Y=1 | X=1, Z=z) P(Z=z)
 
-With hidden common causes the factors are those of `dowise.problem.variable_order`, one for each variable and
+With hidden common causes there is one factor for each variable and
 its component T: P(v | T, do(the parents of T)). If an arm leaves v the same component as do(), they
 share its factor, and then the condition may as well be observed: it is written without do().
 (Without hidden causes this is always so.)

@@ -41,7 +41,7 @@ class Intervention(Mapping[str, str]):
             label = text_of(value)
             if label is None:
                 raise DowiseError(
-                    f"do({name}={value!r}): say which value {name} is set to", code="missing-value"
+                    f"do({name}={value!r}): the value of {name} is missing", code="missing-value"
                 )
             labels[name] = label
         self._settings = labels

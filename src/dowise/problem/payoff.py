@@ -188,7 +188,7 @@ def _checked(reward: str, domain: tuple[str, ...], given: Mapping[str, float]) -
     if len(set(worth.values())) == 1:
         raise DowiseError(
             f"every value of {reward} is worth the same: there is nothing to decide; "
-            "give its labels different reward_values",
+            "use different reward_values",
             code="constant-reward",
         )
     span, largest = max(worth.values()) - min(worth.values()), max(map(abs, worth.values()))
@@ -256,7 +256,7 @@ def costs_from_user(given: Any, problem: Problem, check: Callable[[Any], Interve
         return Costs({}, {})
     if not isinstance(given, Mapping):
         raise DowiseError(
-            f"costs={str(given)[:80]}: say what variables or arms cost, such as "
+            f"costs={str(given)[:80]} must map variables or arms to costs, such as "
             "{'X': 0.1, 'do(Z=1)': 0.3}",
             code="invalid-type",
         )
@@ -275,7 +275,7 @@ def costs_from_user(given: Any, problem: Problem, check: Callable[[Any], Interve
             ) from None
         if arm in arms:
             raise DowiseError(
-                f"costs has {arm} more than once: give each arm one cost", code="duplicate-name"
+                f"costs has {arm} more than once: keep one cost per arm", code="duplicate-name"
             )
         arms[arm] = _amount(str(arm), cost)
     is_free = not any(variables.values()) and not any(arms.values())
@@ -315,7 +315,7 @@ def _amount(what: str, cost: object) -> float:
     if number < 0:
         raise DowiseError(
             f"the cost of {what} is {number:g}: costs are 0 or more, also where the reward is to "
-            "be minimised; what arms bring besides belongs into the reward",
+            "be minimised; put other gains of an arm into the reward",
             code="invalid-number",
         )
     return abs(number)  # −0.0 is 0.0
@@ -330,7 +330,7 @@ def arm_costs(problem: Problem) -> FloatArray:
     for arm in costs.arms:
         if arm not in places:
             is_never = forbidden_in(arm, problem.forbidden) is not None
-            how = "; what is no arm has no cost" if is_never else "; arms = 'all' has every one"
+            how = "; only arms have costs" if is_never else "; arms = 'all' has every one"
             raise DowiseError(f"costs: {problem.not_an_arm(arm)}{how}", code="unknown-arm")
     found = np.array([costs.of(arm) for arm in problem.arms])
     dearest = int(found.argmax())

@@ -59,9 +59,9 @@ def _not_there(shown: str) -> str:
     if shown.endswith((".toml", ".gz")):
         beside = [*map(str, Path(shown).parent.glob("*.toml"))]
         meant = suggestion(shown, beside)
-        return f"there is no file {shown}{meant}: give the path of a problem file"
+        return f"there is no file {shown}{meant}: pass the path of a problem file"
     return (
-        f"no problem {shown!r}{suggestion(shown, builtin_names())}: give the path "
+        f"no problem {shown!r}{suggestion(shown, builtin_names())}: pass the path "
         f"of a problem file (.toml) or one of {', '.join(builtin_names())}"
     )
 
@@ -151,7 +151,8 @@ def _build(page: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
             )
     if ("graph" in page) == ("graph_file" in page):
         raise DowiseError(
-            'give the graph either as graph = "X -> Y" or as graph_file = "…"', code="missing-value"
+            'specify the graph either as graph = "X -> Y" or as graph_file = "…"',
+            code="missing-value",
         )
     options = {key: page[key] for key in page if key not in ("graph", "graph_file")}
     if "graph" in page:
@@ -162,7 +163,7 @@ def _build(page: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
         )
     elif folder is None:
         raise DowiseError(
-            'graph_file is not read here: put the graph into the text, graph = "X -> Y"',
+            'graph_file cannot be read here: put the graph into the text, graph = "X -> Y"',
             code="external-file",
         )
     else:
@@ -174,13 +175,13 @@ def _build(page: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
     if isinstance(options.get("prior"), str):
         if folder is None:
             raise DowiseError(
-                "a file of the prior is not read here: put its counts into the text",
+                "prior files cannot be read here: put the counts into the text",
                 code="external-file",
             )
         options["prior"] = folder / options["prior"]
     if "reward" not in options:
         raise DowiseError(
-            'no reward: say which variable to maximise, reward = "Y", above any [table]; or to '
+            'no reward: add the variable to maximise, reward = "Y", above any [table]; or to '
             "minimise, with minimise = true",
             code="missing-value",
         )

@@ -184,7 +184,7 @@ def parse_outcome(
     """Return the codes of an outcome, with the values that the arm set, whose codes are `fixed`."""
     if outcome is None:
         raise DowiseError(
-            "an outcome must map variables to values, such as {'X': 1}; this is None",
+            "an outcome must map variables to values, such as {'X': 1}, not None",
             code="invalid-type",
         )
     values = outcome if type(outcome) is dict else as_mapping(outcome, "an outcome")

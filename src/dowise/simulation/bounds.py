@@ -348,7 +348,7 @@ def _refine_ratio(
 def _checked_trials(given: int | None, is_wanted: bool) -> int:
     if given is not None and not is_wanted:
         raise DowiseError(
-            f"trials={given!r} (--trials) are those of --certify: give it as well",
+            f"trials={given!r} requires certify",
             code="unused-option",
         )
     return check_integer("trials", TRIALS if given is None else given, MIN_TRIALS)
@@ -360,7 +360,7 @@ def _checked_draws(name: str, given: int | None, arms: int, needed: int) -> int:
     least = MIN_DRAWS_PER_KIND * arms
     if number < least:
         raise DowiseError(
-            f"{name}={number} (--{name.replace('_', '-')}) must be at least {least:,} "
+            f"{name}={number} must be at least {least:,} "
             f"({MIN_DRAWS_PER_KIND} for each arm) to be meaningful; by default there are enough",
             code="invalid-number",
         )
@@ -416,7 +416,7 @@ def _contexts(problem: Problem) -> Iterator[dict[str, str]]:
     if count > MAX_CONTEXTS:
         raise DowiseError(
             f"the problem has {count:,} contexts, and bounds goes through each of at most "
-            f"{MAX_CONTEXTS:,}: name fewer context variables",
+            f"{MAX_CONTEXTS:,}: use fewer context variables",
             code="too-large",
         )
     for labels in product(*domains):

@@ -1,7 +1,7 @@
-"""Regret curves as a picture: numbers first (`analysis.RegretCurve`), drawing second.
+"""Plots of regret curves: numbers first (`analysis.RegretCurve`), drawing second.
 
-Each policy has its own colour and dashes (`dowise.plotting.figures`), the same in every picture; the
-name stands at the end of its line.
+Each policy has its own colour and dashes (`dowise.plotting.figures`), the same in every picture;
+its name is at the end of its line.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def plot_regret(
     """
     if band not in _BANDS:
         raise DowiseError(
-            f'band={band!r}: give "se", two standard errors, or "sd", deviations',
+            f'band={band!r} must be "se" (standard errors) or "sd" (standard deviations)',
             code="unknown-value",
         )
     styles = _styles([*dict.fromkeys(x.policy for curves in panels.values() for x in curves)])
@@ -88,7 +88,7 @@ def _checked_axes(given: Any, panels: int) -> list[Any]:
     places = [given] if hasattr(given, "plot") else [*np.ravel(np.asarray(given, dtype=object))]
     if len(places) != panels or not all(hasattr(one, "plot") for one in places):
         raise DowiseError(
-            f"axes={given!r:.80}: give {panels:,} Axes of matplotlib, one for each problem, or none",
+            f"axes={given!r:.80} must be {panels:,} matplotlib Axes, one for each problem, or None",
             code="invalid-type",
         )
     return places

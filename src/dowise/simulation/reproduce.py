@@ -215,7 +215,7 @@ def _open(folder: Path, run: ReproductionSpec) -> tuple[str, ...]:
         return in_order(manifest["panels"])
     if list_directory(folder):
         raise DowiseError(
-            f"{folder} is there already, and no reproduction of ours: name a new folder as out",
+            f"{folder} already exists and is not a reproduction: choose a new directory",
             code="directory-in-use",
         )
     make_directory(folder)

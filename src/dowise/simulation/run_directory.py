@@ -6,10 +6,10 @@ depend on: world, policy, options, user code, seed, trials, horizon and version.
 looking which files exist. `calls/<digest>.json` lists the jobs of each call for `Result.open`;
 every call writes a file of its own, so that concurrent calls need no lock.
 
-All files are written atomically (`dowise._core.files`) and carry a checksum over all their bytes, which
-is verified whenever they are read. The columns of a Parquet file are problem, policy, trial, round
-(from 1), regret (cumulative), arm and, if requested, expected (cumulative); problem, policy and arm
-are dictionary-encoded.
+All files are written atomically (`dowise._core.files`) and carry a checksum over all their bytes,
+which is verified whenever they are read. The columns of a Parquet file are problem, policy, trial,
+round (from 1), regret (cumulative), arm and, if requested, expected (cumulative); problem, policy
+and arm are dictionary-encoded.
 """
 
 from __future__ import annotations

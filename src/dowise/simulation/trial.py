@@ -310,7 +310,7 @@ def arm_positions(world: Problem, problem: Problem) -> IntArray:
                 )
         if arm not in index:
             raise DowiseError(
-                f'{arm} is an arm of its own problem, but not of the world\'s: use arms="all" there',
+                f'{arm} is an arm of its own problem, not of the world\'s: use arms="all" there',
                 code="unknown-arm",
             )
     positions = np.array([index[arm] for arm in problem.arms])
