@@ -5,12 +5,83 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 
 _MAX_LISTED = 30  # names in a message
 _MAX_COMPARED = 2_000  # candidates that are compared with a misspelt name
+
+
+CODES: Mapping[str, str] = {
+    "bad-rows": "Rows of a table are invalid.",
+    "bidirected-edge": "A format or library has no bidirected edges.",
+    "cluster-unreachable": "The scheduler of a cluster does not answer.",
+    "confirmation-required": "A change that can't be undone was not confirmed.",
+    "conflict": "The request contradicts what is already recorded.",
+    "conflicting-roles": "A variable has two roles that exclude each other.",
+    "constant-reward": "All values of the reward are worth the same.",
+    "contradictory-edge": "An edge is declared in two ways that exclude each other.",
+    "contradictory-record": "An outcome contradicts the arm that was played.",
+    "cyclic-graph": "The graph has a directed cycle.",
+    "damaged-file": "The contents of a file are damaged.",
+    "directory-in-use": "A directory for results exists and holds something else.",
+    "duplicate-name": "A name or key occurs twice.",
+    "empty-file": "A file is empty.",
+    "empty-graph": "A graph has no variables.",
+    "erasure-incomplete": "Copies of erased data may still exist.",
+    "external-file": "A text refers to a file where only text can be read.",
+    "file-error": "The operating system refused to read or write a file.",
+    "file-not-found": "There is no such file.",
+    "forbidden-arm": "An arm is forbidden by the problem.",
+    "hidden-variable": "A hidden variable can't be recorded, set or doubted.",
+    "inconsistent-table": "The parts of a table do not fit together.",
+    "invalid-context": "A variable can't be context.",
+    "invalid-domain": "A variable has an invalid list of values.",
+    "invalid-edge": "An edge does not connect two variables.",
+    "invalid-encoding": "A text is not UTF-8.",
+    "invalid-input": "An argument or a value is invalid.",
+    "invalid-number": "A number is not finite, not whole, or out of range.",
+    "invalid-role": "A variable or an edge has a tag that it can't have.",
+    "invalid-shape": "An array has the wrong shape.",
+    "invalid-type": "A value has the wrong type.",
+    "malformed-data": "Stored or transmitted data do not have the expected form.",
+    "missing-extra": "A library of one of dowise's extras is not installed.",
+    "missing-value": "A required value is missing.",
+    "no-arms": "There is no arm to choose from.",
+    "no-expected-regret": "Expected regret is not defined for these worlds.",
+    "no-results": "There are no results of this kind.",
+    "not-a-file": "A path leads to a folder.",
+    "not-confirmed": "The user did not confirm.",
+    "not-found": "Something named or numbered does not exist.",
+    "not-manipulable": "A variable can't be set.",
+    "not-picklable": "An object can't be sent to other processes.",
+    "other-version": "A file was written by another version of dowise.",
+    "store-busy": "Other writers hold the store; try again.",
+    "syntax-error": "A text does not follow its grammar.",
+    "too-large": "An input exceeds a limit.",
+    "transaction-ended": "A transaction was used after its end.",
+    "transaction-failed": "A transaction could not be committed.",
+    "unavailable": "The request is valid but can't be served now.",
+    "undirected-edge": "An edge has no direction.",
+    "unknown-arm": "An intervention is not an arm of the problem.",
+    "unknown-edge": "The graph has no such edge.",
+    "unknown-option": "There is no such option, keyword or key.",
+    "unknown-panel": "There is no such panel of experiments.",
+    "unknown-policy": "There is no such policy.",
+    "unknown-problem": "There is no such problem.",
+    "unknown-value": "A variable or an option has no such value.",
+    "unknown-variable": "There is no such variable.",
+    "unreadable-file": "A file can't be read.",
+    "unsupported-format": "A file has a format that can't be read here.",
+    "unused-option": "An option has no effect without another one.",
+    "unwritable-file": "A file can't be written.",
+    "user-code-failed": "A custom policy or environment raised an error.",
+    "workers-failed": "Worker processes could not be started, or died.",
+    "wrong-argument-order": "Arguments are probably in the wrong order.",
+    "wrong-problem": "Data belong to another problem.",
+}
+"""Meaning of every error code. Codes are stable; add new ones here, in alphabetical order."""
 
 
 class DowiseError(Exception):
@@ -59,8 +130,9 @@ class InputSyntaxError(DowiseError):
         column: int | None = None,
         *,
         code: str | None = None,
+        hint: str | None = None,
     ) -> None:
-        super().__init__(message, code=code)
+        super().__init__(message, code=code, hint=hint)
         self.line = line
         self.column = column
 
