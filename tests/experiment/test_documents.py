@@ -25,11 +25,11 @@ from dowise.experiment.history import History
 from dowise.experiment.read_model import FORMAT, IndependentArmsBelief
 from dowise.experiment.status import ArmsStatus, Status
 from dowise.experiment.wire import (
-    options_page,
-    records_from,
-    records_page,
-    target_from,
-    target_page,
+    options_to_json,
+    records_from_json,
+    records_to_json,
+    target_from_json,
+    target_to_json,
 )
 from dowise.problem import Intervention
 
@@ -65,7 +65,7 @@ def printed(capsys, show, *given):
 def test_where_it_stands(experiment, monkeypatch, capsys):
     rounds = None if experiment.name in ("large", "doubtful") else 5
     found = experiment.status(rounds=rounds)
-    page = over_the_wire(documents.status_document(found, tolerance=0.1))
+    page = over_the_wire(documents.status_to_json(found, tolerance=0.1))
     again = Status.from_dict(page, found.problem)
     with still(monkeypatch):
         assert str(again) == str(found) and again.in_words(0.2) == found.in_words(0.2)
@@ -85,7 +85,7 @@ def test_why_a_decision_came_out_so(experiment, capsys):
         if case.status == "erased":
             continue
         found = experiment.explain(case.id)
-        page = over_the_wire(documents.explanation_document(found))
+        page = over_the_wire(documents.explanation_to_json(found))
         again = Explanation.from_dict(page, found.decision.problem)
         assert str(again) == str(found) and again.rows() == found.rows()
         assert again.as_dict() == found.as_dict() and same(again.then, found.then)
@@ -97,7 +97,7 @@ def test_why_a_decision_came_out_so(experiment, capsys):
 
 def test_a_decision_and_what_was_told_of_it(experiment):
     for case in experiment.records():
-        page = over_the_wire(documents.case_document(experiment, case))
+        page = over_the_wire(documents.case_to_json(experiment, case))
         assert Case.from_dict(page) == case
         assert [line[:-1] for line in page["notes"]] == experiment.idle(case.id)
         assert not Case.from_dict(page).changed
@@ -105,7 +105,7 @@ def test_a_decision_and_what_was_told_of_it(experiment):
             assert Case.from_dict(page | {"changed": True}).changed
     context = dict.fromkeys(experiment.problem.context, 1)
     asked = experiment.ask(context, "once")
-    page = over_the_wire(documents.asked_document(asked))
+    page = over_the_wire(documents.decision_to_json(asked))
     again = LiveDecision.from_dict(page, asked.problem)
     parts = {**vars(asked), "probabilities": None, "problem": None}
     assert {**vars(again), "probabilities": None, "problem": None} == parts
@@ -119,7 +119,7 @@ def test_what_another_policy_would_have_earned(experiment, capsys):
             experiment.evaluate(arm)
         return
     found = experiment.evaluate(arm)
-    page = over_the_wire(documents.evaluation_document(found))
+    page = over_the_wire(documents.evaluation_to_json(found))
     again = Evaluation.from_dict(page, found.problem)
     assert str(again) == str(found) and again.frame().equals(found.frame())
     shown = [printed(capsys, show_evaluation, one) for one in (again, found)]
@@ -143,7 +143,7 @@ def test_how_it_came_there(experiment, capsys):
 
 def test_what_is_known(experiment):
     belief = experiment.belief
-    page = over_the_wire(documents.belief_document(belief))["belief"]
+    page = over_the_wire(documents.belief_to_json(belief))["belief"]
     kind = IndependentArmsBelief if page["format"] == FORMAT else Belief
     again = kind.from_dict(page, belief.problem)
     context = dict.fromkeys(experiment.problem.context, 1)
@@ -155,12 +155,12 @@ def test_what_is_known(experiment):
 
 def test_the_problem_of_an_earlier_decision_is_found_by_its_id():
     experiment = one_of("revised")
-    page = over_the_wire(documents.experiment_document(experiment))
+    page = over_the_wire(documents.experiment_to_json(experiment))
     assert page["problem_id"] == documents.problem_id(experiment.problem)
     assert page["api"] == documents.API and [*page["earlier_problems"]]
-    asked = documents.explanation_document(experiment.explain(1))
+    asked = documents.explanation_to_json(experiment.explain(1))
     assert asked["problem_id"] in page["earlier_problems"]
-    last = documents.explanation_document(experiment.explain(7))
+    last = documents.explanation_to_json(experiment.explain(7))
     assert last["problem_id"] == page["problem_id"]
 
 
@@ -228,17 +228,17 @@ def test_what_is_sent_comes_to_the_same(tmp_path):
     table = {"Z": [0, None, 1, 1], "X": [1, 0, None, None], "Y": [1, "bad", None, 0],
              "arm": ["do()", "do()", "do(X=1)", "do(X=0)"]}  # fmt: skip
     found = problem.checked_records(table)
-    page = over_the_wire(records_page(found))
+    page = over_the_wire(records_to_json(found))
     rows = page.pop("records")
     assert rows[1] == {"arm": "do(X=1)", "Z": "1"}
-    again = records_from(rows, problem, **page)
+    again = records_from_json(rows, problem, **page)
     assert np.array_equal(again.batch.codes, found.batch.codes)
     assert np.array_equal(again.batch.was_set, found.batch.was_set)
     assert again.bad_count == found.bad_count == 1
     prior = tmp_path / "prior.toml"
     prior.write_text("Z = [2, 3]\n")
-    assert options_page({"prior": prior, "samples": 7}) == {"prior": {"Z": [2, 3]}, "samples": 7}
+    assert options_to_json({"prior": prior, "samples": 7}) == {"prior": {"Z": [2, 3]}, "samples": 7}
     for target in ("ts", "do(X=1)", {"X": "1"}, {("1", "0"): "do(X=1)", ("0", "0"): "do()"}):
-        assert target_from(over_the_wire(target_page(target))) == target
+        assert target_from_json(over_the_wire(target_to_json(target))) == target
     with pytest.raises(DowiseError, match="can't be sent: give the name"):
-        target_page(object())
+        target_to_json(object())

@@ -204,12 +204,12 @@ LOOKS = {
     "status": ("dowise.belief.Belief", "draw", lambda e, _: e.status(evidence=False)),
     "status in a context": ("dowise.belief.Belief", "draw", lambda e, _: e.status({"C": 1})),
     "evidence": (
-        "dowise.belief.evidence.Monitor",
+        "dowise.belief.monitor.Monitor",
         "evidence",
         lambda e, _: e.status(evidence=True),
     ),
     "what records say, learned": (
-        "dowise.belief.evidence.Monitor",
+        "dowise.belief.monitor.Monitor",
         "learn",
         lambda e, _: e.status(evidence=True),
     ),
@@ -230,7 +230,7 @@ LOOKS = {
     "frame": ("dowise.experiment.view", "columns_of", lambda e, _: e.frame()),
     "records": ("dowise.experiment.view", "_copies", lambda e, _: e.records()),
     "pending": ("dowise.experiment.view", "_copies", lambda e, _: e.pending()),
-    "idle": ("dowise.experiment.view", "Idle", lambda e, _: e.idle(1)),
+    "idle": ("dowise.experiment.view", "UnusedValues", lambda e, _: e.idle(1)),
 }
 
 

@@ -229,9 +229,9 @@ class StoreTarget:
         """Create an experiment; by default it has the name of the problem."""
         if self.is_server:
             from dowise.client import Client
-            from dowise.client.transport import address_of
+            from dowise.client.transport import parse_address
 
-            name = self.name or address_of(self.store).name or str(problem.name)
+            name = self.name or parse_address(self.store).name or str(problem.name)
             return Client.create(
                 self.store, name, problem, **settings, insecure=_is_insecure_allowed()
             )

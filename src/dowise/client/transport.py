@@ -1,7 +1,7 @@
-"""The line to a server: requests, repeated where that does no harm, and what goes wrong in words.
+"""HTTP transport to a server: requests, repeated if that is safe, and readable errors.
 
-A token is sent in a header and shown nowhere. Redirects are not followed, and what goes over plain
-HTTP goes to no proxy: either might lead to another machine.
+The token is sent in a header and never shown. Redirects are not followed, and plain HTTP uses no
+proxy: either might lead to another machine.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import json
 import os
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
@@ -22,21 +23,37 @@ if TYPE_CHECKING:
     import httpx2
 
 
+CONNECT_TIMEOUT, READ_TIMEOUT = 5.0, 120.0  # seconds
+LONG_TIMEOUT = 900.0  # for requests that go through a whole journal
+RETRY_STATUSES = (429, 503)  # refusals that are temporary
+MAX_MESSAGE = 2000  # characters of an error
+
 _MIDDLE = "/experiments/"
 _PAGES = ("now", "known", "graph", "history")
+_PAUSES = (0.3, 1.5)  # seconds before a request is repeated
+_LONGEST_PAUSE = 5.0
+_ERRORS: Mapping[int, type[DowiseError]] = {
+    404: NotFoundError,
+    409: ConflictError,
+    429: UnavailableError,
+    500: UnavailableError,
+    502: UnavailableError,
+    503: UnavailableError,
+    504: UnavailableError,
+}
 
 
 @dataclass(frozen=True)
 class Address:
-    """A server, and the experiment that its URL names, if it does."""
+    """A server, and the experiment that its URL names, if any."""
 
     base: str
-    """Without a slash at its end."""
+    """URL of the server, without a slash at the end."""
     name: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the experiment may be called: a URL from a browser has a page behind the name."""
+        """Possible names of the experiment: in a browser's URL a page follows the name."""
         if self.name is None:
             return ()
         start, _, page = self.name.rpartition("/")
@@ -44,7 +61,7 @@ class Address:
 
 
 def is_url(store: object) -> bool:
-    """Whether a store is a server.
+    """Return True if a store is a server.
 
     >>> is_url("http://127.0.0.1:8000"), is_url("ward.db")
     (True, False)
@@ -52,15 +69,16 @@ def is_url(store: object) -> bool:
     return isinstance(store, str) and store.lower().startswith(("http://", "https://"))
 
 
-def address_of(url: object) -> Address:
-    """Read a URL, of the server or of an experiment in it.
+def parse_address(url: object) -> Address:
+    """Parse the URL of a server, or of an experiment on it.
 
-    >>> address_of("http://127.0.0.1:8000/experiments/ward%207")
+    >>> parse_address("http://127.0.0.1:8000/experiments/ward%207")
     Address(base='http://127.0.0.1:8000', name='ward 7')
     """
     if not is_url(url):
         raise DowiseError(
-            f"{url!r:.80} is no URL of a server: write http://127.0.0.1:8000 or https://…"
+            f"not a server URL: {url!r:.80} (expected http://127.0.0.1:8000 or https://…)",
+            code="invalid-url",
         )
     try:
         parts = urlsplit(str(url).strip())
@@ -69,12 +87,14 @@ def address_of(url: object) -> Address:
         host = port = None
     if not host or not str(url).strip().isprintable():
         raise DowiseError(
-            "this URL can't be read: write http://127.0.0.1:8000, with the port if there is one"
+            "the URL can't be parsed (expected http://127.0.0.1:8000, with the port if any)",
+            code="invalid-url",
         )
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise DowiseError(  # and nothing of it is shown: it may be a secret
-            f"this URL of {host} has more in it than an address: leave out what is before @ and "
-            "behind ? or #; a token goes into the variable DOWISE_TOKEN"
+            f"the URL of {host} contains more than an address: remove what is before @ and after "
+            "? or #; a token goes into the environment variable DOWISE_TOKEN",
+            code="invalid-url",
         )
     before, middle, name = parts.path.partition(_MIDDLE)
     before = (before if middle else parts.path.removesuffix(_MIDDLE[:-1])).rstrip("/")
@@ -84,14 +104,15 @@ def address_of(url: object) -> Address:
     return Address(base, unquote(name).strip("/") or None)
 
 
-def check_secrecy(base: str) -> None:
-    """Raise where others could read what is sent there."""
+def check_encrypted(base: str) -> None:
+    """Raise `DowiseError` if others on the network could read what is sent."""
     parts = urlsplit(base)
     if parts.scheme == "https" or _is_loopback(parts.hostname or ""):
         return
     raise DowiseError(
-        f"the token would cross the network to {parts.hostname} unencrypted: use https://; or, if "
-        "nobody else is on that network, say insecure=True (DOWISE_INSECURE=1)"
+        f"the token would be sent to {parts.hostname} unencrypted: use https://, or insecure=True "
+        "(DOWISE_INSECURE=1) on a network that you trust",
+        code="insecure-connection",
     )
 
 
@@ -102,99 +123,77 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-LATER = (429, 503)
-"""Refusals for now alone."""
-
-_KINDS: Mapping[int, type[DowiseError]] = {
-    404: NotFoundError, 409: ConflictError, 429: UnavailableError, 500: UnavailableError,
-    502: UnavailableError, 503: UnavailableError, 504: UnavailableError,
-}  # fmt: skip
-_LONGEST = 2000  # characters of an error
-_DIGITS = 9  # of a time to wait
-
-
-def checked_document(base: str, content: bytes) -> dict[str, Any]:
-    """The document of an answer that went well."""
-    page = _page(content)
-    if page is None:
+@contextmanager
+def unreadable_document(base: str) -> Iterator[None]:
+    """Translate errors in a server's document into a `DowiseError`."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DowiseError(
-            f"{base} answered with something that is no JSON, or cut short: is it a dowise server?"
-        )
-    return page
+            f"the response of {base} can't be read: the server or this dowise may be newer "
+            "(dowise --version)",
+            code="unreadable-response",
+        ) from error
 
 
-def unreadable(base: str) -> DowiseError:
-    """What to say of a document that is none of ours."""
-    return DowiseError(
-        f"{base} answered with a document that this dowise can't read: one of both is perhaps "
-        "newer (dowise --version)"
-    )
-
-
-def error_of(
+def error_from_response(
     base: str, status: int, headers: Mapping[str, str], content: bytes, has_token: bool
 ) -> DowiseError:
-    """What an answer that did not go well means."""
-    page = _page(content)
-    kind = _KINDS.get(status, DowiseError)
+    """Return the error that a response reports."""
     if 300 <= status < 400:
         return DowiseError(
-            f"{base} sends requests on to another address ({status}), which is not followed: give "
-            "that address itself"
+            f"{base} redirects to another address ({status}), which is not followed: use that "
+            "address",
+            code="redirected",
         )
     if status == 401:
-        return DowiseError(
-            f"the server wants a token: {base} does not know this one, or it has ended or was "
-            "revoked; give another (token=, DOWISE_TOKEN)"
+        remedy = (
+            f"{base} does not accept this token, which may have expired or been revoked; use "
+            "another one (token=, DOWISE_TOKEN)"
             if has_token
-            else f"the server wants a token: give it one (token=), or set DOWISE_TOKEN for {base}"
+            else f"pass a token for {base} (token=, DOWISE_TOKEN)"
         )
-    detail = page.get("detail") if page is not None else None
+        return DowiseError(f"authentication required: {remedy}", code="authentication-required")
+    data, kind = _parse_object(content) or {}, _ERRORS.get(status, DowiseError)
+    detail, code = data.get("detail"), data.get("code")
     if not isinstance(detail, str) or not detail.strip():
-        return kind(f"{base} answered {status} without saying why: is it a dowise server?")
-    said = " ".join(detail[:_LONGEST].split())
-    wait = seconds_to_wait(headers)
-    if status in LATER and wait is not None:
-        said = f"{said} (in {wait} s)"
-    return kind(said)
+        return kind(f"{base} answered {status} without a reason: is it a dowise server?")
+    message = " ".join(detail[:MAX_MESSAGE].split())
+    wait = retry_after(headers)
+    if status in RETRY_STATUSES and wait is not None:
+        message = f"{message} (in {wait} s)"
+    return kind(message, code=code if isinstance(code, str) else None)
 
 
-def seconds_to_wait(headers: Mapping[str, str]) -> int | None:
-    """For how long a server wants to be left alone, where it says so in seconds."""
+def retry_after(headers: Mapping[str, str]) -> int | None:
+    """Return the seconds that a server asks to wait; None if it does not say."""
     wait = headers.get("retry-after", "")
-    is_number = wait.isascii() and wait.isdigit() and len(wait) <= _DIGITS
-    return int(wait) if is_number else None
+    return int(wait) if wait.isascii() and wait.isdigit() and len(wait) < 10 else None
 
 
-def _page(content: bytes) -> dict[str, Any] | None:
+def _parse_object(content: bytes) -> dict[str, Any] | None:
     try:
-        page = json.loads(content)
+        data = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    return page if isinstance(page, dict) else None
-
-
-CONNECT, READ = 5.0, 120.0  # seconds
-LONG = 900.0  # for what goes through a whole journal
-_PAUSES = (0.3, 1.5)  # seconds before a request is repeated
-_LONGEST_PAUSE = 5.0
+    return data if isinstance(data, dict) else None
 
 
 class Transport:
-    """To one server; a connection is opened when it is needed."""
+    """Connection to one server, opened when it is needed."""
 
     def __init__(self, base: str, token: str | None = None, insecure: bool = False) -> None:
         import_extra("httpx2", "client", "an experiment on a server")
-        given = token if token is not None else os.environ.get("DOWISE_TOKEN")
-        self.base, self._token = base, _checked_token(given)
+        token = token if token is not None else os.environ.get("DOWISE_TOKEN")
+        self.base, self._token = base, _validate_token(token)
         self._http: httpx2.Client | None = None
         if self._token is not None and not insecure:
-            check_secrecy(base)
+            check_encrypted(base)
 
-    def get(self, path: str, patience: float = READ, **query: Any) -> dict[str, Any]:
-        """Look at something."""
-        return self._send("GET", path, query={k: v for k, v in query.items() if v is not None},
-                          patience=patience)  # fmt: skip
+    def get(self, path: str, timeout: float = READ_TIMEOUT, **query: Any) -> dict[str, Any]:
+        """Send a GET request; a query parameter that is None is left out."""
+        query = {name: value for name, value in query.items() if value is not None}
+        return self._send("GET", path, query=query, timeout=timeout)
 
     def post(
         self,
@@ -202,84 +201,108 @@ class Transport:
         body: Mapping[str, Any],
         key: str | None = None,
         is_repeatable: bool = False,
-        patience: float = READ,
+        timeout: float = READ_TIMEOUT,
     ) -> dict[str, Any]:
-        """Say something; with a `key` the server knows it again."""
-        return self._send("POST", path, body=body, key=key, patience=patience,
-                          is_repeatable=is_repeatable or key is not None)  # fmt: skip
+        """Send a POST request; the server recognizes a repeated one by its `key`."""
+        is_repeatable = is_repeatable or key is not None
+        return self._send(
+            "POST", path, body=body, key=key, timeout=timeout, is_repeatable=is_repeatable
+        )
 
     def close(self) -> None:
-        """Let go of connections; whatever is asked afterwards opens them anew."""
+        """Close connections; later requests open them again."""
         if self._http is not None:
             self._http.close()
             self._http = None
 
-    def _hold(self, http: httpx2.Client) -> httpx2.Client:
-        """Keep a client, which is closed at the latest when nobody has this line any more."""
-        self._http = http
-        weakref.finalize(self, http.close)
-        return http
-
-    def _send(self, method: str, path: str, *, patience: float, is_repeatable: bool = True,
-              query: Mapping[str, Any] | None = None, body: Mapping[str, Any] | None = None,
-              key: str | None = None) -> dict[str, Any]:  # fmt: skip
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        timeout: float,
+        is_repeatable: bool = True,
+        query: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> dict[str, Any]:
         headers = {} if key is None else {"Idempotency-Key": key}
-        content = None if body is None else _json(body)
+        content = None if body is None else _encode(body)
         if content is not None:
             headers["Content-Type"] = "application/json"
         for pause in (*_PAUSES, None):
             try:
-                answer = self._once(method, path, query, content, headers, patience)
+                response = self._send_once(method, path, query, content, headers, timeout)
             except UnavailableError:
                 if pause is None or not is_repeatable:
                     raise
                 time.sleep(pause)
                 continue
-            if answer.is_success:
-                return checked_document(self.base, answer.content)
-            if answer.status_code not in LATER or pause is None or not is_repeatable:
+            if response.is_success:
+                data = _parse_object(response.content)
+                if data is None:
+                    raise DowiseError(
+                        f"the response of {self.base} is not JSON, or cut short: is it a dowise "
+                        "server?",
+                        code="unreadable-response",
+                    )
+                return data
+            if response.status_code not in RETRY_STATUSES or pause is None or not is_repeatable:
                 break
-            wait = seconds_to_wait(answer.headers)
+            wait = retry_after(response.headers)
             time.sleep(pause if wait is None else min(wait, _LONGEST_PAUSE))
-        raise error_of(self.base, answer.status_code, answer.headers, answer.content,
-                       self._token is not None)  # fmt: skip
+        raise error_from_response(
+            self.base,
+            response.status_code,
+            response.headers,
+            response.content,
+            has_token=self._token is not None,
+        )
 
-    def _once(
+    def _send_once(
         self,
         method: str,
         path: str,
         query: Mapping[str, Any] | None,
         content: bytes | None,
         headers: Mapping[str, str],
-        patience: float,
+        timeout: float,
     ) -> httpx2.Response:
-        """One try; a connection that breaks is an `UnavailableError`."""
         import httpx2
 
         try:
             return self._client().request(
-                method, f"{self.base}{path}", params=query, content=content, headers=headers,
-                timeout=httpx2.Timeout(patience, connect=CONNECT),
-            )  # fmt: skip
+                method,
+                f"{self.base}{path}",
+                params=query,
+                content=content,
+                headers=headers,
+                timeout=httpx2.Timeout(timeout, connect=CONNECT_TIMEOUT),
+            )
         except httpx2.ConnectTimeout:
-            raise UnavailableError(f"{self.base} can't be reached within {CONNECT:g} s") from None
+            raise UnavailableError(
+                f"no connection to {self.base} within {CONNECT_TIMEOUT:g} s"
+            ) from None
         except httpx2.TimeoutException:
             raise DowiseError(
-                f"{self.base} has not answered for {patience:g} s: what was asked for may happen "
-                "all the same, so look before you ask again"
+                f"no response from {self.base} within {timeout:g} s; the request may still be "
+                "carried out, so check before you repeat it",
+                code="timeout",
             ) from None
         except httpx2.ConnectError as error:
             raise UnavailableError(
-                f"{self.base} can't be reached ({_reason(error)}): is the server running, and is "
-                "this its address?"
+                f"can't connect to {self.base} ({_reason(error)}): check that the server is "
+                "running and that this is its address"
             ) from None
         except httpx2.TransportError as error:
             raise UnavailableError(
-                f"the connection to {self.base} broke ({_reason(error)}): what was asked for may "
-                "have happened all the same, so look before you ask again"
+                f"the connection to {self.base} broke ({_reason(error)}); the request may have "
+                "been carried out, so check before you repeat it"
             ) from None
         except (httpx2.RequestError, httpx2.InvalidURL) as error:
-            raise DowiseError(f"{self.base} can't be asked ({_reason(error)})") from None
+            raise DowiseError(
+                f"can't send a request to {self.base} ({_reason(error)})", code="invalid-url"
+            ) from None
 
     def _client(self) -> httpx2.Client:
         if self._http is None:
@@ -291,32 +314,36 @@ class Transport:
             if self._token is not None:
                 headers["Authorization"] = f"Bearer {self._token}"
             is_encrypted = self.base.startswith("https:")
-            return self._hold(httpx2.Client(headers=headers, trust_env=is_encrypted))
+            self._http = httpx2.Client(headers=headers, trust_env=is_encrypted)
+            weakref.finalize(self, self._http.close)
         return self._http
 
     def __repr__(self) -> str:
-        return f"<Line to {self.base}>"
+        return f"<Transport to {self.base}>"
 
 
-def segment(text: str) -> str:
-    """A name as a part of a path."""
+def quote_segment(text: str) -> str:
+    """Quote a name for use in a path."""
     return quote(text, safe="")
 
 
-def _checked_token(token: object) -> str | None:
+def _validate_token(token: object) -> str | None:
     if token is None or token == "":  # a variable of a script that is not set
         return None
     if not isinstance(token, str) or not token.isascii() or not token.isprintable() or " " in token:
-        raise DowiseError("the token has signs in it that no token has: copy it once more")
+        raise DowiseError(
+            "the token has characters that no token has: copy it again", code="invalid-token"
+        )
     return token
 
 
-def _json(body: Mapping[str, Any]) -> bytes:
+def _encode(body: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError):  # UnicodeEncodeError is one too
         raise DowiseError(
-            "this can't be sent as JSON: use texts, numbers, lists, mappings"
+            "the arguments can't be sent as JSON: use texts, numbers, lists and mappings",
+            code="invalid-type",
         ) from None
 
 

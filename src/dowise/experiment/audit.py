@@ -18,8 +18,7 @@ from typing import Any
 
 from dowise.errors import DowiseError
 from dowise.experiment.ask import AskRequest, decide
-from dowise.experiment.event import DamagedEventError, Event, Head, build_info
-from dowise.experiment.progress import Track, tracked
+from dowise.experiment.event import DamagedEventError, Event, Head, Track, build_info, tracked
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage.base import Storage

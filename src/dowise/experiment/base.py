@@ -1,43 +1,195 @@
-"""What follows from other looks at an experiment, wherever that is: a picture, a table, a file."""
+"""The verbs of an experiment, declared once for `Experiment`, `Client` and views of them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from dowise.errors import import_extra
-from dowise.experiment.case import Case
 from dowise.experiment.history import POINTS, History
-from dowise.experiment.progress import Track
 from dowise.experiment.records import write_table
-from dowise.experiment.status import Status
 from dowise.plotting.scene import check_path
-from dowise.problem.problem import Context
+from dowise.problem import Problem
+from dowise.problem.problem import ArmLike, Context
+
+if TYPE_CHECKING:
+    from dowise.belief import Belief
+    from dowise.experiment.advice import RecordUsage
+    from dowise.experiment.ask import LiveDecision
+    from dowise.experiment.audit import Audit
+    from dowise.experiment.case import Case
+    from dowise.experiment.evaluation import Evaluation
+    from dowise.experiment.evaluation.replay import TargetLike
+    from dowise.experiment.event import Event, Head, Track
+    from dowise.experiment.explanation import Explanation
+    from dowise.experiment.status import Status
+    from dowise.policies.value_of_continuing import Continuing
 
 
-class Shown(ABC):
-    """An experiment of which status, history, records and table are known."""
+class ExperimentQueries(ABC):
+    """What can be asked of an experiment without changing it."""
+
+    # -- what holds ---------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The experiment's name in its store."""
+
+    @property
+    @abstractmethod
+    def problem(self) -> Problem:
+        """The decision problem."""
+
+    @property
+    @abstractmethod
+    def policy(self) -> str:
+        """The name of the policy that decides."""
+
+    @property
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """Options of the policy, the prior among them."""
+
+    @property
+    @abstractmethod
+    def head(self) -> Head:
+        """Number and hash of the last event; `str(head)` is what `audit` takes.
+
+        Kept elsewhere, it reveals a journal that was cut or rewritten.
+        """
+
+    @property
+    @abstractmethod
+    def belief(self) -> Belief:
+        """The belief about the problem, whatever the policy is: a copy, yours to change."""
+
+    # -- decisions ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def pending(self) -> tuple[Case, ...]:
+        """Return the decisions whose reward was not told yet, oldest first."""
+
+    @abstractmethod
+    def records(self) -> tuple[Case, ...]:
+        """Return all decisions, with what was told of them."""
+
+    @abstractmethod
+    def case(self, id: int) -> Case:  # noqa: A002 (what decisions call it)
+        """Return one decision, with what was told of it.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no decision with this number.
+        """
+
+    @abstractmethod
+    def decision(self, id: int) -> LiveDecision:  # noqa: A002
+        """Return one decision as it was made: probabilities of all arms, and the reason.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no decision with this number, or it was erased.
+        """
+
+    @abstractmethod
+    def idle(self, id: int) -> list[str]:  # noqa: A002
+        """Return sentences about values of a decision that do not count (yet), and why."""
+
+    @abstractmethod
+    def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
+        """Return the events of the journal with numbers above `after`, up to `upto`.
+
+        Over HTTP only admins see the seed and the salts, without which no hash can be verified.
+        """
+
+    # -- results ------------------------------------------------------------------------------
 
     @abstractmethod
     def status(
         self, context: Context = None, evidence: bool | None = None, rounds: int | None = None
     ) -> Status:
-        """What each arm is expected to bring in a context, or in each of them."""
+        """Return the expected reward of each arm, how certain it is, and what is open.
+
+        Parameters
+        ----------
+        context
+            The context to look at; by default all of them, the most frequent first if many.
+        evidence
+            True adds the evidence against the graph, False leaves it out. By default it is added
+            unless that would take more than about a second; then a note says so.
+        rounds
+            If given, also estimate what this number of further rounds is worth.
+        """
+
+    @abstractmethod
+    def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
+        """Estimate what more rounds gain over staying with what looks best now.
+
+        The estimate is an average over all contexts, as the belief expects them;
+        `dowise.policies.value_of_continuing` has the method.
+        """
+
+    @abstractmethod
+    def counted(self) -> RecordUsage:
+        """Return how many past records the policy learns from, and why not from the others."""
 
     @abstractmethod
     def history(
         self, context: Context = None, points: int = POINTS, track: Track | None = None
     ) -> History:
-        """How sure the experiment was along its journal, at so many points of it."""
+        """Return how certain the experiment was at some points of its journal.
+
+        Parameters
+        ----------
+        context
+            The context to look at; by default the four most frequent ones.
+        points
+            The number of points.
+        track
+            Called with the events and their number; passes them on and may show progress.
+        """
 
     @abstractmethod
-    def records(self) -> tuple[Case, ...]:
-        """All decisions, with what was told of them."""
+    def explain(self, id: int, track: Track | None = None) -> Explanation:  # noqa: A002
+        """Return what was known when a decision was made, and why it came out as it did."""
+
+    @abstractmethod
+    def evaluate(
+        self,
+        policy: TargetLike,
+        options: Mapping[str, Any] | None = None,
+        level: float = 0.9,
+        track: Track | None = None,
+    ) -> Evaluation:
+        """Estimate what another policy, or a fixed arm, would have earned on the same decisions.
+
+        Parameters
+        ----------
+        policy
+            The name of a policy, an arm such as "do(X=1)", or a mapping from contexts to arms.
+        options
+            Options of a policy given by its name.
+        level
+            The level of the intervals.
+        """
 
     @abstractmethod
     def table(self) -> dict[str, list[Any]]:
-        """All decisions by columns, as they are exported (`dowise.experiment.records`)."""
+        """Return all decisions by columns, as they are exported (`dowise.experiment.records`)."""
+
+    def frame(self) -> Any:
+        """Return all decisions as a pandas DataFrame, with the columns of `table`."""
+        pandas = import_extra("pandas", "simulate", "a table")
+        return pandas.DataFrame(self.table())
+
+    def export(self, path: str | Path) -> int:
+        """Write all decisions to a .csv or .parquet file, and return the number of rows."""
+        return write_table(self.table(), path)
 
     def figure(
         self,
@@ -46,7 +198,17 @@ class Shown(ABC):
         tolerance: float | None = None,
         track: Track | None = None,
     ) -> None:
-        """Draw where the experiment stands, and how it came there, to a .png, .svg or .pdf file."""
+        """Draw the status of the experiment, and its history, to a .png, .svg or .pdf file.
+
+        Parameters
+        ----------
+        path
+            The file; its suffix is the format.
+        context
+            The context to draw; by default all of them.
+        tolerance
+            A loss per round that does not matter, drawn as a line.
+        """
         from dowise.experiment.plots import draw, figure_data
 
         check_path(path)
@@ -54,11 +216,209 @@ class Shown(ABC):
         past = self.history(context, track=track)
         draw(figure_data(status, past, self.records(), tolerance), path)
 
-    def export(self, path: str | Path) -> int:
-        """Write all decisions to a .csv or .parquet file; the number of rows."""
-        return write_table(self.table(), path)
 
-    def frame(self) -> Any:
-        """The same table for pandas."""
-        pandas = import_extra("pandas", "simulate", "a table")
-        return pandas.DataFrame(self.table())
+class ExperimentBase(ExperimentQueries):
+    """An experiment that can be asked and told, wherever it is stored."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close files and connections; later calls open them again."""
+
+    @property
+    @abstractmethod
+    def store(self) -> str:
+        """Where the experiment is stored, without a password."""
+
+    @property
+    @abstractmethod
+    def is_one_of_many(self) -> bool:
+        """True if the store holds other experiments too, so that a name is needed to open one."""
+
+    @abstractmethod
+    def ask(
+        self,
+        context: Context = None,
+        request_id: str | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+        forbid: Iterable[ArmLike] | None = None,
+    ) -> LiveDecision:
+        """Decide which arm to play in a context. The decision is pending from then on.
+
+        Learning from restricted decisions is biased if what restricts the choice also affects the
+        outcome and is not in the context.
+
+        Parameters
+        ----------
+        context
+            The values of the context variables; not needed if the problem has none.
+        request_id
+            Makes the call repeatable, after a broken connection for instance: the same id returns
+            the same decision.
+        allowed
+            The arms to choose from; by default all.
+        forbid
+            Settings such as "do(X=1)": arms that set them are excluded.
+
+        Returns
+        -------
+        LiveDecision
+            Its `id` is what `tell` takes, its `arm` is what to do.
+
+        Raises
+        ------
+        ConflictError
+            If the `request_id` was used before for something else.
+        """
+
+    @abstractmethod
+    def ask_many(
+        self,
+        contexts: Sequence[Context],
+        request_id: str | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+        forbid: Iterable[ArmLike] | None = None,
+    ) -> list[LiveDecision]:
+        """Decide for several contexts in one step, without needless repetition; see `ask`."""
+
+    @abstractmethod
+    def tell(
+        self,
+        id: int,  # noqa: A002
+        values: Mapping[str, object] | None = None,
+        *,
+        played: ArmLike | None = None,
+        unrelated: bool = False,
+    ) -> Case:
+        """Record what was seen after a decision: in pieces, at any time, in any order.
+
+        Telling the same again changes nothing. Other values for the same variable are an error:
+        `amend` corrects them.
+
+        Parameters
+        ----------
+        id
+            The number of the decision.
+        values
+            Values by variable; None means that a value is missing for good. The context and what
+            the arm set are known, and may be told again if they agree.
+        played
+            What was done instead of the arm that was decided on. Such a decision has no propensity,
+            and is learned from only with `unrelated`.
+        unrelated
+            True if what made you deviate had nothing to do with the unit.
+
+        Raises
+        ------
+        ConflictError
+            If a value contradicts what was told before.
+        """
+
+    @abstractmethod
+    def amend(
+        self,
+        id: int,  # noqa: A002
+        values: Mapping[str, object] | None = None,
+        reason: str = "",
+        *,
+        played: ArmLike | None = None,
+        unrelated: bool = False,
+    ) -> Case:
+        """Correct what was told, or the context; the journal keeps what was recorded before.
+
+        A reason is required; the other parameters are those of `tell`.
+        """
+
+    @abstractmethod
+    def withdraw(self, id: int, reason: str = "") -> Case:  # noqa: A002
+        """Close a pending decision that will not get an outcome; a reason is required."""
+
+    @abstractmethod
+    def revise(
+        self,
+        problem: Problem | str | Path | None = None,
+        policy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        reason: str = "",
+        *,
+        learn_restricted: bool | None = None,
+    ) -> bool:
+        """Continue with another problem, prior or policy; past records are learned again.
+
+        Records are read by label: variables that are new are missing in them, and dropped ones are
+        ignored. A reason is required, and on a server an admin's token.
+
+        Parameters
+        ----------
+        problem
+            The new problem; by default it is kept.
+        policy
+            The name of the new policy; by default it is kept.
+        options
+            Options of the policy; by default they are kept, unless the policy is new.
+        learn_restricted
+            False to learn nothing from decisions among fewer than all arms.
+
+        Returns
+        -------
+        bool
+            True if that changes anything.
+
+        Raises
+        ------
+        DowiseError
+            If records have a label that the new problem lacks; it names them.
+        """
+
+    @abstractmethod
+    def import_records(
+        self,
+        frame: Any,
+        arm: ArmLike | None = None,
+        *,
+        source: str | None = None,
+        skip_bad: bool = False,
+        again: bool = False,
+    ) -> int:
+        """Import past records, and return their number; on a server this needs an admin's token.
+
+        Parameters
+        ----------
+        frame
+            A table as `Belief.update_many` takes it, or the result of `Problem.checked_records` or
+            `dowise.problem.tables.read_records`.
+        arm
+            The arm of all records, if the table has no column `arm`.
+        source
+            Where the records are from, for the journal.
+        skip_bad
+            True leaves out rows that can't be read; by default they are an error, and nothing is
+            imported.
+        again
+            True imports a table that was imported before once more.
+        """
+
+    @abstractmethod
+    def erase(self, id: int, reason: str = "") -> bool:  # noqa: A002
+        """Erase all that was recorded of a decision, for good, as a person may demand.
+
+        An event records that this was done, and the chain of hashes stays valid, but what rested on
+        the decision can no longer be derived. Backups and exports are yours to look after. A reason
+        is required, and on a server an admin's token. Returns True if there was something to erase.
+        """
+
+    @abstractmethod
+    def audit(self, head: object = None, track: Track | None = None) -> Audit:
+        """Check that the journal is intact, and that each decision follows from what was known.
+
+        Parameters
+        ----------
+        head
+            A head that was kept elsewhere, as an object or text, to find events that were cut off.
+            The first 12 digits of its hash are enough; the notes of the audit say what they prove.
+        """

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise.experiment.case import Case
+from dowise.experiment.state import Changes
 from dowise.problem import Intervention, Problem
 from dowise.problem.variable_order import Order
 
@@ -155,14 +156,18 @@ class DecisionCounters:
         self._incomplete: dict[int, Case] = {}
         self._counted: dict[int, Case] = {}
 
-    def replace(self, number: int, case: Case | None) -> None:
-        """Count a case in the place of the one with the same number; None removes it."""
-        before = self._counted.pop(number, None)
-        if before is not None:
-            self._count(before, -1)
-        if case is not None:
-            self._count(case, 1)
-            self._counted[number] = case
+    def count(self, changes: Changes) -> None:
+        """Count cases in the place of those with the same numbers.
+
+        The event of a case is 0 if it was not asked for (`dowise.experiment.read_model`).
+        """
+        for case in changes.cases:
+            before = self._counted.pop(case.id, None)
+            if before is not None:
+                self._count(before, -1)
+            if case.event:
+                self._count(case, 1)
+                self._counted[case.id] = case
 
     def totals(self) -> Totals:
         """Return the totals, independent of later changes."""

@@ -18,7 +18,7 @@ import json
 import os
 import platform
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -268,3 +268,12 @@ def next_timestamp(last: str, accept_clock: bool = False) -> str:
             "which gives events the last one's time until the clock has passed it"
         )
     return last
+
+
+Track = Callable[[Iterable[Event], int], Iterable[Event]]
+"""Passes on events, of which there are the given number, and may show progress."""
+
+
+def tracked(events: Iterable[Event], total: int, track: Track | None) -> Iterable[Event]:
+    """Return the events, passed through `track` if there is one."""
+    return events if track is None else track(events, total)

@@ -30,17 +30,16 @@ from dowise.experiment.ask import (
     validate_request_id,
 )
 from dowise.experiment.audit import Audit, audit, head_of
-from dowise.experiment.base import Shown
+from dowise.experiment.base import ExperimentBase
 from dowise.experiment.case import Case
 from dowise.experiment.case import Status as CaseStatus
 from dowise.experiment.config import DEFAULT_POLICY, ExperimentConfig
 from dowise.experiment.evaluation import Evaluation
 from dowise.experiment.evaluation.replay import TargetLike
-from dowise.experiment.event import DamagedEventError, Event, Head, build_info, resolve_actor
+from dowise.experiment.event import DamagedEventError, Event, Head, Track, build_info, resolve_actor
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History
 from dowise.experiment.journal import Journal, prepare_snapshot
-from dowise.experiment.progress import Track
 from dowise.experiment.records import (
     check_readable,
     checked_import,
@@ -122,7 +121,7 @@ def validate_name(name: object) -> str:
     return name.strip()
 
 
-class Experiment(Shown):
+class Experiment(ExperimentBase):
     """An experiment in a store; make one with `create`, go on with `open`.
 
     `store` is a file name, a URL (`sqlite:///ward.db`, `postgresql://…`) or a `Storage`. Safe for
@@ -210,14 +209,7 @@ class Experiment(Shown):
         return type(self)(self._journal, resolve_actor(actor))
 
     def close(self) -> None:
-        """Let go of files and connections; whatever is asked afterwards opens them anew."""
         self._journal.storage.close()
-
-    def __enter__(self) -> Experiment:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -228,13 +220,6 @@ class Experiment(Shown):
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
     ) -> LiveDecision:
-        """Which arm to play for this context. The decision is pending from then on.
-
-        `allowed` lists the arms to choose from; `forbid` lists what must not be set, "do(X=1)",
-        and rules out every arm that sets it. With a `request_id` the same call may be made again,
-        after a broken connection say, and gives the same decision. Where what restricts the choice
-        also affects the outcome and is not in the context, learning from such decisions is biased.
-        """
         return self.ask_many([context], request_id, allowed, forbid)[0]
 
     def ask_many(
@@ -244,7 +229,6 @@ class Experiment(Shown):
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
     ) -> list[LiveDecision]:
-        """A decision for each of these contexts, all in one step, without needless repeats."""
         request = validate_request_id(request_id)
         may, never = listed_arms("allowed", allowed), listed_arms("forbid", forbid)
         contexts, journal = listed_contexts(contexts), self._journal
@@ -320,14 +304,6 @@ class Experiment(Shown):
         played: ArmLike | None = None,
         unrelated: bool = False,
     ) -> Case:
-        """What was seen after a decision: in pieces, at any time, in any order.
-
-        The context and what the arm set are known, and may be told again if they agree. None says
-        that a value is missing for good. Telling the same again changes nothing; other values for
-        the same variable are an error: `amend` corrects. `played` says what was done instead of the
-        arm that was decided on. Such a decision has no propensity, and is learned from only with
-        `unrelated=True`: what made you deviate had nothing to do with the unit.
-        """
         return self._say(
             "told", id, lambda case, p: telling.told(case, p, values, played, unrelated)
         )
@@ -341,7 +317,6 @@ class Experiment(Shown):
         played: ArmLike | None = None,
         unrelated: bool = False,
     ) -> Case:
-        """Correct what was told, or the context; the journal keeps what was said before."""
         return self._say(
             "amended",
             id,
@@ -349,7 +324,6 @@ class Experiment(Shown):
         )
 
     def withdraw(self, id: int, reason: str = "") -> Case:  # noqa: A002
-        """End a pending decision of which nothing more will be told."""
         return self._say("withdrawn", id, lambda case, _: telling.withdrawn(case, reason))
 
     def _say(
@@ -375,12 +349,6 @@ class Experiment(Shown):
         *,
         learn_restricted: bool | None = None,
     ) -> bool:
-        """A new graph, roles, prior or policy from here on; whether that changes anything.
-
-        Past records count again under it, read by label: new variables are missing in them, dropped
-        ones ignored. A label that is lost is an error that names the records. Options are kept
-        unless given, all of them new with a new policy.
-        """
         why = telling.checked_reason(reason, "revise")
         with self._journal.transaction(self._actor) as step:
             state = step.state
@@ -404,13 +372,6 @@ class Experiment(Shown):
         skip_bad: bool = False,
         again: bool = False,
     ) -> int:
-        """Past records, as `Belief.update_many` takes them; the number that was brought in.
-
-        A bad row is an error that lists the bad ones, and nothing is imported, unless `skip_bad`.
-        The same table twice is an error too, unless `again`. What `problem.checked_records` or
-        `dowise.problem.tables.read_records` found is taken as well. `source` says where they are
-        from, in the journal.
-        """
         config = self.view().config
         found = checked_rows(config.problem, frame, arm)
         page = checked_import(found, source, skip_bad)
@@ -424,12 +385,6 @@ class Experiment(Shown):
         return int(page["records"])
 
     def erase(self, id: int, reason: str = "") -> bool:  # noqa: A002
-        """Blank all that was said of a decision, for good: a person's right.
-
-        An event says that this was done, and the chain of hashes still holds. What rested on it can
-        no longer be derived. Backups and exports are yours to look after. Gives whether there was
-        something to erase, which there is once.
-        """
         return self._journal.erase(id, self._actor, telling.checked_reason(reason, "erase"))
 
     # -- queries ------------------------------------------------------------------------------
@@ -449,32 +404,26 @@ class Experiment(Shown):
 
     @property
     def name(self) -> str:
-        """The experiment's name in its store."""
         return self._journal.name
 
     @property
     def store(self) -> str:
-        """Where the experiment is kept, without a password."""
         return str(self._journal.storage)
 
     @property
     def is_one_of_many(self) -> bool:
-        """True if the store holds other experiments too, so that a name is needed to open one."""
         return len(self._journal.storage.experiments()) > 1
 
     @property
     def problem(self) -> Problem:
-        """The decision problem, as of now."""
         return self.view().problem
 
     @property
     def policy(self) -> str:
-        """The name of the policy that decides, as of now."""
         return self.view().policy
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of the policy, the prior among them, as of now."""
         return self.view().options
 
     @property
@@ -484,15 +433,10 @@ class Experiment(Shown):
 
     @property
     def head(self) -> Head:
-        """Number and hash of the last event; kept elsewhere, they find a cut or rewritten journal.
-
-        `str(head)` is what `audit` takes.
-        """
         return self.view().head
 
     @property
     def belief(self) -> Belief:
-        """The belief as of now, whatever the policy makes of it: a copy, yours to change."""
         return self.view().belief
 
     def counts(self) -> dict[str, int]:
@@ -500,11 +444,9 @@ class Experiment(Shown):
         return self.view().counts()
 
     def pending(self) -> tuple[Case, ...]:
-        """Return the decisions whose reward was not told yet, oldest first."""
         return self.view().pending()
 
     def records(self) -> tuple[Case, ...]:
-        """Return all decisions, with what was told of them."""
         return self.view().records()
 
     def decisions(
@@ -514,30 +456,20 @@ class Experiment(Shown):
         return self.view().decisions(after, limit, status)
 
     def case(self, id: int) -> Case:  # noqa: A002
-        """Return one decision, with what was told of it."""
         return self.view().case(id)
 
     def decision(self, id: int) -> LiveDecision:  # noqa: A002
-        """Return one decision as it was made: probabilities of all arms, and the reason."""
         return self.view().decision(id)
 
     def idle(self, id: int) -> list[str]:  # noqa: A002
-        """Return sentences about values of a decision that do not count (yet), and why."""
         return self.view().idle(id)
 
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
-        """Return the events of the journal with numbers above `after`, up to `upto`."""
         return self._journal.storage.read(self.name, after, upto)
 
     def status(
         self, context: Context = None, evidence: bool | None = None, rounds: int | None = None
     ) -> Status:
-        """What each arm is expected to bring in a context, or in each of them, and what is lacking.
-
-        `evidence` also looks at what the records say against the graph; where that would take more
-        than about a second it is left out, with a note, unless you say True. With `rounds` it also
-        says what so many rounds more are worth (`value_of_continuing`).
-        """
         return self.view().status(context, evidence, rounds)
 
     def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
@@ -545,24 +477,17 @@ class Experiment(Shown):
         return self.view().judged(evidence)
 
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
-        """What so many rounds more are expected to gain over staying with what looks best now.
-
-        In all contexts, as the belief expects them; `dowise.policies.value_of_continuing` says how.
-        """
         return self.view().value_of_continuing(rounds, worlds)
 
     def counted(self) -> RecordUsage:
-        """How many past records the policy that holds learns from, and why not from the others."""
         return self.view().counted()
 
     def history(
         self, context: Context = None, points: int = POINTS, track: Track | None = None
     ) -> History:
-        """How sure the experiment was along its journal, at so many points of it."""
         return self.view().history(context, points, track)
 
     def explain(self, id: int, track: Track | None = None) -> Explanation:  # noqa: A002
-        """What was known when a decision was made, and why it came out as it did."""
         return self.view().explain(id, track)
 
     def evaluate(
@@ -572,20 +497,10 @@ class Experiment(Shown):
         level: float = 0.9,
         track: Track | None = None,
     ) -> Evaluation:
-        """What another policy, or always the same arm, would have earned on the same decisions.
-
-        `options` are those of a policy that is given by its name.
-        """
         return self.view().evaluate(policy, options, level, track)
 
     def table(self) -> dict[str, list[Any]]:
-        """All decisions by columns, as they are exported (`dowise.experiment.records`)."""
         return self.view().table()
 
     def audit(self, head: object = None, track: Track | None = None) -> Audit:
-        """Whether the journal is whole, and every decision follows from what was known then.
-
-        `head` is one that was kept elsewhere, `experiment.head` or its text, of whose hash the
-        first 12 digits will do (see the audit's notes for what these prove).
-        """
         return audit(self._journal.storage, self.name, head_of(head), track)

@@ -238,39 +238,47 @@ class LearnedState(NamedTuple):
 
 
 FollowedT = TypeVar("FollowedT")
+ResultT = TypeVar("ResultT")
 
 
 class Follower(Generic[FollowedT]):
-    """Something that is kept at some state, and moved by what differs in the next one."""
+    """Something that is kept at some state, and moved by what differs in the next one.
+
+    Only queries that need the same follower wait for each other.
+    """
 
     def __init__(
-        self, make: Callable[[ExperimentState], FollowedT], goes_back: bool = True
+        self,
+        make: Callable[[ExperimentState], FollowedT],
+        apply: Callable[[FollowedT, Changes], None],
+        goes_back: bool = True,
     ) -> None:
-        self._make, self._goes_back = make, goes_back
+        self._make, self._apply, self._goes_back = make, apply, goes_back
+        self._lock = Lock()
         self._followed: FollowedT | None = None
         self._config: ExperimentConfig | None = None
         self._log: list[int] = []
         self._cases, self._imports = 0, 0
 
-    def move(
-        self, state: ExperimentState, apply: Callable[[FollowedT, Changes], None]
-    ) -> FollowedT:
-        """Bring it to a state, which may be an earlier one: then what cases were is applied."""
-        followed, changes = self._followed, self._changes(state)
-        self._followed = None  # if stopped half-way it is made again
-        if followed is None or changes is None:
-            followed, changes = self._make(state), everything(state)
-        apply(followed, changes)
-        self._log, self._config = state.log, state.config
-        self._cases, self._imports = state.changes, len(state.imports)
-        self._followed = followed
-        return followed
+    def read(self, state: ExperimentState, query: Callable[[FollowedT], ResultT]) -> ResultT:
+        """Bring it to a state, which may be an earlier one, and return the answer to a query."""
+        with self._lock:
+            followed, changes = self._followed, self._changes(state)
+            self._followed = None  # if stopped half-way it is made again
+            if followed is None or changes is None:
+                followed = self._make(state)
+                changes = _everything(state)
+            self._apply(followed, changes)
+            self._log, self._config = state.log, state.config
+            self._cases, self._imports = state.changes, len(state.imports)
+            self._followed = followed
+            return query(followed)
 
     def _changes(self, state: ExperimentState) -> Changes | None:
-        """Return what differs; None if it must be made again."""
-        is_later = self._cases <= state.changes and self._imports <= len(state.imports)
+        """Return what differs, the cases as they are in the state; None if it is made again."""
         if self._log is not state.log or self._config is not state.config:
             return None
+        is_later = self._cases <= state.changes and self._imports <= len(state.imports)
         if not is_later and (not self._goes_back or self._imports > len(state.imports)):
             return None
         first, last = sorted((self._cases, state.changes))
@@ -279,12 +287,12 @@ class Follower(Generic[FollowedT]):
         return Changes(cases, state.imports[self._imports :])
 
 
-def everything(state: ExperimentState) -> Changes:
-    """Return all cases and imports of a state."""
+def _everything(state: ExperimentState) -> Changes:
     return Changes([*state.cases.values()], state.imports)
 
 
 def _unasked(number: int) -> Case:
+    """Return what stands for a decision that an earlier state does not have."""
     return Case(number, 0, "", {}, Intervention(), status="erased")
 
 
@@ -292,60 +300,61 @@ class ReadModel:
     """Belief, totals and evidence of an experiment, each brought to the state of a view.
 
     A policy that has a belief shares it; for others one is kept here. Evidence is kept once it was
-    asked for. Its lock comes before the journal's.
+    asked for. Locks of followers come before the journal's.
     """
 
     def __init__(self, journal: Journal) -> None:
-        self._journal, self._lock = journal, Lock()
-        self._counters = Follower(lambda state: DecisionCounters(state.config.problem))
-        self._belief = Follower(lambda state: self._replay(state, policy_for_looks(state.config)))
+        self._journal = journal
+        self._counters = Follower(
+            lambda state: DecisionCounters(state.config.problem), DecisionCounters.count
+        )
+        self._belief = Follower(
+            lambda state: self._replay(state, policy_for_looks(state.config)), PolicyReplay.learn
+        )
         # What evidence says depends on the order of the records: it never goes back.
         self._evidence = Follower(
-            lambda state: self._replay(state, MonitorPolicy(state.config.problem)), goes_back=False
+            lambda state: self._replay(state, MonitorPolicy(state.config.problem)),
+            PolicyReplay.learn,
+            goes_back=False,
         )
 
     def totals(self, state: ExperimentState) -> Totals:
         """Return the totals over the decisions of a state."""
-
-        def count(counters: DecisionCounters, changes: Changes) -> None:
-            for case in changes.cases:
-                counters.replace(case.id, state.cases.get(case.id))
-
-        with self._lock:
-            return self._counters.move(state, count).totals()
+        return self._counters.read(state, DecisionCounters.totals)
 
     def learned(self, state: ExperimentState) -> LearnedState:
         """Return what was learned from the records of a state."""
-        with self._lock:
-            with self._journal.replayed() as (now, replay):
-                belief, left_out = self._undo_later(state, now, replay)
-            if belief is None:
-                policy = self._belief.move(state, PolicyReplay.learn).policy
-                assert isinstance(policy, BayesianPolicy)
-                belief = policy.belief.copy()
-            return LearnedState(belief, left_out)
+        with self._journal.replayed() as (now, replay):
+            if now.config is not state.config or len(now.imports) != len(state.imports):
+                replay = self._replay(state, state.config.make_policy())
+                replay.learn(_everything(state))
+                now = state
+            belief, left_out = replay.as_of(state.cases, _changed_since(state, now))
+        if belief is None:
+            belief = self._belief.read(state, _copy_belief)
+        return LearnedState(belief, left_out)
 
     def evidence(self, state: ExperimentState) -> Evidence:
         """Return the evidence against the graph in the records of a state."""
-        with self._lock:
-            policy = self._evidence.move(state, PolicyReplay.learn).policy
-            assert isinstance(policy, MonitorPolicy)
-            return policy.monitor.evidence()
-
-    def _undo_later(
-        self, state: ExperimentState, now: ExperimentState, replay: PolicyReplay
-    ) -> tuple[Belief | None, dict[str, int]]:
-        """Return what the deciding policy knew at a state; None as the belief if it has none."""
-        assert state.head is not None
-        if now.config is not state.config or len(now.imports) != len(state.imports):
-            replay = self._replay(state, state.config.make_policy())
-            replay.learn(everything(state))
-            return replay.as_of(state.cases, ())
-        if now.head == state.head:
-            return replay.as_of(state.cases, ())
-        last = state.head.number
-        later = [number for number, case in now.cases.items() if case.last_event > last]
-        return replay.as_of(state.cases, later)
+        return self._evidence.read(state, _evidence)
 
     def _replay(self, state: ExperimentState, policy: Policy) -> PolicyReplay:
         return PolicyReplay(state.config, policy, self._journal.columns)
+
+
+def _changed_since(state: ExperimentState, now: ExperimentState) -> list[int]:
+    """Return the decisions that changed between a state and a later one."""
+    if now.head == state.head:
+        return []
+    last = 0 if state.head is None else state.head.number
+    return [number for number, case in now.cases.items() if case.last_event > last]
+
+
+def _copy_belief(replay: PolicyReplay) -> Belief:
+    assert isinstance(replay.policy, BayesianPolicy)
+    return replay.policy.belief.copy()
+
+
+def _evidence(replay: PolicyReplay) -> Evidence:
+    assert isinstance(replay.policy, MonitorPolicy)
+    return replay.policy.monitor.evidence()

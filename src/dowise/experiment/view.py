@@ -14,18 +14,17 @@ from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.advice import RecordUsage
 from dowise.experiment.ask import LiveDecision
-from dowise.experiment.base import Shown
+from dowise.experiment.base import ExperimentQueries
 from dowise.experiment.case import Case
 from dowise.experiment.case import Status as CaseStatus
 from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.counters import PlayCounts, Totals, UnusedValues
 from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, evaluate
 from dowise.experiment.evaluation.replay import EvaluationLog, TargetLike
-from dowise.experiment.event import Event, Head
+from dowise.experiment.event import Event, Head, Track, tracked
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History, history
 from dowise.experiment.journal import Journal
-from dowise.experiment.progress import Track, tracked
 from dowise.experiment.read_model import (
     IndependentArmsBelief,
     LearnedState,
@@ -61,7 +60,7 @@ def take_view(journal: Journal, recent: int = 0) -> StateView:
     return last if events is None else last.with_events(events)
 
 
-class StateView(Shown):
+class StateView(ExperimentQueries):
     """Immutable view of an experiment at one moment, from one read of the store.
 
     Everything it returns belongs to that moment, whatever is written later: its `head` is the head
@@ -104,7 +103,6 @@ class StateView(Shown):
 
     @property
     def name(self) -> str:
-        """Name of the experiment."""
         return self._state.name
 
     @property
@@ -114,7 +112,6 @@ class StateView(Shown):
 
     @property
     def problem(self) -> Problem:
-        """The decision problem."""
         return self._state.config.problem
 
     @property
@@ -124,12 +121,10 @@ class StateView(Shown):
 
     @property
     def policy(self) -> str:
-        """Name of the policy that decides."""
         return self._state.config.policy
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of the policy, the prior among them."""
         return deepcopy(dict(self._state.config.options))
 
     @property
@@ -139,7 +134,6 @@ class StateView(Shown):
 
     @property
     def head(self) -> Head:
-        """Number and hash of the last event."""
         assert self._state.head is not None
         return self._state.head
 
@@ -153,7 +147,6 @@ class StateView(Shown):
 
     @property
     def belief(self) -> Belief:
-        """The belief at this moment, whatever the policy makes of it: a copy."""
         return self._learned.belief.copy()
 
     # -- decisions ----------------------------------------------------------------------------
@@ -163,11 +156,9 @@ class StateView(Shown):
         return {**self._totals.counts}
 
     def pending(self) -> tuple[Case, ...]:
-        """Return the decisions whose reward was not told yet, oldest first."""
         return _copies(self._state.pending.values())
 
     def records(self) -> tuple[Case, ...]:
-        """Return all decisions, with what was told of them."""
         return _copies(self._state.cases.values())
 
     def decisions(
@@ -184,11 +175,9 @@ class StateView(Shown):
         return _copies(islice(matching, limit))
 
     def case(self, id: int) -> Case:  # noqa: A002 (what decisions call it)
-        """Return one decision, with what was told of it."""
         return self._state.case(id).copy()
 
     def decision(self, id: int) -> LiveDecision:  # noqa: A002 (what decisions call it)
-        """Return one decision as it was made: probabilities of all arms, and the reason."""
         _, event, config = self._as_made(id, "see")
         return LiveDecision(event, config.problem)
 
@@ -201,7 +190,6 @@ class StateView(Shown):
         return case.copy(), event, self._state.config_at(case.event)
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
-        """Return sentences about values of a decision that do not count (yet), and why."""
         config, case = self.config, self._state.case(id)
         why = exclusion_reason(case, config)
         if why is not None:
@@ -209,7 +197,6 @@ class StateView(Shown):
         return UnusedValues(config.problem).in_words(case) if _learns_from_all(config) else []
 
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
-        """Return the events of the journal with numbers above `after`, up to `upto`."""
         last = self.head.number if upto is None else min(upto, self.head.number)
         if self._events and self._events[0].number <= after + 1:
             return [event for event in self._events if after < event.number <= last]
@@ -220,7 +207,6 @@ class StateView(Shown):
     def status(
         self, context: Context = None, evidence: bool | None = None, rounds: int | None = None
     ) -> Status:
-        """Return the expected reward of each arm, how certain it is, and what is open."""
         against, evidence_notes = self._evidence(evidence)
         belief, left_out = self._learned
         totals, problem = self._totals, self.problem
@@ -239,11 +225,9 @@ class StateView(Shown):
         return self.belief, against, " ".join(notes)
 
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
-        """Return what more rounds are expected to gain over staying with what looks best now."""
         return value_of_continuing(self._learned.belief, rounds, worlds)
 
     def counted(self) -> RecordUsage:
-        """Return how many past records the policy learns from, and why not from the others."""
         return RecordUsage(
             self._totals.ended_with_values,
             self._state.imported,
@@ -255,7 +239,6 @@ class StateView(Shown):
     def history(
         self, context: Context = None, points: int = POINTS, track: Track | None = None
     ) -> History:
-        """Return how certain the experiment was at some points of its journal."""
         config, last = self.config, self.head.number
         learner = PolicyReplay(config, policy_for_looks(config), self._journal.columns)
         events = tracked(self.events(), last, track)
@@ -266,7 +249,6 @@ class StateView(Shown):
         id: int,  # noqa: A002 (what decisions call it)
         track: Track | None = None,
     ) -> Explanation:
-        """Return what was known when a decision was made, and why it came out as it did."""
         case, event, config = self._as_made(id, "explain")
         then = ExperimentState(self.name)
         then.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
@@ -294,7 +276,6 @@ class StateView(Shown):
         level: float = 0.9,
         track: Track | None = None,
     ) -> Evaluation:
-        """Estimate what another policy, or a fixed arm, would have earned on these decisions."""
         events = self.events()
         log = EvaluationLog(self._state, tracked(events, len(events), track), self._journal.columns)
         model = policy_for_looks(self.config).belief
@@ -306,7 +287,6 @@ class StateView(Shown):
         return replace(result, left_out=dict(log.left_out))
 
     def table(self) -> dict[str, list[Any]]:
-        """Return all decisions by columns, as they are exported."""
         last = self.head.number
         asked = self._journal.storage.read(self.name, upto=last, kinds=("asked",))
         return columns_of(self._state, asked)

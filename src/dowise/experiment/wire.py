@@ -55,7 +55,7 @@ def problem_id(problem: Problem) -> str:
     return sha256(problem_text(problem).encode()).hexdigest()[:16]
 
 
-def experiment_document(experiment: Experiment) -> Document:
+def experiment_to_json(experiment: Experiment) -> Document:
     """What holds in an experiment."""
     view = experiment.view()
     problem, own = view.problem, problem_id(view.problem)
@@ -80,40 +80,40 @@ def experiment_document(experiment: Experiment) -> Document:
     return page
 
 
-def asked_document(asked: LiveDecision) -> Document:
+def decision_to_json(asked: LiveDecision) -> Document:
     """A decision, as it was made."""
     return asked.document() | {"problem_id": problem_id(asked.problem)}
 
 
-def case_document(view: StateView, case: Case) -> Document:
+def case_to_json(view: StateView, case: Case) -> Document:
     """A decision with what was told of it."""
     notes = [f"{line}." for line in view.idle(case.id)]
     return {**case.as_dict(view.problem), "notes": notes, "head": str(view.head)}
 
 
-def said_document(view: StateView, case: Case) -> Document:
+def change_to_json(view: StateView, case: Case) -> Document:
     """A decision after something was said of it, and whether that changed it."""
     earlier = None if case.previous is None else case.previous.as_dict(view.problem)
-    page = case_document(view, case)
+    page = case_to_json(view, case)
     return page | {"changed": case.changed, "earlier": earlier}
 
 
-def status_document(status: Status, tolerance: float | None = None) -> Document:
+def status_to_json(status: Status, tolerance: float | None = None) -> Document:
     """Where an experiment stands."""
     return status.as_dict(tolerance) | {"problem_id": problem_id(status.problem)}
 
 
-def explanation_document(found: Explanation) -> Document:
+def explanation_to_json(found: Explanation) -> Document:
     """Why a decision came out as it did."""
     return found.as_dict() | {"problem_id": problem_id(found.decision.problem)}
 
 
-def evaluation_document(found: Evaluation) -> Document:
+def evaluation_to_json(found: Evaluation) -> Document:
     """What another policy would have earned."""
     return found.as_dict() | {"problem_id": problem_id(found.problem)}
 
 
-def belief_document(belief: Belief) -> Document:
+def belief_to_json(belief: Belief) -> Document:
     """What is known."""
     return {"problem_id": problem_id(belief.problem), "belief": belief.as_dict()}
 
@@ -121,25 +121,25 @@ def belief_document(belief: Belief) -> Document:
 Page = dict[str, Any]
 
 
-def values_page(values: object, what: str) -> dict[str, str | None]:
+def values_to_json(values: object, what: str) -> dict[str, str | None]:
     """A context, or what was told: texts by variable, None where a value is missing."""
     return {str(name): text_of(value) for name, value in as_mapping(values, what).items()}
 
 
-def arm_page(arm: ArmLike) -> Any:
+def arm_to_json(arm: ArmLike) -> Any:
     """An arm as it was given: a text, or what it sets."""
     return arm if isinstance(arm, str) else dict(Intervention(arm))
 
 
-def arm_pages(arms: Iterable[ArmLike] | None) -> list[Any] | None:
+def arms_to_json(arms: Iterable[ArmLike] | None) -> list[Any] | None:
     """Several of them; None where nothing was said of any."""
-    return None if arms is None else [arm_page(arm) for arm in arms]
+    return None if arms is None else [arm_to_json(arm) for arm in arms]
 
 
 # -- the options of a policy ------------------------------------------------------------------
 
 
-def options_page(options: object) -> Page:
+def options_to_json(options: object) -> Page:
     """Options of a policy, with what a file says of the prior in place of its path."""
     if options is None:
         return {}
@@ -154,7 +154,7 @@ def options_page(options: object) -> Page:
 # -- whom to evaluate -------------------------------------------------------------------------
 
 
-def target_page(target: Any) -> Any:
+def target_to_json(target: Any) -> Any:
     """A policy's name or an arm; a rule as a list of pairs: the labels of a context, an arm."""
     if isinstance(target, str):
         return target
@@ -164,11 +164,11 @@ def target_page(target: Any) -> Any:
             "arm such as 'do(X=1)', or a mapping from contexts to arms"
         )
     if any(isinstance(key, tuple) for key in target):
-        return [[[*map(str, key)], arm_page(arm)] for key, arm in target.items()]
-    return arm_page(target)
+        return [[[*map(str, key)], arm_to_json(arm)] for key, arm in target.items()]
+    return arm_to_json(target)
 
 
-def target_from(page: object) -> Any:
+def target_from_json(page: object) -> Any:
     """The way back."""
     if not isinstance(page, list):
         return page
@@ -183,7 +183,7 @@ def target_from(page: object) -> Any:
 # -- records ----------------------------------------------------------------------------------
 
 
-def records_page(found: CheckedRecords) -> Page:
+def records_to_json(found: CheckedRecords) -> Page:
     """The good rows of a table, how many others it had, and whose decisions they are.
 
     A row has the labels that were seen, and under `arm` what was set.
@@ -205,7 +205,7 @@ def records_page(found: CheckedRecords) -> Page:
     return {"records": rows, "skipped": found.bad_count, "asked_at": sorted(found.asked_at)}
 
 
-def records_from(
+def records_from_json(
     rows: Sequence[Mapping[str, Any]],
     problem: Problem,
     skipped: int = 0,

@@ -11,7 +11,7 @@ import dowise
 from dowise._core.validation import check_integer
 from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.config import problem_of
-from dowise.experiment.wire import API, experiment_document, records_from
+from dowise.experiment.wire import API, experiment_to_json, records_from_json
 from dowise.policies.registry import is_built_in
 from dowise.problem import Problem
 from dowise.problem.problem_file import problem_text
@@ -61,14 +61,14 @@ def create(request: Request, visitor: Principal, body: New) -> dict[str, Any]:
     problem = problem_of(tried.problem)
     records = None
     if body.records is not None:
-        records = records_from(_table(body.records), problem, body.skipped, body.asked_at)
+        records = records_from_json(_table(body.records), problem, body.skipped, body.asked_at)
     with listening() as notes:
         experiment = house_of(request).create(
             body.name, problem, policy=body.policy, options=options, seed=seed,
             learn_restricted=body.learn_restricted, records=records, source=body.source,
             skip_bad=body.skip_bad, actor=visitor.name,
         )  # fmt: skip
-    page = experiment_document(experiment)
+    page = experiment_to_json(experiment)
     count = 0 if records is None else len(records.batch)
     return page | {"imported": count, "notes": [*tried.notes, *notes]}
 
@@ -95,7 +95,7 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
     held.with_changes(**changes)  # what takes long is built now, while nobody waits for it
     with listening() as notes:
         is_news = experiment.revise(**changes, reason=body.reason)
-    page = {**experiment_document(experiment), "changed": is_news}
+    page = {**experiment_to_json(experiment), "changed": is_news}
     page["notes"] = [*tried.notes, *notes]
     return answer(page | {"past_records": experiment.counted().as_dict()})
 
@@ -104,7 +104,7 @@ def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
 def import_records(experiment: Keeping, body: Import) -> Response:
     """Bring past records in. Role: admin."""
     rows = _table(body.records)
-    found = records_from(rows, experiment.problem, body.skipped, body.asked_at)
+    found = records_from_json(rows, experiment.problem, body.skipped, body.asked_at)
     with listening() as notes:
         count = experiment.import_records(
             found, source=body.source, skip_bad=body.skip_bad, again=body.again
@@ -188,7 +188,7 @@ def experiments(request: Request, visitor: Reader) -> Response:  # noqa: ARG001
 @experiments_router.get(PREFIX)
 def experiment(experiment: Here) -> Response:
     """What holds in an experiment: its problem, its policy, its arms."""
-    return answer(experiment_document(experiment))
+    return answer(experiment_to_json(experiment))
 
 
 def summaries(house: ExperimentRegistry) -> list[dict[str, Any]]:

@@ -20,13 +20,13 @@ from dowise.experiment.experiment import Experiment
 from dowise.experiment.factor_tables import formula_view, variable_view
 from dowise.experiment.history import POINTS
 from dowise.experiment.wire import (
-    asked_document,
-    belief_document,
-    case_document,
-    evaluation_document,
-    explanation_document,
-    status_document,
-    target_from,
+    decision_to_json,
+    belief_to_json,
+    case_to_json,
+    evaluation_to_json,
+    explanation_to_json,
+    status_to_json,
+    target_from_json,
 )
 from dowise_web.api.dependencies import (
     PREFIX,
@@ -79,7 +79,7 @@ def status(
         whose(request) if rounds or evidence else None,
     )
     headers = {"ETag": tag_of(head, request), "Cache-Control": "private, no-cache"}
-    return answer(status_document(found, tolerance), headers=headers)
+    return answer(status_to_json(found, tolerance), headers=headers)
 
 
 @router.get("/decisions")
@@ -101,8 +101,8 @@ def decision(experiment: Here, id: Id) -> Response:  # noqa: A002 (its name)
     """One decision, with what was told of it."""
     view = experiment.view()
     case = view.case(id)
-    made = None if case.status == "erased" else asked_document(view.decision(id))
-    return answer(case_document(view, case) | {"decision": made})
+    made = None if case.status == "erased" else decision_to_json(view.decision(id))
+    return answer(case_to_json(view, case) | {"decision": made})
 
 
 @router.get("/explain/{id}")
@@ -111,7 +111,7 @@ def explain(request: Request, experiment: Here, id: Id) -> Response:  # noqa: A0
     _, found = house_of(request).look(
         experiment, ("explain", id), lambda: experiment.explain(id), whose(request)
     )
-    return answer(explanation_document(found))
+    return answer(explanation_to_json(found))
 
 
 @router.get("/counted")
@@ -125,7 +125,7 @@ def counted(request: Request, experiment: Here) -> Response:
 def belief(request: Request, experiment: Here) -> Response:
     """What is known of every variable: counts by what they depend on."""
     with house_of(request).long_look(whose(request)):
-        return answer(belief_document(experiment.belief))
+        return answer(belief_to_json(experiment.belief))
 
 
 @router.get("/variable")
@@ -165,7 +165,7 @@ def history(
 @router.post("/evaluate")
 def evaluate(request: Request, experiment: Here, body: Evaluate) -> Response:
     """What another policy, or one arm for all, would have earned on the same decisions."""
-    policy = target_from(body.policy)
+    policy = target_from_json(body.policy)
     if isinstance(policy, str) and not policy.lstrip().startswith("do("):
         check_policy_name(policy)
     elif body.options:
@@ -173,7 +173,7 @@ def evaluate(request: Request, experiment: Here, body: Evaluate) -> Response:
     _check_modest(body.options or {})
     with house_of(request).long_look(whose(request)):
         found = experiment.evaluate(policy, keyword_options(body.options), body.level)
-    return answer(evaluation_document(found))
+    return answer(evaluation_to_json(found))
 
 
 def _check_modest(options: Mapping[str, Any]) -> None:
