@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from dowise._core.kernels import lazy_kernels
 from dowise._core.validation import check_flag, check_fraction
 from dowise.belief.evidence import Evidence
-from dowise.belief.monitor_kernels import recount
 from dowise.errors import DowiseError
 from dowise.graph.adjacency import bits
 from dowise.model.missing_edges import Contrasts, alternatives_of
@@ -304,7 +303,7 @@ class Monitor:
         """Work out what the kept records say; nothing may have been counted."""
         codes, cuts, times = self.records.distinct()
         place = np.array([self._contrasts.places[cut] for cut in cuts], dtype=np.int64)
-        recount(self._told, self._tables, self._contrasts, codes, place, times)
+        _kernels.recount(self._told, self._tables, self._contrasts, codes, place, times)
 
     def _run(self, codes: Integers, place: Integers, path: NDArray[np.float64]) -> None:
         _kernels.watch_many(self._told, self._tables, self._contrasts.tables, codes, place, path)
