@@ -396,7 +396,7 @@ def test_a_bad_number_of_samples_is_explained(samples):
 
 @pytest.mark.parametrize("rng", [None, -1, 1.5, "a", True, np.random])
 def test_a_bad_generator_is_explained(rng):
-    with pytest.raises(DowiseError, match="give a seed such as 0"):
+    with pytest.raises(DowiseError, match="must be a seed such as 0"):
         Belief(load_problem("task1")).draw_rewards(None, 10, rng)
 
 

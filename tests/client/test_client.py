@@ -265,5 +265,5 @@ def test_a_prior_in_a_file_is_read_here(empty, tmp_path):
     )
     assert client.options["prior"] == {"Y": 3.0}
     body = json.dumps({"prior": str(prior)})
-    with pytest.raises(DowiseError, match="a file of the prior is not read here"):
+    with pytest.raises(DowiseError, match="prior files cannot be read here"):
         client._transport.post(client._path("revise"), {"options": json.loads(body), "reason": "x"})

@@ -160,5 +160,5 @@ def test_bad_options_are_explained(options):
 
 
 def test_a_generator_or_a_seed_must_be_given():
-    with pytest.raises(DowiseError, match="give a seed"):
+    with pytest.raises(DowiseError, match="must be a seed"):
         make_policy("ids", load_problem("task1")).decide()

@@ -250,7 +250,7 @@ def test_small_parameters_are_stepped_because_single_precision_would_tie():
 @pytest.mark.parametrize("name", NAMES)
 def test_decide_without_a_source_of_randomness_is_refused(name):
     policy = fresh(name)
-    with pytest.raises(DowiseError, match="rng=None: give a seed"):
+    with pytest.raises(DowiseError, match="rng=None must be a seed"):
         policy.decide({"C": "1"} if policy.problem.context else None)
 
 

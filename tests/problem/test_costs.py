@@ -111,8 +111,8 @@ def test_a_problem_with_costs_is_another_one_and_comes_back(tmp_path):
         ({"X": 2e6}, "do\\(X=0\\) costs 2e\\+06, more than 1e\\+06 times what the best value of Y"),
         ({"do(X=1)": 1, "do( X=1)": 1}, "costs has do\\(X=1\\) more than once"),
         ({3: 1}, "costs: 3 is not an intervention"),
-        ([0.1], "say what variables or arms cost"),
-        (0.1, "say what variables or arms cost"),
+        ([0.1], "must map variables or arms to costs"),
+        (0.1, "must map variables or arms to costs"),
     ],
 )
 def test_what_is_no_cost(costs, said):
@@ -123,7 +123,7 @@ def test_what_is_no_cost(costs, said):
 
 
 def test_a_forbidden_arm_has_no_cost():
-    with pytest.raises(DowiseError, match=r"costs: do\(X=1\) is forbidden; what is no arm"):
+    with pytest.raises(DowiseError, match=r"costs: do\(X=1\) is forbidden; only arms have costs"):
         Problem(CHAIN, "Y", costs={"do(X=1)": 1}, forbidden="do(X=1)")
 
 

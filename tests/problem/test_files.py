@@ -129,8 +129,8 @@ def test_a_file_goes_before_a_builtin_of_the_same_name(tmp_path, monkeypatch):
     [
         ('graph = "X -> Y"\nrewrd = "Y"', "unknown key 'rewrd' (did you mean 'reward'?)"),
         ('graph = "X -> Y"', "no reward"),
-        ('reward = "Y"', "give the graph either as"),
-        ('graph = "X -> Y"\ngraph_file = "a.dot"\nreward = "Y"', "give the graph either as"),
+        ('reward = "Y"', "specify the graph either as"),
+        ('graph = "X -> Y"\ngraph_file = "a.dot"\nreward = "Y"', "specify the graph either as"),
         ('graph_file = 3\nreward = "Y"', "graph_file=3 must be the path of a file"),
         ('graph = 3\nreward = "Y"', "graph: expected a text, not an int"),
         (
@@ -235,7 +235,7 @@ def test_a_prior_is_read_beside_the_problem_and_carried_whole(tmp_path):
     assert load_problem(tmp_path / "copy.toml") == problem
     with pytest.raises(DowiseError, match=r"ward\.toml: .*prior\.toml: there is no such file"):
         load_problem(tmp_path / "ward.toml")
-    with pytest.raises(DowiseError, match="a file of the prior is not read here"):
+    with pytest.raises(DowiseError, match="prior files cannot be read here"):
         parse_problem(page)  # a journal opens no file
     for counts, message in (
         ("X = [1, 2, 3]", r"the prior of X does not fit its CPT.*shape \(2, 2\) \(axes Z, X\)"),

@@ -177,11 +177,11 @@ def test_one_thing_at_a_time_among_thirty():
         ({"forbidden": ["do(Y=1)"]}, "forbidden: Y can't be set: it is the reward"),
         ({"forbidden": ["do(Z=1)"], "non_manipulable": "Z"}, "Z can't be set: it is non-manip"),
         ({"forbidden": ["X=1"]}, "forbidden: an intervention reads do(X=1, …)"),
-        ({"forbidden": 7}, "forbidden=7: give a list of assignments"),
+        ({"forbidden": 7}, "forbidden=7 must be a list of assignments"),
         ({"forbidden": [7]}, "forbidden: 7 is not an intervention"),
         (
             {"forbidden": ["do(X=1)"], "arms": ["do()", "do(X=1)", "do(X=1, Z=0)"]},
-            "forbidden, but among the arms: do(X=1), do(X=1, Z=0) (it contains do(X=1)); take each",
+            "forbidden, but among the arms: do(X=1), do(X=1, Z=0) (it contains do(X=1)); ",
         ),
         (
             {"forbidden": ["do(X=1)", "do(X=0)"], "arms": "pomis"},

@@ -39,7 +39,7 @@ def test_of_an_arm_it_is_the_record_itself():
         ({"Mood": 1}, {}, "can't have been set: Mood is declared hidden"),
         ({"Dosis": 1}, {}, "'Dosis' was set, which is not a variable .*did you mean 'Dose'"),
         ({"Dose": "huge"}, {}, "Dose has no value 'huge'"),
-        ({"Sun": None}, {}, "say which value Sun is set to"),
+        ({"Sun": None}, {}, "the value of Sun is missing"),
         ({"Sun": 1}, {"Sun": 0}, "set Sun=1, but the outcome has Sun=0"),
         ({"Sun": 1}, {"Rain": 0}, "names 'Rain', which is not a variable"),
     ],

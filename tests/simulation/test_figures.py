@@ -53,7 +53,7 @@ def test_a_panel_for_each_problem_with_a_line_for_each_policy(result):
 def test_bands_of_standard_deviations_are_wider(result):
     se, sd = (result.plot(band=band).axes[0].get_ylim()[1] for band in ("se", "sd"))
     assert sd > se
-    with pytest.raises(DowiseError, match='band=.ci.: give "se"'):
+    with pytest.raises(DowiseError, match='band=.ci. must be "se"'):
         result.plot(band="ci")
 
 
@@ -81,9 +81,9 @@ def test_axes_of_one_s_own(result):
     places = figure.subplots(1, 2)
     assert result.plot(axes=places) is figure
     assert [len(axes.lines) for axes in places] == [3, 3]
-    with pytest.raises(DowiseError, match="give 2 Axes of matplotlib, one for each problem"):
+    with pytest.raises(DowiseError, match="must be 2 matplotlib Axes, one for each problem"):
         result.plot(axes=places[0])
-    with pytest.raises(DowiseError, match="give 2 Axes of matplotlib"):
+    with pytest.raises(DowiseError, match="must be 2 matplotlib Axes"):
         result.plot(axes=["left", "right"])
 
 

@@ -164,10 +164,14 @@ PACKED = gzip.compress(BIF.encode(), mtime=0)
         ("g.txt", b"digraph { A -> }", "DOT, line 1, column 16: found '}', expected"),
         ("g.txt", b"dag { S [selected] }", "dagitty: S is tagged 'selected'"),
         ("g.txt", "A -> B".encode("utf-16"), "byte 1 is not UTF-8 text, it looks like UTF-16: "),
-        ("g.bif", b"PK\x03\x04rest", " is packed by zip: unpack it, or pack it by gzip"),
-        ("g.bif.gz", PACKED[:40], "the packed file is cut short: copy it once more"),
-        ("g.bif.gz", PACKED[:40] + b"?" + PACKED[41:], "the packed file is damaged: copy it once"),
-        ("g.bif.gz", PACKED + b"?", "the packed file is damaged"),
+        ("g.bif", b"PK\x03\x04rest", " is compressed with zip: decompress it, or use gzip"),
+        ("g.bif.gz", PACKED[:40], "the compressed file is truncated: copy it again"),
+        (
+            "g.bif.gz",
+            PACKED[:40] + b"?" + PACKED[41:],
+            "the compressed file is damaged: copy it again",
+        ),
+        ("g.bif.gz", PACKED + b"?", "the compressed file is damaged"),
         ("g.bif.gz", gzip.compress(b"", mtime=0), "the file is empty"),
         ("g.bif.gz", gzip.compress(PACKED, mtime=0), "byte 2 is not UTF-8 text"),
         ("g.txt", b"A -> \xff", "byte 6 is not UTF-8 text: save the file as UTF-8"),
@@ -188,7 +192,7 @@ def test_a_packed_file_that_never_ends_is_refused(tmp_path, monkeypatch):
     (tmp_path / "g.txt.gz").write_bytes(gzip.compress(b"A -> B\n" + b" " * 2**20))
     with pytest.raises(DowiseError, match=r"g\.txt\.gz: unpacked it has more than 256 MB: unpack"):
         CausalGraph.read(tmp_path / "g.txt.gz")
-    with pytest.raises(DowiseError, match="/dev/zero gives more than 256 MB: give a file instead"):
+    with pytest.raises(DowiseError, match="/dev/zero yields more than 256 MB: use a file instead"):
         CausalGraph.read("/dev/zero")
 
 

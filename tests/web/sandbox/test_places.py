@@ -63,9 +63,9 @@ def test_other_errors_are_placed_where_they_can_be(text, line, column):
 
 
 def test_files_are_refused_with_a_remedy():
-    with pytest.raises(BadInputError, match="graph_file is not read here: put the graph into the "):
+    with pytest.raises(BadInputError, match="graph_file cannot be read here: put the graph into the "):
         read_problem(PLACES["a file of the graph"][0])
-    with pytest.raises(BadInputError, match="prior is not read here: put its counts into the text"):
+    with pytest.raises(BadInputError, match="prior files cannot be read here: put the counts into the text"):
         read_problem(PLACES["a file of the prior"][0])
 
 
