@@ -73,7 +73,7 @@ CODES: Mapping[str, str] = {
     "unknown-value": "A variable or an option has no such value.",
     "unknown-variable": "There is no such variable.",
     "unreadable-file": "A file can't be read.",
-    "unsupported-format": "A file has a format that can't be read here.",
+    "unsupported-format": "A file has a format that can't be read or written here.",
     "unused-option": "An option has no effect without another one.",
     "unwritable-file": "A file can't be written.",
     "user-code-failed": "A custom policy or environment raised an error.",

@@ -95,7 +95,7 @@ def test_no_arm_is_marked_where_leaders_tie(tmp_path):
         (panel,) = data.contexts
         assert (panel.intervals.marked, panel.intervals.along) == (marked, along)
         draw(data, tmp_path / "tie.svg")
-        assert ("<!-- ▸ do(X=a) -->" in (tmp_path / "tie.svg").read_text()) == (marked == 0)
+        assert (">▸ do(X=a)</text>" in (tmp_path / "tie.svg").read_text()) == (marked == 0)
 
 
 def test_a_title_counts_one_outcome():

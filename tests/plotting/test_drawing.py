@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import matplotlib as mpl
 import pytest
+from support.errors import raises_code
 
 from dowise import CausalGraph, Problem
 from dowise.errors import DowiseError, MissingExtraError
@@ -41,7 +42,7 @@ def texts(svg_text: str) -> list[str]:
 
 def test_each_variable_has_its_role():
     drawn = picture(task_2())
-    assert drawn.roles == {
+    assert {shape.name: shape.role for shape in drawn.variables} == {
         "C": "context",
         "X1": "manipulable",
         "X2": "manipulable",
@@ -53,7 +54,7 @@ def test_each_variable_has_its_role():
 
 
 def test_the_legend_names_only_what_occurs(tmp_path):
-    assert picture(confounded()).legend == ("manipulable", "reward")
+    assert picture(confounded()).legend == ("manipulable", "reward", "hidden")
     assert texts(svg(confounded(), tmp_path))[-3:] == [
         "manipulable",
         "reward",
@@ -159,9 +160,8 @@ def test_a_long_title_fits(tmp_path):
 
 @pytest.mark.parametrize("name", ["picture.jpg", "picture", "picture.svgz"])
 def test_an_unknown_ending_is_refused_with_the_known_ones(tmp_path, name):
-    with pytest.raises(DowiseError, match=r"ending: use one of \.svg, \.png, \.pdf") as caught:
+    with raises_code("unsupported-format", name, ".svg, .png, .pdf"):
         draw(picture(task_2()), tmp_path / name)
-    assert name in str(caught.value)
     assert not (tmp_path / name).exists()
 
 
@@ -171,16 +171,14 @@ def test_the_ending_may_be_in_capitals(tmp_path):
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(DowiseError, match=r"there is no folder '.*nowhere'"):
+    with raises_code("unwritable-file", "nowhere"):
         draw(picture(task_2()), tmp_path / "nowhere" / "picture.svg")
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     folder = tmp_path / "picture.png"
     folder.mkdir()
-    with pytest.raises(
-        DowiseError, match=r"can't write the picture '.*picture\.png': it is a folder"
-    ):
+    with raises_code("unwritable-file", "picture.png", "folder"):
         draw(picture(task_2()), folder)
 
 
@@ -189,7 +187,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 def test_a_full_disk_is_named(tmp_path, ending):
     path = tmp_path / f"picture.{ending}"
     path.symlink_to("/dev/full")
-    with pytest.raises(DowiseError, match=r"can't write the picture '.*': No space left"):
+    with pytest.raises(DowiseError, match=r"picture\.\w+: .*No space left"):
         draw(picture(task_2()), path)
 
 
@@ -201,7 +199,7 @@ def test_a_failed_write_leaves_the_old_file_as_it_was(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
-        with pytest.raises(DowiseError, match=r"can't write the picture '.*\.svg': File too"):
+        with pytest.raises(DowiseError, match=r"picture\.svg: .*File too"):
             draw(picture(confounded()), path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -224,7 +222,7 @@ def test_the_bytes_are_svg_unless_told_otherwise():
 
 @pytest.mark.parametrize("kind", ["jpg", ".svg", "", None])
 def test_an_unknown_format_is_refused_with_the_known_ones(kind):
-    with pytest.raises(DowiseError, match=r"unknown format .* use one of svg, png, pdf"):
+    with raises_code("unsupported-format", "svg, png, pdf"):
         render(picture(task_2()), kind)
 
 
@@ -264,10 +262,15 @@ def in_doubt(**options):
     return Problem(graph, "Y", **options)
 
 
+def doubtful(drawn):
+    return {str(edge.name) for edge in drawn.edges if edge.is_doubtful}
+
+
 def test_doubtful_edges_are_dotted_and_say_so(tmp_path):
     drawn = picture(in_doubt())
-    assert drawn.doubtful == {"Y <-> Z", "Z -> X"}
-    assert [edge for edge in drawn.pens if drawn.pens[edge].label == "?"] == ["Z -> X", "Y <-> Z"]
+    assert doubtful(drawn) == {"Y <-> Z", "Z -> X"}
+    labelled = [str(edge.name) for edge in drawn.edges if edge.style.label == "?"]
+    assert labelled == ["Z -> X", "Y <-> Z"]
     written = texts(svg(in_doubt(), tmp_path))
     assert written.count("?") == 4  # two edges and the legend's samples
     assert {"doubtful", "doubtful hidden cause", "hidden common cause"} <= {*written}
@@ -276,17 +279,18 @@ def test_doubtful_edges_are_dotted_and_say_so(tmp_path):
 
 def test_the_priors_say_what_is_doubtful():
     sure = picture(in_doubt(edge_prior={"Z -> X": 1, "X -> Y": 0.8}))
-    assert sure.doubtful == {"X -> Y", "Y <-> Z"}
-    assert picture(in_doubt(edge_prior=0.6)).doubtful == {"X <-> Y", "Y <-> Z", "Z -> X"}
+    assert doubtful(sure) == {"X -> Y", "Y <-> Z"}
+    assert doubtful(picture(in_doubt(edge_prior=0.6))) == {"X <-> Y", "Y <-> Z", "Z -> X"}
 
 
 def test_likelier_edges_are_thicker_and_darker():
     drawn = picture(in_doubt(), edges={"X <- Z": 0.1, "X <-> Y": 0.97, "Y <-> X2": 0.5})
-    unlikely, likely = drawn.pens["Z -> X"], drawn.pens["X <-> Y"]
+    styles = {str(edge.name): edge.style for edge in drawn.edges}
+    unlikely, likely = styles["Z -> X"], styles["X <-> Y"]
     assert (unlikely.label, likely.label) == ("10 %", "97 %")
-    assert unlikely.width < drawn.pens["X -> Y"].width < likely.width
+    assert unlikely.width < styles["X -> Y"].width < likely.width
     assert int(unlikely.colour[1:3], 16) > int(likely.colour[1:3], 16)
-    assert set(drawn.pens) == set(in_doubt().graph.edge_texts)
+    assert set(styles) == set(in_doubt().graph.edge_texts)
 
 
 def test_suspected_edges_are_drawn_in_their_own_colour(tmp_path):
@@ -306,23 +310,26 @@ def test_soft_edges_are_drawn_as_doubtful_unless_they_are_suspected():
     problem = Problem(CausalGraph.parse("Z -> X -> Y"), "Y", soft=0.1)
     chances = {"Z -> Y": 0.4, "X <-> Y": 0.05, "X <-> Z": 0.02}
     drawn = picture(problem, chances, ["Z -> Y"], soft=chances)
-    assert drawn.doubtful == {"X <-> Y", "X <-> Z"} and drawn.suspected == {"Z -> Y"}
-    assert drawn.kinds == ("doubtful_hidden", "suspected")
+    assert doubtful(drawn) == {"X <-> Y", "X <-> Z"}
+    assert {str(edge.name) for edge in drawn.edges if edge.is_suspected} == {"Z -> Y"}
+    assert drawn.legend == ("manipulable", "reward", "doubtful_hidden", "suspected")
     assert {*drawn.layout.extra} == {*chances}
-    pen, other = drawn.pens["X <-> Y"], drawn.pens["Z -> Y"]
-    assert pen.dashes and pen.label == "5 %" and pen.two_heads
-    assert not other.dashes and other.label == "40 %"
-    assert picture(problem, chances).pens.keys() == {"Z -> X", "X -> Y"}
+    edges = {str(edge.name): edge for edge in drawn.edges}
+    soft, suspected = edges["X <-> Y"], edges["Z -> Y"]
+    assert soft.style.dashes and soft.style.label == "5 %" and len(soft.line_and_heads[1]) == 2
+    assert not suspected.style.dashes and suspected.style.label == "40 %"
+    plain = picture(problem, chances).edges
+    assert {str(edge.name) for edge in plain} == {"Z -> X", "X -> Y"}
 
 
 @pytest.mark.parametrize(
-    ("edge", "message"),
+    ("edge", "code", "mentioned"),
     [
-        ("X -> Y", "the graph has X -> Y already"),
-        ("Q -> Y", "unknown variable 'Q'"),
-        ("X", "an edge reads"),
+        ("X -> Y", "duplicate-name", "X -> Y"),
+        ("Q -> Y", "unknown-variable", "'Q'"),
+        ("X", "syntax-error", "'X'"),
     ],
 )
-def test_a_suspected_edge_is_one_that_the_graph_lacks(edge, message):
-    with pytest.raises(DowiseError, match=message):
+def test_a_suspected_edge_is_one_that_the_graph_lacks(edge, code, mentioned):
+    with raises_code(code, mentioned):
         picture(in_doubt(), suspected=[edge])

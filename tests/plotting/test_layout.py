@@ -322,7 +322,7 @@ def test_the_directed_edges_of_a_dense_graph_keep_their_promises():
 
 
 def test_without_any_search_arcs_still_avoid_boxes_where_a_plain_bow_can(monkeypatch):
-    monkeypatch.setattr(arcs, "_WORK", 0)
+    monkeypatch.setattr(arcs, "_MAX_WORK", 0)
     graph = CausalGraph.parse("A -> B -> C; A <-> C; D -> C; A <-> D")
     check(graph, layout(graph))
     tall = CausalGraph([(f"P{i}", "Y") for i in range(6)], [("P0", "P5"), ("P1", "P4")])

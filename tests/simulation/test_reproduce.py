@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dowise import DowiseError
-from dowise.plotting.figures import apart
+from dowise.plotting.figures import spread
 from dowise.simulation.analysis import (
     Claim,
     RegretCurve,
@@ -115,7 +115,7 @@ def test_verdicts():
 
 
 def test_labels_do_not_overlap():
-    placed = apart([1.0, 1.1, 1.2, 9.0], 0.5)
+    placed = spread([1.0, 1.1, 1.2, 9.0], 0.5)
     assert (np.diff(placed) >= 0.5 - 1e-12).all()
     assert np.mean(placed) == pytest.approx(np.mean([1.0, 1.1, 1.2, 9.0]))
 

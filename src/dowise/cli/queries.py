@@ -128,7 +128,7 @@ def status(
     """
     from dowise.cli.arguments import parse_context
     from dowise.cli.console import working
-    from dowise.plotting.scene import check_path
+    from dowise.plotting.figures import check_path
 
     if figure is not None:
         check_path(figure)

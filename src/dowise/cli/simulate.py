@@ -193,7 +193,7 @@ def simulate(
 
     out = settings["out"]
     if figure is not None:
-        from dowise.plotting.scene import check_path
+        from dowise.plotting.figures import check_path
 
         check_path(figure, folder_to_be=out)
     drawn = {label: {"samples": samples} for label, name in policies.items() if name == "ids"}
@@ -385,7 +385,7 @@ def rehearse(
     from dowise.experiment.rehearsal import rehearse as play
 
     if figure is not None:
-        from dowise.plotting.scene import check_path
+        from dowise.plotting.figures import check_path
 
         check_path(figure)
     if workers is None:

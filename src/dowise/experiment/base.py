@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from dowise.errors import import_extra
 from dowise.experiment.history import POINTS, History
 from dowise.experiment.records import write_table
-from dowise.plotting.scene import check_path
+from dowise.plotting.figures import check_path
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,19 @@ from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import History
 from dowise.experiment.rehearsal import Rehearsal, given
 from dowise.experiment.status import ArmsStatus, Status, context_text, tied
-from dowise.plotting.figures import COLOURS, DASHES, GRID, INK, apart, matplotlib_part, save_figure
-from dowise.plotting.scene import check_path
+from dowise.plotting.figures import (
+    COLOURS,
+    DASHES,
+    GREY,
+    INK,
+    SeriesStyle,
+    check_path,
+    figure_style,
+    finish_axes,
+    label_ends,
+    new_figure,
+    save_figure,
+)
 from dowise.problem import Problem
 
 MOST_ARMS = 12
@@ -200,51 +211,35 @@ _MOST_POINTS = 1000
 _LONG, _LINE_LENGTH, _MOST_LINES = 16, 36, 3  # characters of an arm's name, and lines
 _LABEL_LENGTH = 62  # characters of a line below an axis
 _TITLE_LENGTH = 46  # and above one: a panel is half the picture, less the names of the arms
-_GREY = "#777777"
-
-
-class _Pen(NamedTuple):
-    """How an arm looks in all panels."""
-
-    colour: str
-    dashes: Any
-    marker: str
-
-    @classmethod
-    def number(cls, i: int) -> _Pen:
-        turn = i // len(COLOURS)
-        return cls(COLOURS[i % len(COLOURS)], DASHES[turn % len(DASHES)], "osD^"[turn % 4])
 
 
 def draw_status(data: FigureData, path: str | Path) -> None:
-    """The whole picture."""
+    """Draw the status of an experiment to a file."""
     path = check_path(path)
-    shown = sorted({place for one in data.contexts for place in one.intervals.places.tolist()})
-    pens = {place: _Pen.number(i) for i, place in enumerate(shown)}
+    arms = sorted({arm for each in data.contexts for arm in each.intervals.places.tolist()})
+    styles = {arm: SeriesStyle.from_index(i) for i, arm in enumerate(arms)}
     heights = [_height(context.intervals) for context in data.contexts] + [2.6]
-    figure = _new_figure(sum(heights) + 0.3)
-    grid = figure.subplots(len(heights), 2, squeeze=False, gridspec_kw={"height_ratios": heights})
-    figure.suptitle(data.title, fontsize=11, color=INK, x=0.01, ha="left")
-    for axes, context in zip(grid, data.contexts, strict=False):
-        _draw_arms(axes[0], context.intervals, pens)
-        _draw_best(axes[1], data, context, pens)
-    _draw_stopping(grid[-1, 0], data)
-    _draw_regret(grid[-1, 1], data)
+    with figure_style():
+        figure = new_figure(_WIDTH, sum(heights) + 0.3)
+        ratios = {"height_ratios": heights}
+        grid = figure.subplots(len(heights), 2, squeeze=False, gridspec_kw=ratios)
+        figure.suptitle(data.title, fontsize=11, color=INK, x=0.01, ha="left")
+        for axes, context in zip(grid, data.contexts, strict=False):
+            _draw_arms(axes[0], context.intervals, styles)
+            _draw_best(axes[1], data, context, styles)
+        _draw_stopping(grid[-1, 0], data)
+        _draw_regret(grid[-1, 1], data)
     save_figure(figure, path)
 
 
 def draw_intervals(data: IntervalData, path: str | Path) -> None:
-    """The intervals alone."""
+    """Draw the intervals of the arms to a file."""
     path = check_path(path)
-    figure = _new_figure(_height(data), 7.0)
-    pens = {place: _Pen.number(i) for i, place in enumerate(data.places.tolist())}
-    _draw_arms(figure.subplots(), data, pens)
+    styles = {arm: SeriesStyle.from_index(i) for i, arm in enumerate(data.places.tolist())}
+    with figure_style():
+        figure = new_figure(7.0, _height(data))
+        _draw_arms(figure.subplots(), data, styles)
     save_figure(figure, path)
-
-
-def _new_figure(height: float, width: float = _WIDTH) -> Any:
-    module = matplotlib_part("figure")
-    return module.Figure(figsize=(width, height), dpi=150, layout="constrained")
 
 
 def _height(data: IntervalData) -> float:
@@ -256,23 +251,30 @@ def _height(data: IntervalData) -> float:
 # -- the panels ---------------------------------------------------------------------------------
 
 
-def _draw_arms(axes: Any, data: IntervalData, pens: dict[int, _Pen]) -> None:
+def _draw_arms(axes: Any, data: IntervalData, styles: dict[int, SeriesStyle]) -> None:
     """A bar from low to high for each arm, the first on top, with its mean and P(best)."""
     for row, place in enumerate(data.places.tolist()):
-        pen, is_marked = pens[place], row == data.marked
+        style, is_marked = styles[place], row == data.marked
         axes.plot(
-            [data.low[row], data.high[row]], [row, row], color=pen.colour, alpha=0.9,
-            linewidth=5 if is_marked else 2.2, solid_capstyle="butt",
-        )  # fmt: skip
-        axes.plot(
-            data.mean[row], row, pen.marker, color=pen.colour, markersize=6.5,
-            markeredgecolor="white",
-        )  # fmt: skip
+            [data.low[row], data.high[row]],
+            [row, row],
+            color=style.colour,
+            alpha=0.9,
+            linewidth=5 if is_marked else 2.2,
+            solid_capstyle="butt",
+        )
+        marker = {"color": style.colour, "markersize": 6.5, "markeredgecolor": "white"}
+        axes.plot(data.mean[row], row, style.marker, **marker)
         axes.annotate(
-            _chance(float(data.best[row])), (1.01, row), xycoords=("axes fraction", "data"),
-            fontsize=8, color=INK, va="center", annotation_clip=False,
-        )  # fmt: skip
-    axes.annotate("P(best)", (1.01, 1.02), xycoords="axes fraction", fontsize=8, color=_GREY)
+            _chance(float(data.best[row])),
+            (1.01, row),
+            xycoords=("axes fraction", "data"),
+            fontsize=8,
+            color=INK,
+            va="center",
+            annotation_clip=False,
+        )
+    axes.annotate("P(best)", (1.01, 1.02), xycoords="axes fraction", fontsize=8, color=GREY)
     axes.set_yticks(range(len(data.arms)), _row_names(data))
     axes.set_ylim(len(data.arms) - 0.4, -0.6)
     margin = 0.06 * (float(data.high.max() - data.low.min()) or 1.0)
@@ -280,26 +282,27 @@ def _draw_arms(axes: Any, data: IntervalData, pens: dict[int, _Pen]) -> None:
     plural = "" if data.left_out == 1 else "s"
     more = [f"{data.left_out:,} other arm{plural} not drawn"] if data.left_out else []
     along = wrap(f"{data.along}, with its 90\u00a0% interval", _LABEL_LENGTH)
-    _finish(axes, "\n".join(_title(data.title)), "\n".join([*along, *more]))
+    finish_axes(axes, "\n".join(_title(data.title)), "\n".join([*along, *more]), grid="x")
     axes.tick_params(axis="y", labelsize=8.5 if _are_short(data) else 7.5)
-    axes.grid(axis="x", color=GRID, linewidth=0.6)
 
 
-def _draw_best(axes: Any, data: FigureData, context: ContextData, pens: dict[int, _Pen]) -> None:
+def _draw_best(
+    axes: Any, data: FigureData, context: ContextData, styles: dict[int, SeriesStyle]
+) -> None:
     """P(best) of each arm along the journal."""
     arms, ends = context.intervals, []
     names = arms.arms if _are_short(arms) else [str(i + 1) for i in range(len(arms.arms))]
     for i, (name, place) in enumerate(zip(names, arms.places.tolist(), strict=True)):
-        pen, chances = pens[place], context.best[:, i]
-        _draw_line(axes, data.outcomes, chances, pen.colour, pen.dashes)
+        style, chances = styles[place], context.best[:, i]
+        _draw_line(axes, data.outcomes, chances, style.colour, style.dashes)
         if chances[-1] > _NAMED or chances.max() > _ONCE_NAMED:
-            ends.append((float(chances[-1]), name, pen.colour))
+            ends.append((float(chances[-1]), name, style.colour))
     if context.others is not None:
-        _draw_line(axes, data.outcomes, context.others, _GREY, (0, (1, 2)))
-        ends.append((float(context.others[-1]), OTHERS, _GREY))
-    _name_ends(axes, sorted(ends), 0.14 / (_height(arms) - _REST + 0.4))
+        _draw_line(axes, data.outcomes, context.others, GREY, (0, (1, 2)))
+        ends.append((float(context.others[-1]), OTHERS, GREY))
     axes.set_ylim(-0.02, 1.03)
-    _finish(axes, "P(best) along the way", "outcomes known")
+    label_ends(axes, ends, 0.14 / (_height(arms) - _REST + 0.4))
+    finish_axes(axes, "P(best) along the way", "outcomes known")
     _start_at_zero(axes, data.outcomes)
 
 
@@ -309,13 +312,19 @@ def _draw_stopping(axes: Any, data: FigureData) -> None:
     if data.tolerance is not None:
         axes.axhline(data.tolerance, color=COLOURS[1], linestyle=DASHES[1], linewidth=1.2)
         axes.annotate(
-            "tolerance", (0.99, data.tolerance), xycoords=("axes fraction", "data"), fontsize=8,
-            color=COLOURS[1], ha="right", va="bottom", zorder=5,
+            "tolerance",
+            (0.99, data.tolerance),
+            xycoords=("axes fraction", "data"),
+            fontsize=8,
+            color=COLOURS[1],
+            ha="right",
+            va="bottom",
+            zorder=5,
             bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},
-        )  # fmt: skip
+        )
         top = max(top, data.tolerance)
     axes.set_ylim(0, 1.1 * top or 1.0)
-    _finish(axes, "Expected regret of stopping, a round", "outcomes known")
+    finish_axes(axes, "Expected regret of stopping, a round", "outcomes known")
     _start_at_zero(axes, data.outcomes)
 
 
@@ -324,7 +333,7 @@ def _draw_regret(axes: Any, data: FigureData) -> None:
     if len(total):
         _draw_line(axes, data.decisions[::-step][::-1], total[::-step][::-1], COLOURS[2])
         axes.set_ylim(0, 1.1 * float(total[-1]) or 1.0)
-    _finish(axes, "Regret of the decisions so far, as estimated today", "decision")
+    finish_axes(axes, "Regret of the decisions so far, as estimated today", "decision")
     _start_at_zero(axes, data.decisions)
 
 
@@ -338,29 +347,9 @@ def _draw_line(axes: Any, along: Any, up: Any, colour: str, dashes: Any = "-") -
     )
 
 
-def _name_ends(axes: Any, ends: list[tuple[float, str, str]], least: float) -> None:
-    """Names at the right of lines that end in [0, 1], kept so far apart, and inside."""
-    heights = apart([end for end, _, _ in ends], least)
-    up = max(0.0, -heights[0]) if heights else 0.0
-    for height, (_, name, colour) in zip(heights, ends, strict=True):
-        axes.annotate(
-            name, (1.015, height + up), xycoords=("axes fraction", "data"), fontsize=8,
-            color=colour, va="center", annotation_clip=False,
-        )  # fmt: skip
-
-
 def _start_at_zero(axes: Any, places: Any) -> None:
     axes.set_xlim(0, max(float(places.max()) if len(places) else 0.0, 1.0))
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
-
-
-def _finish(axes: Any, title: str, along: str) -> None:
-    axes.set_title(title, fontsize=9.5, color=INK, loc="left")
-    axes.set_xlabel(along, fontsize=8.5, color=INK)
-    axes.tick_params(labelsize=8.5, colors=INK)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_axisbelow(True)
 
 
 def _row_names(data: IntervalData) -> list[str]:
@@ -398,11 +387,6 @@ def _wrapped(name: str, length: int = _LINE_LENGTH) -> list[str]:
 
 def _chance(share: float) -> str:
     return "<0.01" if 0 < share < 0.005 else f"{share:.2f}"
-
-
-_INK, _rehearsal_figure_GREY = "#333333", "#777777"
-_COLOURS = ("#0072B2", "#D55E00")
-_DASHES: tuple[Any, ...] = ("-", (0, (5, 2)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -496,32 +480,28 @@ def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
 
 
 def draw_rehearsal(figure: RehearsalFigure, path: str | Path) -> None:
-    """The picture, to a .svg, .png or .pdf file."""
+    """Draw a rehearsal to a .svg, .png or .pdf file."""
     path = check_path(path)
-    module = matplotlib_part("figure")
-    drawing = module.Figure(figsize=(9.0, 6.4), dpi=160, layout="constrained")
-    drawing.suptitle(figure.title, fontsize=10, color=_INK, x=0.01, ha="left")
-    drawing.get_layout_engine().set(h_pad=0.08, w_pad=0.08)
-    for axes, panel in zip(drawing.subplots(2, 2, sharex=True).flat, figure.panels, strict=True):
-        _draw_panel(axes, figure.rounds, panel)
-    for axes in drawing.axes[2:]:
-        axes.set_xlabel("round", color=_INK)
+    with figure_style():
+        drawing = new_figure(9.0, 6.4)
+        drawing.suptitle(figure.title, fontsize=10, color=INK, x=0.01, ha="left")
+        grid = drawing.subplots(2, 2, sharex=True)
+        for axes, panel in zip(grid.flat, figure.panels, strict=True):
+            _draw_panel(axes, figure.rounds, panel)
+        for axes in grid[1]:
+            axes.set_xlabel("round")
     save_figure(drawing, path)
 
 
 def _draw_panel(axes: Any, rounds: NDArray[np.int64], panel: Panel) -> None:
-    own = 0
+    styles = iter(zip(COLOURS, DASHES, strict=False))
     for line in panel.lines:
-        colour, dashes = (
-            (_rehearsal_figure_GREY, ":") if line.is_aside else (_COLOURS[own], _DASHES[own])
-        )
-        own += not line.is_aside
+        colour, dashes = (GREY, ":") if line.is_aside else next(styles)
         if line.low is not None and line.high is not None:
             axes.fill_between(rounds, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
         axes.plot(
             rounds, line.middle, color=colour, linestyle=dashes, linewidth=1.8, label=line.label
         )
-    axes.set_title(panel.title, fontsize=10, color=_INK, loc="left")
     axes.set_xlim(rounds[0], rounds[-1])
     axes.xaxis.set_major_formatter(lambda number, _: given(number))
     if panel.is_share:
@@ -530,7 +510,5 @@ def _draw_panel(axes: Any, rounds: NDArray[np.int64], panel: Panel) -> None:
     else:
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(lambda value, _: given(value))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
+    finish_axes(axes, panel.title, size=10)
     axes.legend(frameon=False, fontsize=8, loc="best")

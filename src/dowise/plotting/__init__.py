@@ -1,13 +1,12 @@
-"""The picture of a problem: numbers first (columns, layout, arcs), then a drawing of them.
+"""Pictures of problems: layout, shapes, and writers for web pages and files.
 
 >>> from dowise import load_problem
->>> drawn = picture(load_problem("healthcare"))       # numbers: boxes, strokes, roles
->>> drawn.layout.boxes["Diet"].right < drawn.layout.boxes["Recovery"].left
-True
+>>> drawn = picture(load_problem("healthcare"))
 >>> render(drawn, "png")[1:4]                         # `draw(drawn, "graph.png")` writes a file
 b'PNG'
 """
 
-from dowise.plotting.scene import Picture, draw, picture, render
+from dowise.plotting.figures import draw, render
+from dowise.plotting.scene import GraphPicture, picture
 
-__all__ = ["Picture", "draw", "picture", "render"]
+__all__ = ["GraphPicture", "draw", "picture", "render"]

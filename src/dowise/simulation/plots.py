@@ -1,7 +1,7 @@
-"""Plots of regret curves: numbers first (`analysis.RegretCurve`), drawing second.
+"""Charts of regret curves, with a panel per problem.
 
-Each policy has its own colour and dashes (`dowise.plotting.figures`), the same in every picture;
-its name is at the end of its line.
+Each registered policy has the same colour and dashes in every chart. Its name is written at the end
+of its line.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from dowise.errors import DowiseError
 from dowise.plotting.figures import (
     COLOURS,
     DASHES,
-    GRID,
     INK,
-    apart,
-    lettered,
+    SeriesStyle,
+    figure_style,
+    finish_axes,
+    label_ends,
     matplotlib_part,
+    new_figure,
     save_figure,
 )
 from dowise.policies import policy_names
@@ -30,9 +32,9 @@ from dowise.simulation.analysis import Measure, RegretCurve
 Band = Literal["se", "sd"]
 _BANDS = {"se": "two standard errors", "sd": "two standard deviations"}
 _MEASURES: Mapping[Measure, str] = {"regret": "regret", "expected": "expected regret"}
-_HEIGHT, _LABEL = 4.2, 0.19  # inches: a picture of one problem, and a policy's name with its gap
-_LONGEST = 36  # characters of a name
-_ONE_LINE = 72  # characters of a heading
+_HEIGHT, _LABEL_HEIGHT = 4.2, 0.19  # inches: a chart of one problem, and a policy's name
+_MAX_NAME_LENGTH = 36
+_MAX_TITLE_LENGTH = 72
 
 
 def save_curves(
@@ -47,10 +49,10 @@ def save_curves(
 def plot_regret(
     panels: Mapping[str, Sequence[RegretCurve]], band: Band = "se", axes: Any = None
 ) -> Any:
-    """A matplotlib `Figure` with a panel for each problem, or that of the axes given.
+    """Draw a panel for each problem and return the matplotlib `Figure`.
 
-    `axes` is one, or a sequence of as many as there are problems. A figure of our own looks the
-    same whatever somebody's settings of matplotlib are.
+    `axes` are the Axes to draw on, one per problem. Without them a new figure is made, which looks
+    the same whatever the user's settings of matplotlib are.
     """
     if band not in _BANDS:
         raise DowiseError(
@@ -62,33 +64,29 @@ def plot_regret(
         places = _checked_axes(axes, len(panels))
         _draw_panels(places, panels, band, styles)
         return places[0].figure
-    with matplotlib_part("style").context("default"):
-        figure, places = _new_figure(len(panels), max(map(len, styles)))
+    with figure_style():
+        figure, places = _new_panels(len(panels), max(map(len, styles)))
         _draw_panels(places, panels, band, styles)
-        lettered(figure)
         return figure
 
 
-def _new_figure(panels: int, longest: int) -> tuple[Any, list[Any]]:
-    """Panels below each other, in two columns where there are many; wider for long names."""
-    columns = 1 if panels < 4 else 2
-    rows = -(-panels // columns)
-    width = 6.4 + 0.075 * max(0, min(longest, _LONGEST) - 12)
-    height = _HEIGHT if panels == 1 else 3.2 * rows
-    module = matplotlib_part("figure")
-    figure = module.Figure(figsize=(columns * width, height), dpi=160, layout="constrained")
-    figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)
+def _new_panels(count: int, longest_name: int) -> tuple[Any, list[Any]]:
+    """Create panels below each other, in two columns if there are many; wider for long names."""
+    columns = 1 if count < 4 else 2
+    rows = -(-count // columns)
+    width = 6.4 + 0.075 * max(0, min(longest_name, _MAX_NAME_LENGTH) - 12)
+    figure = new_figure(columns * width, _HEIGHT if count == 1 else 3.2 * rows)
     places = [*figure.subplots(rows, columns, squeeze=False).flat]
-    for unused in places[panels:]:
+    for unused in places[count:]:
         unused.set_axis_off()
-    return figure, places[:panels]
+    return figure, places[:count]
 
 
-def _checked_axes(given: Any, panels: int) -> list[Any]:
-    places = [given] if hasattr(given, "plot") else [*np.ravel(np.asarray(given, dtype=object))]
-    if len(places) != panels or not all(hasattr(one, "plot") for one in places):
+def _checked_axes(axes: Any, count: int) -> list[Any]:
+    places = [axes] if hasattr(axes, "plot") else [*np.ravel(np.asarray(axes, dtype=object))]
+    if len(places) != count or not all(hasattr(place, "plot") for place in places):
         raise DowiseError(
-            f"axes={given!r:.80} must be {panels:,} matplotlib Axes, one for each problem, or None",
+            f"axes={axes!r:.80} must be {count:,} matplotlib Axes, one for each problem, or None",
             code="invalid-type",
         )
     return places
@@ -98,98 +96,74 @@ def _draw_panels(
     places: Sequence[Any],
     panels: Mapping[str, Sequence[RegretCurve]],
     band: Band,
-    styles: Mapping[str, tuple[str, Any]],
+    styles: Mapping[str, SeriesStyle],
 ) -> None:
     for axes, (title, curves) in zip(places, panels.items(), strict=True):
-        _draw_panel(axes, curves, band, styles)
+        _draw_curves(axes, curves, band, styles)
         note = _note(curves, band)
-        gap = "   " if len(title) + len(note) < _ONE_LINE else "\n"
-        axes.set_title(
-            f"{_shortened(title, _ONE_LINE)}{gap}({note})",
-            fontsize=10,
-            color=INK,
-            loc="left",
-            parse_math=False,
-        )
+        gap = "   " if len(title) + len(note) < _MAX_TITLE_LENGTH else "\n"
+        finish_axes(axes, f"{_shortened(title, _MAX_TITLE_LENGTH)}{gap}({note})", "round", size=10)
 
 
-def _draw_panel(
-    axes: Any,
-    curves: Sequence[RegretCurve],
-    band: Band,
-    styles: Mapping[str, tuple[str, Any]],
+def _draw_curves(
+    axes: Any, curves: Sequence[RegretCurve], band: Band, styles: Mapping[str, SeriesStyle]
 ) -> None:
-    """Lines from round 0, where nothing is lost yet, with bands where there is a spread."""
+    """Draw lines from round 0, where nothing is lost, with bands if there are several trials."""
     for curve in curves:
-        colour, dashes = styles[curve.policy]
+        style = styles[curve.policy]
         rounds, mean, low, high = (
             np.concatenate([[0], part]) for part in (curve.rounds, curve.mean, *curve.band(band))
         )
         if curve.trials > 1:
-            axes.fill_between(rounds, low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.plot(rounds, mean, color=colour, linestyle=dashes, linewidth=1.8, label=curve.policy)
+            axes.fill_between(rounds, low, high, color=style.colour, alpha=0.15, linewidth=0)
+        line = {"color": style.colour, "linestyle": style.dashes, "linewidth": 1.8}
+        axes.plot(rounds, mean, label=curve.policy, **line)
     top = max(float(curve.band(band)[1].max()) for curve in curves)
     bottom = min(0.0, min(float(curve.band(band)[0].min()) for curve in curves))
+    top = 1.05 * top if top > bottom else 1.0
     axes.set_xlim(0, max(float(curve.rounds[-1]) for curve in curves))
-    axes.set_ylim(bottom, 1.05 * top if top > bottom else 1.0)
+    axes.set_ylim(bottom, top)
     whole = matplotlib_part("ticker").MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True)
     axes.xaxis.set_major_locator(whole)
-    axes.set_xlabel("round", color=INK)
-    axes.set_ylabel(f"mean cumulative {_MEASURES[curves[0].measure]}", color=INK)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    _name_lines(axes, curves, styles)
-
-
-def _name_lines(
-    axes: Any, curves: Sequence[RegretCurve], styles: Mapping[str, tuple[str, Any]]
-) -> None:
-    """Each policy's name at the end of its line, or as near as the others let it."""
-    low, high = axes.get_ylim()
+    axes.set_ylabel(f"mean cumulative {_MEASURES[curves[0].measure]}", fontsize=9, color=INK)
     inches = axes.get_position().height * axes.figure.get_size_inches()[1]
-    gap = (high - low) * _LABEL / inches
-    ends = sorted((float(curve.mean[-1]), curve.policy) for curve in curves)
-    above = [max(end, low + i * gap) for i, (end, _) in enumerate(ends)]  # not on the round's label
-    for height, (_, policy) in zip(apart(above, gap), ends, strict=True):
-        axes.annotate(
-            _shortened(policy, _LONGEST),
-            (1.01, height),
-            xycoords=("axes fraction", "data"),
-            color=styles[policy][0],
-            va="center",
-            fontsize=9,
-            annotation_clip=False,
-            parse_math=False,
+    ends = [
+        (
+            float(curve.mean[-1]),
+            _shortened(curve.policy, _MAX_NAME_LENGTH),
+            styles[curve.policy].colour,
         )
+        for curve in curves
+    ]
+    label_ends(axes, ends, (top - bottom) * _LABEL_HEIGHT / inches)
 
 
 def _note(curves: Sequence[RegretCurve], band: Band) -> str:
-    """How many trials, and what the bands are; a race that goes on has fewer of some policies."""
+    """Describe trials and bands; a run that is still going on has fewer trials of some policies."""
     fewest, most = (choose(curve.trials for curve in curves) for choose in (min, max))
     trials = pluralize(most, "trial") if fewest == most else f"{fewest:,} to {most:,} trials"
     return f"{trials}, bands: {_BANDS[band]}" if most > 1 else trials
 
 
-def _shortened(name: str, most: int) -> str:
-    """Its beginning and its end, which tell names apart.
+def _shortened(name: str, length: int) -> str:
+    """Keep the beginning and the end, which tell names apart.
 
     >>> _shortened("my_policies:Greedy", 9)
     'my_p…eedy'
     """
-    half = most // 2
-    return name if len(name) <= most else f"{name[:half]}…{name[half - most + 1 :]}"
+    half = length // 2
+    return name if len(name) <= length else f"{name[:half]}…{name[half - length + 1 :]}"
 
 
-def _styles(names: Sequence[str]) -> dict[str, tuple[str, Any]]:
-    """A colour and dashes for each; registered policies have the same in every picture."""
-    places = {name: i for i, name in enumerate(policy_names()) if name in names}
+def _styles(names: Sequence[str]) -> dict[str, SeriesStyle]:
+    """Return the style of each policy; registered policies have the same in every chart."""
     styles = {
-        name: (COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]) for name, i in places.items()
+        name: SeriesStyle(COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)])
+        for i, name in enumerate(policy_names())
+        if name in names
     }
-    taken = {colour for colour, _ in styles.values()}
+    taken = {style.colour for style in styles.values()}
     free = [colour for colour in reversed(COLOURS) if colour not in taken] or list(COLOURS)
-    others = [name for name in names if name not in styles]
-    for i, name in enumerate(others):
-        styles[name] = (free[i % len(free)], DASHES[i % len(DASHES)])
+    for i, name in enumerate(name for name in names if name not in styles):
+        styles[name] = SeriesStyle(free[i % len(free)], DASHES[i % len(DASHES)])
     return styles

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dowise.errors import DowiseError, import_extra
-from dowise.plotting.figures import save_figure
-from dowise.plotting.scene import check_path
+from dowise.plotting.figures import check_path, save_figure
 from dowise.simulation.analysis import Measure, RegretCurve, curves, differences, standings
 from dowise.simulation.plots import plot_regret
 from dowise.simulation.run_directory import InMemoryResults, Job, RunDirectory, select_jobs

@@ -22,7 +22,7 @@ from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.factor_tables import formula_view, variable_view
 from dowise.experiment.read_model import IndependentArmsBelief
-from dowise.plotting.scene import LABELS, Picture, picture
+from dowise.plotting.scene import LABELS, GraphPicture, picture
 from dowise.plotting.svg import inline_svg, legend
 from dowise.problem import Problem
 from dowise_web.api.dependencies import Here, house_of, whose
@@ -44,7 +44,7 @@ class Drawn:
     """The graph as of now: the picture, what the records say against it, its doubtful edges."""
 
     problem: Problem
-    picture: Picture
+    picture: GraphPicture
     evidence: Evidence | None
     why_none: str
     edges: tuple[tuple[str, float, float, bool], ...]
