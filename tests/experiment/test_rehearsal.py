@@ -247,7 +247,7 @@ def test_the_figure_is_drawn_the_same_way_each_time(tmp_path, ending):
 def test_the_figure_writes_money_out(tmp_path):
     draw_rehearsal(rehearsal_figure(IN_MONEY), tmp_path / "money.svg")
     drawn = (tmp_path / "money.svg").read_text()
-    assert ">15,000</text>" in drawn and ">tolerance 1,250.5</text>" in drawn
+    assert ">14,000</text>" in drawn and ">tolerance 1,250.5</text>" in drawn
     assert "… within 1,250.5" in drawn
 
 
