@@ -11,7 +11,7 @@ from support.brute_force import observed_distribution
 from support.strategies import cases, examples
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment
-from dowise.environments import SampledWorlds, WorldOptions, worlds_of
+from dowise.environments import SampledWorlds, WorldOptions, resolve_worlds
 from dowise.testing import check_environment
 
 DOUBTFUL = "C -> X; X -> Y; Z ?-> Y; C ?-> Y; X <-> Y; Z <?> X"
@@ -156,4 +156,4 @@ def test_bad_manners_are_explained():
         make_environment("task1", 0, strong=1)
     world = make_environment("task1", 0)
     with pytest.raises(DowiseError, match="numbers of its own, so strong and edges don't apply"):
-        worlds_of(world, WorldOptions(strong=True))
+        resolve_worlds(world, WorldOptions(strong=True))

@@ -21,9 +21,9 @@ PRIOR = {"X": [8.0, 2.0], "Y": [[[1.0, 3.0], [5.0, 1.0]], [[2.0, 2.0], [0.5, 0.1
 PROBLEM = Problem(CausalGraph.parse("X -> Y; Z -> Y; Z -> X"), reward="Y")
 
 
-def worlds(problem, prior, number=4000, **manner):
+def worlds(problem, prior, number=4000, **options):
     rng = np.random.default_rng(5)
-    return [sample_world(problem, rng, WorldOptions(**manner), prior) for _ in range(number)]
+    return [sample_world(problem, rng, WorldOptions(**options), prior) for _ in range(number)]
 
 
 def test_tables_have_the_means_and_the_spread_that_the_belief_has_at_the_prior():

@@ -13,7 +13,7 @@ from support.parametrize import one_in
 from dowise import Belief, CausalGraph, DowiseError, Environment, Problem, make_policy, simulate
 from dowise._core.rng import stream
 from dowise.cli.main import main
-from dowise.environments import WorldOptions, worlds_of
+from dowise.environments import WorldOptions, resolve_worlds
 from dowise.problem import Intervention
 from dowise.simulation import On, Result
 from dowise.simulation import expected_regret as module
@@ -60,7 +60,7 @@ def slow_twin(problem, world, arms, seed, trial, observational):
 def test_it_is_that_of_a_belief_that_is_shown_everything(
     given, is_settled, is_single, policy, observational
 ):
-    worlds = worlds_of(given, WorldOptions(edges="prior"))
+    worlds = resolve_worlds(given, WorldOptions(edges="prior"))
     world = make_world(worlds, 3, 1)
     posterior = Belief(world.problem).posterior
     assert posterior.is_settled == is_settled
@@ -76,7 +76,7 @@ def test_it_is_that_of_a_belief_that_is_shown_everything(
 
 @pytest.mark.parametrize("problem", one_in(2, ["task3", DOUBTFUL]), ids=["dirichlet", "mixture"])
 def test_the_compiled_loops_do_what_stepping_does(problem, monkeypatch):
-    world = make_world(worlds_of(problem, WorldOptions(edges="prior")), 0, 2)
+    world = make_world(resolve_worlds(problem, WorldOptions(edges="prior")), 0, 2)
     quick = run_trial(world, lambda p: make_policy("ts", p), 200, 0, 2, 3, True)
     for loop in ("_with_dirichlet", "_with_mixture"):
 

@@ -8,7 +8,7 @@ from support.simulation_times import rest_and_play
 
 from dowise import Environment, Problem, load_problem, make_environment, make_policy, simulate
 from dowise._core.rng import stream, streams
-from dowise.environments import WorldOptions, worlds_of
+from dowise.environments import WorldOptions, resolve_worlds
 from dowise.environments.cpts import random_cpts
 from dowise.simulation.run_directory import CodedStrings
 from dowise.simulation.trial import (
@@ -157,7 +157,7 @@ def test_many_streams_are_those_of_each_place(seed, length):
 
 
 @pytest.mark.parametrize(
-    ("name", "manner"),
+    ("name", "options"),
     [
         ("task1", WorldOptions()),
         ("task3", WorldOptions(strong=True)),
@@ -168,10 +168,10 @@ def test_many_streams_are_those_of_each_place(seed, length):
         ("asia", WorldOptions()),
     ],
 )
-def test_trials_prepared_together_are_those_of_each_alone(name, manner):
+def test_trials_prepared_together_are_those_of_each_alone(name, options):
     """Worlds, contexts and means to the last bit, and so what is played."""
     problem = Problem(name, reward="Y", context=["Z"]) if " " in name else name
-    worlds, trials = worlds_of(problem, manner), [3, 4, 9]
+    worlds, trials = resolve_worlds(problem, options), [3, 4, 9]
     for trial, (world, inputs) in zip(trials, prepare_trials(worlds, 40, 5, trials), strict=True):
         alone = make_world(worlds, 5, trial)
         for variable, table in alone.cpts.items():

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment, simulate
-from dowise.environments import FixedWorld, WorldOptions, front_door_world, network_world, worlds_of
+from dowise.environments import (
+    FixedWorld,
+    WorldOptions,
+    front_door_world,
+    network_world,
+    resolve_worlds,
+)
 from dowise.errors import UserCodeError
 from dowise.simulation import spec
 from dowise.simulation.trial import run_trial
@@ -192,13 +198,13 @@ def test_the_manifest_tells_worlds_apart():
     world = make_environment("task1", 1)
     given = [world, make_environment("task1", 2), nudged(world), Foreign(world), Other(world),
              Scaled(world), Foreign(make_environment("task1", 2)), world.problem]  # fmt: skip
-    specs = [json.dumps(worlds_of(one).spec()) for one in given]
+    specs = [json.dumps(resolve_worlds(one).spec()) for one in given]
     assert len({*specs}) == len(specs)
     again = [make_environment("task1", 1), Foreign(make_environment("task1", 1))]
-    assert [json.dumps(worlds_of(one).spec()) for one in again] == [specs[0], specs[3]]
-    assert 'reward = "Y"' in worlds_of(world).spec()["problem"]
+    assert [json.dumps(resolve_worlds(one).spec()) for one in again] == [specs[0], specs[3]]
+    assert 'reward = "Y"' in resolve_worlds(world).spec()["problem"]
     hidden = front_door_world()
-    assert worlds_of(hidden).spec() == worlds_of(front_door_world()).spec()
+    assert resolve_worlds(hidden).spec() == resolve_worlds(front_door_world()).spec()
 
 
 def test_a_run_in_one_world_does_not_go_on_in_another(tmp_path):
@@ -219,7 +225,7 @@ def test_contexts_that_can_not_occur_are_no_obstacle_to_a_digest():
     cpts = {"U": [1, 0], "C": [[1, 0], [0, 1]], "X": [0.5, 0.5], "Y": np.full((2, 2, 2), 0.5)}
     world = Environment(problem, cpts, CausalGraph.parse("U -> C; U -> Y; X -> Y"))
     assert not world.can_occur({"C": 1})
-    assert len(worlds_of(Foreign(world)).spec()["means"]) == 64
+    assert len(resolve_worlds(Foreign(world)).spec()["means"]) == 64
     assert simulate([Foreign(world)], ["ucb"], **QUICK_TS).final().notna().all().all()
 
 
@@ -282,7 +288,8 @@ def test_strong_worlds_and_edges_by_their_priors_are_other_races(tmp_path):
         changed = simulate([problem], ["ucb"], **race, **other).final()
         assert not changed.equals(usual)
     chordal = [
-        worlds_of("chordal-10-0.1", manner).spec() for manner in (None, WorldOptions(strong=True))
+        resolve_worlds("chordal-10-0.1", options).spec()
+        for options in (None, WorldOptions(strong=True))
     ]
     assert chordal[0] != chordal[1] and chordal[0]["random"] == "chordal-10-0.1"
     world = make_environment(problem, 0)

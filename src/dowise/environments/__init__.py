@@ -14,7 +14,7 @@ from dowise.environments.sources import (
     SampledWorlds,
     Worlds,
     make_environment,
-    worlds_of,
+    resolve_worlds,
 )
 
 __all__ = [
@@ -32,5 +32,5 @@ __all__ = [
     "network_world",
     "random_chordal_graph",
     "random_problem",
-    "worlds_of",
+    "resolve_worlds",
 ]

@@ -13,12 +13,12 @@ from dowise.errors import DowiseError, suggestion, type_name
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 
-__all__ = ["checked_cpts", "checked_graph", "cpts_of_prior", "random_cpts"]
+__all__ = ["cpts_from_prior", "random_cpts", "validate_cpts", "validate_graph"]
 
 _ROUNDING = 1e-9
 
 
-def checked_graph(problem: Problem, graph: CausalGraph) -> CausalGraph:
+def validate_graph(problem: Problem, graph: CausalGraph) -> CausalGraph:
     """This DAG, which must be one that the problem allows once hidden variables are projected out.
 
     Then it has the problem's certain edges, any of the doubtful ones, soft ones included, and no
@@ -53,7 +53,7 @@ def checked_graph(problem: Problem, graph: CausalGraph) -> CausalGraph:
     return CausalGraph(graph.directed_edges, variables=graph.variables) if graph.marks else graph
 
 
-def checked_cpts(
+def validate_cpts(
     problem: Problem, graph: CausalGraph, cpts: Mapping[str, ArrayLike]
 ) -> dict[str, NDArray[np.float64]]:
     """The CPTs of a DAG as arrays, each of the right shape, its rows probabilities.
@@ -110,7 +110,7 @@ def random_cpts(
     return tables
 
 
-def cpts_of_prior(
+def cpts_from_prior(
     problem: Problem,
     graph: CausalGraph,
     sizes: Mapping[str, int],

@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, generator
-from dowise.environments.cpts import checked_cpts, checked_graph
-from dowise.environments.hidden_context import ContextReversal, flat_entries, reversal_of
+from dowise.environments.cpts import validate_cpts, validate_graph
+from dowise.environments.hidden_context import ContextReversal, context_reversal, flat_entries
 from dowise.errors import DowiseError, type_name
 from dowise.graph import CausalGraph
 from dowise.graph.formats.bif import Network, write_bif
@@ -64,15 +64,15 @@ class Environment:
             raise DowiseError(f"a world needs a Problem, not {type_name(problem)}")
         if not isinstance(cpts, Mapping):
             raise DowiseError(f"cpts must map each variable to its table, not be {cpts!r}")
-        graph = checked_graph(problem, problem.drawn if graph is None else graph)
-        tables = checked_cpts(problem, graph, cpts)
+        graph = validate_graph(problem, problem.drawn if graph is None else graph)
+        tables = validate_cpts(problem, graph, cpts)
         hidden = {name: tables[name].shape[-1] for name in graph if name not in problem.graph}
-        reversal = reversal_of(problem, graph, hidden)
+        reversal = context_reversal(problem, graph, hidden)
         flat, whole = _flat_and_whole({v: table[None] for v, table in tables.items()}, reversal)
         self._begin(problem, graph, reversal, flat, whole)
 
     @classmethod
-    def of_drawn(
+    def from_tables(
         cls, problem: Problem, graph: CausalGraph, tables: Tables, reversal: ContextReversal
     ) -> list[Environment]:
         """Worlds of tables that were drawn to fit: they need no check.
@@ -208,7 +208,7 @@ class Environment:
 
     def means_in(self, contexts: Sequence[Codes]) -> NDArray[np.float64]:
         """The same in several contexts, given by positions of labels: (contexts, arms)."""
-        return means_of_worlds([self], [contexts])
+        return means_in_worlds([self], [contexts])
 
     def best_arm(self, context: Context = None) -> Intervention:
         """Π*(c); ties go to the first arm."""
@@ -268,7 +268,7 @@ class Environment:
         return flat
 
 
-def means_of_worlds(
+def means_in_worlds(
     worlds: Sequence[Environment], contexts: Sequence[Sequence[Codes]]
 ) -> NDArray[np.float64]:
     """What `means_in` gives for each of these worlds of one problem, in contexts of its own.
@@ -353,7 +353,7 @@ class World(Protocol):
         """How far the arm's mean is from the best one; never negative."""
 
 
-def lack_of(world: object) -> str | None:
+def world_defect(world: object) -> str | None:
     """What keeps something from being a world at first sight, in words; None where nothing does.
 
     Whether it keeps its promises only `check_environment` can say.

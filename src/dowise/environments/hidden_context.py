@@ -194,7 +194,9 @@ def _shared(
     return ContextReversal(problem, graph, dict(sizes))
 
 
-def reversal_of(problem: Problem, graph: CausalGraph, sizes: Mapping[str, int]) -> ContextReversal:
+def context_reversal(
+    problem: Problem, graph: CausalGraph, sizes: Mapping[str, int]
+) -> ContextReversal:
     """The reversal of a problem's worlds on this DAG, whose edges are all there for certain.
 
     `sizes` has those of the hidden variables.

@@ -19,14 +19,14 @@ import numpy as np
 
 from dowise._core.rng import Random, generator
 from dowise._core.validation import check_flag, check_integer
-from dowise.environments.cpts import cpts_of_prior, random_cpts
+from dowise.environments.cpts import cpts_from_prior, random_cpts
 from dowise.environments.environment import Environment, Tables
-from dowise.environments.hidden_context import ContextReversal, reversal_of
+from dowise.environments.hidden_context import ContextReversal, context_reversal
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
 
-EdgesOfWorlds = Literal["all", "prior"]
+EdgeSampling = Literal["all", "prior"]
 
 STRONG_VALUES = 3
 STRONG_CONCENTRATION = 0.2
@@ -46,7 +46,7 @@ class WorldOptions:
 
     hidden_values: int = 2
     strong: bool = False
-    edges: EdgesOfWorlds = "all"
+    edges: EdgeSampling = "all"
 
     def __post_init__(self) -> None:
         check_integer("hidden_values", self.hidden_values, 2)
@@ -72,35 +72,38 @@ class WorldOptions:
         return STRONG_CONCENTRATION if self.strong else 1.0
 
 
-USUAL = WorldOptions()
+DEFAULT_OPTIONS = WorldOptions()
 
 
 def sample_world(
-    problem: Problem, rng: np.random.Generator, manner: WorldOptions = USUAL, prior: Any = None
+    problem: Problem,
+    rng: np.random.Generator,
+    options: WorldOptions = DEFAULT_OPTIONS,
+    prior: Any = None,
 ) -> Environment:
     """A world with random CPTs, its hidden causes among them; those of a prior where one is given.
 
     A prior is what `Belief` takes, a number or a mapping; the caller has checked it. Unless given,
-    it is the problem's. What it does not name comes as the manner says.
+    it is the problem's. What it does not name comes as the options says.
     """
     if prior is None and problem.prior != 1.0:
         prior = problem.prior
-    drawn = problem.drawn if manner.edges == "all" else _with_some_edges(problem, rng)
-    plan = _planned(problem, drawn, manner)
+    drawn = problem.drawn if options.edges == "all" else _with_some_edges(problem, rng)
+    plan = _planned(problem, drawn, options)
     if prior is None:
-        return plan.worlds(problem, random_cpts(plan.shapes, [rng], manner.concentration))[0]
-    tables = cpts_of_prior(problem, plan.graph, plan.sizes, prior, rng, manner.concentration)
+        return plan.worlds(problem, random_cpts(plan.shapes, [rng], options.concentration))[0]
+    tables = cpts_from_prior(problem, plan.graph, plan.sizes, prior, rng, options.concentration)
     return plan.worlds(problem, {name: table[None] for name, table in tables.items()})[0]
 
 
 def sample_worlds(
-    problem: Problem, rngs: Sequence[np.random.Generator], manner: WorldOptions = USUAL
+    problem: Problem, rngs: Sequence[np.random.Generator], options: WorldOptions = DEFAULT_OPTIONS
 ) -> list[Environment]:
     """What `sample_world` makes of each of these: all at once, where the CPTs are all they draw."""
-    if manner.edges != "all" or problem.prior != 1.0:
-        return [sample_world(problem, rng, manner) for rng in rngs]
-    plan = _planned(problem, problem.drawn, manner)
-    return plan.worlds(problem, random_cpts(plan.shapes, rngs, manner.concentration))
+    if options.edges != "all" or problem.prior != 1.0:
+        return [sample_world(problem, rng, options) for rng in rngs]
+    plan = _planned(problem, problem.drawn, options)
+    return plan.worlds(problem, random_cpts(plan.shapes, rngs, options.concentration))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,18 +117,18 @@ class _Plan:
 
     def worlds(self, problem: Problem, tables: Tables) -> list[Environment]:
         """With these CPTs, whose first axis are the worlds."""
-        return Environment.of_drawn(problem, self.graph, tables, self.reversal)
+        return Environment.from_tables(problem, self.graph, tables, self.reversal)
 
 
 @lru_cache(maxsize=16)
-def _planned(problem: Problem, drawn: CausalGraph, manner: WorldOptions) -> _Plan:
+def _planned(problem: Problem, drawn: CausalGraph, options: WorldOptions) -> _Plan:
     """Refuses what is too large, before it is drawn."""
     graph = _with_hidden_causes(drawn)
-    hidden = {name: manner.size() for name in graph if name not in problem.drawn}
-    hidden |= {name: manner.size(labels) for name, labels in problem.hidden_domains.items()}
+    hidden = {name: options.size() for name in graph if name not in problem.drawn}
+    hidden |= {name: options.size(labels) for name, labels in problem.hidden_domains.items()}
     sizes = {name: len(labels) for name, labels in problem.domains.items()} | hidden
     shapes = {name: tuple(sizes[axis] for axis in (*graph.parents(name), name)) for name in graph}
-    return _Plan(graph, sizes, shapes, reversal_of(problem, graph, hidden))
+    return _Plan(graph, sizes, shapes, context_reversal(problem, graph, hidden))
 
 
 def _with_some_edges(problem: Problem, rng: np.random.Generator) -> CausalGraph:
@@ -180,7 +183,7 @@ class RandomProblem:
 
 def random_chordal_graph(size: int, density: float, rng: Random) -> CausalGraph:
     """A connected chordal DAG without unshielded colliders; σ is the order of its names."""
-    check_shape(size, density, 1, 1000)
+    check_graph_shape(size, density, 1, 1000)
     source = generator(rng)
     parents: list[set[int]] = [set()]
     for n in range(1, size):  # n vertices come before this one
@@ -196,7 +199,7 @@ def random_chordal_graph(size: int, density: float, rng: Random) -> CausalGraph:
 
 def random_problem(size: int, density: float, rng: Random) -> RandomProblem:
     """A random problem with 2 to 64 arms, all variables binary; others are redrawn and counted."""
-    check_shape(size, density, 3, MAX_SIZE)
+    check_graph_shape(size, density, 3, MAX_SIZE)
     source = generator(rng)
     too_few = too_many = 0
     while too_few + too_many < _ATTEMPTS:
@@ -240,7 +243,7 @@ def _count_arms(projected: CausalGraph, reward: str) -> int:
     return arms
 
 
-def check_shape(size: int, density: float, smallest: int, largest: int) -> None:
+def check_graph_shape(size: int, density: float, smallest: int, largest: int) -> None:
     """Raise unless there are graphs of this size and density."""
     check_integer("size", size, smallest, largest)
     number = isinstance(density, Real) and not isinstance(density, bool | np.bool_)

@@ -3,7 +3,7 @@
 A source has a `label` (None where nothing has a name), a `spec` that tells it from others in a
 manifest, and `draw`, which makes the world of a trial out of that trial's random numbers.
 
->>> worlds_of("task1").label, worlds_of("chordal-15-0.2").size
+>>> resolve_worlds("task1").label, resolve_worlds("chordal-15-0.2").size
 ('task1', 15)
 """
 
@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise._core.rng import Random, generator
-from dowise.environments.environment import Environment, World, lack_of
+from dowise.environments.environment import Environment, World, world_defect
 from dowise.environments.random_worlds import (
+    DEFAULT_OPTIONS,
     MAX_SIZE,
-    USUAL,
-    EdgesOfWorlds,
+    EdgeSampling,
     RandomProblem,
     WorldOptions,
-    check_shape,
+    check_graph_shape,
     random_problem,
     sample_world,
     sample_worlds,
@@ -39,7 +39,7 @@ from dowise.graph import CausalGraph
 from dowise.problem import Problem, load_problem
 from dowise.problem.problem_file import problem_text
 
-MOST_CONTEXTS = 1024  # whose means tell a world of somebody else's apart
+MAX_CONTEXTS = 1024  # whose means tell a world of somebody else's apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class SampledWorlds:
     """One problem, with CPTs drawn afresh for every trial."""
 
     problem: Problem
-    manner: WorldOptions = USUAL
+    options: WorldOptions = DEFAULT_OPTIONS
 
     @property
     def label(self) -> str | None:
@@ -56,15 +56,15 @@ class SampledWorlds:
 
     def spec(self) -> dict[str, Any]:
         """The text of the problem file, and how worlds are drawn."""
-        return {"problem": problem_text(self.problem), **self.manner.spec()}
+        return {"problem": problem_text(self.problem), **self.options.spec()}
 
     def draw(self, rng: np.random.Generator) -> Environment:
         """Doubtful edges first, if they are drawn, then the rows, hidden causes included."""
-        return sample_world(self.problem, rng, self.manner)
+        return sample_world(self.problem, rng, self.options)
 
     def draw_many(self, rngs: Sequence[np.random.Generator]) -> list[Environment]:
         """The same for several trials at once."""
-        return sample_worlds(self.problem, rngs, self.manner)
+        return sample_worlds(self.problem, rngs, self.options)
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class ChordalWorlds:
     name: str
     size: int
     density: float
-    manner: WorldOptions = USUAL
+    options: WorldOptions = DEFAULT_OPTIONS
 
     def __post_init__(self) -> None:
-        check_shape(self.size, self.density, 3, MAX_SIZE)
+        check_graph_shape(self.size, self.density, 3, MAX_SIZE)
 
     @property
     def label(self) -> str:
@@ -86,7 +86,7 @@ class ChordalWorlds:
 
     def spec(self) -> dict[str, Any]:
         """The name, and how worlds are drawn."""
-        return {"random": self.name, **self.manner.spec()}
+        return {"random": self.name, **self.options.spec()}
 
     def draw_problem(self, rng: np.random.Generator) -> RandomProblem:
         """The graph and the roles, which are drawn first."""
@@ -94,7 +94,7 @@ class ChordalWorlds:
 
     def draw(self, rng: np.random.Generator) -> Environment:
         """Graph and roles, then the CPTs, all from the same stream."""
-        return sample_world(self.draw_problem(rng).problem, rng, self.manner)
+        return sample_world(self.draw_problem(rng).problem, rng, self.options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,29 +140,29 @@ class FixedWorld:
 Worlds = SampledWorlds | ChordalWorlds | FixedWorld
 
 
-def worlds_of(
-    given: str | Path | Problem | World | Worlds, manner: WorldOptions | None = None
+def resolve_worlds(
+    given: str | Path | Problem | World | Worlds, options: WorldOptions | None = None
 ) -> Worlds:
     """The source that a name, a path, a problem or a world stands for.
 
-    `manner` is how worlds are drawn where they are drawn, and an error where they are not.
+    `options` is how worlds are drawn where they are drawn, and an error where they are not.
     """
     if isinstance(given, SampledWorlds | ChordalWorlds):
-        return given if manner is None else replace(given, manner=manner)
+        return given if options is None else replace(given, options=options)
     if isinstance(given, str | Path | Problem):
-        return random_worlds(given, manner or USUAL)
+        return random_worlds(given, options or DEFAULT_OPTIONS)
     if not isinstance(given, FixedWorld) and not hasattr(given, "problem"):
         raise DowiseError(
             f"{given!r} is no problem: give a name, a path, a Problem, or a world that passes "
             "check_environment"
         )
     one = given if isinstance(given, FixedWorld) else FixedWorld(given)
-    lack = lack_of(one.world)
+    lack = world_defect(one.world)
     if lack is not None:
         raise DowiseError(
             f"{given!r} is no world: it needs {lack}; dowise.check_environment says what else"
         )
-    if manner is not None:
+    if options is not None:
         raise DowiseError(
             f"{one.world!r} is a world with numbers of its own, so strong and edges don't apply: "
             "give its problem, whose worlds are drawn, or leave them out"
@@ -171,21 +171,21 @@ def worlds_of(
 
 
 def random_worlds(
-    given: str | Path | Problem, manner: WorldOptions = USUAL
+    given: str | Path | Problem, options: WorldOptions = DEFAULT_OPTIONS
 ) -> SampledWorlds | ChordalWorlds:
     """The source of random worlds for a problem, its file, or a name; the one place where a name
     such as "chordal-15-0.2" is told from others."""
     if isinstance(given, Problem):
-        return SampledWorlds(given, manner)
+        return SampledWorlds(given, options)
     name = str(given)
     if not name.startswith("chordal") or os.path.lexists(name):
-        return SampledWorlds(load_problem(given), manner)
+        return SampledWorlds(load_problem(given), options)
     match = re.fullmatch(r"chordal-(\d{1,4})-(\d*\.?\d+)", name)
     if match is None:
         raise DowiseError(
             f"{name!r}: a random world is called chordal-SIZE-DENSITY, such as chordal-15-0.2"
         )
-    return ChordalWorlds(name, int(match[1]), float(match[2]), manner)
+    return ChordalWorlds(name, int(match[1]), float(match[2]), options)
 
 
 def _remade(
@@ -205,7 +205,7 @@ def _digest_of_cpts(world: Environment) -> str:
 def _digest_of_means(world: World) -> str:
     problem, digest = world.problem, sha256()
     domains = [problem.domains[name] for name in problem.context]
-    for labels in islice(product(*domains), MOST_CONTEXTS):
+    for labels in islice(product(*domains), MAX_CONTEXTS):
         try:
             means = world.means(dict(zip(problem.context, labels, strict=True)))
         except DowiseError:  # a context that can't occur
@@ -220,7 +220,7 @@ def make_environment(
     seed: Random,
     hidden_values: int = 2,
     strong: bool = False,
-    edges: EdgesOfWorlds = "all",
+    edges: EdgeSampling = "all",
 ) -> Environment:
     """A world for a problem, or the built-in one of that name.
 

@@ -13,7 +13,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
-from dowise.environments import ChordalWorlds, worlds_of
+from dowise.environments import ChordalWorlds, resolve_worlds
 from dowise.graph import CausalGraph
 from dowise.problem import Problem, load_problem
 from dowise.simulation.analysis import Claimed
@@ -54,7 +54,7 @@ class Panel:
     @property
     def random(self) -> ChordalWorlds | None:
         """Where the graphs come from, if every trial has one of its own."""
-        worlds = worlds_of(self.problem)
+        worlds = resolve_worlds(self.problem)
         return worlds if isinstance(worlds, ChordalWorlds) else None
 
 

@@ -22,7 +22,7 @@ from dowise._core.files import write_text
 from dowise._core.kernels import source_digest
 from dowise._core.rng import stream
 from dowise._core.validation import check_integer
-from dowise.environments import ChordalWorlds, WorldOptions, worlds_of
+from dowise.environments import ChordalWorlds, WorldOptions, resolve_worlds
 from dowise.errors import DowiseError, import_extra, suggestion
 from dowise.simulation.analysis import Claim, Measure, Spread, claims, curves, spread_of
 from dowise.simulation.executors import check_workers
@@ -249,7 +249,7 @@ def _run_panel(
 ) -> Finals:
     """Run one panel, plot its curves, and return the final regrets with a row for each trial."""
     horizon = run.rounds(panel)
-    worlds = worlds_of(panel.problem, WorldOptions(strong=panel.strong))
+    worlds = resolve_worlds(panel.problem, WorldOptions(strong=panel.strong))
     result = simulate(
         [(panel.name, panel.problem)],
         panel.policies,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dowise.environments import WorldOptions
-from dowise.environments.random_worlds import EdgesOfWorlds
+from dowise.environments.random_worlds import EdgeSampling
 from dowise.errors import DowiseWarning, import_extra
 from dowise.simulation.executors import check_workers, run_jobs
 from dowise.simulation.result import Result
@@ -41,7 +41,7 @@ def simulate(
     cluster: str | None = None,
     progress: Progress = lambda _done, _total: None,
     strong: bool = False,
-    edges: EdgesOfWorlds = "all",
+    edges: EdgeSampling = "all",
     expected: bool = False,
 ) -> Result:
     """Compare policies in simulated trials.

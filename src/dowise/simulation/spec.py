@@ -28,7 +28,7 @@ import dowise
 from dowise._core.kernels import source_digest
 from dowise._core.validation import check_flag, check_integer
 from dowise.belief import Belief
-from dowise.environments import FixedWorld, World, WorldOptions, Worlds, worlds_of
+from dowise.environments import FixedWorld, World, WorldOptions, Worlds, resolve_worlds
 from dowise.environments.sources import ChordalWorlds
 from dowise.errors import (
     USER_CODE_ERRORS,
@@ -383,7 +383,7 @@ def _labelled_worlds(
     for problem in problems:
         is_pair = isinstance(problem, tuple) and len(problem) == 2
         name, source = cast(Any, problem) if is_pair else (None, cast(Any, problem))
-        worlds = worlds_of(source, world_options)
+        worlds = resolve_worlds(source, world_options)
         label = str(name or worlds.label or f"problem {len(labels) + 1}")
         if label in labels:
             raise DowiseError(
@@ -407,7 +407,7 @@ def _why_not_expected(worlds: Worlds) -> str | None:
     """Return why expected regret would not have the mean of the regret; None if it has."""
     if isinstance(worlds, FixedWorld):
         return "but this world has fixed CPTs: pass its problem, or leave expected out"
-    if worlds.manner.strong:
+    if worlds.options.strong:
         return "but strong worlds are drawn otherwise: leave strong or expected out"
     if isinstance(worlds, ChordalWorlds):
         return None
@@ -417,7 +417,7 @@ def _why_not_expected(worlds: Worlds) -> str | None:
             "but with hidden causes they are not: worlds draw CPTs of hidden variables, beliefs "
             "have factors (docs/hidden.md); leave expected out"
         )
-    if problem.edge_priors and worlds.manner.edges == "all":
+    if problem.edge_priors and worlds.options.edges == "all":
         doubtful = ", ".join(problem.edge_priors)
         return f"but these have all doubtful edges ({doubtful}): draw them too, edges='prior'"
     return None

@@ -26,8 +26,8 @@ from dowise._core.kernels import kernel, lazy_kernels
 from dowise._core.rng import stream, streams
 from dowise._core.types import FloatArray, Int32Array, IntArray
 from dowise.belief import Belief
-from dowise.environments import Environment, SampledWorlds, World, Worlds, worlds_of
-from dowise.environments.environment import means_of_worlds
+from dowise.environments import Environment, SampledWorlds, World, Worlds, resolve_worlds
+from dowise.environments.environment import means_in_worlds
 from dowise.errors import DowiseError, type_name
 from dowise.model.sampler import TrialScript
 from dowise.policies import Policy
@@ -130,7 +130,7 @@ def kept_rounds(horizon: int, every: int) -> Int32Array:
 
 def make_world(source: str | Problem | World | Worlds, seed: int, trial: int) -> World:
     """Return the world of a trial, the same for every policy."""
-    return worlds_of(source).draw(stream(seed, trial, Purpose.WORLD))
+    return resolve_worlds(source).draw(stream(seed, trial, Purpose.WORLD))
 
 
 def seed_of(seed: int, trial: int) -> int:
@@ -163,7 +163,7 @@ def _prepare_inputs(
     contexts = [[tuple(codes) for codes in kinds.tolist()] for kinds, _ in distinct]
     ours = [world for world in worlds if isinstance(world, Environment) and _keeps(world, "means")]
     if len(ours) == len(worlds):
-        means = means_of_worlds(ours, contexts)
+        means = means_in_worlds(ours, contexts)
     else:
         means = np.concatenate([_means(*each) for each in zip(worlds, contexts, strict=True)])
     regrets = worlds[0].problem.payoff.regrets(means)

@@ -8,7 +8,7 @@ from math import log, sqrt
 import numpy as np
 
 from dowise._core.validation import check_integer
-from dowise.environments.environment import World, lack_of
+from dowise.environments.environment import World, world_defect
 from dowise.errors import USER_CODE_ERRORS, DowiseError
 from dowise.problem import Intervention, Problem
 
@@ -29,7 +29,7 @@ def check_environment(environment: World, plays: int = 1000) -> None:
     to ten arms are played `plays` times in each of up to three contexts. The seed is fixed, and
     by Hoeffding's inequality at most one right world in a million is found wanting.
     """
-    lack = lack_of(environment)
+    lack = world_defect(environment)
     _demand(lack is None, f"it needs {lack}")
     plays = check_integer("plays", plays, 1)
     problem = environment.problem
