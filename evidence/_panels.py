@@ -14,7 +14,7 @@ from pathlib import Path
 
 import dowise
 from dowise._core.files import write_text
-from dowise.cli.console import shown_progress
+from dowise.cli.console import progress_bars
 from dowise.simulation.analysis import Claim
 from dowise.simulation.paper_panels import ALL_PANELS
 from dowise.simulation.reproduce import Reproduction, claims_table, heading, reproduce, table
@@ -34,7 +34,7 @@ def main(name, title, says, panels, arguments=None):
     parser.add_argument("--runs", type=Path, default=HERE.parent / "out" / "evidence" / name)
     parser.add_argument("--results", type=Path, default=HERE / "results")
     given = parser.parse_args(arguments)
-    with shown_progress() as show:
+    with progress_bars() as show:
         found = reproduce(
             given.runs, given.panels, given.trials, given.horizon, given.samples,
             workers=given.workers, progress=show,

@@ -25,7 +25,7 @@ from scipy import stats
 import dowise
 from dowise import simulate
 from dowise._core.files import write_text
-from dowise.cli.console import shown_progress
+from dowise.cli.console import progress_bars
 from dowise.simulation.reproduce import heading, table
 
 HERE = Path(__file__).parent
@@ -42,7 +42,7 @@ ALPHA = 0.05
 
 def race(panels, horizon, trials, seed, out, workers):
     """Rows of panel, policy, trial, round, regret, expected; every 500th round."""
-    with shown_progress() as show:
+    with progress_bars() as show:
         result = simulate(
             panels, POLICIES, horizon=horizon, trials=trials, seed=seed, out=out, workers=workers,
             every=min(SHORT, horizon), expected=True,

@@ -16,7 +16,7 @@ from beyond import compared
 
 from dowise import simulate
 from dowise._core.files import write_text
-from dowise.cli.console import shown_progress
+from dowise.cli.console import progress_bars
 from dowise.simulation.reproduce import heading, table
 
 HERE = Path(__file__).parent
@@ -27,7 +27,7 @@ POLICIES = ("ids", "ts", "commit-kg")
 
 def rows_of(panel, rounds, trials, runs, workers):
     """A row of the table for each length of the race."""
-    with shown_progress() as show:
+    with progress_bars() as show:
         result = simulate(
             [panel], POLICIES, horizon=max(rounds), trials=trials, seed=SEED, workers=workers,
             out=None if runs is None else runs / panel, every=min(rounds), expected=True,

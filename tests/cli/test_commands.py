@@ -311,7 +311,7 @@ def test_bounds_show_how_far_they_are(run, monkeypatch):
         assert off_terminal
         yield lambda *news: told.append(news)
 
-    monkeypatch.setattr("dowise.cli.console.bar", bar)
+    monkeypatch.setattr("dowise.cli.problems.progress_bar", bar)
     run("bounds", "task1", "--horizon", "3", "--samples", "1000")
     assert len({what for what, _, _ in told}) == 3
 
@@ -480,4 +480,4 @@ def test_a_pipe_to_another_process_that_breaks_is_no_reader_who_has_seen_enough(
 
     monkeypatch.setattr("dowise.cli.problems.read_problem", broken)
     result = CliRunner().invoke(main, ["arms", "task1"])
-    assert result.exit_code == 2 and "can't be written: Broken pipe" in result.stderr
+    assert result.exit_code == 2 and "cannot write the output: Broken pipe" in result.stderr

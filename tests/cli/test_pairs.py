@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowise.cli.arguments import parse_options, format_pair, parse_values
+from dowise.cli.arguments import format_pair, parse_options, parse_values
 from dowise.errors import DowiseError
 
 

@@ -1,63 +1,80 @@
-"""Tables for people, on a narrow terminal too."""
+"""Rendering of documents on a terminal, narrow ones included."""
 
 import pytest
 from rich.console import Console
 
-from dowise.cli.console import print_numbered, print_table, print_wrapped
+from dowise._core.document import BulletList, Document, Heading, Paragraph, Table
+from dowise.cli import console as console_module
+from dowise.cli.console import print_document, print_table, print_wrapped
 
 COLUMNS = ("arm", "mean", "P(best)")
-ROWS = [("do(Pain relief=nerve block)", "0.5", "0.25"), ("do()", "0.125", "0.75")]
+ROWS = (("do(Pain relief=nerve block)", "0.5", "0.25"), ("do()", "0.125", "0.75"))
 
 
 @pytest.fixture
-def shown():
-    def show(width, draw, *arguments, **more):
+def rendered():
+    def render(width, show, *arguments, **options):
         console = Console(width=width, highlight=False, markup=False)
         with console.capture() as captured:
-            draw(console, *arguments, **more)
+            show(console, *arguments, **options)
         return captured.get()
 
-    return show
+    return render
 
 
-def test_a_table_that_fits_has_a_line_a_row_and_no_spaces_at_the_end(shown):
-    assert shown(60, print_table, COLUMNS, ROWS, right=COLUMNS[1:2], alone="arm") == (
+def test_a_table_that_fits_has_a_line_per_row_and_no_trailing_spaces(rendered):
+    assert rendered(60, print_table, Table(COLUMNS, ROWS, right=("mean",))) == (
         "  arm                           mean  P(best)\n"
         "  do(Pain relief=nerve block)    0.5  0.25\n"
         "  do()                         0.125  0.75\n"
     )
 
 
-def test_where_it_does_not_fit_the_arm_has_a_line_of_its_own(shown):
-    assert shown(30, print_table, COLUMNS, ROWS, right=COLUMNS[1:], alone="arm") == (
+def test_a_wide_first_cell_gets_a_line_above_the_others(rendered):
+    table = Table(COLUMNS, ROWS, right=COLUMNS[1:])
+    assert rendered(30, print_table, table) == (
         "     mean  P(best)\n"
         "  do(Pain relief=nerve block)\n"
         "      0.5     0.25\n"
         "  do()\n"
         "    0.125     0.75\n"
     )
-    folded = shown(16, print_table, COLUMNS, ROWS, right=COLUMNS[1:], alone="arm")
+    folded = rendered(16, print_table, table)
     assert all(len(line) <= 16 and line == line.rstrip() for line in folded.splitlines())
     squeezed = "".join(folded.split())
     assert all(part in squeezed for part in ("relief", "0.75"))
 
 
-def test_many_rows_are_cut_in_every_form(shown):
-    rows = [(f"do(X={i})", "0", "0") for i in range(50)]  # 26 wide
-    for width in (80, 22):
-        drawn = shown(width, print_table, COLUMNS, rows, alone="arm")
-        assert "do(X=39)" in drawn and "do(X=40)" not in drawn
-        assert "and 10 more" in " ".join(drawn.split())
-
-
-def test_rows_that_are_too_wide_are_numbered(shown):
-    rows = [("9", "do(Dose=low)", "set Dose to low"), ("10", "do()", "nothing at all")]
-    assert shown(22, print_numbered, rows) == (
-        "   9  do(Dose=low)\n      set Dose to low\n  10  do()\n      nothing at all\n"
+def test_another_wide_cell_gets_a_line_below_the_others(rendered):
+    rows = (("9", "do(Dose=low)", "set the dose to low"), ("10", "do()", "nothing at all"))
+    table = Table(("#", "arm", "in words"), rows, right=("#",))
+    assert rendered(26, print_table, table) == (
+        "     #  arm\n     9  do(Dose=low)\n  set the dose to low\n    10  do()\n  nothing at all\n"
     )
 
 
-def test_a_broken_line_has_no_spaces_at_its_end(shown):
-    assert shown(24, print_wrapped, "one two three four five six", hanging=2, first="  ") == (
+def test_many_rows_are_cut_in_every_form(rendered):
+    table = Table(COLUMNS, tuple((f"do(X={i})", "0", "0") for i in range(50)))  # 26 wide
+    for width in (80, 22):
+        text = rendered(width, print_table, table)
+        assert "do(X=39)" in text and "do(X=40)" not in text
+        assert "and 10 more" in " ".join(text.split())
+
+
+def test_labels_with_texts_have_no_header_and_wrap_their_texts(rendered):
+    table = Table(("", ""), (("arms", "one two three"), ("head", "four")))
+    assert rendered(18, print_table, table) == ("  arms  one two\n        three\n  head  four\n")
+
+
+def test_a_wrapped_line_has_no_trailing_spaces(rendered):
+    assert rendered(24, print_wrapped, "one two three four five six", indent=2) == (
         "  one two three four\n  five six\n"
     )
+
+
+def test_blocks_are_separated_by_blank_lines_except_after_headings(monkeypatch, capsys):
+    console = Console(width=40, highlight=False, markup=False)
+    monkeypatch.setattr(console_module, "make_console", lambda: console)
+    blocks = (Heading("Title"), Paragraph("One.\nTwo."), BulletList(("item",)), Heading("Next"))
+    print_document(Document(blocks))
+    assert capsys.readouterr().out == "Title\nOne.\nTwo.\n\n  item\n\nNext\n"

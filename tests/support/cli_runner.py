@@ -41,11 +41,19 @@ class Desk:
         return json.loads(result.stdout)
 
     def fails(self, *arguments, **more):
-        """The error of a command that must fail, in one line."""
+        """Return the message of a command that must fail: one line, and perhaps a hint."""
         result = self.run(*arguments, **more)
-        assert result.exit_code == 2 and result.stdout == "", result.output
-        assert result.stderr.startswith("Error: ") and len(result.stderr.splitlines()) == 1
-        return result.stderr.removeprefix("Error: ")
+        is_json = "--json" in arguments
+        assert result.exit_code == 2 and (is_json or result.stdout == ""), result.output
+        message, *hints = result.stderr.splitlines(keepends=True)
+        assert message.startswith("Error: ") and all(hint.startswith("Hint: ") for hint in hints)
+        return message.removeprefix("Error: ")
+
+    def error_code(self, *arguments):
+        """Return the code of the error of a command that must fail."""
+        result = self.run(*arguments, "--json")
+        assert result.exit_code == 2, result.output
+        return json.loads(result.stdout)["code"]
 
     def begin(self, *arguments):
         return self.json("new", "ward.db", "ward.toml", "--seed", "7", *arguments)

@@ -39,7 +39,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """One or more sentences; `tone` is "plain", "warning" or "muted"."""
+    """One or more sentences; `tone` is "plain", "strong", "warning" or "muted"."""
 
     text: str
     tone: str = "plain"
@@ -54,7 +54,10 @@ class BulletList:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under named columns; the columns in `right` are aligned to the right."""
+    """Rows of cells under named columns; the columns in `right` are aligned to the right.
+
+    If all names are empty, the table has no header: rows are labels with texts.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -127,7 +130,7 @@ def _block_text(block: Block) -> str:
         case BulletList(items):
             return "\n".join(f"- {item}" for item in items)
         case Table(columns, rows, right, caption):
-            lines = [columns, *rows]
+            lines = [columns, *rows] if any(columns) else list(rows)
             widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
             is_right = [column in right for column in columns]
             text = "\n".join(_line(cells, widths, is_right) for cells in lines)

@@ -1,4 +1,4 @@
-"""Tables for people: plain, aligned, cut where nobody would read on."""
+"""Output of commands: documents rendered with rich, JSON, and progress on stderr."""
 
 from __future__ import annotations
 
@@ -17,112 +17,129 @@ from rich.progress import (
     Progress,
     TextColumn,
     TimeRemainingColumn,
-    track,
 )
+from rich.progress import track as track_with_bar
 from rich.segment import Segment, Segments
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
-# Nobody reads more rows than this on a terminal; --json has them all.
-MOST_ROWS = 40
+from dowise._core.document import Block, BulletList, Document, Heading, Paragraph, Table
+
+MAX_ROWS = 40
+"""Rows of a table on a terminal; --json has them all."""
+_MIN_WIDTH = 20
+_STYLES = {"plain": "", "strong": "bold", "warning": "bold red", "muted": "dim"}
+_LOG_INTERVAL = 20.0  # seconds between two lines of progress in a log
+
+ShowProgress = Callable[[str, int, int], None]
+"""Function of a label, the number of finished steps and the total."""
 
 
-def plain_console() -> Console:
-    """Text as it is: names that look like markup stay names."""
+def print_json(data: object) -> None:
+    """Print one JSON document on stdout."""
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_document(document: Document) -> None:
+    """Print a document, with a blank line between blocks except after headings."""
+    console = make_console()
+    previous: Block | None = None
+    for block in document.blocks:
+        if previous is not None and not isinstance(previous, Heading):
+            console.print()
+        match block:
+            case Heading(text):
+                print_wrapped(console, text, "bold")
+            case Paragraph(text, tone):
+                for line in text.splitlines():
+                    print_wrapped(console, line, _STYLES[tone])
+            case BulletList(items):
+                for item in items:
+                    print_wrapped(console, item, indent=2)
+            case Table():
+                print_table(console, block)
+        previous = block
+
+
+def make_console() -> Console:
+    """Return a console that prints text as it is: names that look like markup stay names."""
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def print_table(
-    console: Console,
-    columns: tuple[str, ...],
-    rows: Sequence[tuple[str, ...]],
-    right: tuple[str, ...] = (),
-    alone: str | None = None,
-) -> None:
-    """Rows of texts under a header; the columns named in `right` are aligned there.
+def print_wrapped(console: Console, line: str, style: str = "", indent: int = 0) -> None:
+    """Print a line broken between words; further lines are indented by as much as the first."""
+    depth = indent + len(line) - len(line.lstrip())
+    margin = Text(" " * depth)
+    for part in Text(line.strip(), style).wrap(console, max(console.width - depth, _MIN_WIDTH)):
+        part.rstrip()
+        console.print(margin + part if part.plain else part, soft_wrap=True)
 
-    Where rows would have to be broken, the column named by `alone` goes on a line of its own
-    above the rest of each row.
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table, at most `MAX_ROWS` rows of it.
+
+    If a row does not fit on one line, its widest cell gets a separate line: above the others if it
+    is the first cell, else below.
+    A table without column names is a list of labels and texts; its texts are wrapped.
     """
-    shown = rows[:MOST_ROWS]
-    lines = console.render_lines(_table(columns, shown, right), pad=False)
-    if alone in columns and len(lines) > len(shown) + 1:
-        place = columns.index(alone)
-        others = [(*row[:place], *row[place + 1 :]) for row in (columns, *shown)]
-        narrower = console.options.update_width(console.width - 2)
-        under = console.render_lines(_table(others[0], others[1:], right), narrower, pad=False)
-        if len(under) == len(shown) + 1:
-            _print_under(console, [row[place] for row in shown], under)
-            lines = []
+    rows = table.rows[:MAX_ROWS]
+    if table.caption:
+        print_wrapped(console, table.caption, indent=2)
+    lines = _render(console, table.columns, rows, table.right)
+    if any(table.columns) and len(lines) > len(rows) + 1:
+        lines = _stack(console, table, rows) or lines
     for line in lines:
         _print_line(console, line)
-    _print_rest(console, len(rows))
+    if len(table.rows) > MAX_ROWS:
+        console.print(f"  … and {len(table.rows) - MAX_ROWS:,} more; --json lists them all")
 
 
-def print_stripped(console: Console, table: Table) -> None:
-    """A table without spaces at the ends of its lines."""
-    for line in console.render_lines(table, pad=False):
-        _print_line(console, line)
-
-
-def print_numbered(console: Console, rows: Sequence[tuple[str, ...]]) -> None:
-    """For rows that are too wide for a table: a number, then each of the other cells on a line."""
-    shown = rows[:MOST_ROWS]
-    width = max((cell_len(number) for number, *_ in shown), default=0)
-    for number, *cells in shown:
-        for i, cell in enumerate(cells):
-            first = "" if i else number
-            print_wrapped(console, cell, hanging=width + 4, first=f"  {first:>{width}}  ")
-    _print_rest(console, len(rows))
-
-
-def is_narrow_enough(
-    console: Console, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]
-) -> bool:
-    """Whether no cell of the table would have to be broken."""
-    widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
-    return sum(widths) + 2 * len(columns) <= console.width
-
-
-def print_wrapped(
-    console: Console, line: str, style: str | None = None, hanging: int = 0, first: str = ""
-) -> None:
-    """A line that is broken between words, with `first` before it and `hanging` spaces below."""
-    room = max(console.width - max(hanging, cell_len(first)), 20)
-    for i, part in enumerate(Text(line, style or "").wrap(console, room)):
-        part.rstrip()
-        before = first if i == 0 else " " * hanging
-        console.print(Text(before if part.plain else "") + part, soft_wrap=True)
-
-
-def print_indented(console: Console, line: str, style: str | None = None) -> None:
-    """A line that stays indented where it is broken: by two more than it is itself."""
-    depth = 2 + len(line) - len(line.lstrip())
-    print_wrapped(console, line.lstrip(), style, hanging=depth, first=" " * depth)
-
-
-def _table(
-    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: tuple[str, ...]
-) -> Table:
-    table = Table(box=None, padding=(0, 0, 0, 2), header_style="dim", pad_edge=True)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+def _render(
+    console: Console,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[str],
+    width: int | None = None,
+) -> list[list[Segment]]:
+    has_header = any(columns)
+    table = RichTable(
+        box=None, padding=(0, 0, 0, 2), header_style="dim", pad_edge=True, show_header=has_header
+    )
+    for i, column in enumerate(columns):
+        table.add_column(
+            column,
+            justify="right" if column in right else "left",
+            overflow="fold",
+            no_wrap=not has_header and i == 0,
+        )
     for row in rows:
         table.add_row(*map(Text, row))
-    return table
+    options = console.options if width is None else console.options.update_width(width)
+    return console.render_lines(table, options, pad=False)
 
 
-def _print_under(console: Console, texts: Sequence[str], lines: list[list[Segment]]) -> None:
-    """The header, then each text above the line of its row."""
-    header, *rest = lines
-    _print_line(console, [Segment("  "), *header])
-    for text, line in zip(texts, rest, strict=True):
-        print_wrapped(console, text, hanging=2, first="  ")
-        _print_line(console, [Segment("  "), *line])
+def _stack(
+    console: Console, table: Table, rows: Sequence[tuple[str, ...]]
+) -> list[list[Segment]] | None:
+    """Render each row with its widest cell on a separate line; None if that is too wide."""
+    widths = [max(map(cell_len, cells)) for cells in zip(table.columns, *rows, strict=True)]
+    widest = widths.index(max(widths))
+    cells = [(*row[:widest], *row[widest + 1 :]) for row in (table.columns, *rows)]
+    below = _render(console, cells[0], cells[1:], table.right, console.width - 2)
+    if len(below) != len(cells):
+        return None
+    margin = Segment("  ")
+    lines = [[margin, *below[0]]]
+    for row, line in zip(rows, below[1:], strict=True):
+        wrapped = Text(row[widest]).wrap(console, max(console.width - 2, _MIN_WIDTH))
+        texts = [[margin, Segment(part.plain.rstrip())] for part in wrapped]
+        others = [margin, *line]
+        lines += [*texts, others] if widest == 0 else [others, *texts]
+    return lines
 
 
 def _print_line(console: Console, line: list[Segment]) -> None:
-    """Without the spaces that fill the last column."""
+    """Print a line without the spaces that fill the last column."""
     parts = list(line)
     while parts and not parts[-1].text.strip():
         parts.pop()
@@ -131,25 +148,12 @@ def _print_line(console: Console, line: list[Segment]) -> None:
     console.print(Segments([*parts, Segment.line()]), end="", soft_wrap=True)
 
 
-def _print_rest(console: Console, rows: int) -> None:
-    if rows > MOST_ROWS:
-        console.print(f"  … and {rows - MOST_ROWS:,} more; --json lists them all")
-
-
-def count(number: int, thing: str) -> str:
-    """ "1 arm", "2 arms"."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-_PAUSE = 20.0  # seconds between two lines of a plain log
-
-
 @contextmanager
-def shown_progress(unit: str = " jobs") -> Iterator[Callable[[str, int, int], None]]:
-    """A function (what, done, total) that shows progress on stderr."""
+def progress_bars(unit: str = " jobs") -> Iterator[ShowProgress]:
+    """Show progress on stderr: a bar per label on a terminal, else a line now and then."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _plain(console, unit)
+        yield _progress_log(console, unit)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -160,63 +164,60 @@ def shown_progress(unit: str = " jobs") -> Iterator[Callable[[str, int, int], No
     with Progress(*columns, console=console) as bars:
         tasks = {}
 
-        def show(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done)
+        def show(label: str, done: int, total: int) -> None:
+            if label not in tasks:
+                tasks[label] = bars.add_task(label, total=total)
+            bars.update(tasks[label], completed=done)
 
         yield show
 
 
 @contextmanager
-def bar(off_terminal: bool = False) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A function (what, done, total) that shows one bar while it lasts.
+def progress_bar(off_terminal: bool = False) -> Iterator[ShowProgress | None]:
+    """Show one bar on stderr while the block runs.
 
-    Off a terminal it writes a line now and then, if `off_terminal` says so, else it is None.
+    Off a terminal, lines are logged if `off_terminal` is True; otherwise None is yielded.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _plain(console, "") if off_terminal else None
+        yield _progress_log(console, "") if off_terminal else None
         return
     with Progress(console=console, transient=True) as bars:
         task = bars.add_task("", total=None)
-        yield lambda what, done, total: bars.update(
-            task, description=what, completed=done, total=total
+        yield lambda label, done, total: bars.update(
+            task, description=label, completed=done, total=total
         )
 
 
-def tracked(items: Iterable[Any], what: str, total: int | None = None) -> Iterable[Any]:
-    """Go through the items with a progress bar on the terminal, if there is one."""
+def track(items: Iterable[Any], label: str, total: int | None = None) -> Iterable[Any]:
+    """Iterate over items, with a progress bar if stderr is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         return items
-    return track(items, what, total=total, console=console, transient=True)
+    return track_with_bar(items, label, total=total, console=console, transient=True)
 
 
-def working(what: str) -> AbstractContextManager[object]:
-    """Says on the terminal, if there is one, that something is under way."""
+def spinner(label: str) -> AbstractContextManager[object]:
+    """Show a spinner while the block runs, if stderr is a terminal."""
     console = Console(stderr=True)
-    return console.status(what) if console.is_terminal else nullcontext()
+    return console.status(label) if console.is_terminal else nullcontext()
 
 
-def _plain(console: Console, unit: str = " jobs") -> Callable[[str, int, int], None]:
+def _progress_log(console: Console, unit: str = " jobs") -> ShowProgress:
     started: dict[str, tuple[float, int]] = {}
-    last = {"said": monotonic()}
+    last_line = monotonic()
 
-    def show(what: str, done: int, total: int) -> None:
+    def show(label: str, done: int, total: int) -> None:
+        nonlocal last_line
         now = monotonic()
-        began, first = started.setdefault(what, (now, done))
-        if done < total and now - last["said"] < _PAUSE:
+        start, done_at_start = started.setdefault(label, (now, done))
+        if done < total and now - last_line < _LOG_INTERVAL:
             return
-        last["said"] = now
-        left = ""
-        if first < done < total:
-            left = f", about {(now - began) / (done - first) * (total - done):.0f} s left"
-        console.print(f"{what}: {done:,} of {total:,}{unit} done{left}", highlight=False)
+        last_line = now
+        rest = ""
+        if done_at_start < done < total:
+            seconds = (now - start) / (done - done_at_start) * (total - done)
+            rest = f", about {seconds:.0f} s left"
+        console.print(f"{label}: {done:,} of {total:,}{unit} done{rest}", highlight=False)
 
     return show
-
-
-def print_json(document: object) -> None:
-    """Print one JSON document on stdout."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -1,8 +1,8 @@
-"""Commands that act on a live experiment: begin it, ask, tell, correct, change, erase."""
+"""Commands that write to a live experiment: new, import, ask, tell, amend, revise, erase."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import isclose
@@ -11,65 +11,67 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dowise._core.document import (
+    Block,
+    BulletList,
+    Document,
+    Heading,
+    Paragraph,
+    Table,
+    pluralize,
+)
 from dowise.cli.arguments import (
     ERROR_DETAILS,
     StoreTarget,
     WholeNumber,
     command,
+    confirm,
     format_pair,
     import_policy,
+    parse_context,
     parse_decision_id,
+    parse_options,
+    parse_values,
     problem_argument,
     read_problem,
     reason_option,
     store_command,
 )
-from dowise.cli.console import (
-    count,
-    is_narrow_enough,
-    plain_console,
-    print_indented,
-    print_json,
-    print_numbered,
-    print_table,
-    print_wrapped,
-    working,
-)
+from dowise.cli.console import print_document, print_json, progress_bar, spinner
 from dowise.errors import DowiseError
-from dowise.experiment.advice import SoftAdvice, floor_advice
-from dowise.experiment.ask import LiveDecision
-from dowise.experiment.case import Case, labels_of
-from dowise.problem import Problem
-from dowise.problem.problem_file import costs_in_words
-from dowise.problem.tables import CheckedRecords
 
 if TYPE_CHECKING:
     from dowise.cli.arguments import LiveExperiment
+    from dowise.experiment.advice import SoftAdvice
+    from dowise.experiment.ask import LiveDecision
+    from dowise.experiment.case import Case
+    from dowise.problem import Problem
+    from dowise.problem.tables import CheckedRecords
 
+_MAX_BAD_ROWS = 20  # on a terminal
+_MAX_NAMES = 8  # arms or variables named on one line
 
-_options = [
-    click.option(
-        "--option",
-        "pairs",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="An option of the policy, such as floor=0.1; may be repeated.",
-    ),
-    click.option(
-        "--prior",
-        metavar="NUMBER|FILE",
-        help="What is known beforehand, in records: a number, or a TOML file by variable.",
-    ),
-]
-_values = click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
-_number = click.argument("number", metavar="ID")
-_played = click.option(
-    "--played", metavar="ARM", help="What was done instead of the arm that was decided on."
+_option_option = click.option(
+    "--option",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Option of the policy, such as floor=0.1; may be repeated.",
 )
-_unrelated = click.option(
+_prior_option = click.option(
+    "--prior",
+    metavar="NUMBER|FILE",
+    help="Prior counts: a number, or a TOML file with counts per variable.",
+)
+_values_argument = click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
+_id_argument = click.argument("number", metavar="ID")
+_played_option = click.option(
+    "--played", metavar="ARM", help="What was done instead of the recommended arm."
+)
+_unrelated_option = click.option(
     "--unrelated",
     is_flag=True,
-    help="With --played: it had nothing to do with the unit, so learn from it.",
+    help="With --played: the change had nothing to do with the unit, so learn from it.",
 )
 
 
@@ -81,36 +83,39 @@ _unrelated = click.option(
   dowise new ward.db ward.toml --policy ids --option samples=5000 --prior 0.5""",
     policies=True,
 )
-@store_command(policies=True, name_help="Its name; by default the problem's own, or the file's.")
+@store_command(
+    policies=True,
+    name_help="Name of the experiment; by default that of the problem or its file.",
+)
 @problem_argument
 @click.option(
     "--policy",
     metavar="NAME",
     show_default="best",
     callback=import_policy,
-    help="Who decides; all are listed below.",
+    help="Policy to use (listed below).",
 )
-@_options[0]
-@_options[1]
+@_option_option
+@_prior_option
 @click.option(
     "--seed",
     type=WholeNumber(0),
     metavar="S",
-    show_default="128 bits of the system's",
-    help="Of everything random; whoever knows it can foresee arms.",
+    show_default="128 random bits",
+    help="Random seed. Anyone who knows it can predict the arms.",
 )
 @click.option(
     "--learn-restricted/--no-learn-restricted",
     default=True,
-    help="Whether to learn from decisions among fewer than all arms.",
+    help="Learn from decisions among fewer than all arms.",
 )
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Past records to begin with, CSV or Parquet, as `dowise import` takes them.",
+    help="Past records to start with, CSV or Parquet, as for `dowise import`.",
 )
-@click.option("--skip-bad", is_flag=True, help="Leave bad rows of --data out.")
+@click.option("--skip-bad", is_flag=True, help="Leave out bad rows of --data.")
 def new(
     target: StoreTarget,
     problem: str,
@@ -120,11 +125,11 @@ def new(
     data: Path | None,
     skip_bad: bool,
     as_json: bool,
-    **rest: Any,
+    **settings: Any,
 ) -> None:
-    """Begin an experiment: a problem, a policy, and a journal in STORE.
+    """Create an experiment: a problem, a policy, and a journal in STORE.
 
-    STORE is a file, which is made if it is not there, or a URL: sqlite:///ward.db,
+    STORE is a file, which is created if needed, or a URL: sqlite:///ward.db,
     postgresql://user@host/base, or that of a `dowise serve`, http://127.0.0.1:8000. It holds any
     number of experiments.
     """
@@ -133,30 +138,30 @@ def new(
 
     if target.store.lower().endswith(".toml"):
         raise DowiseError(
-            f"{target.store} is a problem by its name, and no store: the store comes first, "
-            "dowise new ward.db ward.toml"
+            f"{target.store} looks like a problem, not a store: the store comes first, "
+            "dowise new ward.db ward.toml",
+            code="wrong-argument-order",
         )
     loaded = read_problem(problem)
-    options = policy_options(pairs, prior)
-    found = None if data is None else read(data, loaded)
-    named: dict[str, Any] = {} if policy is None else {"policy": policy}
-    with listing_bad_rows(data, as_json):
+    settings["options"] = _policy_options(pairs, prior)
+    if policy is not None:
+        settings["policy"] = policy
+    records = None if data is None else _read_records(data, loaded)
+    with _list_bad_rows(data, as_json):
         experiment = target.create(
             loaded,
-            options=options,
-            records=found,
+            records=records,
             source=None if data is None else data.name,
             skip_bad=skip_bad,
-            **named,
-            **rest,
+            **settings,
         )
     with experiment:
         policy = experiment.policy
         advice = soft_advice(loaded, policy) if is_known(policy) else None
         if as_json:
-            print_json(new_page(experiment, found, advice))
+            print_json(_new_to_json(experiment, records, advice))
         else:
-            show_new(experiment, target, found, advice)
+            _print_new(experiment, target, records, advice)
 
 
 @command("""\
@@ -171,7 +176,7 @@ def new(
     "context",
     multiple=True,
     metavar="NAME=VALUE",
-    help="What is seen before the choice; once for each context variable.",
+    help="What is known before the choice; once for each context variable.",
 )
 @click.option(
     "--allow", multiple=True, metavar="ARM", help="Choose among these arms only, such as do(X=1)."
@@ -180,12 +185,12 @@ def new(
     "--forbid",
     multiple=True,
     metavar="ARM",
-    help="Rule out every arm that sets this, such as do(X=1).",
+    help="Exclude every arm that sets this, such as do(X=1).",
 )
 @click.option(
     "--request-id",
     metavar="R",
-    help="The same request made again gives the same decision; name no person.",
+    help="Repeating a request with the same id returns the same decision; do not name a person.",
 )
 @click.option(
     "-n",
@@ -193,7 +198,7 @@ def new(
     "count",
     type=WholeNumber(1),
     metavar="K",
-    help="So many decisions for this context at once.",
+    help="Number of decisions for this context.",
 )
 def ask(
     target: StoreTarget,
@@ -204,24 +209,22 @@ def ask(
     count: int | None,
     as_json: bool,
 ) -> None:
-    """Which arm to play next. The decision is pending until its outcome is told.
+    """Recommend which arm to play next. The decision is pending until its outcome is told.
 
-    Where what makes you allow or forbid arms also affects the outcome and is not in the context,
+    If your reasons to allow or forbid arms also affect the outcome and are not in the context,
     learning is biased: see --no-learn-restricted of `dowise new`.
     """
-    from dowise.cli.arguments import parse_context
-
     with target.open() as experiment:
-        seen = parse_context(context, experiment.problem.context)
-        asked = experiment.ask_many(
-            [seen] * (count or 1), request_id, list(allow) or None, list(forbid) or None
+        values = parse_context(context, experiment.problem.context)
+        decisions = experiment.ask_many(
+            [values] * (count or 1), request_id, list(allow) or None, list(forbid) or None
         )
         if not as_json:
-            show_asked(experiment, target, asked)
+            _print_decisions(experiment, target, decisions)
         elif count is None:
-            print_json(asked[0].as_dict())
+            print_json(decisions[0].as_dict())
         else:
-            print_json({"decisions": [one.as_dict() for one in asked]})
+            print_json({"decisions": [decision.as_dict() for decision in decisions]})
 
 
 @command("""\
@@ -230,10 +233,10 @@ def ask(
   dowise tell ward.db 2 Frailty= Recovery=0
   dowise tell ward.db 3 --played 'do(Dose=low)' Recovery=1""")
 @store_command()
-@_number
-@_values
-@_played
-@_unrelated
+@_id_argument
+@_values_argument
+@_played_option
+@_unrelated_option
 def tell(
     target: StoreTarget,
     number: str,
@@ -242,22 +245,20 @@ def tell(
     unrelated: bool,
     as_json: bool,
 ) -> None:
-    """What was seen after decision ID: in pieces, at any time, in any order.
+    """Report the outcome of decision ID: in pieces, at any time, in any order.
 
-    The context and what the arm set are known. `Frailty=` says that a value is missing for good.
-    Telling the same again changes nothing; `dowise amend` corrects.
+    The context and what the arm set are already known. `Frailty=` records that a value is missing
+    for good. Telling the same again changes nothing; `dowise amend` corrects.
     """
-    from dowise.cli.arguments import parse_values
-
-    seen = parse_values(values)
-    _say(
+    outcome = parse_values(values)
+    _change_case(
         target,
         number,
         as_json,
-        lambda experiment, decision: experiment.tell(
-            decision, seen, played=played, unrelated=unrelated
+        lambda experiment, decision_id: experiment.tell(
+            decision_id, outcome, played=played, unrelated=unrelated
         ),
-        seen,
+        outcome,
     )
 
 
@@ -266,10 +267,10 @@ def tell(
   dowise amend ward.db 1 Age=0 --reason "wrong file"
   dowise amend ward.db 3 --played 'do(Dose=none)' --reason "misheard" """)
 @store_command()
-@_number
-@_values
-@_played
-@_unrelated
+@_id_argument
+@_values_argument
+@_played_option
+@_unrelated_option
 @reason_option
 def amend(
     target: StoreTarget,
@@ -280,41 +281,49 @@ def amend(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Correct what was told of decision ID, or its context; the journal keeps what was before."""
-    from dowise.cli.arguments import parse_values
-
-    seen = parse_values(values)
-    _say(
+    """Correct the outcome or the context of decision ID; the journal keeps the earlier values."""
+    outcome = parse_values(values)
+    _change_case(
         target,
         number,
         as_json,
-        lambda experiment, decision: experiment.amend(
-            decision, seen, reason, played=played, unrelated=unrelated
+        lambda experiment, decision_id: experiment.amend(
+            decision_id, outcome, reason, played=played, unrelated=unrelated
         ),
     )
 
 
 @command('  dowise withdraw ward.db 2 --reason "moved away"')
 @store_command()
-@_number
+@_id_argument
 @reason_option
 def withdraw(target: StoreTarget, number: str, reason: str, as_json: bool) -> None:
-    """End a pending decision of which nothing more will be told."""
-    _say(
-        target, number, as_json, lambda experiment, decision: experiment.withdraw(decision, reason)
+    """Close a pending decision that will not get an outcome."""
+    _change_case(
+        target,
+        number,
+        as_json,
+        lambda experiment, decision_id: experiment.withdraw(decision_id, reason),
     )
 
 
-def _say(target: StoreTarget, number: str, as_json: bool, say: Any, told: Any = None) -> None:
-    """Say something of a decision, and show where it stands then."""
-
-    decision = parse_decision_id(number)
+def _change_case(
+    target: StoreTarget,
+    number: str,
+    as_json: bool,
+    change: Callable[[LiveExperiment, int], Case],
+    told: Mapping[str, str | None] | None = None,
+) -> None:
+    """Change a decision and show it."""
+    decision_id = parse_decision_id(number)
     with target.open() as experiment:
-        case = say(experiment, decision)
+        case = change(experiment, decision_id)
         if as_json:
-            print_json(case_page(experiment, case))
+            data = case.as_dict(experiment.problem)
+            data["notes"] = [f"{line}." for line in experiment.idle(case.id)]
+            print_json({**data, "changed": case.changed, "head": str(experiment.head)})
         else:
-            show_case(experiment, target, case, told)
+            _print_case(experiment, target, case, told)
 
 
 @command(
@@ -325,16 +334,16 @@ def _say(target: StoreTarget, number: str, as_json: bool, say: Any, told: Any = 
     policies=True,
 )
 @store_command(policies=True)
-@click.option("--problem", metavar="PROBLEM", help="The problem from here on.")
+@click.option("--problem", metavar="PROBLEM", help="Problem to use from now on.")
 @click.option(
-    "--policy", metavar="NAME", callback=import_policy, help="Who decides; all are listed below."
+    "--policy", metavar="NAME", callback=import_policy, help="Policy to use (listed below)."
 )
-@_options[0]
-@_options[1]
+@_option_option
+@_prior_option
 @click.option(
     "--learn-restricted/--no-learn-restricted",
     default=None,
-    help="Whether to learn from decisions among fewer than all arms.",
+    help="Learn from decisions among fewer than all arms.",
 )
 @reason_option
 def revise(
@@ -347,71 +356,82 @@ def revise(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Another problem, policy or prior from here on; past records count again under it.
+    """Change the problem, policy or prior from now on; past records are counted again.
 
-    Options stay as they are unless given; with another policy they begin anew.
+    Options that are not specified stay as they are; another policy starts with its defaults.
     """
-
-    options = policy_options(pairs, prior)
-    changes = (problem, policy, options or None, learn_restricted)
-    if all(change is None for change in changes):
+    options = _policy_options(pairs, prior) or None
+    if all(change is None for change in (problem, policy, options, learn_restricted)):
         raise DowiseError(
-            "say what changes: --problem, --policy, --option, --prior or --learn-restricted"
+            "nothing to change: pass --problem, --policy, --option, --prior or --learn-restricted",
+            code="missing-value",
         )
     loaded = None if problem is None else read_problem(problem)
     with target.open() as experiment:
-        is_news = experiment.revise(
-            loaded, policy, options or None, reason, learn_restricted=learn_restricted
+        has_changed = experiment.revise(
+            loaded, policy, options, reason, learn_restricted=learn_restricted
         )
         if as_json:
-            print_json(revised_page(experiment, is_news))
-        else:
-            show_revised(experiment, is_news)
+            data = {**_config_to_json(experiment), "changed": has_changed}
+            print_json({**data, "past_records": experiment.counted().as_dict()})
+            return
+        if not has_changed:
+            click.echo(f"Nothing changes: {experiment.name} is already configured like this.")
+            return
+        with spinner("Reading past records …"):
+            usage = experiment.counted()
+        print_document(
+            Document(
+                (
+                    Heading(f"{experiment.name}, from now on"),
+                    *_config_blocks(experiment),
+                    Paragraph(usage.in_words(), "warning" if usage.is_in_vain else "plain"),
+                )
+            )
+        )
 
 
 @command("""\
   dowise erase ward.db 2 --reason "asked to be forgotten"
   dowise erase ward.db 2 --reason "asked to be forgotten" --yes""")
 @store_command()
-@_number
+@_id_argument
 @reason_option
-@click.option("--yes", is_flag=True, help="It is meant: do not ask; needed off a terminal.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation (required without a terminal).")
 def erase(target: StoreTarget, number: str, reason: str, yes: bool, as_json: bool) -> None:
-    """Blank all that was said of decision ID, for good: a person's right.
+    """Erase everything recorded about decision ID, for good (a person's right).
 
-    The journal says that it was done, and still verifies. Exports and backups are yours to erase.
+    The journal records that it was erased, and still verifies. Exports and backups are yours to
+    erase.
     """
-    from dowise.cli.arguments import confirm
     from dowise.experiment.tell import checked_reason
 
-    decision, why = parse_decision_id(number), checked_reason(reason, "erase")
+    decision_id, reason = parse_decision_id(number), checked_reason(reason, "erase")
     with target.open() as experiment:
-        case = experiment.case(decision)
+        case = experiment.case(decision_id)
         if case.status != "erased" and not yes:
             confirm(f"Erase {case}? This can't be undone")
-        is_news = experiment.erase(decision, why)
+        has_changed = experiment.erase(decision_id, reason)
         if as_json:
-            print_json(erased_page(experiment, decision, is_news))
+            data = {"id": decision_id, "status": "erased", "changed": has_changed}
+            print_json({**data, "head": str(experiment.head)})
+        elif not has_changed:
+            click.echo(f"Nothing new: decision {decision_id} was already erased.")
         else:
-            show_erased(experiment, decision, is_news)
-
-
-def policy_options(pairs: tuple[str, ...], prior: str | None) -> dict[str, Any]:
-    """The options of a policy, the prior among them."""
-    from dowise.cli.arguments import parse_options
-
-    options = parse_options(pairs)
-    if prior is not None:
-        if "prior" in options:
-            raise DowiseError("the prior is given twice: by --prior and by --option prior=…")
-        try:
-            options["prior"] = float(prior)
-        except ValueError:
-            options["prior"] = prior
-    return options
-
-
-SHOWN = 20  # bad rows on a terminal
+            print_document(
+                Document(
+                    (
+                        Heading(f"Decision {decision_id} of {experiment.name} was erased"),
+                        BulletList(
+                            (
+                                "Its number stays, and the journal keeps when it was erased, by "
+                                "whom and why.",
+                                "Exports and backups are yours to erase.",
+                            )
+                        ),
+                    )
+                )
+            )
 
 
 @command(
@@ -423,44 +443,63 @@ SHOWN = 20  # bad rows on a terminal
 )
 @store_command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--skip-bad", is_flag=True, help="Leave bad rows out; they are listed all the same.")
-@click.option("--again", is_flag=True, help="Count records once more that were imported before.")
+@click.option("--skip-bad", is_flag=True, help="Leave out bad rows; they are still listed.")
+@click.option("--again", is_flag=True, help="Count records again that were imported before.")
 def import_records(
     target: StoreTarget, file: Path, skip_bad: bool, again: bool, as_json: bool
 ) -> None:
-    """Bring past records in: a CSV or Parquet FILE, a row a record, a column a variable.
+    """Import past records from a CSV or Parquet FILE: one row per record, one column per variable.
 
-    A column `arm` says what was set, such as do(X=1); without it nothing was. Empty cells are
-    missing values; so are NA, N/A, nan and null where they are no labels. Where a row is bad
-    nothing is imported, and the bad ones are listed.
+    The column `arm` says what was set, such as do(X=1); without it nothing was. Empty cells are
+    missing values; so are NA, N/A, nan and null unless they are labels. If a row is bad, nothing is
+    imported and the bad rows are listed.
     """
-
     with target.open() as experiment:
-        found = read(file, experiment.problem)
-        with listing_bad_rows(file, as_json):
-            count = experiment.import_records(
-                found, source=file.name, skip_bad=skip_bad, again=again
+        records = _read_records(file, experiment.problem)
+        with _list_bad_rows(file, as_json):
+            imported = experiment.import_records(
+                records, source=file.name, skip_bad=skip_bad, again=again
             )
         if as_json:
-            page = {"imported": count, **bad_rows(found), "head": str(experiment.head)}
-            notes = use_of(experiment) if count else []
-            print_json(page | {"notes": notes, "changed": bool(count)})
-        else:
-            show_imported(experiment, file, count, found)
+            data = {"imported": imported, **_bad_rows_to_json(records)}
+            notes = _unused_records(experiment) if imported else []
+            head = str(experiment.head)
+            print_json({**data, "head": head, "notes": notes, "changed": bool(imported)})
+            return
+        first = f"Nothing to import: {file} has no good rows"
+        if imported:
+            first = f"{pluralize(imported, 'record')} imported from {file}"
+        blocks: list[Block] = [Heading(first), *_bad_row_blocks(records)]
+        if imported:
+            blocks += _unused_record_blocks(experiment)
+        print_document(Document(tuple(blocks)))
 
 
-def read(path: Path, problem: Problem) -> CheckedRecords:
-    """The records of a file, with a bar on a terminal."""
-    from dowise.cli.console import bar
+def _policy_options(pairs: tuple[str, ...], prior: str | None) -> dict[str, Any]:
+    options = parse_options(pairs)
+    if prior is not None:
+        if "prior" in options:
+            raise DowiseError(
+                "the prior is given twice: by --prior and by --option prior=…",
+                code="duplicate-name",
+            )
+        try:
+            options["prior"] = float(prior)
+        except ValueError:
+            options["prior"] = prior
+    return options
+
+
+def _read_records(path: Path, problem: Problem) -> CheckedRecords:
     from dowise.problem.tables import read_records
 
-    with bar() as show:
+    with progress_bar() as show:
         return read_records(path, problem, track=show)
 
 
 @contextmanager
-def listing_bad_rows(path: Path | None, as_json: bool) -> Iterator[None]:
-    """An error about bad rows lists the first of them; as JSON, all that are explained."""
+def _list_bad_rows(path: Path | None, as_json: bool) -> Iterator[None]:
+    """List the bad rows in an error about them."""
     from dowise.experiment.records import BadRowsError
 
     try:
@@ -468,196 +507,56 @@ def listing_bad_rows(path: Path | None, as_json: bool) -> Iterator[None]:
     except BadRowsError as error:
         message = f"{path}: {error.summary}. Correct them, or leave them out with --skip-bad"
         if as_json:
-            details = {"imported": 0, **bad_rows(error.found)}
+            details = {"imported": 0, **_bad_rows_to_json(error.found)}
             click.get_current_context().meta[ERROR_DETAILS] = details
         else:
-            message = "\n".join([message, *shown_bad_rows(error.found)])
+            message = "\n".join([message, *(f"  {row}" for row in _bad_rows(error.found))])
         raise DowiseError(message, code="bad-rows") from None
 
 
-def bad_rows(found: CheckedRecords) -> dict[str, Any]:
-    """For JSON: how many rows are bad, and what is wrong with them; lines count from 1."""
-    rows = [{"row": bad.row, "line": bad.line, "why": bad.why} for bad in found.bad]
-    return {"bad_count": found.bad_count, "bad": rows}
+def _bad_rows_to_json(records: CheckedRecords) -> dict[str, Any]:
+    rows = [{"row": bad.row, "line": bad.line, "why": bad.why} for bad in records.bad]
+    return {"bad_count": records.bad_count, "bad": rows}
 
 
-def shown_bad_rows(found: CheckedRecords) -> list[str]:
-    """The first bad rows as lines, and how many more there are."""
-    lines = [f"  {bad}" for bad in found.bad[:SHOWN]]
-    more = found.bad_count - len(lines)
-    return [*lines, f"  … and {more:,} more"] if more else lines
+def _bad_rows(records: CheckedRecords) -> list[str]:
+    rows = [str(bad) for bad in records.bad[:_MAX_BAD_ROWS]]
+    more = records.bad_count - len(rows)
+    return [*rows, f"… and {more:,} more"] if more else rows
 
 
-_MANY = 8  # arms or variables that are named on one line
-
-
-def new_page(
-    experiment: LiveExperiment, found: CheckedRecords | None, advice: SoftAdvice | None
-) -> dict[str, Any]:
-    """An experiment that was just made, for JSON."""
-    return {
-        **_plan_page(experiment),
-        "imported": 0 if found is None else len(found.batch),
-        **({} if found is None else {**bad_rows(found), "notes": use_of(experiment)}),
-        "advice": None if advice is None else advice.as_dict(),
-    }
-
-
-def show_new(
-    experiment: LiveExperiment,
-    target: StoreTarget,
-    found: CheckedRecords | None,
-    advice: SoftAdvice | None,
-) -> None:
-    """Where it is, what it is about, and what to type next."""
-    click.secho(f"{experiment.name} is in {experiment.store}", bold=True)
-    _show_plan(experiment)
-    if found is not None:
-        _line("records", f"{len(found.batch):,} to begin with")
-        _show_bad(found)
-        _show_use(experiment)
-    click.echo(f"  {'head':<10}{experiment.head}")  # whole, so that it can be copied
-    click.echo("  Keep the head elsewhere: `dowise audit --head` then finds a rewritten journal.")
-    named = replace(target, name=experiment.name if experiment.is_one_of_many else None)
-    seen = [part for name in experiment.problem.context for part in ("-c", format_pair(name, "…"))]
-    click.echo(f"\nNext:\n  {named.command_line(experiment, 'ask', *seen)}")
-    if advice is not None:
-        click.echo()
-        print_wrapped(plain_console(), str(advice))
-
-
-def show_asked(
-    experiment: LiveExperiment, target: StoreTarget, asked: Sequence[LiveDecision]
-) -> None:
-    """What to do, why, and how to tell what came of it."""
-    console, first = plain_console(), asked[0]
-    if len(asked) == 1:
-        print_wrapped(console, f"Decision {first.id}: {first.arm.in_words()}", "bold")
-        print_indented(console, _why(first))
-    else:
-        rows = [(str(one.id), str(one.arm), one.arm.in_words(), _chance(one)) for one in asked]
-        columns = ("decision", "arm", "in words", "probability")
-        if is_narrow_enough(console, columns, rows):
-            print_table(console, columns, rows, right=("decision", "probability"))
-        else:
-            chances = [f"{one.arm} (probability {_chance(one)})" for one in asked]
-            print_numbered(
-                console, [(row[0], row[2], said) for row, said in zip(rows, chances, strict=True)]
-            )
-        if len({one.reason for one in asked}) == 1:
-            print_indented(console, first.reason)
-    told = experiment.case(first.id).missing_variables(first.problem)
-    click.echo("\nWhen something is seen, in pieces if you like:")
-    click.echo(f"  {_tell(experiment, target, first.id, told, first.problem)}")
-
-
-def case_page(experiment: LiveExperiment, case: Case) -> dict[str, Any]:
-    """A decision after something was said of it, for JSON."""
-    page = case.as_dict(experiment.problem)
-    notes = [f"{line}." for line in experiment.idle(case.id)]
-    return {**page, "notes": notes, "changed": case.changed, "head": str(experiment.head)}
-
-
-def show_case(
-    experiment: LiveExperiment,
-    target: StoreTarget,
-    case: Case,
-    told: Mapping[str, str | None] | None = None,
-) -> None:
-    """Where a decision stands after something was `told`, what changed, and what is lacking."""
-    words, console = str(case), plain_console()
-    if case.changed:
-        print_wrapped(console, words[0].upper() + words[1:], "bold")
-        # A server of the version before says that it changed, and not what it was.
-        for change in [] if case.previous is None else case.changes_from(case.previous):
-            print_indented(console, change)
-    else:
-        print_wrapped(console, f"Nothing new: {words}")
-        for said in case.superseded_values(labels_of(experiment.problem, told, "")).values():
-            print_indented(console, f"{said}; `dowise amend` changes it again.")
-    for line in experiment.idle(case.id):
-        print_indented(console, f"{line}.")
-    lacking = case.missing_variables(experiment.problem)
-    if case.status in ("pending", "done") and lacking:
-        click.echo("\nStill to be told:")
-        click.echo(f"  {_tell(experiment, target, case.id, lacking, experiment.problem)}")
-
-
-def revised_page(experiment: LiveExperiment, is_news: bool) -> dict[str, Any]:
-    """What holds from here on, for JSON."""
-    page = {**_plan_page(experiment), "changed": is_news}
-    return page | {"past_records": experiment.counted().as_dict()}
-
-
-def show_revised(experiment: LiveExperiment, is_news: bool) -> None:
-    """What holds from here on."""
-    if not is_news:
-        click.echo(f"Nothing changes: this is what holds in {experiment.name} already.")
-        return
-    click.secho(f"{experiment.name}, from here on", bold=True)
-    _show_plan(experiment)
-    with working("Reading past records …"):
-        counted = experiment.counted()
-    for line in counted.in_words().splitlines():
-        print_indented(plain_console(), line, "bold red" if counted.is_in_vain else None)
-
-
-def erased_page(experiment: LiveExperiment, decision: int, is_news: bool) -> dict[str, Any]:
-    """A decision that was erased, for JSON."""
-    page = {"id": decision, "status": "erased", "changed": is_news}
-    return {**page, "head": str(experiment.head)}
-
-
-def show_erased(experiment: LiveExperiment, decision: int, is_news: bool) -> None:
-    """What is gone, and what is not."""
-    if not is_news:
-        click.echo(f"Nothing new: decision {decision} was erased before.")
-        return
-    click.secho(f"Decision {decision} of {experiment.name} was erased", bold=True)
-    click.echo("  Its number stays, and the journal says when it was erased, by whom and why.")
-    click.echo("  Exports and backups are yours to erase.")
-
-
-def show_imported(
-    experiment: LiveExperiment, file: Path, imported: int, found: CheckedRecords
-) -> None:
-    """How many records came in, which rows did not, and what of all that is known is not used."""
-    if imported:
-        click.secho(f"{count(imported, 'record')} imported from {file}", bold=True)
-    else:
-        click.echo(f"Nothing to import: {file} has no good rows")
-    _show_bad(found)
-    if imported:
-        _show_use(experiment)
-
-
-def use_of(experiment: LiveExperiment) -> list[str]:
-    """What is not used of all past records, and why: sentences."""
-    try:
-        counted = experiment.counted()
-    except DowiseError:  # a policy of one's own that is not registered in this process
+def _bad_row_blocks(records: CheckedRecords) -> list[Block]:
+    if not records.bad_count:
         return []
-    left_out = (f"{count(n, 'record')} left out: {why}." for why, n in counted.left_out.items())
-    return [*left_out, *counted.unused_in_words()]
+    title = f"{pluralize(records.bad_count, 'bad row')} left out:"
+    return [Paragraph(title), BulletList(tuple(_bad_rows(records)))]
 
 
-def _show_use(experiment: LiveExperiment) -> None:
-    with working("Reading past records …"):
-        lines = use_of(experiment)
+def _unused_records(experiment: LiveExperiment) -> list[str]:
+    """Return sentences about what is not used of all past records, and why."""
+    try:
+        usage = experiment.counted()
+    except DowiseError:  # a custom policy that is not registered in this process
+        return []
+    left_out = (f"{pluralize(n, 'record')} left out: {why}." for why, n in usage.left_out.items())
+    return [*left_out, *usage.unused_in_words()]
+
+
+def _unused_record_blocks(experiment: LiveExperiment) -> list[Block]:
+    with spinner("Reading past records …"):
+        lines = _unused_records(experiment)
         is_in_vain = bool(lines) and experiment.counted().is_in_vain
-    if lines:
-        click.echo("  Of all records and decisions so far:")
-    for line in lines:
-        print_indented(plain_console(), line, "bold red" if is_in_vain else None)
+    if not lines:
+        return []
+    title = Paragraph("Of all records and decisions so far:")
+    if is_in_vain:
+        return [title, *(Paragraph(line, "warning") for line in lines)]
+    return [title, BulletList(tuple(lines))]
 
 
-def _show_bad(found: CheckedRecords) -> None:
-    if found.bad_count:
-        click.echo(f"  {count(found.bad_count, 'bad row')} left out:")
-        click.echo("\n".join(f"  {line}" for line in shown_bad_rows(found)))
+def _config_to_json(experiment: LiveExperiment) -> dict[str, Any]:
+    from dowise.experiment.advice import floor_advice
 
-
-def _plan_page(experiment: LiveExperiment) -> dict[str, Any]:
     problem = experiment.problem
     return {
         "store": experiment.store,
@@ -672,49 +571,53 @@ def _plan_page(experiment: LiveExperiment) -> dict[str, Any]:
     }
 
 
-def _show_plan(experiment: LiveExperiment) -> None:
+def _config_blocks(experiment: LiveExperiment) -> list[Block]:
+    from dowise.experiment.advice import floor_advice
+    from dowise.problem.problem_file import costs_in_words
+
     problem = experiment.problem
-    wanted = "minimise" if problem.minimise else "maximise"
-    _line(wanted, f"{problem.reward} ({_worth(problem)})")
-    if not _are_as_they_read(problem.reward_values):
-        note = f"The labels of {problem.reward} are numbers, but only their order counts:"
-        remedy = "say what they count as with `reward_values` in the problem file."
-        print_indented(plain_console(), f"{note} {remedy}", "bold red")
-    if problem.context:
-        _line("context", ", ".join(problem.context))
-    few = [str(arm) for arm in problem.arms[:_MANY]]
-    if len(problem.arms) > _MANY:
-        few.append(f"and {len(problem.arms) - _MANY:,} more")
-    if len(", ".join(few)) <= plain_console().width - 12:
-        few = [", ".join(few)]
-    for i, line in enumerate(few):
-        _line("" if i else "arms", line)
-    if problem.forbidden:
-        _line("forbidden", ", ".join(map(str, problem.forbidden)))
-    if problem.costs:
-        _line("costs", ", ".join(costs_in_words(problem)))
+    arms = ", ".join(map(str, problem.arms[:_MAX_NAMES]))
+    if len(problem.arms) > _MAX_NAMES:
+        arms += f", and {len(problem.arms) - _MAX_NAMES:,} more"
     floor = experiment.options.get("floor")
-    _line("policy", experiment.policy + (f" with floor={floor:g}" if floor else ""))
-    if (said := floor_advice(experiment.policy, experiment.options)) is not None:
-        _line("", said)
+    advice = floor_advice(experiment.policy, experiment.options)
+    rows = (
+        ("minimise" if problem.minimise else "maximise", f"{problem.reward} ({_values(problem)})"),
+        ("context", ", ".join(problem.context)),
+        ("arms", arms),
+        ("forbidden", ", ".join(map(str, problem.forbidden))),
+        ("costs", ", ".join(costs_in_words(problem)) if problem.costs else ""),
+        ("policy", experiment.policy + (f" with floor={floor:g}" if floor else "")),
+        ("", advice or ""),
+    )
+    blocks: list[Block] = [Table(("", ""), tuple(row for row in rows if row[1]))]
+    if not _are_labels_values(problem.reward_values):
+        blocks.append(
+            Paragraph(
+                f"The labels of {problem.reward} are numbers, but only their order counts: set "
+                "reward_values in the problem file if they are worth what they say.",
+                "warning",
+            )
+        )
+    return blocks
 
 
-def _worth(problem: Problem) -> str:
-    """What the values of the reward count as, or the best and the worst of many."""
-    worth = [f"{label} counts as {value:g}" for label, value in problem.reward_values.items()]
-    if len(worth) > _MANY:
-        low, high = min(problem.reward_values.values()), max(problem.reward_values.values())
-        return f"{len(worth)} values that count as {low:g} to {high:g}"
-    return ", ".join(worth)
+def _values(problem: Problem) -> str:
+    """Describe the value of each reward label, or the range of many."""
+    values = problem.reward_values
+    if len(values) > _MAX_NAMES:
+        low, high = min(values.values()), max(values.values())
+        return f"{len(values)} values that count as {low:g} to {high:g}"
+    return ", ".join(f"{label} counts as {value:g}" for label, value in values.items())
 
 
-def _are_as_they_read(worth: Mapping[str, float]) -> bool:
-    """False where labels are numbers, and count by their order for want of other word."""
-    counts, steps = [*worth.values()], max(len(worth) - 1, 1)
+def _are_labels_values(values: Mapping[str, float]) -> bool:
+    """Return False if labels are numbers but count by their order, because nothing else is set."""
+    counts, steps = [*values.values()], max(len(values) - 1, 1)
     if counts != [i / steps for i in range(len(counts))]:
-        return True  # somebody said what they count as
+        return True  # reward_values are set
     try:
-        labels = [float(label) for label in worth]
+        labels = [float(label) for label in values]
     except ValueError:
         return True
     first, span = labels[0], labels[-1] - labels[0]
@@ -724,29 +627,104 @@ def _are_as_they_read(worth: Mapping[str, float]) -> bool:
     )
 
 
-def _line(what: str, said: str) -> None:
-    print_wrapped(plain_console(), said, hanging=12, first=f"  {what:<10}")
+def _new_to_json(
+    experiment: LiveExperiment, records: CheckedRecords | None, advice: SoftAdvice | None
+) -> dict[str, Any]:
+    data = {**_config_to_json(experiment), "imported": 0}
+    if records is not None:
+        data |= {"imported": len(records.batch), **_bad_rows_to_json(records)}
+        data["notes"] = _unused_records(experiment)
+    return {**data, "advice": None if advice is None else advice.as_dict()}
 
 
-def _why(asked: LiveDecision) -> str:
-    chance = f"{asked.arm}, with probability {_chance(asked)}"
-    return f"{chance}: {asked.reason}" if asked.reason else chance
-
-
-def _chance(asked: LiveDecision) -> str:
-    return "unknown" if asked.probability is None else f"{asked.probability:.2f}"
-
-
-def _tell(
+def _print_new(
     experiment: LiveExperiment,
     target: StoreTarget,
-    number: int,
-    lacking: Sequence[str],
+    records: CheckedRecords | None,
+    advice: SoftAdvice | None,
+) -> None:
+    blocks = [Heading(f"{experiment.name} is in {experiment.store}"), *_config_blocks(experiment)]
+    if records is not None:
+        blocks.append(Paragraph(f"{pluralize(len(records.batch), 'record')} to start with"))
+        blocks += [*_bad_row_blocks(records), *_unused_record_blocks(experiment)]
+    print_document(Document(tuple(blocks)))
+    click.echo(f"\n  head      {experiment.head}")  # unbroken, so that it can be copied
+    click.echo("  Keep the head elsewhere: `dowise audit --head` then finds a rewritten journal.")
+    named = replace(target, name=experiment.name if experiment.is_one_of_many else None)
+    context = [x for name in experiment.problem.context for x in ("-c", format_pair(name, "…"))]
+    click.echo(f"\nNext:\n  {named.command_line(experiment, 'ask', *context)}")
+    if advice is not None:
+        click.echo()
+        print_document(Document((Paragraph(str(advice)),)))
+
+
+def _print_decisions(
+    experiment: LiveExperiment, target: StoreTarget, decisions: Sequence[LiveDecision]
+) -> None:
+    """Print what to do, why, and how to tell the outcome."""
+    first = decisions[0]
+    probabilities = [
+        "unknown" if each.probability is None else f"{each.probability:.2f}" for each in decisions
+    ]
+    blocks: list[Block]
+    if len(decisions) == 1:
+        reason = f": {first.reason}" if first.reason else ""
+        why = f"{first.arm}, with probability {probabilities[0]}{reason}"
+        blocks = [Heading(f"Decision {first.id}: {first.arm.in_words()}"), BulletList((why,))]
+    else:
+        rows = tuple(
+            (str(each.id), str(each.arm), each.arm.in_words(), probability)
+            for each, probability in zip(decisions, probabilities, strict=True)
+        )
+        columns = ("decision", "arm", "in words", "probability")
+        blocks = [Table(columns, rows, right=("decision", "probability"))]
+        if len({decision.reason for decision in decisions}) == 1:
+            blocks.append(Paragraph(first.reason))
+    print_document(Document(tuple(blocks)))
+    missing = experiment.case(first.id).missing_variables(first.problem)
+    click.echo("\nWhen something is observed, in pieces if you like:")
+    click.echo(f"  {_tell_command(experiment, target, first.id, missing, first.problem)}")
+
+
+def _print_case(
+    experiment: LiveExperiment,
+    target: StoreTarget,
+    case: Case,
+    told: Mapping[str, str | None] | None,
+) -> None:
+    """Print a decision after it was `told` values: what changed, and what is missing."""
+    from dowise.experiment.case import labels_of
+
+    text, problem = str(case), experiment.problem
+    blocks: list[Block]
+    if case.changed:
+        blocks = [Heading(text[0].upper() + text[1:])]
+        # A server of the previous version reports that something changed, not what it was.
+        lines = [] if case.previous is None else list(case.changes_from(case.previous))
+    else:
+        blocks = [Paragraph(f"Nothing new: {text}")]
+        superseded = case.superseded_values(labels_of(problem, told, "")).values()
+        lines = [f"{line}; `dowise amend` changes it again." for line in superseded]
+    lines += [f"{line}." for line in experiment.idle(case.id)]
+    if lines:
+        blocks.append(BulletList(tuple(lines)))
+    print_document(Document(tuple(blocks)))
+    missing = case.missing_variables(problem)
+    if case.status in ("pending", "done") and missing:
+        click.echo("\nStill missing:")
+        click.echo(f"  {_tell_command(experiment, target, case.id, missing, problem)}")
+
+
+def _tell_command(
+    experiment: LiveExperiment,
+    target: StoreTarget,
+    decision_id: int,
+    missing: Sequence[str],
     problem: Problem,
 ) -> str:
-    """The command that tells these variables, the reward last."""
-    names = sorted(lacking, key=lambda name: (name == problem.reward, name))
+    """Return the command that tells the missing variables, the reward last."""
+    names = sorted(missing, key=lambda name: (name == problem.reward, name))
     pairs = [format_pair(name, "…") for name in names]
-    if len(pairs) > _MANY:
-        pairs = [*pairs[: _MANY - 1], "…", pairs[-1]]
-    return target.command_line(experiment, "tell", str(number), *pairs)
+    if len(pairs) > _MAX_NAMES:
+        pairs = [*pairs[: _MAX_NAMES - 1], "…", pairs[-1]]
+    return target.command_line(experiment, "tell", str(decision_id), *pairs)

@@ -1,20 +1,24 @@
-"""Commands about one problem: its arms, formulas and bounds."""
+"""Commands about a problem: problems, arms, formulas, bounds, and check against records."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from dowise.belief import Belief
-from dowise.belief.evidence import LIKELY, Evidence, in_words
+from dowise._core.document import (
+    Block,
+    BulletList,
+    Document,
+    Heading,
+    Paragraph,
+    Table,
+    pluralize,
+)
 from dowise.cli.arguments import (
     Number,
     WholeNumber,
@@ -23,22 +27,35 @@ from dowise.cli.arguments import (
     problem_argument,
     read_problem,
 )
-from dowise.cli.console import (
-    MOST_ROWS,
-    count,
-    is_narrow_enough,
-    plain_console,
-    print_json,
-    print_numbered,
-    print_stripped,
-    print_table,
-    print_wrapped,
-)
-from dowise.identification.identify import iter_estimators
-from dowise.problem import Problem
-from dowise.problem.arms import why_others_are_out
-from dowise.problem.formulas import iter_formulas, notation_of
-from dowise.problem.problem_file import costs_in_words, doubts_in_words
+from dowise.cli.console import MAX_ROWS, print_document, print_json, progress_bar
+
+if TYPE_CHECKING:
+    from dowise.belief import Belief
+    from dowise.belief.evidence import Evidence
+    from dowise.problem import Problem
+
+_MAX_EDGES = 12  # in a sentence; --json lists them all
+_NOTABLE_ODDS_RATIO = 3.0  # of a doubtful edge, compared with its prior
+
+
+@command("  dowise problems")
+@json_option
+def problems(as_json: bool) -> None:
+    """List the built-in problems."""
+    from dowise.problem import builtin_names
+
+    loaded = [(name, read_problem(name)) for name in builtin_names()]
+    if as_json:
+        from dowise.problem.problem_file import describe_problems
+
+        print_json(describe_problems(loaded))
+        return
+    rows = tuple(
+        (name, str(len(problem.graph)), str(len(problem.arms)), problem.description or "")
+        for name, problem in loaded
+    )
+    columns = ("problem", "variables", "arms", "description")
+    print_document(Document((Table(columns, rows, right=("variables", "arms")),)))
 
 
 @command("""\
@@ -51,23 +68,22 @@ from dowise.problem.problem_file import costs_in_words, doubts_in_words
     "--picture",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw the graph, roles in colour, to a .svg, .png or .pdf file.",
+    help="Draw the graph, with roles in colour, to a .svg, .png or .pdf file.",
 )
 def arms(problem: str, as_json: bool, picture: Path | None) -> None:
-    """The interventions that can possibly be optimal."""
+    """List the interventions that can be optimal."""
     loaded = read_problem(problem)
     if picture is not None:
         from dowise.plotting import draw
-        from dowise.plotting import picture as picture_of
+        from dowise.plotting import picture as make_picture
 
-        draw(picture_of(loaded), picture)
+        draw(make_picture(loaded), picture)
     if as_json:
         from dowise.problem.problem_file import describe_arms
 
         print_json(describe_arms(loaded))
         return
-
-    show_arms(loaded)
+    print_document(Document(tuple(_arms_blocks(loaded))))
     if picture is not None:
         click.echo(f"\nThe graph is drawn in {picture}")
 
@@ -79,26 +95,23 @@ def arms(problem: str, as_json: bool, picture: Path | None) -> None:
 @problem_argument
 @json_option
 @click.option("--latex", is_flag=True, help="Print LaTeX instead of text, and nothing else.")
-@click.option(
-    "--all", "everything", is_flag=True, help="Print them all, not only the first of many."
-)
-def formulas(problem: str, as_json: bool, latex: bool, everything: bool) -> None:
-    """Each arm's expected reward as a formula, and what the other arms' data tell of it.
+@click.option("--all", "show_all", is_flag=True, help="Print all formulas, not only the first.")
+def formulas(problem: str, as_json: bool, latex: bool, show_all: bool) -> None:
+    """Show each arm's expected reward as a formula, and what other arms' data tell about it.
 
-    First each arm's reward in factors. Without hidden common causes that is the truncated
-    factorisation. With them a factor may have a do() of its own: then what is seen where nothing is
-    set does not count in it. Then, for each intervention set, the formulas by which its reward can
-    be estimated from experiments on other sets (z²ID); P_{X=x} is the distribution under do(X=x).
-    Names stand as they are spelled, and a small letter for any value of a variable: Z=z.
+    First, each arm's reward in factors. Without hidden common causes that is the truncated
+    factorisation. With them a factor may contain a do() of its own; observations without an
+    intervention then do not count in it. Then, for each intervention set, the formulas by which its
+    reward can be estimated from experiments on other sets (z²ID); P_{X=x} is the distribution under
+    do(X=x). A lower-case letter is any value of its variable: Z=z.
     """
     loaded = read_problem(problem)
     if as_json:
         from dowise.identification.identify import describe_formulas
 
         print_json(describe_formulas(loaded))
-        return
-
-    show_formulas(loaded, latex, everything)
+    else:
+        _print_formulas(loaded, latex, show_all)
 
 
 @command("""\
@@ -109,78 +122,59 @@ def formulas(problem: str, as_json: bool, latex: bool, everything: bool) -> None
 @problem_argument
 @json_option
 @click.option(
-    "--horizon", type=WholeNumber(1), required=True, metavar="T", help="The number of rounds."
+    "--horizon", type=WholeNumber(1), required=True, metavar="T", help="Number of rounds."
 )
 @click.option(
     "--samples",
     type=WholeNumber(1),
     metavar="M",
-    help="Draws at the prior, for p* and the entropy H(Π*).  [default: 50000, or 100 for each arm]",
+    help="Draws at the prior, for p* and the entropy H(Π*).  [default: 50000, or 100 per arm]",
 )
 @click.option(
     "--policy-samples",
     type=WholeNumber(1),
     metavar="N",
-    help="Draws in each round of the run.  [default: 1000, or 10 for each arm]",
+    help="Draws in each round of the run.  [default: 1000, or 10 per arm]",
 )
 @click.option(
     "--delta",
     type=Number(0, 1, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
-    help="The intervals may fail with this probability, over the whole run.",
+    help="Probability that the intervals may fail, over the whole run.",
 )
 @click.option(
     "--seed",
     type=WholeNumber(0),
     default=0,
     show_default=True,
-    help="Of the draws, and of the worlds of the runs.",
+    help="Random seed of the draws and of the worlds of the runs.",
 )
 @click.option(
-    "--certify",
-    is_flag=True,
-    help="Also a bound that holds at this N: docs/certificate.md.",
+    "--certify", is_flag=True, help="Add a bound that holds at this N (docs/certificate.md)."
 )
 @click.option(
     "--trials",
     type=WholeNumber(10),
     metavar="K",
-    help="Runs of certified-ids for --certify, each in a world of its own.  [default: 100]",
+    help="Runs of certified-ids for --certify, each in another world.  [default: 100]",
 )
 def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
-    """How much regret to expect at most: the paper's bounds, with numbers.
+    """Bound the regret to expect: the paper's bounds, with numbers.
 
-    From the prior on, where nothing has been seen yet. Theorems 1 and 2 are taken along one run of
-    Thompson Sampling in a world drawn from the prior.
+    The bounds start from the prior, before anything is observed. Theorems 1 and 2 are evaluated
+    along one run of Thompson Sampling in a world drawn from the prior.
     """
-    from dowise.cli.console import bar
-    from dowise.cli.simulate import show_bounds
-    from dowise.simulation import bounds as bounds_of
+    from dowise.cli.simulate import bounds_blocks
+    from dowise.simulation import bounds as compute_bounds
 
     loaded = read_problem(problem)
-    with bar(off_terminal=True) as progress:
-        found = bounds_of(loaded, horizon, **options, progress=progress)
+    with progress_bar(off_terminal=True) as progress:
+        result = compute_bounds(loaded, horizon, **options, progress=progress)
     if as_json:
-        print_json(found.as_dict())
+        print_json(result.as_dict())
     else:
-        show_bounds(found)
-
-
-@command("  dowise problems")
-@json_option
-def problems(as_json: bool) -> None:
-    """The problems that come built in."""
-    from dowise.problem import builtin_names
-
-    found = [(name, read_problem(name)) for name in builtin_names()]
-    if as_json:
-        from dowise.problem.problem_file import describe_problems
-
-        print_json(describe_problems(found))
-        return
-
-    show_problems(found)
+        print_document(Document(tuple(bounds_blocks(result))))
 
 
 @command("""\
@@ -195,25 +189,25 @@ def problems(as_json: bool) -> None:
     type=Number(1e-12, 1, max_open=True),
     default=0.05,
     show_default=True,
-    help="The chance of an alarm where the graph is right, over all edges and records together.",
+    help="Probability of a false alarm if the graph is right, over all edges and records.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Keep to that chance by proof, not by simulation; it takes more records to see the same.",
+    help="Guarantee that probability by proof instead of simulation; needs more records.",
 )
 @click.option(
     "--picture",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw the graph with what is suspected to a .svg, .png or .pdf file.",
+    help="Draw the graph with the suspected edges to a .svg, .png or .pdf file.",
 )
 def check(
     problem: str, data: Path, as_json: bool, alpha: float, strict: bool, picture: Path | None
 ) -> None:
-    """What past records say against the graph: edges that it lacks, and doubtful ones.
+    """Check past records against the graph: missing edges, and doubtful ones.
 
-    DATA is a CSV or Parquet file with a row for each record and a column for each variable. A
+    DATA is a CSV or Parquet file with a row for each record and a column for each variable. The
     column `arm` says what was set, such as do(X=1); without it nothing was. Empty cells are missing
     values.
     """
@@ -224,285 +218,229 @@ def check(
     belief = Belief(read_problem(problem), evidence=True)
     table = read_table(data, belief.problem)
     with naming_the_file(data):
-        belief.learn_many(belief.problem.records(table))  # what was of no use is shown below
+        belief.learn_many(belief.problem.records(table))  # unused records are listed below
     evidence = belief.evidence(alpha, strict)
     if picture is not None:
         from dowise.plotting import draw
-        from dowise.plotting import picture as picture_of
+        from dowise.plotting import picture as make_picture
 
         suspected = (*evidence.suspected, *risen(belief))
-        draw(picture_of(belief.problem, belief.edges(), suspected), picture)
+        draw(make_picture(belief.problem, belief.edges(), suspected), picture)
     if as_json:
-        more = {"edges": belief.edges(), "favoured": favoured(belief), "used": used(belief)}
-        print_json(evidence.as_dict() | more | {"unused": belief.unused})
+        more = {
+            "edges": belief.edges(),
+            "favoured": _favoured_edges(belief),
+            "used": _used_records(belief),
+            "unused": belief.unused,
+        }
+        print_json(evidence.as_dict() | more)
         return
-    columns = getattr(table, "column_names", table)
-    show_evidence(belief, evidence, {*columns})
+    columns = {*getattr(table, "column_names", table)}
+    print_document(Document(tuple(_evidence_blocks(belief, evidence, columns))))
     if picture is not None:
         click.echo(f"\nThe graph is drawn in {picture}")
 
 
-def show_arms(problem: Problem) -> None:
-    """The roles, the intervention sets, the arms in words, and why nothing else is an arm."""
-    console = plain_console()
-    title = Text(problem.name or "The problem", style="bold")
-    console.print(title + Text(f": {problem.description}" if problem.description else ""))
-    roles = Table.grid(padding=(0, 2))
-    for role, names in (
-        ("minimise" if problem.minimise else "maximise", (_reward(problem),)),
-        ("you can set", problem.manipulable),
-        ("seen before the choice", problem.context),
-        ("can't be set", problem.non_manipulable),
-        ("hidden, never recorded", problem.hidden),
-        ("forbidden in an arm", tuple(map(str, problem.forbidden))),
-        ("costs", costs_in_words(problem)),
-        ("known beforehand", _prior(problem)),
-    ):
-        if names:
-            roles.add_row("", role, Text(", ".join(names)))
-    for i, line in enumerate(doubts_in_words(problem)):
-        roles.add_row("", "" if i else "edges in doubt", Text(line))
-    print_stripped(console, roles)
+def _arms_blocks(problem: Problem) -> Iterator[Block]:
+    """The roles, the intervention sets, the arms, and why nothing else is an arm."""
+    from dowise.problem.arms import why_others_are_out
+
+    description = f": {problem.description}" if problem.description else ""
+    yield Heading(f"{problem.name or 'The problem'}{description}")
+    yield Table(("", ""), tuple(_role_rows(problem)))
 
     sizes = Counter(arm.variables for arm in problem.arms)
     kind = "minimal intervention set" if problem.arms_kind == "minimal" else "intervention set"
     is_free = not problem.forbidden and not problem.payoff.has_costs
     can_be_best = problem.arms_kind == "pomis" and is_free
     claim = " that can be optimal" if can_be_best else ""
-    console.print(f"\n{count(len(sizes), kind)}{claim}", style="bold")
-    print_table(
-        console,
-        ("set", "arms"),
-        [("{" + ", ".join(sorted(names)) + "}", str(size)) for names, size in sizes.items()],
-        right=("arms",),
-    )
-    console.print(f"\n{count(len(problem.arms), 'arm')}", style="bold")
-    columns, rows = _arm_rows(problem)
-    if is_narrow_enough(console, columns, rows):
-        print_table(console, columns, rows, right=("#",))
-    else:
-        print_numbered(console, rows)
-    console.print()
-    print_wrapped(console, why_others_are_out(problem))
+    yield Heading(f"{pluralize(len(sizes), kind)}{claim}")
+    sets = (("{" + ", ".join(sorted(names)) + "}", str(size)) for names, size in sizes.items())
+    yield Table(("set", "arms"), tuple(sets), right=("arms",))
 
-
-def _arm_rows(problem: Problem) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The columns of the table of arms and its rows; where there are costs, these too."""
-    costs, priced = problem.payoff.costs.tolist(), problem.payoff.has_costs
-    rows: list[tuple[str, ...]] = [
-        (str(i), str(arm), *([f"costs {costs[i - 1]:g}"] * priced), arm.in_words())
+    yield Heading(pluralize(len(problem.arms), "arm"))
+    costs = [f"{cost:g}" for cost in problem.payoff.costs.tolist()]
+    has_costs = problem.payoff.has_costs
+    rows = (
+        (str(i), str(arm), *([costs[i - 1]] if has_costs else []), arm.in_words())
         for i, arm in enumerate(problem.arms, start=1)
-    ]
-    return ("#", "arm", *(["cost"] * priced), "in words"), rows
-
-
-def show_problems(problems: Iterable[tuple[str, Problem]]) -> None:
-    """One line for each built-in problem."""
-    print_table(
-        plain_console(),
-        ("problem", "variables", "arms", "what it is"),
-        [
-            (name, str(len(problem.graph)), str(len(problem.arms)), problem.description or "")
-            for name, problem in problems
-        ],
-        right=("variables", "arms"),
     )
+    columns = ("#", "arm", *(["cost"] if has_costs else []), "in words")
+    yield Table(columns, tuple(rows), right=("#", "cost"))
+    yield Paragraph(why_others_are_out(problem))
 
 
-def _reward(problem: Problem) -> str:
-    """The reward, and which of its values is the best: the order of a domain is easily turned."""
+def _role_rows(problem: Problem) -> Iterator[tuple[str, str]]:
+    from dowise.problem.problem_file import costs_in_words, doubts_in_words
+
+    # The order of a domain is easily reversed, so the best value is named.
     domain, scaled = problem.domains[problem.reward], problem.payoff.scaled
     best, worst = domain[scaled.argmax()], domain[scaled.argmin()]
-    return f"{problem.reward} (best {best}, worst {worst})"
-
-
-def _prior(problem: Problem) -> tuple[str, ...]:
-    """What the prior says, if anything."""
+    prior: tuple[str, ...] = ()
     if isinstance(problem.prior, Mapping):
-        return (f"counts for {', '.join(problem.prior)}",)
-    return () if problem.prior == 1.0 else (f"a prior count of {problem.prior:g} for every entry",)
+        prior = (f"counts for {', '.join(problem.prior)}",)
+    elif problem.prior != 1.0:
+        prior = (f"a count of {problem.prior:g} for every entry",)
+    rows: dict[str, tuple[str, ...]] = {
+        "minimise" if problem.minimise else "maximise": (
+            f"{problem.reward} (best {best}, worst {worst})",
+        ),
+        "you can set": problem.manipulable,
+        "seen before the choice": problem.context,
+        "can't be set": problem.non_manipulable,
+        "hidden, never recorded": problem.hidden,
+        "forbidden in an arm": tuple(map(str, problem.forbidden)),
+        "costs": costs_in_words(problem),
+        "prior": prior,
+    }
+    for label, names in rows.items():
+        if names:
+            yield label, ", ".join(names)
+    for i, line in enumerate(doubts_in_words(problem)):
+        yield "" if i else "doubtful edges", line
 
 
-_MOST_EDGES = 12  # in a sentence; --json lists them all
+def _print_formulas(problem: Problem, latex: bool, show_all: bool) -> None:
+    """Print each arm's reward in factors, then what other arms' data tell about it.
 
+    Formulas are not wrapped; in LaTeX each is a display and the notes are comments.
+    """
+    from dowise.identification.identify import iter_estimators
+    from dowise.problem.formulas import iter_formulas, notation_of
 
-class _Page(Protocol):
-    """Where formulas and what is said about them go."""
+    def note(text: str) -> None:
+        if latex:
+            click.echo(f"% {text}")
+        else:
+            click.echo()
+            print_document(Document((Paragraph(text),)))
 
-    def formula(self, written: str) -> None: ...
+    def show(texts: Iterator[str], total: int = 0) -> None:
+        for text in texts if show_all else islice(texts, MAX_ROWS):
+            click.echo(rf"\[ {text} \]" if latex else text)
+        if not show_all and next(texts, None) is not None:
+            rest = f"{total - MAX_ROWS:,} more" if total else "more"
+            note(f"… and {rest}; --all prints them all")
 
-    def note(self, text: str) -> None: ...
-
-
-class _Text:
-    """Formulas are not broken: a terminal does that, and a file need not have it."""
-
-    def formula(self, written: str) -> None:
-        click.echo(written)
-
-    def note(self, text: str) -> None:
-        click.echo()
-        print_wrapped(plain_console(), text)
-
-
-class _Latex:
-    """A display for each formula; what is said about them is a comment."""
-
-    def formula(self, written: str) -> None:
-        click.echo(rf"\[ {written} \]")
-
-    def note(self, text: str) -> None:
-        click.echo(f"% {text}")
-
-
-def show_formulas(problem: Problem, latex: bool, everything: bool) -> None:
-    """Each arm's reward in factors, then what other arms' data tell of it."""
-    page = _Latex() if latex else _Text()
-    if latex:
-        page.note(_needs(problem))
-    of_arms = (found.latex() if latex else str(found) for found in iter_formulas(problem))
-    _show(page, of_arms, everything, len(problem.arms))
-    page.note(_legend(problem))
-    if problem.edge_priors:
-        page.note(_doubts(problem))
-    where = ", in the graph as drawn" if problem.possible != problem.graph else ""
-    where += ", within each context value" if problem.context else ""
-    page.note(f"From the data of other arms{where}")
-    _show(page, _from_other_arms(problem, latex), everything)
-
-
-def _show(page: _Page, formulas: Iterator[str], everything: bool, total: int = 0) -> None:
-    """All formulas, or as many as people read; without a total it is not known how many follow."""
-    for written in formulas if everything else islice(formulas, MOST_ROWS):
-        page.formula(written)
-    if not everything and next(formulas, None) is not None:
-        rest = f"{total - MOST_ROWS:,} more" if total else "more"
-        page.note(f"… and {rest}; --all prints them all")
-
-
-def _from_other_arms(problem: Problem, latex: bool) -> Iterator[str]:
-    """For each intervention set how its reward can be estimated from other sets' experiments."""
-    for found in iter_estimators(problem):
-        direct, *others = (way.latex() if latex else str(way) for way in found)
-        alone = r" \quad\text{(only from its own data)}" if latex else ": only from its own data"
-        yield from (f"{direct} = {other}" for other in others) if others else (direct + alone,)
-
-
-def _legend(problem: Problem) -> str:
-    example = notation_of(problem).text.event((*problem.manipulable, problem.reward)[0])
-    return f"A small letter is any value of its variable: {example}."
-
-
-def _needs(problem: Problem) -> str:
+    write: Callable[[Any], str] = (lambda formula: formula.latex()) if latex else str
     notation = notation_of(problem)
-    plain = all(map(str.isascii, (*notation.variables, *notation.labels)))
-    other = "" if plain else "; letters beyond ASCII need XeLaTeX or LuaLaTeX, and a font with them"
-    return rf"needs \usepackage{{amsmath,amssymb}}{other}"
+    if latex:
+        is_ascii = all(map(str.isascii, (*notation.variables, *notation.labels)))
+        fonts = "; non-ASCII letters need XeLaTeX or LuaLaTeX and a font that has them"
+        note(rf"needs \usepackage{{amsmath,amssymb}}{'' if is_ascii else fonts}")
+    show(map(write, iter_formulas(problem)), len(problem.arms))
+    example = notation.text.event((*problem.manipulable, problem.reward)[0])
+    note(f"A lower-case letter is any value of its variable: {example}.")
+    if problem.edge_priors:
+        edges = list(problem.edge_priors)
+        more = f" and {len(edges) - _MAX_EDGES} more" if len(edges) > _MAX_EDGES else ""
+        note(
+            "The formulas so far assume that every doubtful edge exists; without one, they may be "
+            f"simpler. Doubtful: {', '.join(edges[:_MAX_EDGES])}{more}"
+        )
+    graph = ", in the graph as drawn" if problem.possible != problem.graph else ""
+    context = ", within each context value" if problem.context else ""
+    note(f"From the data of other arms{graph}{context}")
+
+    def from_other_arms() -> Iterator[str]:
+        alone = r" \quad\text{(only from its own data)}" if latex else ": only from its own data"
+        for estimators in iter_estimators(problem):
+            direct, *others = map(write, estimators)
+            yield from (f"{direct} = {other}" for other in others) if others else (direct + alone,)
+
+    show(from_other_arms())
 
 
-def _doubts(problem: Problem) -> str:
-    """Which doubtful edges the formulas take for granted."""
-    edges = list(problem.edge_priors)
-    rest = f" and {len(edges) - _MOST_EDGES} more" if len(edges) > _MOST_EDGES else ""
-    return (
-        "So far as if every doubtful edge were there; where one is not, formulas may be simpler. "
-        f"Doubtful: {', '.join(edges[:_MOST_EDGES])}{rest}"
-    )
-
-
-GROWN = 3.0  # times the odds that an edge had before
-
-
-def used(belief: Belief) -> int:
-    """How many records taught something about the reward."""
+def _used_records(belief: Belief) -> int:
+    """Return the number of records from which something about the reward was learned."""
     return belief.times_learned()[belief.problem.reward]
 
 
-def favoured(belief: Belief) -> list[str]:
-    """The doubtful edges that are now likely, and whose odds have grown threefold or more.
+def _favoured_edges(belief: Belief) -> list[str]:
+    """Return doubtful edges that are now likely and whose odds have at least tripled.
 
-    The one that has grown most comes first. Two that look alike share one probability, so that a
-    half each would be too much to ask for.
+    The edge whose odds grew most comes first. Two edges that cannot be told apart share one
+    probability, so requiring one half for each would be too much.
     """
-    priors, chances = belief.problem.edge_priors, belief.edges()
+    from dowise.belief.evidence import LIKELY
+
+    chances, ratios = belief.edges(), _odds_ratios(belief)
     return [
-        x
-        for x in _by_change(belief)
-        if chances[x] > LIKELY and _factor(priors[x], chances[x]) >= GROWN
+        edge
+        for edge, ratio in ratios.items()
+        if chances[edge] > LIKELY and ratio >= _NOTABLE_ODDS_RATIO
     ]
 
 
-def show_evidence(belief: Belief, evidence: Evidence, columns: Container[str]) -> None:
-    """The alarm, the edges that the graph lacks, the doubtful ones, and what was left out."""
-    console = plain_console()
-    if not used(belief):
-        console.print(_why_none(belief, evidence.records, columns), style="bold")
-    likely, chances = favoured(belief), belief.edges()
-    if likely:
-        each = ", ".join(
-            f"{x} ({belief.problem.edge_priors[x]:.2f} before, {chances[x]:.2f} now)"
-            for x in likely
-        )
-        console.print(
-            f"The records favour {count(len(likely), 'doubtful edge')}: {each}.", style="bold"
-        )
-    if evidence.scored.any() or used(belief):
-        console.print(str(evidence), style="bold" if evidence.alarms else None)
-        _show_alternatives(console, evidence)
-    if belief.problem.edge_priors:
-        _show_doubtful(console, belief)
-    console.print(f"\n{count(evidence.records, 'record')}", style="bold")
-    if not belief.unused and evidence.records:
-        console.print("  used whole")
-    for name, reasons in belief.unused.items():
-        for reason, times in reasons.items():
-            console.print(f"  {name} was left out of {count(times, 'record')}: {reason}")
+def _odds_ratios(belief: Belief) -> dict[str, float]:
+    """Return the factor by which the odds of each doubtful edge have grown, largest first."""
+    priors = belief.problem.edge_priors
+    ratios = {
+        edge: float("inf") if p >= 1 else p * (1 - priors[edge]) / ((1 - p) * priors[edge])
+        for edge, p in belief.edges().items()
+    }
+    return dict(sorted(ratios.items(), key=lambda item: -item[1]))
 
 
-def _why_none(belief: Belief, records: int, columns: Container[str]) -> str:
+def _evidence_blocks(
+    belief: Belief, evidence: Evidence, columns: Container[str]
+) -> Iterator[Block]:
+    """The alarm, the missing edges, the doubtful ones, and what was left out."""
+    from dowise.belief.evidence import in_words
+
+    priors, chances = belief.problem.edge_priors, belief.edges()
+    used, records = _used_records(belief), evidence.records
+    if not used:
+        yield Paragraph(_why_no_record_was_used(belief, records, columns), "strong")
+    if favoured := _favoured_edges(belief):
+        edges = ", ".join(
+            f"{edge} ({priors[edge]:.2f} before, {chances[edge]:.2f} now)" for edge in favoured
+        )
+        count = pluralize(len(favoured), "doubtful edge")
+        yield Paragraph(f"The records favour {count}: {edges}.", "strong")
+    if evidence.scored.any() or used:
+        yield Paragraph(str(evidence), "strong" if evidence.alarms else "plain")
+        if rows := evidence.rows():
+            yield Heading("Edges that the graph lacks")
+            yield Table(
+                ("edge", "it would mean that", "Bayes factor", "the records speak", "judged by"),
+                tuple(rows),
+                right=("Bayes factor", "judged by"),
+            )
+        if silent := int((evidence.scored == 0).sum()):
+            yield Paragraph(
+                f"{pluralize(silent, 'edge')} that no record tells of left out; --json has all"
+            )
+    if priors:
+        texts = {edge: in_words(ratio) for edge, ratio in _odds_ratios(belief).items()}
+        for edge in belief.undecidable_edges:
+            texts[edge] = "nothing: no arm needs it"
+        yield Heading("Doubtful edges")
+        yield Table(
+            ("edge", "before", "now", "the records speak"),
+            tuple(
+                (edge, f"{priors[edge]:.2f}", f"{chances[edge]:.2f}", text)
+                for edge, text in texts.items()
+            ),
+            right=("before", "now"),
+        )
+    yield Heading(pluralize(records, "record"))
+    unused = tuple(
+        f"{name} was left out of {pluralize(times, 'record')}: {reason}"
+        for name, reasons in belief.unused.items()
+        for reason, times in reasons.items()
+    )
+    if unused or records:
+        yield BulletList(unused or ("used whole",))
+
+
+def _why_no_record_was_used(belief: Belief, records: int, columns: Container[str]) -> str:
     if not records:
         return "There are no records: the table has no rows."
-    lacking = filter(None, belief.lacking().get(belief.problem.reward, {}))
-    why = [f"{x} was not seen" if x in columns else f"the table has no column {x}" for x in lacking]
-    reasons = ", ".join(why) or "no arm needs what they tell"
-    return (
-        f"None of {count(records, 'record')} could be used for {belief.problem.reward}: {reasons}."
+    reward = belief.problem.reward
+    reasons = ", ".join(
+        f"{name} was not seen" if name in columns else f"the table has no column {name}"
+        for name in filter(None, belief.lacking().get(reward, {}))
     )
-
-
-def _show_alternatives(console: Console, evidence: Evidence) -> None:
-    rows, silent = evidence.rows(), int((evidence.scored == 0).sum())
-    if rows:
-        console.print("\nEdges that the graph lacks", style="bold")
-        print_table(
-            console,
-            ("edge", "it would mean that", "Bayes factor", "the records speak", "judged by"),
-            rows,
-            right=("Bayes factor", "judged by"),
-        )
-    if silent:
-        console.print(f"  {count(silent, 'edge')} that no record tells of left out; --json has all")
-
-
-def _show_doubtful(console: Console, belief: Belief) -> None:
-    console.print("\nDoubtful edges", style="bold")
-    priors, chances = belief.problem.edge_priors, belief.edges()
-    silent = belief.undecidable_edges
-    words = {x: in_words(_factor(priors[x], chances[x])) for x in chances}
-    words |= dict.fromkeys(silent, "nothing: no arm needs it")
-    print_table(
-        console,
-        ("edge", "before", "now", "the records speak"),
-        [(x, f"{priors[x]:.2f}", f"{chances[x]:.2f}", words[x]) for x in _by_change(belief)],
-        right=("before", "now"),
-    )
-
-
-def _by_change(belief: Belief) -> list[str]:
-    priors, chances = belief.problem.edge_priors, belief.edges()
-    return sorted(chances, key=lambda x: -_factor(priors[x], chances[x]))
-
-
-def _factor(before: float, now: float) -> float:
-    """By what the odds have grown."""
-    return float("inf") if now >= 1 else now * (1 - before) / ((1 - now) * before)
+    why = reasons or "no arm needs what they tell"
+    return f"None of {pluralize(records, 'record')} could be used for {reward}: {why}."

@@ -1,4 +1,4 @@
-"""The command that serves a store to browsers and programs."""
+"""Commands for the web: serve a store, and manage its access tokens."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dowise._core.document import Document, Table
 from dowise.cli.arguments import WholeNumber, command, json_option, policy_module_option, quote_word
-from dowise.cli.console import print_json
-from dowise.errors import DowiseError, import_extra
+from dowise.cli.console import print_document, print_json, progress_bars
+from dowise.errors import DowiseError, NotFoundError, import_extra
 
 if TYPE_CHECKING:
     from dowise.experiment.storage import Storage
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dowise_web.tokens import Made
 
 
-_CLOSING = 2.0  # seconds to close the store, behind the last request
+_CLOSE_TIMEOUT = 2.0  # seconds to close the store after the last request
 
 
 @command("""\
@@ -33,7 +34,7 @@ _CLOSING = 2.0  # seconds to close the store, behind the last request
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Where to listen; by default only this machine can reach it.",
+    help="Address to listen on; by default only this machine can reach it.",
 )
 @click.option(
     "--port",
@@ -41,51 +42,52 @@ _CLOSING = 2.0  # seconds to close the store, behind the last request
     default=8000,
     show_default=True,
     metavar="P",
-    help="The port; 0 takes any that is free.",
+    help="Port; 0 takes any free one.",
 )
 @click.option(
     "--url",
     metavar="URL",
     envvar="DOWISE_URL",
     show_envvar=True,
-    help="The address that people open, where a reverse proxy stands in front.",
+    help="Public URL, if the server is behind a reverse proxy.",
 )
 @click.option(
     "--certificate",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A certificate chain (PEM), for TLS without a proxy.",
+    help="Certificate chain (PEM), for TLS without a proxy.",
 )
-@click.option("--key", type=click.Path(path_type=Path), metavar="FILE", help="Its private key.")
 @click.option(
-    "--plain-http", is_flag=True, help="Accept that tokens cross the network unencrypted."
+    "--key", type=click.Path(path_type=Path), metavar="FILE", help="Private key of the certificate."
 )
-@click.option("--create", is_flag=True, help="Make the store if it is not there.")
-@click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser here.")
-@click.option("--log", is_flag=True, help="Write a line for each request to stderr.")
+@click.option("--plain-http", is_flag=True, help="Allow tokens to cross the network unencrypted.")
+@click.option("--create", is_flag=True, help="Create the store if it does not exist.")
+@click.option(
+    "--open", "open_browser", is_flag=True, help="Open the page in a browser on this machine."
+)
+@click.option("--log", is_flag=True, help="Log each request to stderr.")
 @policy_module_option
 @json_option
 def serve(
     store: str, create: bool, open_browser: bool, log: bool, as_json: bool, **settings: Any
 ) -> None:
-    """Open the experiments of STORE in the browser, and as an HTTP API.
+    """Serve the experiments of STORE in the browser and as an HTTP API.
 
-    Prints a link that opens the browser once, as an admin. Others get a token of their own with
-    `dowise token`. Everything is compiled and read before the port opens; Ctrl-C ends it.
+    Prints a link that logs in a browser as an admin, once. Create tokens for others with
+    `dowise token`. Everything is compiled and read before the port opens; Ctrl-C stops the server.
     """
     import_extra("uvicorn", "web", "serving an experiment")
     import_extra("fastapi", "web", "serving an experiment")
-    from dowise.cli.console import shown_progress
     from dowise.cli.signals import set_stop_timeout
     from dowise_web.server import GRACE, Server
     from dowise_web.settings import Settings
 
     if store.lower().startswith(("http://", "https://")):
-        raise DowiseError(f"{store} is served already: open it in a browser")
+        raise DowiseError(f"{store} is already served: open it in a browser", code="invalid-store")
     logging.basicConfig(
         level=logging.INFO if log else logging.WARNING, format="%(asctime)s %(message)s"
     )
-    with shown_progress(" experiments") as show:
+    with progress_bars(" experiments") as show:
         server = Server(
             store, Settings(**settings), create, lambda done, total: show("reading", done, total)
         )
@@ -93,27 +95,27 @@ def serve(
     if as_json:
         print_json({"url": server.settings.address, "link": link})
     else:
-        _say(server, store, link)
+        _print_server(server, store, link)
     if open_browser:
-        _open(link)
-    set_stop_timeout(GRACE + _CLOSING)
+        _open_browser(link)
+    set_stop_timeout(GRACE + _CLOSE_TIMEOUT)
     server.run()
 
 
-def _say(server: Server, store: str, link: str) -> None:
-    click.secho(f"{store} is open at {server.settings.address}", bold=True)
-    click.echo("  Open this link within 15 minutes; it works once, and makes you an admin:")
+def _print_server(server: Server, store: str, link: str) -> None:
+    click.secho(f"{store} is served at {server.settings.address}", bold=True)
+    click.echo("  Open this link within 15 minutes; it works once, and logs you in as an admin:")
     click.echo(f"  {link}")
     click.echo(
-        f"  For others, and for programs:  dowise token {quote_word(store)} --role ask --name WHO"
+        f"  For other users and programs:  dowise token {quote_word(store)} --role ask --name WHO"
     )
-    click.echo("  Ctrl-C ends it.")
+    click.echo("  Ctrl-C stops the server.")
 
 
-def _open(link: str) -> None:
-    """Show the link to a browser through a file of ours: arguments of programs are seen by all.
+def _open_browser(link: str) -> None:
+    """Pass the link to a browser in a file, because other users can see arguments of programs.
 
-    The file goes when the server does; the link has done its work by then.
+    The file is deleted with the server; the link has been used by then.
     """
     import atexit
     import tempfile
@@ -126,12 +128,12 @@ def _open(link: str) -> None:
     webbrowser.open(Path(page.name).as_uri())
 
 
-_COLUMNS = ("id", "kind", "role", "name", "made (UTC)", "ends (UTC)", "state")
-_USUAL = "http://127.0.0.1:8000"  # the address that `dowise serve` has unless another is given
-_MAY = {
-    "read": "may look",
-    "tell": "may look, tell, amend and withdraw",
-    "ask": "may look, tell, amend, withdraw and ask",
+_COLUMNS = ("id", "kind", "role", "name", "created (UTC)", "expires (UTC)", "state")
+_DEFAULT_URL = "http://127.0.0.1:8000"  # of `dowise serve`
+_PERMISSIONS = {
+    "read": "may read",
+    "tell": "may read, tell, amend and withdraw",
+    "ask": "may read, tell, amend, withdraw and ask",
     "admin": "may do everything",
 }
 
@@ -143,24 +145,28 @@ _MAY = {
   dowise token ward.db
   dowise token ward.db --revoke 2""")
 @click.argument("store")
-@click.option("--role", metavar="ROLE", help="Make a token: read, tell, ask or admin.")
+@click.option(
+    "--role", metavar="ROLE", help="Create a token with this role: read, tell, ask or admin."
+)
 @click.option(
     "--name",
     metavar="WHO",
-    show_default="the system's user",
-    help="Who gets it; what is done with it stands under this name in the journal.",
+    show_default="the OS user",
+    help="Who gets it; the journal records actions under this name.",
 )
 @click.option(
     "--days",
     type=WholeNumber(1, 36_500),
     metavar="N",
-    show_default="until it is revoked",
-    help="How long it is good.",
+    show_default="until revoked",
+    help="Number of days the token is valid.",
 )
 @click.option(
-    "--link", is_flag=True, help="Make a link instead, which opens a browser once, within minutes."
+    "--link",
+    is_flag=True,
+    help="Create a link instead, which logs in a browser once, within minutes.",
 )
-@click.option("--revoke", metavar="ID", help="End a token, and the sessions that came from it.")
+@click.option("--revoke", metavar="ID", help="Revoke a token and its sessions.")
 @json_option
 def token(
     store: str,
@@ -171,46 +177,54 @@ def token(
     revoke: str | None,
     as_json: bool,
 ) -> None:
-    """Who may use STORE over HTTP: make, list and revoke tokens.
+    """Create, list and revoke tokens for the HTTP API of STORE.
 
-    With --role a token is made and its secret is printed, once: STORE keeps no more than a hash of
-    it. Without --role tokens are listed. A role contains those before it: read is for looking, tell
-    for telling, amending and withdrawing, ask for asking, admin for all the rest.
+    --role creates a token and prints its secret once; STORE keeps only a hash of it. Without --role
+    tokens are listed. Each role includes those before it: read (view everything), tell (tell, amend
+    and withdraw), ask (ask for decisions), admin (everything else).
     """
     from dowise.experiment.storage import open_storage
 
     _check_options(role, revoke, {"--name": name, "--days": days, "--link": link or None})
     if re.match("(?i)https?:", store):
         raise DowiseError(
-            "this command makes no tokens over HTTP: admins make them in the browser, on the page "
-            "People; or name the store itself, such as ward.db, on the machine that has it"
+            "tokens cannot be created over HTTP by this command: use the page People in the "
+            "browser as an admin, or pass the store itself, such as ward.db, on its machine",
+            code="invalid-store",
         )
     storage = open_storage(store)
     try:
         if role is not None:
-            _make(storage, role, name, days, link, as_json)
+            _create_token(storage, role, name, days, link, as_json)
         elif revoke is not None:
-            _revoke(storage, revoke, as_json)
+            _revoke_token(storage, revoke, as_json)
         else:
-            _list(storage, as_json)
+            _list_tokens(storage, as_json)
     finally:
         storage.close()
 
 
 def _check_options(role: str | None, revoke: str | None, others: dict[str, Any]) -> None:
-    given = [option for option, value in others.items() if value is not None]
-    if revoke is not None and (role is not None or given):
-        first = "--role" if role is not None else given[0]
-        raise DowiseError(f"--revoke takes nothing beside it: leave out {first}, or --revoke")
-    if role is None and given:
+    used = [option for option, value in others.items() if value is not None]
+    if revoke is not None and (role is not None or used):
+        first = "--role" if role is not None else used[0]
         raise DowiseError(
-            f"{given[0]} is for a token that is made: say --role too (read, tell, ask or admin)"
+            f"--revoke cannot be combined with {first}: leave out one of them",
+            code="conflicting-options",
         )
-    if {"--days", "--link"} <= {*given}:
-        raise DowiseError("a link is good for minutes: leave out --days, or --link")
+    if role is None and used:
+        raise DowiseError(
+            f"{used[0]} is for a new token: add --role (read, tell, ask or admin)",
+            code="missing-value",
+        )
+    if {"--days", "--link"} <= {*used}:
+        raise DowiseError(
+            "--days cannot be combined with --link, which is valid for minutes",
+            code="conflicting-options",
+        )
 
 
-def _make(
+def _create_token(
     storage: Storage, role: str, name: str | None, days: int | None, link: bool, as_json: bool
 ) -> None:
     from dowise_web.tokens import make_link, make_token, page
@@ -225,16 +239,17 @@ def _make(
 
 
 def _show_token(storage: Storage, made: Made) -> None:
-    """The secret on a line of its own, then what to do with it."""
+    """Print the secret on a separate line, then what to do with it."""
     token = made.token
-    until = "it is revoked" if token.ends_at is None else f"{_when(token.ends_at)} UTC"
+    until = "revoked" if token.ends_at is None else f"{_format_time(token.ends_at)} UTC"
     click.echo(made.secret)
     click.echo(
-        f"\nThis is token {token.id}, of {token.name}, who {_MAY[token.role]}. It is shown once.\n"
+        f"\nThis is token {token.id} of {token.name}, who {_PERMISSIONS[token.role]}. "
+        "It is shown once.\n"
         "  for commands and programs  put it into DOWISE_TOKEN\n"
         "  for a browser              type it into the login page of `dowise serve`\n"
-        f"  until                      {until}\n"
-        f"  to revoke it               {_command(storage, '--revoke', token.id)}"
+        f"  valid until                {until}\n"
+        f"  to revoke it               {_command_line(storage, '--revoke', token.id)}"
     )
 
 
@@ -242,65 +257,69 @@ def _show_link(storage: Storage, made: Made) -> None:
     from dowise_web.tokens import LINK_MINUTES
 
     token = made.token
-    click.echo(f"{_USUAL}/enter#{made.secret}")
+    click.echo(f"{_DEFAULT_URL}/enter#{made.secret}")
     click.echo(
-        f"\nThis is link {token.id}, for {token.name}, who {_MAY[token.role]}. It works once, "
-        f"within {LINK_MINUTES} minutes.\n"
+        f"\nThis is link {token.id}, for {token.name}, who {_PERMISSIONS[token.role]}. "
+        f"It works once, within {LINK_MINUTES} minutes.\n"
         "  to use it     open it in a browser; if `dowise serve` has another address, put\n"
         "                that before /enter\n"
-        f"  to revoke it  {_command(storage, '--revoke', token.id)}"
+        f"  to revoke it  {_command_line(storage, '--revoke', token.id)}"
     )
 
 
-def _list(storage: Storage, as_json: bool) -> None:
-    """What is good comes first, then what is new."""
-    from dowise.cli.console import plain_console, print_table
+def _list_tokens(storage: Storage, as_json: bool) -> None:
+    """List tokens: valid ones first, then the newest."""
     from dowise_web.tokens import pages
 
-    found = pages(storage)
+    tokens = pages(storage)
     if as_json:
-        print_json({"tokens": found})
+        print_json({"tokens": tokens})
         return
-    if not found:
-        click.echo(f"{storage} has no tokens. To make one:")
-        click.echo(f"  {_command(storage, '--role', 'ask')}")
+    if not tokens:
+        click.echo(f"{storage} has no tokens. To create one:")
+        click.echo(f"  {_command_line(storage, '--role', 'ask')}")
         return
-    rows = [
+    rows = tuple(
         (
-            str(one["id"]),
-            one["kind"],
-            one["role"],
-            one["name"],
-            _when(one["made_at"]),
-            "" if one["ends_at"] is None else _when(one["ends_at"]),
-            one["state"],
+            str(token["id"]),
+            token["kind"],
+            token["role"],
+            token["name"],
+            _format_time(token["made_at"]),
+            "" if token["ends_at"] is None else _format_time(token["ends_at"]),
+            token["state"],
         )
-        for one in sorted(found, key=lambda one: (one["state"] != "valid", -one["id"]))
-    ]
-    print_table(plain_console(), _COLUMNS, rows, right=("id",), alone="name")
+        for token in sorted(tokens, key=lambda token: (token["state"] != "valid", -token["id"]))
+    )
+    print_document(Document((Table(_COLUMNS, rows, right=("id",)),)))
 
 
-def _revoke(storage: Storage, text: str, as_json: bool) -> None:
+def _revoke_token(storage: Storage, text: str, as_json: bool) -> None:
     from dowise_web.tokens import revoke
 
-    if not (text.isascii() and text.isdigit()):  # and is not shown: it may be a secret
+    if not (text.isascii() and text.isdigit()):  # not shown: it may be a secret
         raise DowiseError(
-            f"--revoke takes the number of a token, not its secret: {_command(storage)} lists them"
+            "--revoke takes the number of a token, not its secret: "
+            f"{_command_line(storage)} lists them",
+            code="invalid-number",
         )
-    number = int(text[:20])  # larger than any that there is
+    number = int(text[:20])
     if not revoke(storage, number):
-        raise DowiseError(f"{storage} has no token {text:.20}: {_command(storage)} lists them")
+        raise NotFoundError(
+            f"{storage} has no token {text:.20}: {_command_line(storage)} lists them",
+            code="unknown-token",
+        )
     if as_json:
         print_json({"revoked": number})
     else:
-        click.echo(f"{number} is revoked, and so are the sessions that came from it.")
+        click.echo(f"Token {number} and its sessions are revoked.")
 
 
-def _command(storage: Storage, *rest: object) -> str:
-    """The same command, as one would type it; the store's name shows no password."""
+def _command_line(storage: Storage, *rest: object) -> str:
+    """Return this command as it would be typed; the name of the store shows no password."""
     return " ".join(quote_word(str(word)) for word in ("dowise", "token", storage, *rest))
 
 
-def _when(text: str) -> str:
-    """A time without its seconds."""
+def _format_time(text: str) -> str:
+    """Format a time without seconds."""
     return text[:16].replace("T", " ")

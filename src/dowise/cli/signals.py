@@ -1,9 +1,10 @@
-"""How a command ends before its time: Ctrl-C, SIGTERM and a terminal that is closed do the same.
+"""Interrupts: Ctrl-C, SIGTERM and a closed terminal end a command in the same way.
 
-The first signal raises `Stopped` in the main thread; a word on what is kept follows, and the exit
-status is 128 + its number: 130, 143, 129. Further ones change nothing. Where the main thread does
-not hear it, because compiled code runs for long, another thread ends the process. Nothing is lost
-by that: files are written whole or not at all, and workers end with the process that started them.
+The first signal raises `Stopped` in the main thread. The command then reports what is kept and
+exits with status 128 + the signal's number: 130, 143 or 129. Further signals change nothing. If
+the main thread does not react because compiled code is running, another thread ends the process.
+Nothing is lost by that: files are written completely or not at all, and workers end with the
+process that started them.
 
 Only `dowise` as a program does this: a library leaves signals to the program that uses it.
 """
@@ -27,8 +28,8 @@ import click
 _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
-_PATIENCE = 0.8  # seconds for the main thread to hear a signal
-_TIDYING = 5.0  # seconds to clear away behind it
+_REACTION_TIMEOUT = 0.8  # seconds for the main thread to react to a signal
+_CLEANUP_TIMEOUT = 5.0  # seconds for exit handlers
 
 
 class Stopped(KeyboardInterrupt):
@@ -36,46 +37,46 @@ class Stopped(KeyboardInterrupt):
 
 
 class _Stop:
-    """The stop of this process: the signal that came, whether that was said, and what is kept."""
+    """State of this process: the signal received, what to report, and whether it was reported."""
 
     number: int | None = None
-    kept = ""
-    patience = _PATIENCE
-    said = threading.Event()
+    message = ""
+    timeout = _REACTION_TIMEOUT
+    reported = threading.Event()
 
 
-def set_stop_message(words: str) -> None:
-    """From now on these words follow, should the command be stopped."""
-    _Stop.kept = words
+def set_stop_message(message: str) -> None:
+    """Set the text that follows "Stopped" if a signal ends the command from now on."""
+    _Stop.message = message
 
 
 def set_stop_timeout(seconds: float) -> None:
-    """From now on the main thread, which hears signals, has so long to finish what is under way."""
-    _Stop.patience = seconds
+    """Set how long the main thread may take to finish once a signal has been received."""
+    _Stop.timeout = seconds
 
 
 def is_stopped() -> bool:
-    """Whether a signal came: what goes wrong afterwards goes wrong because of it."""
+    """Return True if a signal was received; later errors are consequences of it."""
     return _Stop.number is not None
 
 
 def report_stop() -> int:
-    """Say so, and what is kept; the exit status."""
-    if not (is_stopped() and _Stop.said.is_set()):  # a signal comes once
-        _Stop.said.set()
+    """Print that the command was stopped, once, and return the exit status."""
+    if not (is_stopped() and _Stop.reported.is_set()):
+        _Stop.reported.set()
         with suppress(OSError):  # the terminal is gone
-            click.echo(f"\nStopped{_Stop.kept}.", err=True)
+            click.echo(f"\nStopped{_Stop.message}.", err=True)
     return 128 + (_Stop.number or signal.SIGINT)
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[None]:
-    """Meanwhile signals stop this process, unless it was told to ignore them; then it ends."""
+    """Let signals stop this process while the block runs, unless they are ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-    for number in heard:
+    handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    for number in handled:
         signal.signal(number, _stop)
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
@@ -85,40 +86,40 @@ def stop_on_signals() -> Iterator[None]:
         yield
     finally:
         if is_stopped():
-            _leave()
-        for number in heard:  # the rest is Python's, and may be cut short without a word
+            _exit_now()
+        for number in handled:  # what is left is Python's own shutdown
             signal.signal(number, signal.SIG_DFL)
 
 
 def _stop(number: int, _frame: FrameType | None) -> Any:
-    _note(number)
+    _record_signal(number)
     for other in _SIGNALS:
         signal.signal(other, signal.SIG_IGN)
     raise Stopped
 
 
-def _note(number: int) -> None:
+def _record_signal(number: int) -> None:
     if not is_stopped():
         _Stop.number = number
-        sys.unraisablehook = lambda _what: None  # objects whose making was interrupted
-        _leave_lost_terminal()
+        sys.unraisablehook = lambda _what: None  # half-constructed objects
+        _detach_lost_terminal()
 
 
-def _watch(signals: socket.socket, _kept_open: socket.socket) -> None:
-    """Hears every signal when it comes, whatever the main thread does."""
+def _watch(signals: socket.socket, _keep_open: socket.socket) -> None:
+    """Receive every signal at once, whatever the main thread is doing."""
     while not is_stopped():
         number = signals.recv(1)[0]
         if number in _SIGNALS:
-            _note(number)
-    if not _Stop.said.wait(_Stop.patience):
+            _record_signal(number)
+    if not _Stop.reported.wait(_Stop.timeout):
         _show_cursor()
-        threading.Thread(target=_leave, daemon=True).start()
-    threading.Event().wait(_TIDYING)
+        threading.Thread(target=_exit_now, daemon=True).start()
+    threading.Event().wait(_CLEANUP_TIMEOUT)
     os._exit(report_stop())
 
 
-def _leave() -> NoReturn:
-    """End without taking Python down, which would trip over what was left half done."""
+def _exit_now() -> NoReturn:
+    """Exit without Python's shutdown, which would fail on half-finished work."""
     status = report_stop()
     atexit._run_exitfuncs()  # temporary folders are removed, and workers ended
     with suppress(OSError, ValueError):
@@ -126,8 +127,8 @@ def _leave() -> NoReturn:
     os._exit(status)
 
 
-def _leave_lost_terminal() -> None:
-    """What is written to a terminal that is gone would be an error, again and again."""
+def _detach_lost_terminal() -> None:
+    """Redirect output to nowhere if the terminal is gone; each write would fail."""
     for file in (1, 2):
         with suppress(OSError):
             if stat.S_ISCHR(os.fstat(file).st_mode) and not os.isatty(file):
@@ -135,7 +136,7 @@ def _leave_lost_terminal() -> None:
 
 
 def _show_cursor() -> None:
-    """A progress bar hides it while it moves."""
+    """Show the cursor, which a progress bar hides."""
     from rich.console import Console
 
     with suppress(OSError):
