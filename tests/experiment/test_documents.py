@@ -62,7 +62,7 @@ def same(one, other):
     return type(one) is type(other) and (one == other or (one != one and other != other))
 
 
-def test_where_it_stands(experiment, monkeypatch, capsys):
+def test_where_it_stands(experiment, monkeypatch):
     rounds = None if experiment.name in ("large", "doubtful") else 5
     found = experiment.status(rounds=rounds)
     page = over_the_wire(documents.status_to_json(found, tolerance=0.1))
@@ -80,7 +80,7 @@ def test_where_it_stands(experiment, monkeypatch, capsys):
         assert again.evidence.frame().equals(found.evidence.frame())
 
 
-def test_why_a_decision_came_out_so(experiment, capsys):
+def test_why_a_decision_came_out_so(experiment):
     for case in experiment.records():
         if case.status == "erased":
             continue
@@ -112,7 +112,7 @@ def test_a_decision_and_what_was_told_of_it(experiment):
     assert same(again.probabilities, asked.probabilities) and repr(again) == repr(asked)
 
 
-def test_what_another_policy_would_have_earned(experiment, capsys):
+def test_what_another_policy_would_have_earned(experiment):
     arm = str(experiment.problem.arms[0])
     if experiment.name == "fresh":
         with pytest.raises(DowiseError, match="no decision to evaluate"):
@@ -128,7 +128,7 @@ def test_what_another_policy_would_have_earned(experiment, capsys):
     assert again.as_dict() == found.as_dict() and len(again.replay) == 0
 
 
-def test_how_it_came_there(experiment, capsys):
+def test_how_it_came_there(experiment):
     found = experiment.history(points=5)
     again = History.from_dict(over_the_wire(found.as_dict()))
     assert same(again, found) and again.frame().equals(found.frame())
