@@ -3,7 +3,7 @@
 The posterior of section 4: each row of each CPT has an independent Dirichlet distribution whose
 parameters are the prior counts plus how often each value was seen, equations (2) and (3). Every
 observation teaches about every arm, because the arms share the CPTs. Where causes are hidden,
-factors take the place of CPTs (`dowise.problem.variable_order`), and where edges are doubtful there is such
+factors take the place of CPTs (`dowise.graph.transforms`), and where edges are doubtful there is such
 a posterior for every set of them (`dowise.belief.posterior`).
 
 >>> from dowise.problem import load_problem

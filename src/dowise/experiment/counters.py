@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dowise.experiment.case import Case
 from dowise.experiment.state import Changes
+from dowise.graph.transforms import FactorOrder
 from dowise.problem import Intervention, Problem
-from dowise.problem.variable_order import Order
 
 Labels = tuple[str, ...]
 
@@ -76,7 +76,8 @@ class UnusedValues:
     """What does not count in the cases of a problem."""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem, self._order = problem, Order(problem)
+        self._problem = problem
+        self._order = FactorOrder(problem.possible, problem.context, problem.reward)
         self._found: dict[tuple[frozenset[str], frozenset[str]], dict[str, tuple[str, ...]]] = {}
 
     def of(self, case: Case) -> dict[str, tuple[str, ...]]:

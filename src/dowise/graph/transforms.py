@@ -109,6 +109,42 @@ def _remove(
     return CausalGraph.from_adjacency(names, change(graph.adjacency).restrict(keep), marks)
 
 
+FactorKey = tuple[int, int]
+"""A variable and its component, the bit set of variables that determines its factor."""
+
+
+class FactorOrder:
+    """Order of the variables of a problem, and the factors along it; sets of variables are bits.
+
+    Context comes first, then the ancestors of reward and context, then the rest, which no reward
+    needs. Under an intervention on X the factor of v is determined by its *component* T(v, X): the
+    c-component of v among the variables before it that X leaves alone. Two interventions share the
+    factor of v if and only if they leave it the same component, so the key of a factor is (v, T);
+    docs/hidden.md has the proof. A hidden cause of variables that no reward needs joins nothing.
+    """
+
+    def __init__(self, graph: CausalGraph, context: Iterable[str], reward: str) -> None:
+        self.graph = graph
+        """Graph with every edge that may exist."""
+        self.context = graph.mask(context)
+        self.useful = closure(self.context | graph.mask(reward), graph.adjacency.parents)
+        """Ancestors of reward and context."""
+        self.edges = tied_within(graph.adjacency, self.useful)
+        everything = (1 << len(graph)) - 1
+        self.variables = factor_order(self.edges, (self.context, self.useful, everything))
+        self.before = predecessors(self.variables, len(graph))
+        """For each variable, itself and its predecessors."""
+
+    def key(self, v: int, cut: int) -> FactorKey:
+        """Return the key of the factor of v if the variables of `cut` are set."""
+        return v, closure(1 << v, self.edges.siblings, within=self.before[v] & ~cut)
+
+    def scope(self, key: FactorKey) -> int:
+        """Return the variables on which a factor is conditioned: component and parents."""
+        v, component = key
+        return with_parents(self.edges, component) & ~(1 << v)
+
+
 def factor_order(edges: Adjacency, pools: Iterable[int]) -> list[int]:
     """Return the one order of variables in which all factors are written, pool by pool.
 

@@ -2,8 +2,7 @@
 
 A factor is the conditional distribution of a variable given its scope: where nothing is hidden, its
 CPT. With hidden common causes a variable may have several, one for each component that some
-intervention leaves it (`dowise.problem.variable_order`). They stand in the order of the variables, laid out
-as `dowise.model.factors` says.
+intervention leaves it (`FactorOrder` of `dowise.graph.transforms`), in the order of the variables.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from numpy.typing import NDArray
 
 from dowise.errors import DowiseError
 from dowise.graph.adjacency import bits, mask_of
+from dowise.graph.transforms import FactorKey, FactorOrder
 from dowise.problem import Problem, Record
 from dowise.problem.domains import MISSING
-from dowise.problem.variable_order import Key, Order
 
 MAX_ENTRIES = 50_000_000  # 400 MB of counts
 
@@ -107,12 +106,12 @@ class Factors(Layout):
         self.variables = self.graph.variables
         self.positions = problem.positions
         sizes = np.array([len(problem.domains[name]) for name in self.variables])
-        self.order = Order(problem)
+        self.order = FactorOrder(problem.possible, problem.context, problem.reward)
         self.sets = tuple(
             dict.fromkeys([0, *(self.graph.mask(names) for names in problem.intervention_sets)])
         )
         """Doing nothing, and what the arms set: the places that records count in."""
-        self.keys: tuple[Key, ...] = self._keys()
+        self.keys: tuple[FactorKey, ...] = self._keys()
         """Of every factor; those that some arm, or doing nothing, has."""
         self.numbers = {key: f for f, key in enumerate(self.keys)}
         """The number of each key."""
@@ -123,7 +122,7 @@ class Factors(Layout):
         if self.entries > MAX_ENTRIES:
             raise DowiseError(self._too_many())
 
-    def _keys(self) -> tuple[Key, ...]:
+    def _keys(self) -> tuple[FactorKey, ...]:
         variables = range(len(self.variables))
         if not any(self.order.edges.siblings):
             return tuple((v, 1 << v) for v in variables)

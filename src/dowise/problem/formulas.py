@@ -57,9 +57,9 @@ from itertools import count
 from operator import or_
 
 from dowise.graph.adjacency import bits
+from dowise.graph.transforms import FactorOrder
 from dowise.problem.intervention import Intervention, bare_or_quoted
 from dowise.problem.problem import Problem
-from dowise.problem.variable_order import Order
 
 # The other Greek letters look like Latin ones, and LaTeX has no commands for them.
 _LETTERS = "αβγδεζηθικλμνξπρςστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
@@ -321,7 +321,8 @@ def iter_formulas(
     worth, reward = problem.reward_values, problem.reward
     zero_one = sorted(worth.values()) == [0.0, 1.0]
     good = next(label for label in worth if worth[label] == 1.0) if zero_one else None
-    order, notation = Order(problem), notation_of(problem)
+    order = FactorOrder(problem.possible, problem.context, problem.reward)
+    notation = notation_of(problem)
     for arm in problem.arms if arms is None else arms:
         left_open, factors = _factors(problem, order, arm)
         summed = tuple(name for name in left_open if good is None or name != reward)
@@ -329,7 +330,7 @@ def iter_formulas(
 
 
 def _factors(
-    problem: Problem, order: Order, arm: Intervention
+    problem: Problem, order: FactorOrder, arm: Intervention
 ) -> tuple[tuple[str, ...], tuple[Factor, ...]]:
     """The variables that the arm leaves open, and their factors."""
     names, cut = order.graph.variables, order.graph.mask(arm)
@@ -340,7 +341,7 @@ def _factors(
     return tuple(names[v] for v in sorted(found)), factors
 
 
-def _needed(order: Order, reward: int, cut: int) -> Iterable[int]:
+def _needed(order: FactorOrder, reward: int, cut: int) -> Iterable[int]:
     """The variables whose factors the reward needs where those of `cut` are set."""
     needed = new = 1 << reward
     while new:
@@ -350,7 +351,7 @@ def _needed(order: Order, reward: int, cut: int) -> Iterable[int]:
     return bits(needed)
 
 
-def _factor(order: Order, v: int, cut: int) -> Factor:
+def _factor(order: FactorOrder, v: int, cut: int) -> Factor:
     """Of v where the variables of `cut` are set.
 
     What of the context is outside T shares no hidden cause with it, so that seeing it is as good as
