@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.strategies import examples
 
 from dowise.model.circuit import ONE, QUOTIENT, ZERO, Builder, TooLargeError
-from dowise.model.elimination import Algebra, Table
+from dowise.model.elimination import Algebra, AxisTable
 from dowise.model.kernels import run_circuit, unrolled
 
 
@@ -79,7 +79,7 @@ def test_a_limit_is_kept_and_what_was_there_before_stays_right():
     with pytest.raises(TooLargeError):
         builder.inputs(1)
     with pytest.raises(TooLargeError):
-        Algebra(builder, [100, 100]).product([Table((0,), np.zeros(100, int))] * 2)
+        Algebra(builder, [100, 100]).product([AxisTable((0,), np.zeros(100, int))] * 2)
     assert builder.products([b], [a]) == whole  # nothing new is needed for it
     assert evaluated(builder.finish(whole), {0: [2.0, 3.0, 5.0]}) == 6.0
 
@@ -112,7 +112,7 @@ def test_elimination_on_symbols_is_elimination_on_numbers(seed, factors, variabl
         numbers = rng.random([sizes[v] for v in axes])
         values = builder.inputs(numbers.size).reshape(numbers.shape)
         values = np.where(numbers < 0.2, ZERO, np.where(numbers > 0.8, ONE, values))
-        tables.append(Table.of(axes, values))
+        tables.append(AxisTable.of(axes, values))
         inputs[block] = numbers.ravel()
         arrays.append((np.where(numbers < 0.2, 0, np.where(numbers > 0.8, 1, numbers)), axes))
     seen = sorted({v for _, axes in arrays for v in axes})

@@ -4,12 +4,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from support.errors import raises_code
 
-from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
+from dowise import Belief, CausalGraph, Problem, load_problem
 from dowise.belief.predictive import draw_worlds, imagine
 from dowise.model import model_of, sampler
 from dowise.model.kernels import play_round
-from dowise.model.sampler import Sampler, TrialScript, outcome, sampler_of
+from dowise.model.sampler import Sampler, TrialScript, sample_outcome, sampler_of
 
 PROBLEMS = {
     "task1": load_problem("task1"),
@@ -115,7 +116,7 @@ def test_one_outcome_is_drawn_as_a_compiled_loop_draws_it(name):
             )  # fmt: skip
             drawn = np.empty(len(world.order), dtype=np.int64)
             play_round(script, 0, arm, drawn)
-            seen = outcome(problem, entries, arm, codes, np.random.default_rng(seed))
+            seen = sample_outcome(problem, entries, arm, codes, np.random.default_rng(seed))
             assert drawn[world.observed].tolist() == seen.tolist()
 
 
@@ -154,6 +155,6 @@ def test_an_imagined_outcome_is_whole_and_keeps_what_is_set():
 def test_what_is_too_large_is_refused_by_name(monkeypatch):
     monkeypatch.setattr(sampler, "MAX_CELLS", 10)
     problem = PROBLEMS["confounded"]
-    with pytest.raises(DowiseError, match=r"played through: the factors of Y .* limit is 10"):
+    with raises_code("too-large", "the factors of Y", "limit for simulated worlds is 10"):
         Sampler(problem, model_of(problem).factors)
     assert not imagine(Belief(problem).posterior, 0, (1,), 2).missing  # which needs no such tables

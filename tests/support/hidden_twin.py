@@ -43,9 +43,9 @@ class Graph:
 
 
 def order_of(problem):
-    from dowise.model import Factors
+    from dowise.model import FactorLayout
 
-    factors = Factors(problem)
+    factors = FactorLayout(problem)
     return [factors.variables[v] for v in factors.order.variables]
 
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from dowise._core.document import pluralize
 from dowise._core.files import read_file, write_text
 from dowise._core.rng import Random, draw_key, generator
+from dowise._core.types import FloatArray
 from dowise._core.validation import check_flag, check_fraction
 from dowise.belief.evidence import Evidence
 from dowise.belief.monitor import KeptRecords, Monitor
@@ -218,7 +219,7 @@ class Belief:
         return self.monitor.evidence(alpha, strict)
 
     @property
-    def parameters(self) -> NDArray[np.float64]:
+    def parameters(self) -> FloatArray:
         """The Dirichlet parameter of every CPT entry, flat: prior plus observed."""
         if not self.posterior.is_settled:
             raise DowiseError(
@@ -227,7 +228,7 @@ class Belief:
             )
         return self.posterior.parameters
 
-    def mean_cpts(self) -> dict[str, NDArray[np.float64]]:
+    def mean_cpts(self) -> dict[str, FloatArray]:
         """The posterior mean of every CPT: axes the parents in the order of names, then itself.
 
         Where hidden causes give a variable several factors, each of them by its name ("Y | X": the
@@ -236,14 +237,14 @@ class Belief:
         means, factors = self.posterior.mean_entries(), self.posterior.model.factors
         return {name: factors.view(means, name).copy() for name in factors.names}
 
-    def mean_distributions(self, context: Context = None) -> NDArray[np.float64]:
+    def mean_distributions(self, context: Context = None) -> FloatArray:
         """P(Y = y | do(arm), c), averaged over the posterior, exact: (arms, values of Y)."""
         return self.posterior.mean_distributions(self.problem.context_codes(context))
 
-    def mean_rewards(self, context: Context = None) -> NDArray[np.float64]:
+    def mean_rewards(self, context: Context = None) -> FloatArray:
         """The exact posterior mean reward of every arm, net of cost, in the user's units."""
         payoff = self.problem.payoff
-        rewards: NDArray[np.float64] = payoff.net(self.mean_distributions(context) @ payoff.values)
+        rewards: FloatArray = payoff.net(self.mean_distributions(context) @ payoff.values)
         return rewards
 
     def draw_distributions(
@@ -262,7 +263,7 @@ class Belief:
         drawn = self.draw(self.problem.context_codes(context), samples, rng)
         return drawn.rewards(self.problem.payoff)
 
-    def probability_best(self, context: Context, samples: int, rng: Random) -> NDArray[np.float64]:
+    def probability_best(self, context: Context, samples: int, rng: Random) -> FloatArray:
         """p*(a): how often each arm is best among draws, net; of arms alike the first counts."""
         drawn = self.draw(self.problem.context_codes(context), samples, rng)
         best, _ = drawn.winners(self.problem.payoff)
@@ -270,7 +271,7 @@ class Belief:
 
     def reward_intervals(
         self, context: Context = None, level: float = 0.95, samples: int = 10_000, rng: Random = 0
-    ) -> NDArray[np.float64]:
+    ) -> FloatArray:
         """Central credible intervals of every arm's mean reward, net, from draws: (arms, 2)."""
         tail = (1 - check_fraction("level", level, 0.95)) / 2
         rewards = self.draw_rewards(context, samples, rng)

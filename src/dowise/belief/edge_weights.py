@@ -8,20 +8,16 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import draw_key, generator
+from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise.model.circuit import Circuit
-from dowise.model.edge_structures import Component, District, Structures, Subset, Version
+from dowise.model.edge_structures import Component, District, Structures, Subset, TableVersion
 from dowise.model.reward_circuit import Reading
 
 if TYPE_CHECKING:
     from dowise.belief.posterior import Posterior
-
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class EdgeOptions(NamedTuple):
@@ -29,26 +25,26 @@ class EdgeOptions(NamedTuple):
     pattern p the districts from patterns[p] on, district d the alternatives from first[d] on, and
     alternative a the versions from alternatives[a] on, each up to where the next one begins."""
 
-    components: Integers
-    patterns: Integers
-    districts: Integers
+    components: IntArray
+    patterns: IntArray
+    districts: IntArray
     """Of all patterns, one pattern's behind the other's."""
-    pattern_priors: Floats
+    pattern_priors: FloatArray
     """Logarithms."""
-    first: Integers
-    alternatives: Integers
-    versions: Integers
-    variables: Integers
+    first: IntArray
+    alternatives: IntArray
+    versions: IntArray
+    variables: IntArray
     """Of these versions."""
-    alternative_priors: Floats
+    alternative_priors: FloatArray
     """Logarithms."""
 
 
 class Weights(NamedTuple):
     """How likely each pattern of a component and each alternative of a district are."""
 
-    patterns: Floats
-    alternatives: Floats
+    patterns: FloatArray
+    alternatives: FloatArray
 
 
 class EdgeWeights:
@@ -84,7 +80,7 @@ class EdgeWeights:
         self._in_alternative = self._which_hold(into for into, _ in alternatives)
         self._untold = self._priors_of_untold()
 
-    def _open_versions(self, versions: Iterable[Version]) -> list[int]:
+    def _open_versions(self, versions: Iterable[TableVersion]) -> list[int]:
         """Those of variables that have several: of others there is nothing to choose."""
         structures = self.structures
         return [structures.numbers[x] for x in versions if structures.is_open(x.variable)]
@@ -92,11 +88,11 @@ class EdgeWeights:
     def _open(self, district: District) -> bool:
         return any(self._open_versions(own) for _, own in district.alternatives)
 
-    def _which_hold(self, subsets: Iterable[Subset]) -> NDArray[np.bool_]:
+    def _which_hold(self, subsets: Iterable[Subset]) -> BoolArray:
         held = [[edge in subset for edge in self.edges] for subset in subsets]
         return np.array(held, dtype=bool).reshape(len(held), len(self.edges))
 
-    def _priors_of_untold(self) -> Floats:
+    def _priors_of_untold(self) -> FloatArray:
         """(patterns, edges): the prior of an arrow under patterns in which no district tells of it.
 
         0 elsewhere: where a district tells, its alternatives do; a hidden cause is the pattern's.
@@ -122,15 +118,15 @@ class EdgeWeights:
             np.empty(len(options.pattern_priors)), np.empty(len(options.alternative_priors))
         )
 
-    def alternative_chances(self, weights: Weights) -> Floats:
+    def alternative_chances(self, weights: Weights) -> FloatArray:
         """How likely it is that a district is there and has this alternative."""
         options = self.options
         pattern = np.repeat(weights.patterns, np.diff(options.patterns))
         district = np.bincount(options.districts, pattern, minlength=len(self.districts))
-        chances: Floats = weights.alternatives * np.repeat(district, np.diff(options.first))
+        chances: FloatArray = weights.alternatives * np.repeat(district, np.diff(options.first))
         return chances
 
-    def version_chances(self, weights: Weights) -> Floats:
+    def version_chances(self, weights: Weights) -> FloatArray:
         """How likely each version of each variable is."""
         structures, options = self.structures, self.options
         each = np.repeat(self.alternative_chances(weights), np.diff(options.alternatives))
@@ -153,11 +149,11 @@ def _is_open(component: Component) -> bool:
     return any(len(d.alternatives) > 1 for _, districts in component.patterns for d in districts)
 
 
-def _ends(sizes: Iterable[int]) -> Integers:
+def _ends(sizes: Iterable[int]) -> IntArray:
     return np.cumsum([0, *sizes], dtype=np.int64)
 
 
-def _logs(chances: Iterable[float]) -> Floats:
+def _logs(chances: Iterable[float]) -> FloatArray:
     return np.log(np.array([*chances], dtype=np.float64))
 
 
@@ -167,7 +163,7 @@ Versions = dict[int, int]
 """Of each variable that has several versions, which one."""
 
 
-def edge_sets(posterior: Posterior, most: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def edge_sets(posterior: Posterior, most: int) -> tuple[IntArray, FloatArray]:
     """The version of every variable in each set of edges, (sets, variables), and the chances.
 
     All sets where there are at most so many; else so many are drawn, always the same for the same
@@ -248,7 +244,10 @@ def lanes_of(edge_weights: EdgeWeights, weights: Weights, read: Iterable[int]) -
     """
     structures = edge_weights.structures
     several = {v for v in read if structures.first[v + 1] - structures.first[v] > 1}
-    parts = [_component_lanes(edge_weights, weights, c, several) for c in range(len(edge_weights.components))]
+    parts = [
+        _component_lanes(edge_weights, weights, c, several)
+        for c in range(len(edge_weights.components))
+    ]
     if any(part is None for part in parts) or prod(len(p) for p in parts if p) > MAX_LANES:
         return None
     return [
@@ -308,8 +307,8 @@ def _means_joined(lanes: Iterable[Lane]) -> Lane:
 
 
 def mean_inputs(
-    lanes: list[Lane], means: Floats, reading: Reading, circuit: Circuit, first: NDArray[np.int64]
-) -> Floats:
+    lanes: list[Lane], means: FloatArray, reading: Reading, circuit: Circuit, first: IntArray
+) -> FloatArray:
     """The mean of every input of the circuit under each lane: (inputs, lanes).
 
     `means` are those of all versions' entries; versions first[v] to first[v + 1] are those of v.

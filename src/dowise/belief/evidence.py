@@ -9,9 +9,9 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.codec import array_from_json
+from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise.errors import import_extra
 from dowise.graph.adjacency import closure
 from dowise.graph.edges import EdgeName, as_text
@@ -35,10 +35,10 @@ class Evidence:
 
     problem: Problem
     edges: tuple[EdgeName, ...]
-    log_bayes_factors: NDArray[np.float64]
-    log_e_values: NDArray[np.float64]
-    alarmed: NDArray[np.bool_]
-    scored: NDArray[np.int64]
+    log_bayes_factors: FloatArray
+    log_e_values: FloatArray
+    alarmed: BoolArray
+    scored: IntArray
     """How many values each of them was judged by."""
     records: int
     since: int | None
@@ -49,9 +49,9 @@ class Evidence:
     """Whether a record was retracted: then `since` is the latest that it can be."""
 
     @cached_property
-    def ranking(self) -> NDArray[np.int64]:
+    def ranking(self) -> IntArray:
         """The alternatives, that of the largest Bayes factor first."""
-        ranking: NDArray[np.int64] = np.argsort(-self.log_bayes_factors, kind="stable")
+        ranking: IntArray = np.argsort(-self.log_bayes_factors, kind="stable")
         return ranking
 
     @property
@@ -237,9 +237,9 @@ def in_words(factor: float) -> str:
     return next(words for size, words in _WORDS if factor >= size)
 
 
-def _exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+def _exp(logs: FloatArray) -> FloatArray:
     with np.errstate(over="ignore", under="ignore"):
-        numbers: NDArray[np.float64] = np.exp(logs)
+        numbers: FloatArray = np.exp(logs)
     return numbers
 
 

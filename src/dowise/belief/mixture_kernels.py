@@ -21,7 +21,7 @@ from dowise.model.reward_circuit import Reading
 NAT = float(2**36)  # one nat of evidence, which is counted in whole numbers
 
 
-class TableIndex(NamedTuple):
+class VersionIndex(NamedTuple):
     """Where the versions' tables stand; see `Structures`."""
 
     first: Any

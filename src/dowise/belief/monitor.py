@@ -22,9 +22,9 @@ from math import isfinite, log
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.kernels import lazy_kernels
+from dowise._core.types import FloatArray, IntArray
 from dowise._core.validation import check_flag, check_fraction
 from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError
@@ -34,7 +34,6 @@ from dowise.problem import Intervention, Problem, Record
 from dowise.problem.domains import MISSING
 from dowise.problem.record import RecordBatch, equal_columns, past_record
 
-Integers = NDArray[np.int64]
 MAX_COUNT = 10**8
 """So many records a file may have; beyond them 64 bits are too few for what they say."""
 
@@ -46,12 +45,12 @@ class KeptRecords:
     problem: Problem
     counts: dict[tuple[int, bytes], int] = field(default_factory=dict)
 
-    def add(self, cut: int, codes: Integers, times: int = 1) -> None:
+    def add(self, cut: int, codes: IntArray, times: int = 1) -> None:
         """So many more of these."""
         key = cut, codes.tobytes()
         self.counts[key] = self.counts.get(key, 0) + times
 
-    def add_many(self, batch: RecordBatch, sets: list[int], place: Integers) -> None:
+    def add_many(self, batch: RecordBatch, sets: list[int], place: IntArray) -> None:
         """All records of a batch, `batch.by_set()` being sets and place."""
         first, which = equal_columns([place, *batch.codes])
         counts = np.bincount(which)
@@ -87,7 +86,7 @@ class KeptRecords:
         codes, cuts, times = self.distinct()
         return self._batch(problem or self.problem, codes, cuts, times)
 
-    def distinct(self) -> tuple[Integers, list[int], Integers]:
+    def distinct(self) -> tuple[IntArray, list[int], IntArray]:
         """(codes, cuts, times): codes[:, i] was seen times[i] where what cuts[i] says was set."""
         codes = np.empty((len(self.problem.graph), len(self.counts)), dtype=np.int64)
         for i, (_, raw) in enumerate(self.counts):
@@ -102,7 +101,7 @@ class KeptRecords:
             yield 1 << b, self._batch(self.problem, codes, cuts, times >> b & 1)
 
     def _batch(
-        self, problem: Problem, codes: Integers, cuts: list[int], times: Integers
+        self, problem: Problem, codes: IntArray, cuts: list[int], times: IntArray
     ) -> RecordBatch:
         was_set = np.zeros(codes.shape, dtype=bool)
         for i, cut in enumerate(cuts):
@@ -166,7 +165,7 @@ class KeptRecords:
 Steps = list[tuple[int, float]]
 """(number of a record, logarithm): each the largest mean so far."""
 
-Ready = tuple[list[int], Integers]
+Ready = tuple[list[int], IntArray]
 """The sets of variables that records set, as bits, and which of them each record has."""
 
 SMALLEST = 1e-12
@@ -178,7 +177,7 @@ _kernels = lazy_kernels("dowise.belief.monitor_kernels")
 _contrasts = lru_cache(maxsize=16)(Contrasts)
 
 
-class _Room:
+class _RecordBuffer:
     """For one record, as kernels take many."""
 
     def __init__(self, variables: int) -> None:
@@ -201,7 +200,7 @@ class Monitor:
         """How the largest mean e-value has grown, the mixed and the strict one."""
         mask = problem.graph.mask
         self._cuts: dict[Intervention, int] = {}
-        self._one = _Room(len(problem.graph))
+        self._one = _RecordBuffer(len(problem.graph))
         sets = dict.fromkeys([0, *(mask(names) for names in problem.intervention_sets)])
         self._start_anew(_contrasts(problem, tuple(sets)))
 
@@ -305,10 +304,10 @@ class Monitor:
         place = np.array([self._contrasts.places[cut] for cut in cuts], dtype=np.int64)
         _kernels.recount(self._told, self._tables, self._contrasts, codes, place, times)
 
-    def _run(self, codes: Integers, place: Integers, path: NDArray[np.float64]) -> None:
+    def _run(self, codes: IntArray, place: IntArray, path: FloatArray) -> None:
         _kernels.watch_many(self._told, self._tables, self._contrasts.tables, codes, place, path)
 
-    def _follow(self, path: NDArray[np.float64]) -> None:
+    def _follow(self, path: FloatArray) -> None:
         """Keep each new largest mean."""
         for steps, means in zip(self.steps, path, strict=True):
             top = steps[-1][1] if steps else 0.0
@@ -355,7 +354,7 @@ class Monitor:
         twin = object.__new__(type(self))
         twin.__dict__ |= self.__dict__
         twin._told = type(self._told)(*(array.copy() for array in self._told))
-        twin.records, twin._one = self.records.copy(), _Room(len(self.problem.graph))
+        twin.records, twin._one = self.records.copy(), _RecordBuffer(len(self.problem.graph))
         twin.steps = [*self.steps[0]], [*self.steps[1]]
         return twin
 
@@ -419,7 +418,7 @@ def _checked_log(given: Any) -> int:
     return given
 
 
-def _log_mean(logs: NDArray[np.float64]) -> float:
+def _log_mean(logs: FloatArray) -> float:
     if not len(logs):
         return 0.0
     top = float(logs.max())

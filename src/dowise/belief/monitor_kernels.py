@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import int64, njit
-from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel, lazy_kernels
+from dowise._core.types import IntArray
 from dowise.belief.variates import log64
 from dowise.model.missing_edges import Contrasts
 
@@ -226,12 +226,11 @@ def mix(told):
         told.mixed[t] = _nats(_log_mean(told.levels[t], NAT))
 
 
-Integers = NDArray[np.int64]
 _kernels = lazy_kernels("dowise.belief.monitor_kernels")
 
 
 def recount(
-    told: Any, tables: Any, contrasts: Contrasts, codes: Integers, place: Integers, times: Integers
+    told: Any, tables: Any, contrasts: Contrasts, codes: IntArray, place: IntArray, times: IntArray
 ) -> None:
     """Fill in what records say: codes[:, i] was seen times[i] under contrasts.tables[place[i]].
 
@@ -265,13 +264,13 @@ def recount(
     _add_up(told, contrasts, most)
 
 
-def _at(points: Integers, sums: Callable[..., Integers], *given: float) -> Integers:
+def _at(points: IntArray, sums: Callable[..., IntArray], *given: float) -> IntArray:
     """The running sums at these points."""
     distinct, which = np.unique(points, return_inverse=True)
     return sums(distinct, *given)[which]
 
 
-def _add_up(told: Any, contrasts: Contrasts, most: Integers) -> None:
+def _add_up(told: Any, contrasts: Contrasts, most: IntArray) -> None:
     """The totals of all alternatives, from the tables of both sides."""
     for side, sign in ((0, -1), (1, 1)):
         tables = contrasts.tables[:, :, side]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, draw_key, generator
+from dowise._core.types import FloatArray, IntArray, UInt64Array
 from dowise._core.validation import check_integer
 from dowise.belief.edge_weights import MAX_LANES, EdgeWeights, Lane, Weights, lanes_of, mean_inputs
 from dowise.belief.prior import Prior, prior_counts
@@ -27,15 +28,13 @@ from dowise.model import Codes, model_of
 from dowise.model.circuit import Builder, Circuit
 from dowise.model.draws import Draws
 from dowise.model.edge_structures import Structures
-from dowise.model.factors import NONE, Layout
+from dowise.model.factors import NONE, TableLayout
 from dowise.model.model import Model, with_first_value
 from dowise.model.reward_circuit import Reading, reading_of
 from dowise.problem import Problem, Record
 from dowise.problem.record import RecordBatch, check_record, check_same_problem
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Key = NDArray[np.uint64]
+Key = UInt64Array
 """Key of one call of a counter-based kernel: see `dowise._core.rng.draw_key`."""
 
 MAX_BYTES = 16 * 2**30  # size of one array of draws
@@ -54,19 +53,19 @@ _mixture_kernels = lazy_kernels("dowise.belief.mixture_kernels")
 class SettledState(NamedTuple):
     """What kernels see of a posterior without open edges."""
 
-    prior: Floats
-    counts: Integers
-    unused: Integers
+    prior: FloatArray
+    counts: IntArray
+    unused: IntArray
 
 
 class MixedState(NamedTuple):
     """What kernels see of a posterior with open edges: the entries of all versions."""
 
-    prior: Floats
-    counts: Integers
-    evidence: Integers
+    prior: FloatArray
+    counts: IntArray
+    evidence: IntArray
     """Log evidence of each version, in 2⁻³⁶ nats."""
-    unused: Integers
+    unused: IntArray
 
 
 class Posterior:
@@ -95,18 +94,18 @@ class Posterior:
         self.model = model_of(problem)
         self.is_settled = not problem.edge_priors or self.model.structures.is_settled
         """True if no doubtful edge makes a difference: there is one version of every variable."""
-        self.layout: Layout = self.model.factors if self.is_settled else self.shared.layout
+        self.layout: TableLayout = self.model.factors if self.is_settled else self.shared.layout
         """The tables: those of the factors, or those of all versions of all variables."""
         prior = problem.prior if prior is None else prior
-        self.prior: Floats = prior_counts(self.layout, self.model.factors, prior)
+        self.prior: FloatArray = prior_counts(self.layout, self.model.factors, prior)
         """Prior parameter of every entry of the tables."""
-        self.counts: Integers = np.zeros(len(self.prior), dtype=np.int64)
+        self.counts: IntArray = np.zeros(len(self.prior), dtype=np.int64)
         """Number of records that counted for every entry."""
         versions = 0 if self.is_settled else len(self.shared.structures.versions)
-        self.evidence: Integers = np.zeros(versions, dtype=np.int64)
+        self.evidence: IntArray = np.zeros(versions, dtype=np.int64)
         """Log evidence of each version in 2⁻³⁶ nats, a function of the counts; empty if settled."""
         variables = len(self.model.factors.variables)
-        self.unused: Integers = np.zeros((variables, variables + 1), dtype=np.int64)
+        self.unused: IntArray = np.zeros((variables, variables + 1), dtype=np.int64)
         """unused[v, u]: number of records that did not count for v because u was not seen.
 
         The last column: because no arm needs the factor.
@@ -136,9 +135,9 @@ class Posterior:
         return bool((self.prior[entries] + self.counts[entries]).min() >= MIN_SINGLE_PRECISION)
 
     @property
-    def parameters(self) -> Floats:
+    def parameters(self) -> FloatArray:
         """Dirichlet parameter of every entry of the tables: prior plus counts."""
-        parameters: Floats = self.prior + self.counts
+        parameters: FloatArray = self.prior + self.counts
         return parameters
 
     def state(self) -> SettledState | MixedState:
@@ -208,8 +207,8 @@ class Posterior:
                 place,
             )
 
-    def count_at(self, place: int, codes: Integers, fixed: Integers) -> None:
-        """Learn an outcome of the intervention set with this number (`Factors.place`)."""
+    def count_at(self, place: int, codes: IntArray, fixed: IntArray) -> None:
+        """Learn an outcome of the intervention set with this number (`FactorLayout.place`)."""
         tables = None if self.is_settled else self.shared.under[place]
         self._count_codes(codes, fixed, self.model.factors.under_arms[place], tables, 1)
 
@@ -228,10 +227,10 @@ class Posterior:
 
     def _count_codes(
         self,
-        codes: Integers,
-        fixed: Integers,
-        under: Integers,
-        tables: Integers | None,
+        codes: IntArray,
+        fixed: IntArray,
+        under: IntArray,
+        tables: IntArray | None,
         step: int,
     ) -> None:
         factors = self.model.factors
@@ -262,7 +261,7 @@ class Posterior:
         """Return the probabilities of the sets of open edges."""
         return self._weights(self.evidence)
 
-    def _weights(self, evidence: Integers) -> Weights:
+    def _weights(self, evidence: IntArray) -> Weights:
         weights = self.shared.edge_weights.empty()
         _mixture_kernels.weigh(evidence, self.shared.edge_weights.options, weights)
         return weights
@@ -281,7 +280,7 @@ class Posterior:
 
     # -- means --------------------------------------------------------------------------------
 
-    def times_learned(self) -> Integers:
+    def times_learned(self) -> IntArray:
         """Return for each variable the number of records that counted."""
         each = np.add.reduceat(self.counts, self.layout.starts[:-1])
         total = np.bincount(self.layout.targets, each).astype(np.int64)
@@ -297,7 +296,7 @@ class Posterior:
             if row.any()
         }
 
-    def mean_entries(self) -> Floats:
+    def mean_entries(self) -> FloatArray:
         """Return the posterior mean of every entry of the factors, averaged over open edges."""
         means = self.layout.normalised(self.parameters)
         if self.is_settled:
@@ -314,7 +313,7 @@ class Posterior:
                 factors.table(averaged, f)[...] += chances[m] * table
         return averaged
 
-    def mean_distributions(self, codes: Codes) -> Floats:
+    def mean_distributions(self, codes: Codes) -> FloatArray:
         """Return P(Y = y | do(arm), c), averaged over the posterior: (arms, values of Y).
 
         Given the edges it is exact: a monomial of the circuit has one entry of each factor, and
@@ -332,7 +331,7 @@ class Posterior:
         _kernels.mean_results(self.prior, self.counts, rows, circuit.tape, out)
         return out
 
-    def _mixed_mean_distributions(self, codes: Codes) -> Floats:
+    def _mixed_mean_distributions(self, codes: Codes) -> FloatArray:
         shared, weights = self.shared, self.weights()
         reading = shared.reading(codes)
         lanes = lanes_of(shared.edge_weights, weights, reading.variables.tolist())
@@ -413,7 +412,7 @@ class Posterior:
         kernel: Callable[..., None],
         key: Key,
         circuit: Circuit,
-        rows: Integers,
+        rows: IntArray,
         first: int,
         out: NDArray[np.floating],
     ) -> None:
@@ -509,7 +508,7 @@ class SharedTables:
     def __init__(self, problem: Problem) -> None:
         self.model = model_of(problem)
         self.structures: Structures = self.model.structures
-        self.layout: Layout = self.structures.tables
+        self.layout: TableLayout = self.structures.tables
         self.edge_weights = EdgeWeights(self.structures)
         self.under = self.structures.tables_under(self.structures.factors.sets)
         self._readings: dict[Codes, Reading] = {}
@@ -521,7 +520,7 @@ class SharedTables:
         structures, layout = self.structures, self.layout
         variables = range(len(layout.sizes))
         scored = np.array([structures.scored >> v & 1 for v in variables], dtype=bool)
-        return _mixture_kernels.TableIndex(
+        return _mixture_kernels.VersionIndex(
             structures.first, layout.starts, layout.strides, layout.sizes, scored
         )
 
@@ -586,20 +585,20 @@ class RowDraws:
     lane has its own set of edges where some are open.
     """
 
-    def __init__(self, model: Model, rows: Integers) -> None:
+    def __init__(self, model: Model, rows: IntArray) -> None:
         self.model = model
         builder = Builder()
         entries = builder.input_blocks(model.factors.row_sizes[rows])
         circuit = builder.finish(entries.reshape(-1, 1))
         self.circuit = circuit._replace(blocks=rows[circuit.blocks])
-        self._rows: dict[Codes, Integers] = {}
+        self._rows: dict[Codes, IntArray] = {}
 
     @cached_property
     def _reading(self) -> Reading:
         problem, structures = self.model.problem, self.model.structures
         return reading_of(structures, self.circuit, problem.context_positions)
 
-    def _rows_in(self, codes: Codes) -> Integers:
+    def _rows_in(self, codes: Codes) -> IntArray:
         rows = self._rows.get(codes)
         if rows is None:
             if len(self._rows) >= MAX_CONTEXTS:

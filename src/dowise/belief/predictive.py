@@ -9,17 +9,14 @@ so leaves every mean where it was on average (a martingale), and what is not kno
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, draw_key, generator
+from dowise._core.types import FloatArray, IntArray
 from dowise.belief.posterior import Posterior
 from dowise.model import Codes
-from dowise.model.sampler import outcome
+from dowise.model.sampler import sample_outcome
 from dowise.problem import Record
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _mixture_kernels = lazy_kernels("dowise.belief.mixture_kernels")
 
@@ -34,11 +31,11 @@ def draw_record(posterior: Posterior, arm: int, codes: Codes, rng: Random) -> Re
         means = posterior.layout.normalised(posterior.parameters)
         entries = _entries_under(posterior, versions, means)
     played = problem.arms[arm]
-    seen = outcome(problem, entries, arm, codes, source)
+    seen = sample_outcome(problem, entries, arm, codes, source)
     return Record(problem, played, seen, problem.fixed(played))
 
 
-def draw_worlds(posterior: Posterior, count: int, rng: Random) -> Floats:
+def draw_worlds(posterior: Posterior, count: int, rng: Random) -> FloatArray:
     """Draw the entries of all factors: (count, entries)."""
     source = generator(rng)
     if posterior.is_settled:
@@ -49,10 +46,10 @@ def draw_worlds(posterior: Posterior, count: int, rng: Random) -> Floats:
     return np.array([_entries_under(posterior, chosen, entries) for chosen, entries in pairs])
 
 
-def _draw_versions(posterior: Posterior, count: int, source: np.random.Generator) -> Integers:
+def _draw_versions(posterior: Posterior, count: int, source: np.random.Generator) -> IntArray:
     """Draw sets of edges: the version of every variable, (count, variables)."""
     shared = posterior.shared
-    first: Integers = shared.structures.first
+    first: IntArray = shared.structures.first
     versions = np.repeat(first[:-1, None], count, axis=1)
     streams, options = len(posterior.counts), shared.edge_weights.options
     _mixture_kernels.choose(
@@ -61,7 +58,7 @@ def _draw_versions(posterior: Posterior, count: int, source: np.random.Generator
     return np.ascontiguousarray(versions.T)
 
 
-def _entries_under(posterior: Posterior, versions: Integers, entries: Floats) -> Floats:
+def _entries_under(posterior: Posterior, versions: IntArray, entries: FloatArray) -> FloatArray:
     """Return the entries of the factors where each variable has the given version."""
     structures, factors = posterior.shared.structures, posterior.model.factors
     spread_entries = np.empty(factors.entries)
@@ -78,14 +75,14 @@ _DEPTH = 40.0  # the density is followed down to this logarithm below its peak
 _AT_ONCE = 64  # distributions, so that a wide table takes no more memory
 
 
-def dirichlet_intervals(parameters: Floats, level: float) -> Floats:
+def dirichlet_intervals(parameters: FloatArray, level: float) -> FloatArray:
     """Central intervals of each entry of rows of Dirichlet parameters: (rows, values, 2)."""
     others = parameters.sum(axis=1, keepdims=True) - parameters
     found = beta_interval(parameters.ravel(), others.ravel(), level)
     return found.reshape(*parameters.shape, 2)
 
 
-def beta_interval(a: Floats, b: Floats, level: float) -> Floats:
+def beta_interval(a: FloatArray, b: FloatArray, level: float) -> FloatArray:
     """The central interval of each Beta(a, b), right to four digits: (distributions, 2)."""
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
     found = np.empty((len(a), 2))
@@ -95,7 +92,7 @@ def beta_interval(a: Floats, b: Floats, level: float) -> Floats:
     return found
 
 
-def _quantiles(a: Floats, b: Floats, tails: Floats) -> Floats:
+def _quantiles(a: FloatArray, b: FloatArray, tails: FloatArray) -> FloatArray:
     """Of distributions that stand one below the other."""
     peak, spread = np.log(a / b), np.sqrt(1 / a + 1 / b)
     # Near its peak the density is that of a normal distribution, further out it falls off as
@@ -112,7 +109,7 @@ def _quantiles(a: Floats, b: Floats, tails: Floats) -> Floats:
     return _share(quantiles)
 
 
-def _share(odds: Floats) -> Floats:
+def _share(odds: FloatArray) -> FloatArray:
     """The probability of these log odds."""
-    shares: Floats = np.exp(-np.logaddexp(0.0, -odds))
+    shares: FloatArray = np.exp(-np.logaddexp(0.0, -odds))
     return shares

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.files import read_file
+from dowise._core.types import FloatArray
 from dowise.errors import DowiseError, suggestion
-from dowise.model import Factors
-from dowise.model.factors import Layout
+from dowise.model import FactorLayout
+from dowise.model.factors import TableLayout
 from dowise.problem.prior import Prior, checked_counts, fits, misfit, parse_prior
 
 __all__ = ["Prior", "parse_prior", "prior_counts"]
 
 
-def prior_counts(tables: Layout, factors: Factors, prior: Prior) -> NDArray[np.float64]:
+def prior_counts(tables: TableLayout, factors: FactorLayout, prior: Prior) -> FloatArray:
     """The flat array of Dirichlet parameters α of these tables: the factors, or their versions.
 
     A mapping gives for a variable a number (every entry of its tables) or an array that fits its
@@ -52,7 +52,7 @@ def prior_counts(tables: Layout, factors: Factors, prior: Prior) -> NDArray[np.f
     return flat
 
 
-def _meant(tables: Layout, factors: Factors, name: str) -> list[int]:
+def _meant(tables: TableLayout, factors: FactorLayout, name: str) -> list[int]:
     """The tables that a name stands for."""
     if name in factors.positions:
         return np.flatnonzero(tables.targets == factors.positions[name]).tolist()
@@ -69,7 +69,7 @@ def _meant(tables: Layout, factors: Factors, name: str) -> list[int]:
     )
 
 
-def _misfit(tables: Layout, factors: Factors, name: str, t: int) -> str:
+def _misfit(tables: TableLayout, factors: FactorLayout, name: str, t: int) -> str:
     *_, size = shape = tables.shapes[t]
     if (tables.targets == tables.targets[t]).sum() == 1 or name not in factors.positions:
         return misfit(name, shape, (factors.variables[v] for v in tables.families[t]))

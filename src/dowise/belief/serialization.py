@@ -46,10 +46,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dowise._core.types import AnyArray
 from dowise.errors import DowiseError, InputSyntaxError
-from dowise.model.factors import Layout
+from dowise.model.factors import TableLayout
 from dowise.problem import Problem
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _unused(page: Any) -> Iterator[tuple[str, str, Any]]:
             yield name, other, times
 
 
-def _numbers(shape: tuple[int, ...], stored: dict[str, Any], what: str, name: str) -> NDArray[Any]:
+def _numbers(shape: tuple[int, ...], stored: dict[str, Any], what: str, name: str) -> AnyArray:
     """Numbers in the shape of a table."""
     try:
         table = np.asarray(stored.get(what))
@@ -231,6 +231,6 @@ def _numbers(shape: tuple[int, ...], stored: dict[str, Any], what: str, name: st
     return table
 
 
-def _axes_to_json(problem: Problem, layout: Layout, t: int) -> dict[str, list[Any]]:
+def _axes_to_json(problem: Problem, layout: TableLayout, t: int) -> dict[str, list[Any]]:
     axes = [problem.graph.variables[v] for v in layout.families[t]]
     return {"axes": axes, "labels": [list(problem.domains[axis]) for axis in axes]}

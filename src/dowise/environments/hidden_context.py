@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from dowise._core.kernels import lazy_kernels
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
-from dowise.model import Codes, Factors, model_of
+from dowise.model import Codes, FactorLayout, model_of
 from dowise.model.circuit import ONE, Builder
-from dowise.model.elimination import Algebra, Elimination, Table, elimination
+from dowise.model.elimination import Algebra, AxisTable, Elimination, elimination
 from dowise.model.sampler import Mechanism
 from dowise.problem import Problem
 
@@ -37,7 +37,7 @@ _kernels = lazy_kernels("dowise.model.kernels")
 _NONE = np.zeros(1)  # a quotient by 0 belongs to what can't happen: it is 0, and never used
 
 
-def flat_entries(factors: Factors, cpts: Mapping[str, Array]) -> Array:
+def flat_entries(factors: FactorLayout, cpts: Mapping[str, Array]) -> Array:
     """All CPTs of each world in one array; rows of variables that have none are left uniform.
 
     The first axis of every CPT, and of what is returned, are the worlds.
@@ -58,7 +58,7 @@ class ContextReversal:
         whole = Problem(graph, problem.reward, domains=domains, arms=["do()"])
         self.hidden = tuple(hidden)
         """The variables that no outcome shows."""
-        self.whole = Factors(whole)
+        self.whole = FactorLayout(whole)
         """The factors of the DAG as it is."""
         self._context = problem.context
         self._upstream = sorted(whole.positions[x] for x in graph.ancestors(problem.context))
@@ -108,7 +108,7 @@ class ContextReversal:
             turned[name], rest = rest[: prod(shape)].reshape(shape), rest[prod(shape) :]
         return turned
 
-    def _mechanism(self, problem: Problem, factors: Factors) -> Mechanism:
+    def _mechanism(self, problem: Problem, factors: FactorLayout) -> Mechanism:
         own, order = self.model.problem, factors.graph.topological_order()
         return Mechanism(
             entries=np.empty((0, factors.entries)),
@@ -152,7 +152,7 @@ class ContextReversal:
             index = tuple(0 if u in context else slice(None) for u in family)
             own = whole.starts[v] + np.arange(prod(shape)).reshape(shape)[index]
             values = builder.input_blocks(np.ones(own.size, dtype=np.int64)).reshape(own.shape)
-            tables.append(Table.of([u for u in family if u not in context], values))
+            tables.append(AxisTable.of([u for u in family if u not in context], values))
             places.append(own.ravel())
             strides.append(np.tile(whole.strides[v, context], (own.size, 1)))
         conditionals = []
@@ -166,7 +166,7 @@ class ContextReversal:
             everything = builder.sums(
                 total.values.reshape(1, -1), np.full((1, total.values.size), ONE)
             )
-            tables.append(algebra.quotient(total, Table((), everything[0])))
+            tables.append(algebra.quotient(total, AxisTable((), everything[0])))
         chances = [int(table.values) for table in tables]
         self._leftover, self._shapes = len(chances), [x.shape for x in conditionals]
         self._inputs, self._strides = np.concatenate(places), np.concatenate(strides)

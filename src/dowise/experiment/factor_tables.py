@@ -34,7 +34,7 @@ from dowise.experiment.read_model import IndependentArmsBelief
 from dowise.experiment.status import LEVEL
 from dowise.graph.adjacency import bits
 from dowise.graph.edges import as_text
-from dowise.model.factors import Layout
+from dowise.model.factors import TableLayout
 from dowise.problem import Problem
 from dowise.problem.formulas import iter_formulas
 from dowise.problem.problem import ArmLike, Role
@@ -239,7 +239,7 @@ def _versions(posterior: Posterior, name: str, most_rows: int) -> list[Version]:
 
 def _tables(
     posterior: Posterior,
-    layout: Layout,
+    layout: TableLayout,
     table_of: dict[int, int],
     joined: dict[int, int],
     most_rows: int,
@@ -284,7 +284,7 @@ def _under(posterior: Posterior, v: int, stands_for: list[int]) -> Iterator[str]
 
 def _table(
     posterior: Posterior,
-    layout: Layout,
+    layout: TableLayout,
     t: int,
     seen: list[str],
     done: list[str],

@@ -21,17 +21,16 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dowise._core.types import IntArray
 from dowise.identification.formula import Expression, Product, Quotient, Sum, Term
 from dowise.identification.identify import Estimator, estimators
 from dowise.model.circuit import ZERO, Builder, Circuit, TooLargeError
-from dowise.model.elimination import Algebra, Table, elimination
+from dowise.model.elimination import Algebra, AxisTable, elimination
 from dowise.problem import Intervention, Problem
 
 __all__ = ["Estimates", "Marginals", "compile_estimators"]
 
-Integers = NDArray[np.int64]
 
 MAX_VALUES = 20_000  # of all estimators together, but for the direct ones
 MAX_CELLS_OF_ONE = 4_000
@@ -45,9 +44,9 @@ class Marginals(NamedTuple):
     firsts[k] + strides[k] · codes.
     """
 
-    firsts: Integers
-    sizes: Integers
-    strides: Integers
+    firsts: IntArray
+    sizes: IntArray
+    strides: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +55,11 @@ class Estimates:
 
     circuit: Circuit
     """Its results are the estimates, arm after arm, the direct one of each arm first."""
-    offsets: Integers
+    offsets: IntArray
     """Those of arm i are results[offsets[i] : offsets[i + 1]]."""
     marginals: tuple[Marginals, ...]
     """Of each arm."""
-    variables: Integers
+    variables: IntArray
     """The positions of the variables that some estimator looks at."""
 
 
@@ -138,7 +137,7 @@ class _Compiler:
         self.arms = {arm: i for i, arm in enumerate(problem.arms)}
         self.builder = Builder()
         self.algebra = Algebra(self.builder, self.sizes)
-        self.counts: dict[tuple[int, tuple[int, ...]], tuple[int, Integers]] = {}
+        self.counts: dict[tuple[int, tuple[int, ...]], tuple[int, IntArray]] = {}
         """The tables of counts, by arm and axes: the number of the block, and its values."""
 
     def mean(self, formula: Expression, fixed: Mapping[int, int]) -> int:
@@ -161,7 +160,7 @@ class _Compiler:
 
     # -- tables -----------------------------------------------------------------------------------
 
-    def _table(self, formula: Expression, fixed: Mapping[int, int]) -> Table:
+    def _table(self, formula: Expression, fixed: Mapping[int, int]) -> AxisTable:
         if isinstance(formula, Term):
             return self._term(formula, fixed)
         if isinstance(formula, Quotient):
@@ -175,7 +174,7 @@ class _Compiler:
         order = elimination([frozenset(t.axes) for t in tables], bound, self.sizes).order
         return self.algebra.product(self.algebra.eliminated(tables, order))
 
-    def _term(self, term: Term, fixed: Mapping[int, int]) -> Table:
+    def _term(self, term: Term, fixed: Mapping[int, int]) -> AxisTable:
         """P_experiment(variables | given): a quotient of counts."""
         positions = self.problem.positions
         axes = tuple(sorted(self._positions(term.free) - fixed.keys()))
@@ -190,11 +189,11 @@ class _Compiler:
             left = tuple(v for v in axes if v not in chosen)
             tops[here] = self._counts(arm, event, known, left)
             bottoms[here] = self._counts(arm, given, known, left)
-        return Table(axes, self.builder.quotients(tops, bottoms))
+        return AxisTable(axes, self.builder.quotients(tops, bottoms))
 
     def _counts(
         self, arm: int | None, event: Iterable[int], known: Mapping[int, int], left: Sequence[int]
-    ) -> Integers:
+    ) -> IntArray:
         """How many records of an arm have the known values and each of those left; 0 of no arm."""
         if arm is None:
             return np.array(ZERO)
@@ -244,7 +243,7 @@ class _Compiler:
         )
 
     def _marginals_of(
-        self, arm: int, kept: Mapping[tuple[int, tuple[int, ...]], int], variables: Integers
+        self, arm: int, kept: Mapping[tuple[int, tuple[int, ...]], int], variables: IntArray
     ) -> Marginals:
         mine = {axes: first for (i, axes), first in kept.items() if i == arm}
         sizes = np.ones(len(mine), dtype=np.int64)

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dowise._core.kernels import kernel, lazy_kernels
 from dowise.errors import DowiseError
-from dowise.model.draws import Draws, nothing
+from dowise.model.draws import Draws, zero_costs
 from dowise.model.kernels import find_winners
 from dowise.problem import Payoff
 
@@ -130,7 +130,7 @@ def estimate_from_draws(
     """
     arms, others, samples = drawn.shape
     drawn = np.ascontiguousarray(drawn)
-    costs = nothing(arms) if costs is None else costs
+    costs = zero_costs(arms) if costs is None else costs
     best, winning = np.empty(arms), np.empty(arms, np.int64)
     if found is None:
         winners = np.empty(samples, np.int64)

@@ -1,6 +1,6 @@
-"""Where the numbers stand, and what follows from them: factors, circuits, values of all arms."""
+"""Factors of a problem, and the circuit from their entries to the rewards of all arms."""
 
-from dowise.model.factors import Factors
+from dowise.model.factors import FactorLayout
 from dowise.model.model import Codes, Model, model_of
 
-__all__ = ["Codes", "Factors", "Model", "model_of"]
+__all__ = ["Codes", "FactorLayout", "Model", "model_of"]

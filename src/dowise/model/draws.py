@@ -1,30 +1,36 @@
-"""The reward of every arm under many draws of the entries, and which arm is best under each."""
+"""Reward distributions of all arms under draws of the entries, and the best arm of each draw."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowise._core.kernels import lazy_kernels
+from dowise._core.types import AnyArray, FloatArray, IntArray
 from dowise.model.model import with_first_value
 from dowise.problem import Payoff
-
-__all__ = ["Draws", "nothing"]
 
 _kernels = lazy_kernels("dowise.model.kernels")
 
 
 class Draws:
-    """P(Y = y | do(arm), c) under draws: `others` is (arms, values of Y but the first, samples).
+    """P(Y = y | do(arm), c) under draws; all arms of one draw share its entries.
 
-    All arms of one draw share its entries. `whole` has the first value as well, in double
-    precision: it is there only where single precision would not tell the arms apart. Then `kinds`
-    numbers the arms so that those which are alike in every world have the same number, and `key`
-    settles what are ties all the same, by the number of the draw; the first one here is `first`.
-    `arms` are the positions of the arms among the problem's, where they are not all of them.
+    Parameters
+    ----------
+    others : array (arms, values of Y but the first, samples)
+        Probabilities in single precision, or a part of `whole`.
+    whole : array (arms, values of Y, samples), optional
+        Probabilities in double precision, if single precision can't tell the arms apart.
+    kinds : array (arms,), optional
+        With `whole`: numbers that are equal for arms with the same reward in every world.
+    key, first : int
+        With `whole`: ties are broken by a hash of `key` and the number of the draw, counted from
+        `first`.
+    arms : array, optional
+        Positions of the arms among the problem's, if these are not all of them.
     """
 
     __slots__ = ("arms", "first", "key", "kinds", "others", "whole")
@@ -32,59 +38,59 @@ class Draws:
     def __init__(
         self,
         others: NDArray[np.floating],
-        whole: NDArray[np.float64] | None = None,
-        kinds: NDArray[np.int64] | None = None,
+        whole: FloatArray | None = None,
+        kinds: IntArray | None = None,
         key: int = 0,
         first: int = 0,
-        arms: NDArray[np.int64] | None = None,
+        arms: IntArray | None = None,
     ) -> None:
         self.others, self.whole, self.kinds = others, whole, kinds
         self.key, self.first, self.arms = key, first, arms
 
     @property
     def samples(self) -> int:
-        """The number of draws."""
+        """Number of draws."""
         return int(self.others.shape[2])
 
-    def among(self, arms: NDArray[np.int64]) -> Draws:
-        """The draws of these arms alone."""
+    def among(self, arms: IntArray) -> Draws:
+        """Return the draws of these arms only."""
         whole = None if self.whole is None else self.whole[arms]
         kinds = None if self.kinds is None else self.kinds[arms]
         among = arms if self.arms is None else self.arms[arms]
         return Draws(self.others[arms], whole, kinds, self.key, self.first, among)
 
     def first_ones(self, count: int) -> Draws:
-        """The first draws alone."""
+        """Return the first `count` draws."""
         others = np.ascontiguousarray(self.others[..., :count])
         whole = None if self.whole is None else np.ascontiguousarray(self.whole[..., :count])
         return Draws(others, whole, self.kinds, self.key, self.first, self.arms)
 
-    def distributions(self) -> NDArray[Any]:
-        """All values of the reward: (arms, values of Y, samples)."""
+    def distributions(self) -> AnyArray:
+        """Return the probabilities of all values of the reward: (arms, values of Y, samples)."""
         return with_first_value(self.others) if self.whole is None else self.whole
 
-    def rewards(self, payoff: Payoff) -> NDArray[Any]:
-        """The mean reward of every arm, net of cost, in the user's units: (arms, samples).
+    def rewards(self, payoff: Payoff) -> AnyArray:
+        """Return the mean reward of every arm, net of cost, in the user's units: (arms, samples).
 
-        In single precision for rewards of 0 and 1; what others are worth, and what arms cost, is
-        put in in double precision.
+        It is in single precision for rewards of 0 and 1; other values and costs are applied in
+        double precision.
         """
         worth, rewards = payoff.values, self.others[:, 0]
         if not payoff.is_plain:
             rewards = worth[0] + np.einsum("avs,v->as", self.others, worth[1:] - worth[0])
         return payoff.net(rewards.T, self.arms).T
 
-    def costs(self, payoff: Payoff) -> NDArray[np.float64]:
-        """What every arm costs, scaled, as kernels take it."""
+    def costs(self, payoff: Payoff) -> FloatArray:
+        """Return the scaled cost of every arm, for kernels."""
         if not payoff.has_costs:
-            return nothing(len(self.others))
+            return zero_costs(len(self.others))
         return payoff.scaled_costs if self.arms is None else _fixed(payoff.scaled_costs[self.arms])
 
-    def winners(self, payoff: Payoff) -> tuple[NDArray[np.int64], float]:
-        """The best arm of every draw, and the sum of the net rewards of these, scaled.
+    def winners(self, payoff: Payoff) -> tuple[IntArray, float]:
+        """Return the best arm of every draw, and the sum of their scaled net rewards.
 
-        Ties go to the first arm. Where the draws are `whole` that is so for arms that are alike and
-        cost the same; of others that can't be told apart each has the same chance.
+        Ties go to the first arm. In `whole` draws this holds for arms with the same reward and
+        cost; others that can't be told apart have equal chances.
         """
         winners = np.zeros(self.samples, dtype=np.int64)
         scaled, costs = payoff.scaled, self.costs(payoff)
@@ -93,19 +99,19 @@ class Draws:
             return winners, float(_kernels.find_winners(others, scaled, costs, winners))
         by_cost = np.argsort(costs, kind="stable")  # the first of the cheapest of each kind
         firsts = np.sort(by_cost[np.unique(self.kinds[by_cost], return_index=True)[1]])
-        own, key = _fixed(costs[firsts]), np.uint64(self.key)
+        distinct, key = _fixed(costs[firsts]), np.uint64(self.key)
         whole = self.whole[firsts]
-        peak = _kernels.find_winners_by_odds(whole, scaled, own, key, self.first, winners)
+        peak = _kernels.find_winners_by_odds(whole, scaled, distinct, key, self.first, winners)
         return firsts[winners], float(peak)
 
 
 @lru_cache(maxsize=64)
-def nothing(arms: int) -> NDArray[np.float64]:
-    """The costs of so many arms that cost nothing."""
+def zero_costs(arms: int) -> FloatArray:
+    """Return zero costs for this number of arms, for kernels."""
     return _fixed(np.zeros(arms))
 
 
-def _fixed(costs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Kernels would be compiled once more for an array that may change."""
+def _fixed(costs: FloatArray) -> FloatArray:
+    """Make an array read-only: kernels would be compiled again for a writeable one."""
     costs.setflags(write=False)
     return costs

@@ -1,4 +1,4 @@
-"""Which doubtful edges may be there, and what the factors of each variable are then.
+"""Sets of doubtful edges that may be present, and the factors of each variable under them.
 
 Let s be a set of doubtful edges, and G_s the graph with these alone of the doubtful ones. All sets
 share the order of the full graph. The key (v, T) of the full graph becomes (v, T_s): T_s is the
@@ -8,7 +8,7 @@ in G_s. So the circuit of the full graph serves every s; only where its rows are
 What v's tables are depends on little of s: on the bidirected edges inside the c-component of v
 among its predecessors in G_s, and on the arrows into that. A *version* of a variable is one such
 choice with its tables. Versions are put together in three steps, so that a few edges in each place
-don't multiply to many sets of edges:
+do not multiply to many sets of edges:
 
 - a *component* is a c-component of the full graph: components are independent of each other;
 - a *pattern* says which doubtful bidirected edges of a component are there, and thereby splits it
@@ -16,8 +16,8 @@ don't multiply to many sets of edges:
 - a *district* has *alternatives*: which of the doubtful arrows into it are there. Given the
   pattern, districts are independent of each other.
 
-Where there would be too many patterns or alternatives the likeliest a priori serve, weighted so
-that every edge keeps its prior; `kept` says how likely it was that the truth is among them.
+Where there would be too many patterns or alternatives, the likeliest a priori are kept, weighted so
+that every edge keeps its prior; `kept` is the prior probability that the truth is among them.
 docs/hidden.md has the proof.
 """
 
@@ -32,44 +32,44 @@ from math import log, prod
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dowise._core.types import IntArray
 from dowise.errors import DowiseError
 from dowise.graph.adjacency import Adjacency, bits, closure
 from dowise.graph.edges import EdgeName
 from dowise.graph.transforms import with_parents
-from dowise.model.factors import MAX_ENTRIES, NONE, Factors, Layout
+from dowise.model.factors import MAX_ENTRIES, NONE, FactorLayout, TableLayout
 
-Thing = TypeVar("Thing")
-_EVEN = 1e-9  # log odds below which both ways are alike
-_LEAST = 1.0
-_SWEEPS = 1000
+Element = TypeVar("Element")
+_EVEN = 1e-9  # log odds below which presence and absence are equally likely
+_MIN_COST = 1.0
+_MAX_SWEEPS = 1000
 
 
 def likeliest_subsets(
-    probabilities: Mapping[Thing, float], most: int
-) -> list[tuple[frozenset[Thing], float]]:
-    """At most so many subsets, the likeliest by and large, each with its probability.
+    probabilities: Mapping[Element, float], most: int
+) -> list[tuple[frozenset[Element], float]]:
+    """Return at most `most` subsets, roughly the likeliest, each with its probability.
 
-    Every subset differs from the likeliest one by some turned things. They come in the order of
-    what the turned things cost: each its log odds, but 1 at least, so that a few things turned come
-    before many. A subset whose dearest turned thing is the i-th leads to those in which the
-    (i+1)-th is turned too, or instead of it. Where things are as likely as not a subset comes
-    together with the one that has all of these the other way round, which is as likely.
+    Every subset differs from the likeliest one by some flipped elements. Subsets come in the order
+    of the cost of these: the log odds of each, but at least 1, so that few flips come before many.
+    A subset whose most expensive flip is the i-th leads to those in which the (i+1)-th is flipped
+    too, or instead of it. A subset comes together with the one in which all elements with even odds
+    are flipped, which is equally likely.
     """
     odds = {x: log(p) - log(1 - p) for x, p in probabilities.items()}
     even = frozenset(x for x in odds if abs(odds[x]) < _EVEN)
     usual = frozenset(x for x in odds if odds[x] > 0 and x not in even)
     things = sorted(odds, key=lambda x: abs(odds[x]))
-    costs = [max(abs(odds[x]), _LEAST) for x in things]
-    subsets: dict[frozenset[Thing], float] = {}
+    costs = [max(abs(odds[x]), _MIN_COST) for x in things]
+    subsets: dict[frozenset[Element], float] = {}
     queue: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     while queue and len(subsets) < most:
         cost, turned = heapq.heappop(queue)
         subset = usual ^ frozenset(things[i] for i in turned)
-        for found in (subset, subset ^ even):
-            chances = (p if x in found else 1 - p for x, p in probabilities.items())
-            subsets[found] = prod(chances)
+        for member in (subset, subset ^ even):
+            chances = (p if x in member else 1 - p for x, p in probabilities.items())
+            subsets[member] = prod(chances)
         last = turned[-1] if turned else -1
         if last + 1 < len(things):
             more = round(cost + costs[last + 1], 9)
@@ -80,12 +80,12 @@ def likeliest_subsets(
 
 
 def fitted(
-    subsets: Sequence[tuple[frozenset[Thing], float]], probabilities: Mapping[Thing, float]
+    subsets: Sequence[tuple[frozenset[Element], float]], probabilities: Mapping[Element, float]
 ) -> list[float]:
-    """Weights of some of the subsets such that every thing is there as likely as it should be.
+    """Return weights of some subsets under which every element keeps its probability.
 
     By iterative proportional fitting: of all weights with these margins they are the closest to the
-    subsets' own probabilities (Csiszár 1975). Of all subsets it is these probabilities.
+    probabilities of the subsets (Csiszár 1975), and equal to them if all subsets are present.
     """
     weights = np.array([p for _, p in subsets], dtype=np.float64)
     weights /= weights.sum()
@@ -93,7 +93,7 @@ def fitted(
         return [float(w) for w in weights]
     there = {x: np.array([x in subset for subset, _ in subsets]) for x in probabilities}
     open_things = [x for x, held in there.items() if held.any() and not held.all()]
-    for _ in range(_SWEEPS):
+    for _ in range(_MAX_SWEEPS):
         off = 0.0
         for x in open_things:
             share = float(weights[there[x]].sum())
@@ -108,18 +108,17 @@ def fitted(
     return [float(w) for w in weights / weights.sum()]
 
 
-MAX_PATTERNS = 128  # of a component
-MAX_ALTERNATIVES = 512  # of a district of one variable
-MAX_JOINED = 64  # of a district of several
+MAX_PATTERNS = 128  # per component
+MAX_ALTERNATIVES = 512  # per district of one variable
+MAX_JOINED = 64  # per district of several variables
 
-Integers = NDArray[np.int64]
 Subset = frozenset["DoubtfulEdge"]
-"""Those of some doubtful edges that are there."""
+"""Doubtful edges that are present."""
 
 
 @dataclass(frozen=True)
 class DoubtfulEdge:
-    """An arrow from one to the other, or a hidden cause of both, and how likely it is a priori."""
+    """Arrow from one to the other, or hidden cause of both, with its prior probability."""
 
     text: str
     one: int
@@ -128,18 +127,17 @@ class DoubtfulEdge:
     prior: float
 
     def joins(self, variables: int) -> bool:
-        """Whether it is a hidden cause of two of these."""
+        """Return True if it is a hidden cause of two of these variables."""
         return not self.is_arrow and bool(variables >> self.one & variables >> self.other & 1)
 
     def leads_into(self, variables: int) -> bool:
-        """Whether it is an arrow into one of these."""
+        """Return True if it is an arrow into one of these variables."""
         return self.is_arrow and bool(variables >> self.other & 1)
 
 
 @dataclass(frozen=True)
-class Version:
-    """What the factors of one variable are: for each key (v, T) of the full graph T_s, and the axes
-    of the table over it."""
+class TableVersion:
+    """Factors of one variable: for each key (v, T) of the full graph, T_s and the table's axes."""
 
     variable: int
     tables: tuple[tuple[int, tuple[int, ...]], ...]
@@ -147,82 +145,84 @@ class Version:
 
 @dataclass(frozen=True)
 class District:
-    """Variables that hidden causes join, and what arrows into them there may be."""
+    """Variables joined by hidden causes, and the alternatives of arrows into them."""
 
-    alternatives: tuple[tuple[Subset, tuple[Version, ...]], ...]
+    alternatives: tuple[tuple[Subset, tuple[TableVersion, ...]], ...]
     priors: tuple[float, ...]
-    """Of these alternatives among each other."""
+    """Prior probability of each alternative."""
     kept: float
-    """How likely it is a priori that none was left out that is there."""
+    """Prior probability that the true alternative was not left out."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """The patterns of a c-component: the bidirected edges, and the districts that they make."""
+    """Patterns of a c-component: bidirected edges, and the districts that they make."""
 
     variables: int
     patterns: tuple[tuple[Subset, tuple[District, ...]], ...]
     priors: tuple[float, ...]
-    """Of these patterns among each other."""
+    """Prior probability of each pattern."""
     kept: float
-    """How likely it is a priori that nothing of it was left out that is there."""
+    """Prior probability that nothing true of the component was left out."""
 
 
 class Structures:
-    """All that doubtful edges leave open of a problem's factors."""
+    """Versions of all variables that doubtful edges allow."""
 
-    def __init__(self, factors: Factors, priors: Mapping[str, float]) -> None:
+    def __init__(self, factors: FactorLayout, priors: Mapping[str, float]) -> None:
         self.factors = factors
         self.order = factors.order
         self.scored = self.order.useful & ~self.order.context
-        """The variables that tell about edges. The context comes by enrolment."""
+        """Variables that carry evidence about edges: not the context, which comes by enrolment."""
         self.edges = tuple(self._edge(text, prior) for text, prior in priors.items())
         self.cut: dict[str, tuple[int, int]] = {}
-        """Where edges are too many: around which variables, how many sets, and how many serve."""
+        """Where there are too many edges: names of variables -> (number of sets, number kept)."""
         self._districts: dict[tuple[int, Subset], District] = {}
         self.components = tuple(self._component(c) for c in self._joined())
-        by_variable: dict[int, dict[Version, None]] = {v: {} for v in range(len(factors.variables))}
+        by_variable: dict[int, dict[TableVersion, None]] = {
+            v: {} for v in range(len(factors.variables))
+        }
         for version in self._all_versions():
             by_variable[version.variable][version] = None
         for v, known in by_variable.items():
-            if not known:  # not scored: as if every edge were there
+            if not known:  # not scored: as if every edge were present
                 known[self._version(v, self.order.edges)] = None
         self.versions = tuple(chain.from_iterable(by_variable.values()))
-        """Of all variables, those of one variable next to each other."""
+        """Versions of all variables, those of one variable next to each other."""
         self.numbers = {version: m for m, version in enumerate(self.versions)}
         self.first = np.cumsum([0, *(len(known) for known in by_variable.values())])
-        """versions[first[v] : first[v + 1]] are those of variable v."""
+        """versions[first[v] : first[v + 1]] are the versions of variable v."""
         self._lay_out()
 
     def is_open(self, v: int) -> bool:
-        """Whether a variable has several versions."""
+        """Return True if a variable has several versions."""
         return bool(self.first[v + 1] - self.first[v] > 1)
 
     @property
     def is_settled(self) -> bool:
-        """Whether no doubtful edge makes a difference."""
+        """True if no doubtful edge makes a difference."""
         return len(self.versions) == len(self.factors.variables)
 
     @cached_property
     def kept(self) -> float:
-        """How likely it is a priori that the set of edges that are there was not left out."""
+        """Prior probability that the true set of edges was not left out."""
         return prod(component.kept for component in self.components)
 
     @cached_property
     def relevant(self) -> frozenset[str]:
-        """The edges that make a difference to some factor."""
-        found = set()
+        """Edges that make a difference to some factor."""
+        relevant = set[str]()
         for component in self.components:
             patterns = [
                 (there, frozenset(v for d in districts for _, own in d.alternatives for v in own))
                 for there, districts in component.patterns
             ]
-            found |= _telling(patterns)
+            relevant |= _edges_that_matter(patterns)
             for district in {d for _, districts in component.patterns for d in districts}:
-                found |= _telling(district.alternatives)
-        return frozenset(found)
+                relevant |= _edges_that_matter(district.alternatives)
+        return frozenset(relevant)
 
-    # -- which edges may be there ----------------------------------------------------------------
+    # -- components, patterns and districts --------------------------------------------------------
 
     def _edge(self, text: str, prior: float) -> DoubtfulEdge:
         name, place = EdgeName.parse(text), self.factors.positions
@@ -232,10 +232,10 @@ class Structures:
     def _joined(self) -> Iterable[int]:
         left = self.order.useful
         while left:
-            found = closure(left & -left, self.order.edges.siblings, within=left)
-            left &= ~found
-            if found & self.scored:
-                yield found
+            joined = closure(left & -left, self.order.edges.siblings, within=left)
+            left &= ~joined
+            if joined & self.scored:
+                yield joined
 
     def _component(self, variables: int) -> Component:
         joining = {e: e.prior for e in self.edges if e.joins(variables)}
@@ -247,13 +247,14 @@ class Structures:
 
     def _split(self, variables: int, there: Subset) -> tuple[District, ...]:
         edges = self._without(e for e in self.edges if e.joins(variables) and e not in there)
-        found, left = [], variables
+        districts, left = list[District](), variables
         while left:
             joined = closure(left & -left, edges.siblings, within=left)
             left &= ~joined
             if joined & self.scored:
-                found.append(self._district(joined, frozenset(e for e in there if e.joins(joined))))
-        return tuple(found)
+                inside = frozenset(e for e in there if e.joins(joined))
+                districts.append(self._district(joined, inside))
+        return tuple(districts)
 
     def _district(self, variables: int, there: Subset) -> District:
         if (variables, there) not in self._districts:
@@ -279,16 +280,16 @@ class Structures:
             self.cut[names] = max((2 ** len(priors), most), self.cut.get(names, (0, 0)))
         return subsets
 
-    def _version(self, v: int, edges: Adjacency) -> Version:
-        """Of a variable, where these are all edges into it and into what it is joined to."""
+    def _version(self, v: int, edges: Adjacency) -> TableVersion:
+        """Return the version of a variable in a graph with these edges."""
         tables = []
         for u, component in self.factors.keys:
             if u == v:
                 joined = closure(1 << v, edges.siblings, within=component)
                 tables.append((joined, (*bits(with_parents(edges, joined) & ~(1 << v)), v)))
-        return Version(v, tuple(tables))
+        return TableVersion(v, tuple(tables))
 
-    def _all_versions(self) -> Iterable[Version]:
+    def _all_versions(self) -> Iterable[TableVersion]:
         for district in self._districts.values():
             for _, versions in district.alternatives:
                 yield from versions
@@ -303,13 +304,13 @@ class Structures:
                 siblings[edge.other] &= ~(1 << edge.one)
         return replace(self.order.edges, parents=tuple(parents), siblings=tuple(siblings))
 
-    # -- where entries stand ---------------------------------------------------------------------
+    # -- layout ------------------------------------------------------------------------------------
 
     def _lay_out(self) -> None:
-        """Number the tables of all versions, one behind the other, and their entries."""
+        """Number the tables of all versions, and lay out their entries."""
         factors = self.factors
         self.table_of = np.full((len(self.versions), len(factors.keys)), NONE, dtype=np.int64)
-        """table_of[version, factor]: the table that stands for a factor of the full graph."""
+        """table_of[version, factor]: the table that replaces a factor of the full graph."""
         families: list[tuple[int, ...]] = []
         for m, version in enumerate(self.versions):
             own = np.flatnonzero(factors.targets == version.variable)
@@ -319,25 +320,25 @@ class Structures:
                     known[joined] = len(families)
                     families.append(family)
                 self.table_of[m, f] = known[joined]
-        self.tables = Layout(families, factors.sizes)
-        """Of all versions; a table stands for one or more factors of the full graph."""
+        self.tables = TableLayout(families, factors.sizes)
+        """Tables of all versions; a table replaces one or more factors of the full graph."""
         if self.tables.entries > MAX_ENTRIES:
-            raise DowiseError(self._too_many())
+            raise DowiseError(self._size_message(), code="too-large")
 
-    def tables_under(self, sets: Iterable[int]) -> Integers:
-        """tables[p, version]: where the version's factor counts under the p-th intervention set.
+    def tables_under(self, sets: Iterable[int]) -> IntArray:
+        """Return tables[p, version], the table that counts under the p-th intervention set.
 
-        NONE where the variable is set, or no arm needs the factor.
+        It is NONE if the variable is set, or if no arm needs the factor.
         """
         variables = np.array([version.variable for version in self.versions])
-        found = []
+        tables = []
         for cut in sets:
-            own = self.factors.under(cut)[variables]
-            table = self.table_of[np.arange(len(variables)), own]
-            found.append(np.where(own == NONE, NONE, table))
-        return np.array(found)
+            factor = self.factors.under(cut)[variables]
+            table = self.table_of[np.arange(len(variables)), factor]
+            tables.append(np.where(factor == NONE, NONE, table))
+        return np.array(tables)
 
-    def _too_many(self) -> str:
+    def _size_message(self) -> str:
         cells = self.tables.cells
         v = int(self.tables.targets[cells.index(max(cells))])
         return (
@@ -347,12 +348,12 @@ class Structures:
         )
 
 
-def _telling(choices: Iterable[tuple[Subset, object]]) -> set[str]:
-    """The edges whose presence alone changes what follows, or may do so for all that was kept."""
+def _edges_that_matter(choices: Iterable[tuple[Subset, object]]) -> set[str]:
+    """Return the edges whose presence changes the tables, or may do so as far as is known."""
     made = dict(choices)
-    found = set()
+    texts = set()
     for edge in frozenset().union(*made):
         alone = [s - {edge} for s in made if edge in s and s - {edge} in made]
         if not alone or any(made[s] != made[s | {edge}] for s in alone):
-            found.add(edge.text)
-    return found
+            texts.add(edge.text)
+    return texts

@@ -1,4 +1,8 @@
-"""In which order to sum variables out: greedy min-fill, with the cost known before any work."""
+"""Variable elimination: order, cost, and the tables of numbers or symbols.
+
+The order is greedy min-fill, and the cost is known before any work. `Plans` chooses an order for
+every intervention set of a problem; `Numbers` and `Algebra` carry it out.
+"""
 
 from __future__ import annotations
 
@@ -7,44 +11,44 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dowise._core.types import AnyArray, IntArray
 from dowise.graph.adjacency import bits
 from dowise.model.circuit import ONE, Builder, TooLargeError
-from dowise.model.factors import Factors
+from dowise.model.factors import FactorLayout
 from dowise.problem import Problem
 
 
 class Step(NamedTuple):
-    """One variable is summed out of the product of all factors that have it."""
+    """A variable is summed out of the product of all factors that have it."""
 
     variable: int
     scope: frozenset[int]
-    """All variables of these factors."""
+    """Variables of these factors."""
     factors: int
 
 
 class Elimination(NamedTuple):
-    """The steps in their order, and the scopes of what is left to be multiplied at the end."""
+    """Steps in order, and the scopes of the factors that are left to be multiplied at the end."""
 
     steps: tuple[Step, ...]
     rest: tuple[frozenset[int], ...]
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The variables in the order in which they go."""
+        """Variables in the order of elimination."""
         return tuple(step.variable for step in self.steps)
 
     def multiplications(self, sizes: Sequence[int]) -> float:
-        """What it takes where variable v has sizes[v] values."""
+        """Return the number of multiplications if variable v has sizes[v] values."""
         cost = sum(_cells(step.scope, sizes) * max(1, step.factors - 1) for step in self.steps)
         return cost + _cells(frozenset().union(*self.rest), sizes) * (len(self.rest) - 1)
 
     def cells(self, sizes: Sequence[int]) -> float:
-        """The entries of all tables on the way, the last one included."""
+        """Return the number of entries of all intermediate tables and the last one."""
         last = _cells(frozenset().union(*self.rest), sizes)
         return sum(_cells(step.scope, sizes) for step in self.steps) + last
 
@@ -52,13 +56,13 @@ class Elimination(NamedTuple):
 def elimination(
     scopes: Iterable[frozenset[int]], eliminated: Iterable[int], sizes: Sequence[int]
 ) -> Elimination:
-    """How to sum these variables out of the product of factors of these scopes.
+    """Choose the order in which to sum variables out of a product of factors with these scopes.
 
-    Next comes the variable whose neighbours lack the fewest edges among each other; then the one
-    with the smallest table, then the lowest number. Variables not eliminated stay as axes.
+    The next variable is the one whose neighbours lack the fewest edges among each other; ties go to
+    the smallest table, then to the lowest number. Variables not eliminated stay as axes.
 
-    >>> found = elimination([frozenset({0, 1}), frozenset({1, 2})], [1], [2, 2, 2])
-    >>> found.order, found.multiplications([2, 2, 2])
+    >>> plan = elimination([frozenset({0, 1}), frozenset({1, 2})], [1], [2, 2, 2])
+    >>> plan.order, plan.multiplications([2, 2, 2])
     ((1,), 8.0)
     """
     factors = list(scopes)
@@ -96,33 +100,33 @@ def _table(v: int, neighbours: dict[int, set[int]], sizes: Sequence[int]) -> int
 
 @dataclass(frozen=True)
 class EliminationPlan:
-    """How the rewards of one intervention set are eliminated, and what it costs.
-
-    `together`: for all its values at once, the set's variables staying as axes; otherwise for one
-    arm at a time, which pays where few of them are arms.
-    """
+    """Elimination of the rewards of one intervention set, and its cost."""
 
     arms: tuple[int, ...]
-    """The positions of the set's arms."""
+    """Positions of the set's arms."""
     factors: tuple[int, ...]
     order: tuple[int, ...]
     multiplications: float
     largest: frozenset[int]
-    """The variables of the largest table on the way."""
+    """Variables of the largest intermediate table."""
     together: bool
+    """True if all values of the set are done at once, its variables staying as axes.
+
+    Otherwise one arm at a time, which is cheaper if few of the values are arms.
+    """
 
 
 class Plans:
-    """The plan of every intervention set, all values of the reward but the first; with `whole` all.
+    """Plans of all intervention sets, for all values of the reward but the first.
 
-    Variable v has sizes[v] values in the tables. The variables of `followed` are in every plan
-    whose set leaves them be.
+    With `whole` the first value is included. Variable v has sizes[v] values in the tables. The
+    variables of `followed` are in every plan whose set does not set them.
     """
 
     def __init__(
         self,
         problem: Problem,
-        factors: Factors,
+        factors: FactorLayout,
         whole: bool = False,
         followed: frozenset[int] = frozenset(),
     ) -> None:
@@ -136,20 +140,20 @@ class Plans:
 
     @cached_property
     def of(self) -> dict[frozenset[str], EliminationPlan]:
-        """The cheapest plan of each set."""
+        """Cheapest plan of each set."""
         arms: dict[frozenset[str], list[int]] = {}
         for i, arm in enumerate(self.problem.arms):
             arms.setdefault(arm.variables, []).append(i)
-        return {names: self._cheapest(names, tuple(own)) for names, own in arms.items()}
+        return {names: self._cheapest(names, tuple(i)) for names, i in arms.items()}
 
     @property
     def multiplications(self) -> float:
-        """Of all arms together, at one set of entries."""
+        """Number of multiplications for all arms at one set of entries."""
         return sum(plan.multiplications for plan in self.of.values())
 
     def cells(self, variables: frozenset[int]) -> float:
-        """The entries of a table with these axes."""
-        return prod((float(self.sizes[v]) for v in variables), start=1.0)
+        """Return the number of entries of a table with these axes."""
+        return _cells(variables, self.sizes)
 
     def _cheapest(self, intervened: frozenset[str], arms: tuple[int, ...]) -> EliminationPlan:
         together = self._plan(intervened, arms, together=True)
@@ -161,7 +165,7 @@ class Plans:
     def _plan(
         self, intervened: frozenset[str], arms: tuple[int, ...], together: bool
     ) -> EliminationPlan:
-        """Which factors matter for this set, in what order their variables go, and the cost."""
+        """Choose the factors that matter for this set, the order of elimination, and its cost."""
         families, cut = self.factors.families, self.problem.graph.mask(intervened)
         under = self.factors.under(cut)
         relevant: dict[int, int] = {}
@@ -174,39 +178,35 @@ class Plans:
         fixed = self.context if together else self.context | set(bits(cut))
         factors = tuple(relevant[v] for v in sorted(relevant))
         scopes = [frozenset(families[f]) - fixed for f in factors]
-        found = elimination(scopes, sorted(relevant.keys() - {self.reward}), self.sizes)
+        chosen = elimination(scopes, sorted(relevant.keys() - {self.reward}), self.sizes)
         times = 1 if together else len(arms)
-        tables = [*(step.scope for step in found.steps), frozenset().union(*found.rest)]
+        tables = [*(step.scope for step in chosen.steps), frozenset().union(*chosen.rest)]
         largest = max(tables, key=self.cells)
-        cost = times * found.multiplications(self.sizes)
-        return EliminationPlan(arms, factors, found.order, cost, largest, together)
+        cost = times * chosen.multiplications(self.sizes)
+        return EliminationPlan(arms, factors, chosen.order, cost, largest, together)
 
 
-Integers = NDArray[np.int64]
-
-
-class Table(NamedTuple):
-    """For each assignment of its axes (variables in rising order), a number, or a value of the
-    circuit."""
+class AxisTable(NamedTuple):
+    """Table over variables in ascending order, of numbers or of values of a circuit."""
 
     axes: tuple[int, ...]
-    values: NDArray[Any]
+    values: AnyArray
 
     @classmethod
-    def of(cls, axes: Sequence[int], values: NDArray[Any]) -> Table:
-        """With axes in any order."""
+    def of(cls, axes: Sequence[int], values: AnyArray) -> AxisTable:
+        """Return the table of values whose axes are in any order."""
         order = np.argsort(axes)
         return cls(tuple(axes[i] for i in order), values.transpose(order).copy())
 
 
-_UNIT = Table((), np.array(ONE))  # by its number and as a number
+_UNIT = AxisTable((), np.array(ONE))  # ONE is both the number 1 and the value of 1
 
 
 class Arithmetic:
     """Products of tables, and sums of such products over one variable after the other."""
 
-    def eliminated(self, tables: Iterable[Table], order: Iterable[int]) -> list[Table]:
-        """What is left of the factors after these variables were summed out, one by one."""
+    def eliminated(self, tables: Iterable[AxisTable], order: Iterable[int]) -> list[AxisTable]:
+        """Sum variables out, one after the other; returns the tables that are left."""
         factors = list(tables)
         for v in order:
             bucket = sorted((t for t in factors if v in t.axes), key=lambda t: t.values.size)
@@ -214,48 +214,48 @@ class Arithmetic:
             factors.append(self.summed(v, bucket))
         return factors
 
-    def product(self, tables: Sequence[Table]) -> Table:
-        """The product of all; without any, 1."""
+    def product(self, tables: Sequence[AxisTable]) -> AxisTable:
+        """Return the product of all tables, 1 if there are none."""
         result = tables[0] if tables else _UNIT
         for other in tables[1:]:
             result = self._combined(result, other, None)
         return result
 
-    def summed(self, v: int, tables: Sequence[Table]) -> Table:
-        """Σ_v of the product: all but the last are multiplied first."""
+    def summed(self, v: int, tables: Sequence[AxisTable]) -> AxisTable:
+        """Return Σ_v of the product: all but the last table are multiplied first."""
         if len(tables) == 1:
             return self._combined(tables[0], _UNIT, v)
         return self._combined(self.product(tables[:-1]), tables[-1], v)
 
-    def _combined(self, one: Table, other: Table, summed: int | None) -> Table:
-        """The product of two tables, summed over a variable unless it is None."""
+    def _combined(self, one: AxisTable, other: AxisTable, summed: int | None) -> AxisTable:
+        """Return the product of two tables, summed over a variable unless it is None."""
         raise NotImplementedError
 
 
 class Numbers(Arithmetic):
-    """Of numbers."""
+    """Arithmetic on tables of numbers."""
 
-    def _combined(self, one: Table, other: Table, summed: int | None) -> Table:
+    def _combined(self, one: AxisTable, other: AxisTable, summed: int | None) -> AxisTable:
         axes = tuple(sorted({*one.axes, *other.axes}))
-        place = {v: i for i, v in enumerate(axes)}  # einsum knows no more than 52 names
+        place = {v: i for i, v in enumerate(axes)}  # einsum has at most 52 labels
         kept = tuple(v for v in axes if v != summed)
         ones, others, left = ([place[v] for v in x] for x in (one.axes, other.axes, kept))
-        return Table(kept, np.einsum(one.values, ones, other.values, others, left))
+        return AxisTable(kept, np.einsum(one.values, ones, other.values, others, left))
 
 
 class Algebra(Arithmetic):
-    """Of values of a circuit, quotients too; variable v has sizes[v] values."""
+    """Arithmetic on tables of values of a circuit; variable v has sizes[v] values."""
 
     def __init__(self, builder: Builder, sizes: Sequence[int]) -> None:
         self.builder = builder
         self.sizes = sizes
-        self._known: dict[object, Table] = {}
+        self._known: dict[object, AxisTable] = {}
 
-    def quotient(self, top: Table, bottom: Table) -> Table:
-        """Element by element."""
+    def quotient(self, top: AxisTable, bottom: AxisTable) -> AxisTable:
+        """Return the quotient of two tables, element by element."""
         return self._joined(top, bottom, self.builder.quotients)
 
-    def _combined(self, one: Table, other: Table, summed: int | None) -> Table:
+    def _combined(self, one: AxisTable, other: AxisTable, summed: int | None) -> AxisTable:
         key = (one.axes, one.values.tobytes(), other.axes, other.values.tobytes(), summed)
         if key not in self._known:
             if summed is None:
@@ -268,26 +268,26 @@ class Algebra(Arithmetic):
                     _spread(t, (*kept, summed), shape).reshape(rows) for t in (one, other)
                 )
                 values = self.builder.sums(lefts, rights).reshape(shape[:-1])
-                self._known[key] = Table(kept, values)
+                self._known[key] = AxisTable(kept, values)
         return self._known[key]
 
     def _joined(
-        self, one: Table, other: Table, join: Callable[[Integers, Integers], Integers]
-    ) -> Table:
+        self, one: AxisTable, other: AxisTable, join: Callable[[IntArray, IntArray], IntArray]
+    ) -> AxisTable:
         axes = tuple(sorted({*one.axes, *other.axes}))
         shape = self._shape(axes)
-        return Table(axes, join(_spread(one, axes, shape), _spread(other, axes, shape)))
+        return AxisTable(axes, join(_spread(one, axes, shape), _spread(other, axes, shape)))
 
     def _shape(self, axes: Iterable[int]) -> tuple[int, ...]:
-        """The shape of a table, if there is room for so many values."""
+        """Return the shape of a table; raises `TooLargeError` beyond the limit of the builder."""
         shape = tuple(self.sizes[v] for v in axes)
         if prod(shape) > self.builder.limit:
             raise TooLargeError
         return shape
 
 
-def _spread(table: Table, axes: Sequence[int], shape: Sequence[int]) -> Integers:
-    """The table over more axes, in any order, repeated along those that it does not have."""
+def _spread(table: AxisTable, axes: Sequence[int], shape: Sequence[int]) -> IntArray:
+    """Broadcast a table to more axes, in any order."""
     order = [table.axes.index(v) for v in axes if v in table.axes]
     index = tuple(slice(None) if v in table.axes else None for v in axes)
     return np.broadcast_to(table.values.transpose(order)[index], tuple(shape))

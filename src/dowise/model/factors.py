@@ -1,8 +1,9 @@
-"""Where every entry of every factor stands in one flat array.
+"""Layout of the factors of a problem in one flat array.
 
-A factor is the conditional distribution of a variable given its scope: where nothing is hidden, its
-CPT. With hidden common causes a variable may have several, one for each component that some
-intervention leaves it (`FactorOrder` of `dowise.graph.transforms`), in the order of the variables.
+A factor is the conditional distribution of a variable given its scope: its CPT where nothing is
+hidden. With hidden common causes a variable may have several, one for each component that some
+intervention leaves it (`FactorOrder` of `dowise.graph.transforms`). Factors are stored one after the
+other, in the order of the variables; a table is stored row by row, the variable varying fastest.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dowise._core.types import AnyArray, FloatArray, IntArray
 from dowise.errors import DowiseError
 from dowise.graph.adjacency import bits, mask_of
 from dowise.graph.transforms import FactorKey, FactorOrder
@@ -22,40 +22,39 @@ from dowise.problem import Problem, Record
 from dowise.problem.domains import MISSING
 
 MAX_ENTRIES = 50_000_000  # 400 MB of counts
+NONE = -1  # number of a factor that does not exist
 
-Integers = NDArray[np.int64]
 
+class TableLayout:
+    """Positions of the entries of tables in a flat array; variable v has sizes[v] values."""
 
-class Layout:
-    """Where the entries of tables of these families stand, variable v having sizes[v] values."""
-
-    def __init__(self, families: Iterable[tuple[int, ...]], sizes: Integers) -> None:
+    def __init__(self, families: Iterable[tuple[int, ...]], sizes: IntArray) -> None:
         self.families = tuple(families)
-        """The scope and the variable itself: the axes of every table."""
+        """Axes of every table: the scope, then the variable itself."""
         self.sizes = sizes
-        """The number of values of each variable."""
+        """Number of values of each variable."""
         self.shapes = tuple(tuple(int(sizes[v]) for v in family) for family in self.families)
         self.cells = tuple(prod(shape) for shape in self.shapes)
-        """The number of entries of every table."""
+        """Number of entries of every table."""
 
     @cached_property
-    def starts(self) -> Integers:
+    def starts(self) -> IntArray:
         """Table t is entries[starts[t] : starts[t + 1]]."""
         return np.concatenate([[0], np.cumsum(self.cells)]).astype(np.int64)
 
     @property
     def entries(self) -> int:
-        """The number of entries of all tables."""
+        """Number of entries of all tables."""
         return sum(self.cells)
 
     @cached_property
-    def targets(self) -> Integers:
-        """The variable of every table."""
+    def targets(self) -> IntArray:
+        """Variable of every table."""
         return np.array([family[-1] for family in self.families], dtype=np.int64)
 
     @cached_property
-    def strides(self) -> Integers:
-        """strides[t, v]: how far one step in the value of v moves within table t."""
+    def strides(self) -> IntArray:
+        """strides[t, v]: distance that one step in the value of v moves within table t."""
         strides = np.zeros((len(self.families), len(self.sizes)), dtype=np.int64)
         for t, (family, shape) in enumerate(zip(self.families, self.shapes, strict=True)):
             step = 1
@@ -65,41 +64,56 @@ class Layout:
         return strides
 
     @cached_property
-    def row_starts(self) -> Integers:
-        """The first entry of every row."""
+    def row_starts(self) -> IntArray:
+        """First entry of every row."""
         steps = self.sizes[self.targets].tolist()
         bounds = zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), steps, strict=True)
         rows = [np.arange(*bound) for bound in bounds]
         return np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
 
     @cached_property
-    def row_sizes(self) -> Integers:
-        """The number of entries of every row."""
+    def row_sizes(self) -> IntArray:
+        """Number of entries of every row."""
         return self.sizes[self.targets][self.row_tables]
 
     @cached_property
-    def row_tables(self) -> Integers:
-        """The table of every row."""
+    def row_tables(self) -> IntArray:
+        """Table of every row."""
         rows = np.diff(self.starts) // self.sizes[self.targets]
         return np.repeat(np.arange(len(self.families)), rows)
 
-    def table(self, flat: NDArray[Any], t: int) -> NDArray[Any]:
-        """A table as a view of the flat array, in its own shape, behind any axes before entries."""
-        own = flat[..., self.starts[t] : self.starts[t + 1]]
-        return own.reshape(*flat.shape[:-1], *self.shapes[t])
+    def table(self, flat: AnyArray, t: int) -> AnyArray:
+        """Return a table as a view of the flat array, whose last axis is that of entries."""
+        entries = flat[..., self.starts[t] : self.starts[t + 1]]
+        return entries.reshape(*flat.shape[:-1], *self.shapes[t])
 
-    def normalised(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Every row divided by its sum."""
+    def normalised(self, flat: FloatArray) -> FloatArray:
+        """Divide every row by its sum."""
         sums = np.add.reduceat(flat, self.row_starts)
-        normalised: NDArray[np.float64] = flat / np.repeat(sums, self.row_sizes)
+        normalised: FloatArray = flat / np.repeat(sums, self.row_sizes)
         return normalised
 
 
-NONE = -1  # the number of a factor that is not there
+class FactorLayout(TableLayout):
+    """Layout of the factors of a problem; variables are numbered in the order of their names.
 
+    Parameters
+    ----------
+    problem : Problem
+        The problem whose factors are laid out.
 
-class Factors(Layout):
-    """The factors of a problem; variables are numbered in the order of their names."""
+    Raises
+    ------
+    DowiseError
+        If the tables have more than `MAX_ENTRIES` entries.
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> factors = FactorLayout(load_problem("task1"))
+    >>> factors.names, factors.shapes
+    (('X', 'Y', 'Z'), ((2, 2), (2, 2, 2), (2,)))
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.graph = problem.possible
@@ -110,28 +124,28 @@ class Factors(Layout):
         self.sets = tuple(
             dict.fromkeys([0, *(self.graph.mask(names) for names in problem.intervention_sets)])
         )
-        """Doing nothing, and what the arms set: the places that records count in."""
+        """The empty set and the intervention sets of the arms, as bits: the places of records."""
         self.keys: tuple[FactorKey, ...] = self._keys()
-        """Of every factor; those that some arm, or doing nothing, has."""
+        """Key of every factor that exists under some arm or under do()."""
         self.numbers = {key: f for f, key in enumerate(self.keys)}
-        """The number of each key."""
+        """Number of the factor of each key."""
         self.is_plain = all(component == 1 << v for v, component in self.keys)
-        """Whether every factor is a CPT: then factor v is that of variable v."""
+        """True if every factor is a CPT: then factor v is that of variable v."""
         families = ((*bits(self.order.scope(key)), key[0]) for key in self.keys)
         super().__init__(families, sizes)
         if self.entries > MAX_ENTRIES:
-            raise DowiseError(self._too_many())
+            raise DowiseError(self._size_message(), code="too-large")
 
     def _keys(self) -> tuple[FactorKey, ...]:
         variables = range(len(self.variables))
         if not any(self.order.edges.siblings):
             return tuple((v, 1 << v) for v in variables)
-        found = {self.order.key(v, cut) for cut in self.sets for v in variables if not cut >> v & 1}
-        return tuple(sorted(found, key=lambda key: (key[0], key[1].bit_count(), key[1])))
+        keys = {self.order.key(v, cut) for cut in self.sets for v in variables if not cut >> v & 1}
+        return tuple(sorted(keys, key=lambda key: (key[0], key[1].bit_count(), key[1])))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of every factor: `Y` for a CPT, or `Y | X` where X is in its component besides Y."""
+        """Name of every factor: `Y` for a CPT, `Y | X` if its component also has X."""
         return tuple(
             " | ".join(
                 [self.variables[v]]
@@ -141,10 +155,10 @@ class Factors(Layout):
             for v, component in self.keys
         )
 
-    def under(self, cut: int) -> Integers:
-        """For each variable the number of its factor where these are set, NONE where it has none.
+    def under(self, cut: int) -> IntArray:
+        """Return the factor of each variable where the variables of `cut` are set.
 
-        It has none if it is set itself, or if no arm needs that factor.
+        It is NONE if the variable is set itself, or if no arm needs the factor.
         """
         return np.array(
             [
@@ -153,10 +167,10 @@ class Factors(Layout):
             ]
         )
 
-    # -- where records count -------------------------------------------------------------------
+    # -- places of records -------------------------------------------------------------------
 
     def place(self, names: Iterable[str]) -> int:
-        """The place of an intervention on these variables; NONE where it is not that of an arm."""
+        """Return the place of an intervention on these variables, NONE if no arm sets them."""
         return 0 if self.is_plain else self._place_of.get(frozenset(names), NONE)
 
     @cached_property
@@ -164,51 +178,51 @@ class Factors(Layout):
         return {frozenset(self.graph.names(cut)): p for p, cut in enumerate(self.sets)}
 
     @cached_property
-    def under_arms(self) -> Integers:
-        """under_arms[place]: what `under` gives for it. In a plain graph one place does for all."""
+    def under_arms(self) -> IntArray:
+        """under_arms[place]: `under` of a place. If the factors are plain, there is one place."""
         return self.under_sets(self.sets[:1] if self.is_plain else self.sets)
 
-    def under_sets(self, sets: Iterable[int]) -> Integers:
-        """What `under` gives for each of these sets."""
+    def under_sets(self, sets: Iterable[int]) -> IntArray:
+        """Return `under` of each of these sets."""
         return np.array([self.under(cut) for cut in sets])
 
-    def entries_of(self, record: Record) -> Integers:
-        """The entries that a record counts in.
+    def entries_of(self, record: Record) -> IntArray:
+        """Return the entries that a record counts in.
 
         A factor counts where the variable and all of its scope were seen and the arm did not set
         the variable.
         """
         under = self.under(mask_of(np.flatnonzero(record.fixed != MISSING).tolist()))
-        found = [
+        entries = [
             self.starts[f] + self.strides[f] @ record.codes
             for f in under[under != NONE]
             if (record.codes[list(self.families[f])] != MISSING).all()
         ]
-        return np.array(found, dtype=np.int64)
+        return np.array(entries, dtype=np.int64)
 
     @cached_property
-    def uniform(self) -> NDArray[np.float64]:
-        """All rows with equal entries."""
+    def uniform(self) -> FloatArray:
+        """Entries that make every row uniform."""
         return np.concatenate([np.full(prod(s), 1 / s[-1]) for s in self.shapes])
 
-    def view(self, flat: NDArray[Any], name: str) -> NDArray[Any]:
-        """The factor of this name as a view of the flat array, in its own shape."""
+    def view(self, flat: AnyArray, name: str) -> AnyArray:
+        """Return the factor of this name as a view of the flat array."""
         return self.table(flat, self.positions[name] if self.is_plain else self.names.index(name))
 
-    def _too_many(self) -> str:
+    def _size_message(self) -> str:
         most = max(self.cells)
         f = self.cells.index(most)
         name, axes = self.variables[self.keys[f][0]], len(self.families[f]) - 1
         if self.is_plain:
             return (
                 f"the CPTs have {self.entries:.1e} entries, and the limit is {MAX_ENTRIES:.0e}: "
-                f"that of {name} with its {axes} parents alone has {most:.1e}; give it fewer "
-                "parents or smaller domains"
+                f"that of {name} with its {axes} parents alone has {most:.1e}; remove parents or "
+                "make domains smaller"
             )
         joined = ", ".join(self.variables[u] for u in bits(self.keys[f][1]))
         return (
             f"the factors have {self.entries:.1e} entries, and the limit is {MAX_ENTRIES:.0e}: "
             f"that of {name} alone has {most:.1e}, because hidden causes join {joined} and all "
-            f"their parents ({axes} variables); draw fewer bidirected edges among these, or make "
+            f"their parents ({axes} variables); remove bidirected edges among these, or make "
             "domains smaller"
         )

@@ -1,7 +1,7 @@
-"""The compiled loops of a model: running a circuit, and letting a world run.
+"""Compiled kernels: circuits forward and in reverse mode, forward sampling, best arms of draws.
 
-Lanes are innermost: a slot of a circuit is a row of `values`, and a column is one draw. What a
-world's loops are handed is in `dowise.model.sampler`.
+Lanes are innermost: a slot of a circuit is a row of `values`, and a column is one draw. The inputs
+of sampling are in `dowise.model.sampler`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dowise.problem import Problem
 
 
 class Program(NamedTuple):
-    """A circuit as kernels read it off its tape."""
+    """A circuit as kernels read it from its tape."""
 
     slots: int
     constants: Any
@@ -32,16 +32,19 @@ class Program(NamedTuple):
 
 @njit(inline="always")
 def unrolled(tape):
-    """The circuit of a tape; all arrays are views of it. For other kernels only."""
+    """Return the circuit of a tape, for other kernels; all arrays are views of it."""
     slots, constants, blocks, count, pairs = tape[0], tape[1], tape[2], tape[3], tape[4]
     a = 7 + constants
     b = a + 2 * blocks
     c = b + 2 * count
     d = c + count + 1
     operations = Operations(
-        tape[b : b + count], tape[b + count : c], tape[c:d], tape[d : d + pairs],
+        tape[b : b + count],
+        tape[b + count : c],
+        tape[c:d],
+        tape[d : d + pairs],
         tape[d + pairs : d + 2 * pairs],
-    )  # fmt: skip
+    )
     results = tape[d + 2 * pairs :].reshape(tape[5], tape[6])
     numbers = tape[7:a].view(np.float64)
     return Program(slots, numbers, tape[a : a + blocks], tape[a + blocks : b], operations, results)
@@ -51,7 +54,7 @@ def unrolled(tape):
 def run_circuit(values, lanes, operations, undefined):
     """Run every operation on `lanes` columns of `values`, whose rows are the slots.
 
-    A quotient by 0 is undefined: undefined[lane] is what it then shall be.
+    A quotient by 0 is set to undefined[lane].
     """
     for i in range(len(operations.outputs)):
         out = values[operations.outputs[i]]
@@ -97,10 +100,7 @@ def sample_record(entries, codes, order, starts, strides, sizes, uniforms):
 
 @kernel()
 def sample_contexts(mechanism, uniforms, contexts):
-    """contexts[t] = what is seen before the choice when the world runs by itself on uniforms[t].
-
-    Only the context and what comes before it is drawn, for nothing else is looked at.
-    """
+    """Fill contexts[t] with a context drawn by uniforms[t]; only its ancestors are drawn."""
     order, strides = mechanism.order, mechanism.strides
     needed = np.zeros(len(order), dtype=np.bool_)
     for k in range(len(mechanism.context)):
@@ -114,16 +114,21 @@ def sample_contexts(mechanism, uniforms, contexts):
         for v in range(len(codes)):
             codes[v] = -1 if needed[v] else 0
         sample_record(
-            mechanism.entries[0], codes, order, mechanism.starts, strides, mechanism.sizes,
+            mechanism.entries[0],
+            codes,
+            order,
+            mechanism.starts,
+            strides,
+            mechanism.sizes,
             uniforms[t],
-        )  # fmt: skip
+        )
         for k in range(len(mechanism.context)):
             contexts[t, k] = codes[mechanism.context[k]]
 
 
 @kernel()
 def play_round(script, t, arm, codes):
-    """Let the world run in round t under an arm; `codes` comes back with all of its variables."""
+    """Fill `codes` with the values of all variables of a world in round t under an arm."""
     mechanism, c = script.mechanism, script.contexts[t]
     for v in range(len(codes)):
         codes[v] = mechanism.fixed[arm, v]
@@ -131,21 +136,26 @@ def play_round(script, t, arm, codes):
         codes[mechanism.context[k]] = script.known[c, k]
     entries = mechanism.entries[min(c, len(mechanism.entries) - 1)]
     sample_record(
-        entries, codes, mechanism.order, mechanism.starts, mechanism.strides, mechanism.sizes,
+        entries,
+        codes,
+        mechanism.order,
+        mechanism.starts,
+        mechanism.strides,
+        mechanism.sizes,
         script.uniforms[t],
-    )  # fmt: skip
+    )
 
 
 @kernel()
 def observe_round(script, t, arm, codes, seen):
-    """The same; `seen` comes back with the observed variables, in the problem's order."""
+    """Play round t; `seen` is filled with the observed variables, in the problem's order."""
     play_round(script, t, arm, codes)
     for v in range(len(seen)):
         seen[v] = codes[script.mechanism.observed[v]]
 
 
 class Trace(NamedTuple):
-    """A circuit that keeps all its values, for kernels; operation i has slot first + i."""
+    """Circuit that keeps all its values, for reverse mode; operation i has slot first + i."""
 
     slots: int
     first: int
@@ -158,53 +168,61 @@ class Trace(NamedTuple):
     results: Any
     """results[arm, y], all values of the reward."""
     cones: Any
-    """The operations that an arm's results hang on, last one first, arm behind arm."""
+    """Operations that each arm's results depend on, last one first, arm after arm."""
     cone_starts: Any
 
 
 @lru_cache(maxsize=32)
 def trace_of(problem: Problem) -> Trace:
-    """The trace of a problem, built once."""
+    """Return the trace of a problem, built once."""
     circuit: Circuit = model_of(problem).trace
     operations = circuit.operations
     first = len(circuit.constants) + int(circuit.block_sizes.sum())
     cones = [
-        _cone(first, operations.starts, operations.lefts, operations.rights, own)
-        for own in circuit.results
+        _cone(first, operations.starts, operations.lefts, operations.rights, results)
+        for results in circuit.results
     ]
     return Trace(
-        circuit.slots, first, circuit.constants, circuit.block_slots, circuit.block_sizes,
-        operations.starts, operations.lefts, operations.rights, circuit.results,
-        np.concatenate(cones), np.cumsum([0, *map(len, cones)]),
-    )  # fmt: skip
+        slots=circuit.slots,
+        first=first,
+        constants=circuit.constants,
+        block_slots=circuit.block_slots,
+        block_sizes=circuit.block_sizes,
+        starts=operations.starts,
+        lefts=operations.lefts,
+        rights=operations.rights,
+        results=circuit.results,
+        cones=np.concatenate(cones),
+        cone_starts=np.cumsum([0, *map(len, cones)]),
+    )
 
 
 @kernel()
 def _cone(first, starts, lefts, rights, results):
-    """The operations that these results hang on, last one first."""
+    """Return the operations that these results depend on, last one first."""
     needed = np.zeros(len(starts) - 1, dtype=np.bool_)
     for y in range(len(results)):
         if results[y] >= first:
             needed[results[y] - first] = True
-    found = np.empty(len(needed), dtype=np.int64)
+    operations = np.empty(len(needed), dtype=np.int64)
     count = 0
     for i in range(len(needed) - 1, -1, -1):
         if needed[i]:
-            found[count] = i
+            operations[count] = i
             count += 1
             for k in range(starts[i], starts[i + 1]):
                 if lefts[k] >= first:
                     needed[lefts[k] - first] = True
                 if rights[k] >= first:
                     needed[rights[k] - first] = True
-    return found[:count].copy()
+    return operations[:count].copy()
 
 
 @njit
 def fill_means(values, totals, prior, counts, rows, trace):
     """Set constants and inputs: the mean entries of the rows that each lane reads.
 
-    rows[lane, block] is where a row starts; totals[block, lane] comes back with its sum.
+    rows[lane, block] is the first entry of a row; totals[block, lane] is filled with its sum.
     """
     lanes = len(rows)
     for i in range(len(trace.constants)):
@@ -237,9 +255,9 @@ def forward(values, trace):
 
 @njit
 def pass_back(values, adjoints, seeds, arm, trace):
-    """The derivatives of Σ_y seeds[y]·P(Y = y | do(arm)) by every input, in its row of `adjoints`.
+    """Compute the derivatives of Σ_y seeds[y]·P(Y = y | do(arm)) by every input, in `adjoints`.
 
-    Of all operations `adjoints` must be 0, and is 0 again afterwards.
+    The rows of operations must be 0, and are 0 again afterwards.
     """
     lanes = values.shape[1]
     for slot in range(trace.first):
@@ -263,10 +281,10 @@ def pass_back(values, adjoints, seeds, arm, trace):
 
 @kernel()
 def find_winners(drawn, scaled, costs, winners):
-    """The best arm of every draw, the first among equals; returns the sum of their net rewards.
+    """Find the best arm of every draw, ties to the first; returns the sum of net rewards.
 
-    drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first; scaled[y] is what a
-    value is worth, from 0 to 1, and costs[arm] what the arm costs, on the same scale.
+    drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first; scaled[y] is the
+    reward of a value, from 0 to 1, and costs[arm] the cost of an arm, on the same scale.
     """
     arms, others, samples = drawn.shape
     top = np.empty(samples)
@@ -280,7 +298,7 @@ def find_winners(drawn, scaled, costs, winners):
             more = scaled[y + 1] - scaled[0]
             for i in range(samples):
                 rewards[i] += more * drawn[a, y, i]
-        for i in range(samples):  # without a branch, so that it is done many draws at a time
+        for i in range(samples):  # branch-free, so that it is vectorised
             better = rewards[i] > top[i]
             top[i] = rewards[i] if better else top[i]
             winners[i] = a if better else winners[i]
@@ -292,18 +310,18 @@ def find_winners(drawn, scaled, costs, winners):
 
 @kernel()
 def find_winners_by_odds(whole, scaled, costs, key, first, winners):
-    """The same for draws so close to 0 and 1 that rewards can't be told apart, in full precision.
+    """Find the best arm of draws so close to 0 and 1 that rewards can't be told apart.
 
-    whole[arm, y, draw] has all values of the reward. What an arm brings above the least value and
-    what it lacks to the greatest are sums without a difference of large numbers, so arms are
-    compared by the odds of the two: 1 − 1e-30 is more than 1 − 1e-20. Arms that tie even so have
-    the same chance each, by a hash of the key (an uint64) and the draw's number, which is `first`
-    and so on: the k-th of them replaces the one before with probability 1/k.
+    whole[arm, y, draw] has all values of the reward, in double precision. What an arm brings above
+    the least value and what it lacks to the greatest are sums without cancellation, so arms are
+    compared by the odds of the two: 1 − 1e-30 is more than 1 − 1e-20. Arms that still tie have
+    equal chances, by a hash of the key (a uint64) and the number of the draw, counted from `first`:
+    the k-th of them replaces the one before with probability 1/k.
 
-    Of arms with different costs the net rewards decide, from below where one of them is nearer to
-    the least value, from above where both are nearer to the greatest; where even so they are the
-    same, the cheaper one is better: rounding has brought its reward down to the other's, or that
-    one's up. So costs of a whole span are no matter of chance.
+    Arms with different costs are compared by net rewards: from below if one of them is nearer to
+    the least value, from above if both are nearer to the greatest. If these are equal, the cheaper
+    arm is better, since rounding has moved one of the rewards; so costs of a whole span are not
+    left to chance.
     """
     arms, values, samples = whole.shape
     least, most = scaled[0], scaled[0]

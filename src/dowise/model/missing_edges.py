@@ -1,12 +1,12 @@
-"""The edges that a graph lacks, and which factors each of them would change.
+"""Edges that a graph lacks, and the factors that each of them would change.
 
-An alternative is the graph with one edge more: an arrow u -> v, u being any variable that does not
-follow from v, or a hidden cause u <-> v. Both sides, the graph and the alternative, are written in
-one order of variables, which is right for both: u comes before v. There the factors of v differ,
-and those of later variables that hidden causes join to v; all others are the same and say nothing.
-The context is never judged, because it comes by enrolment.
+An alternative is the graph with one additional edge: an arrow u -> v, u being any variable that is
+not a descendant of v, or a hidden cause u <-> v. Both sides, the graph and the alternative, are
+written in one order of variables, which is right for both: u comes before v. There the factors of v
+differ, and those of later variables that hidden causes join to v; all others are equal and carry no
+evidence. The context is never judged, because it is determined by enrolment.
 
-The graph is `problem.possible`: doubtful edges are in it.
+The graph is `problem.possible`, which includes doubtful edges.
 """
 
 from __future__ import annotations
@@ -17,20 +17,18 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dowise._core.types import IntArray
 from dowise.errors import DowiseError
 from dowise.graph.adjacency import Adjacency, bits, closure
 from dowise.graph.edges import EdgeName
 from dowise.graph.transforms import factor_order, predecessors, tied_within, with_parents
-from dowise.model.factors import MAX_ENTRIES, NONE, Layout
+from dowise.model.factors import MAX_ENTRIES, NONE, TableLayout
 from dowise.problem import Problem
 
-Integers = NDArray[np.int64]
 
-
-class Table(NamedTuple):
-    """Of a factor: its component as bits, and the axes of its table, the variable last."""
+class SideTable(NamedTuple):
+    """Table of a factor on one side: its component as bits, and its axes, the variable last."""
 
     component: int
     family: tuple[int, ...]
@@ -38,36 +36,36 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Alternative:
-    """A graph with one edge more, in an order that suits both."""
+    """The graph with one additional edge, in an order of variables that is right for both."""
 
     edge: EdgeName
     without: Adjacency
-    """The edges that count, this one left out."""
+    """Edges that count, without this one."""
     having: Adjacency
     before: tuple[int, ...]
-    """Of each variable: itself and all that come before it."""
+    """For each variable, the bit set of itself and its predecessors."""
     changed: tuple[int, ...]
-    """The variables whose factors differ."""
+    """Variables whose factors differ."""
 
     @property
     def text(self) -> str:
-        """The edge, as "A -> B" or "A <-> B"."""
+        """The edge as "A -> B" or "A <-> B"."""
         return str(self.edge)
 
-    def tables(self, v: int, cut: int) -> tuple[Table, Table]:
-        """The factor of v where the variables of `cut` are set: without the edge, and with it."""
+    def tables(self, v: int, cut: int) -> tuple[SideTable, SideTable]:
+        """Return the factor of v without the edge and with it, if `cut` is set."""
         within = self.before[v] & ~cut
         return _table(self.without, v, within), _table(self.having, v, within)
 
 
-def _table(edges: Adjacency, v: int, within: int) -> Table:
+def _table(edges: Adjacency, v: int, within: int) -> SideTable:
     component = closure(1 << v, edges.siblings, within=within)
-    return Table(component, (*bits(with_parents(edges, component) & ~(1 << v)), v))
+    return SideTable(component, (*bits(with_parents(edges, component) & ~(1 << v)), v))
 
 
 @lru_cache(maxsize=32)
 def alternatives_of(problem: Problem) -> tuple[Alternative, ...]:
-    """Every edge that the graph lacks and that may change a factor which some reward needs."""
+    """Return every edge that the graph lacks and that may change a factor some reward needs."""
     edges, (context, useful) = problem.possible.adjacency, _parts(problem)
     return tuple(
         _alternative(edge, u, v, edges, context, useful) for edge, u, v in _lacking(problem)
@@ -75,12 +73,12 @@ def alternatives_of(problem: Problem) -> tuple[Alternative, ...]:
 
 
 def count_alternatives(problem: Problem) -> int:
-    """How many there are, without making them, which takes a minute for 150 variables."""
+    """Return the number of alternatives without building them (a minute for 150 variables)."""
     return len(_lacking(problem))
 
 
 def _parts(problem: Problem) -> tuple[int, int]:
-    """The context, and all that the reward or the context depends on."""
+    """Return the context, and the ancestors of the reward and the context, as bits."""
     graph = problem.possible
     context = graph.mask(problem.context)
     useful = closure(context | 1 << problem.reward_position, graph.adjacency.parents)
@@ -88,21 +86,21 @@ def _parts(problem: Problem) -> tuple[int, int]:
 
 
 def _lacking(problem: Problem) -> list[tuple[EdgeName, int, int]]:
-    """The edges themselves, each with the places of its ends."""
+    """Return the missing edges, each with the positions of its ends."""
     graph, names = problem.possible, problem.possible.variables
     edges, there = graph.adjacency, set(graph.edge_texts)
     context, useful = _parts(problem)
-    found = [
+    missing = [
         (EdgeName.from_ends(names[u], "->", names[v]), u, v)
         for v in bits(useful & ~context)
         for u in bits((1 << len(graph)) - 1 & ~closure(1 << v, edges.children))
     ]
-    found += [
+    missing += [
         (EdgeName.from_ends(names[u], "<->", names[v]), u, v)
         for u, v in combinations(bits(useful), 2)
         if not context >> u & context >> v & 1
     ]
-    return [one for one in found if str(one[0]) not in there]
+    return [edge for edge in missing if str(edge[0]) not in there]
 
 
 def _alternative(
@@ -123,8 +121,8 @@ def _alternative(
 
 
 def _with_edge(edge: EdgeName, u: int, v: int, edges: Adjacency) -> Adjacency:
-    def joined(masks: tuple[int, ...], here: int, there: int) -> tuple[int, ...]:
-        return tuple(m | 1 << there if w == here else m for w, m in enumerate(masks))
+    def joined(masks: tuple[int, ...], one: int, other: int) -> tuple[int, ...]:
+        return tuple(m | 1 << other if w == one else m for w, m in enumerate(masks))
 
     if edge.is_bidirected:
         return replace(edges, siblings=joined(joined(edges.siblings, u, v), v, u))
@@ -134,7 +132,7 @@ def _with_edge(edge: EdgeName, u: int, v: int, edges: Adjacency) -> Adjacency:
 
 
 class Contrasts:
-    """Where all alternatives of a problem count, under each of some intervention sets.
+    """Tables of all alternatives of a problem, under each of some intervention sets.
 
     A *contrast* is an alternative and a variable whose factors it changes. It has tables on two
     sides, without the edge and with it, one for each component that some set leaves the variable.
@@ -144,14 +142,16 @@ class Contrasts:
         self.alternatives = alternatives_of(problem)
         self.sets = sets
         self.places = {cut: p for p, cut in enumerate(sets)}
-        """The place of each set in `tables`."""
-        pairs = [(a, v) for a, one in enumerate(self.alternatives) for v in one.changed]
+        """Position of each set in `tables`."""
+        pairs = [(a, v) for a, other in enumerate(self.alternatives) for v in other.changed]
         self.owners = np.array([a for a, _ in pairs], dtype=np.int64)
-        """The alternative of every contrast."""
+        """Alternative of every contrast."""
         self.variables = np.array([v for _, v in pairs], dtype=np.int64)
         self.tables = np.full((len(sets), len(pairs), 2), NONE, dtype=np.int64)
-        """tables[p, contrast]: those under a set, without the edge and with it; NONE where the set
-        has the variable itself."""
+        """tables[p, contrast]: tables under a set, without the edge and with it.
+
+        NONE if the variable itself is set.
+        """
         numbers: dict[tuple[int, int, int], int] = {}
         families: list[tuple[int, ...]] = []
         for (p, cut), (i, (a, v)) in product(enumerate(sets), enumerate(pairs)):
@@ -162,23 +162,23 @@ class Contrasts:
                 families += [table.family] * (known == len(families))
                 self.tables[p, i, side] = known
         sizes = np.array([len(domain) for domain in problem.domains.values()])
-        self.layout = Layout(families, sizes)
+        self.layout = TableLayout(families, sizes)
         if self.layout.entries > MAX_ENTRIES:
-            raise DowiseError(self._too_many(problem))
+            raise DowiseError(self._size_message(problem), code="too-large")
 
     @cached_property
-    def axes(self) -> tuple[Integers, Integers, Integers]:
-        """(first, axes, steps): those of table t are [first[t] : first[t + 1]]."""
+    def axes(self) -> tuple[IntArray, IntArray, IntArray]:
+        """(first, axes, steps): table t has the axes and steps [first[t] : first[t + 1]]."""
         families, strides = self.layout.families, self.layout.strides
         first = np.cumsum([0, *map(len, families)])
         axes = np.array([v for family in families for v in family], dtype=np.int64)
         return first, axes, strides[np.repeat(np.arange(len(families)), np.diff(first)), axes]
 
-    def _too_many(self, problem: Problem) -> str:
+    def _size_message(self, problem: Problem) -> str:
         cells = self.layout.cells
         v = problem.graph.variables[self.layout.families[cells.index(max(cells))][-1]]
         return (
             f"the tables of all {len(self.alternatives)} alternatives to the graph have "
             f"{self.layout.entries:.1e} entries, and the limit is {MAX_ENTRIES:.0e}; the widest "
-            f"are those of {v}: leave evidence out, draw fewer causes of {v}, or shrink domains"
+            f"are those of {v}: do without evidence, remove causes of {v}, or make domains smaller"
         )

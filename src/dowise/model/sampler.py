@@ -1,10 +1,10 @@
-"""Entries of all factors, let run as a world: what follows under an arm, variable by variable.
+"""Forward sampling of outcomes from the entries of all factors.
 
-Under an arm every variable has one factor, whose scope comes before it in the problem's order. So
-any numbers for the factors, drawn or averaged, say how an outcome is drawn, hidden causes or not
-(docs/hidden.md): `outcome`. Compiled loops want one table a variable, whatever the arm (`Sampler`).
-Where a variable has several factors, these are put into one table with an axis more, a *switch*
-that the arm sets.
+Under an arm every variable has one factor, whose scope precedes it in the problem's order. So any
+entries of the factors, drawn or averaged, define a distribution of outcomes, hidden causes or not
+(docs/hidden.md): see `sample_outcome`. Compiled loops need one table per variable, whatever the arm
+(`Sampler`). If a variable has several factors, these are put into one table with an additional
+axis, a *switch* that the arm sets.
 """
 
 from __future__ import annotations
@@ -13,61 +13,57 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.kernels import lazy_kernels
+from dowise._core.types import FloatArray, IntArray
 from dowise.errors import DowiseError
-from dowise.model.factors import NONE, Factors
+from dowise.model.factors import NONE, FactorLayout
 from dowise.model.model import Codes, model_of
 from dowise.problem import Problem
 
-Integers = NDArray[np.int64]
-
 
 class Mechanism(NamedTuple):
-    """True numbers, ready to be sampled: variables are numbered, causes come before effects."""
+    """Tables of a world, for kernels: variables are numbered, causes precede effects."""
 
-    entries: NDArray[np.float64]
-    """All factors, flat: one row for each context that occurs, or one for all of them."""
-    order: Integers
-    starts: Integers
-    strides: Integers
-    sizes: Integers
-    context: Integers
-    """Where the context variables stand among all."""
-    fixed: Integers
-    """For each arm the codes that it sets, negative where it sets nothing."""
-    observed: Integers
-    """Where the observed variables stand among all, in the order of the problem's variables."""
+    entries: FloatArray
+    """Flat entries of all tables: one row per context, or one for all contexts."""
+    order: IntArray
+    starts: IntArray
+    strides: IntArray
+    sizes: IntArray
+    context: IntArray
+    """Positions of the context variables among all variables."""
+    fixed: IntArray
+    """fixed[arm]: the codes that an arm sets, negative for other variables."""
+    observed: IntArray
+    """Positions of the problem's variables among all variables."""
 
 
 class TrialScript(NamedTuple):
-    """All of a trial that does not depend on what is played."""
+    """Everything in a trial that does not depend on the arms played."""
 
     mechanism: Mechanism
-    contexts: Integers
-    """The number of each round's context."""
-    known: Integers
-    """The codes of each context."""
-    uniforms: NDArray[np.float64]
-    """What drives the outcome of each round."""
+    contexts: IntArray
+    """Number of each round's context."""
+    known: IntArray
+    """Codes of each context."""
+    uniforms: FloatArray
+    """Random numbers of each round's outcome."""
 
 
-Floats = NDArray[np.float64]
-
-MAX_CELLS = 2**22  # of all tables with their switches
+MAX_CELLS = 2**22  # entries of all tables with their switches
 
 _kernels = lazy_kernels("dowise.model.kernels")
 
 
-def outcome(
-    problem: Problem, entries: Floats, arm: int, codes: Codes, source: np.random.Generator
-) -> Integers:
-    """What is seen after an arm in a context, by their positions: all variables, as positions."""
+def sample_outcome(
+    problem: Problem, entries: FloatArray, arm: int, codes: Codes, source: np.random.Generator
+) -> IntArray:
+    """Draw the codes of all variables under an arm, given by its position, in a context."""
     factors, played = model_of(problem).factors, problem.arms[arm]
-    drawn: Integers = problem.fixed(played).copy()
+    drawn: IntArray = problem.fixed(played).copy()
     drawn[problem.context_positions] = codes
-    under = factors.under_arms[factors.place(played)]  # of what is set it is not read
+    under = factors.under_arms[factors.place(played)]  # not read for variables that are set
     order = np.array(factors.order.variables)
     _kernels.sample_record(
         entries, drawn, order, factors.starts[under], factors.strides[under], factors.sizes,
@@ -77,41 +73,42 @@ def outcome(
 
 
 class Sampler:
-    """A problem's factors as tables of one world, for compiled loops, whatever the numbers."""
+    """Factors of a problem as tables for compiled loops, whatever their entries."""
 
-    def __init__(self, problem: Problem, factors: Factors) -> None:
+    def __init__(self, problem: Problem, factors: FactorLayout) -> None:
         self.problem = problem
         self._of_variable: list[list[int]] = [[] for _ in factors.variables]
         for f, v in enumerate(factors.targets.tolist()):
             self._of_variable[v].append(f)
         self._switched = [v for v, own in enumerate(self._of_variable) if len(own) > 1]
-        self._do_first(factors)
+        self._put_unset_first(factors)
         self._check_size(factors)
         parts = [_cells(factors, own) for own in self._of_variable]
         switches = [np.full(len(self._of_variable[v]), factors.entries) for v in self._switched]
-        for one in switches:
-            one[0] += 1  # the entry 1 behind all others; the rest point to a 0
-        self._places: Integers = np.concatenate([part.ravel() for part in (*parts, *switches)])
+        for switch in switches:
+            switch[0] += 1  # points to the 1 after all entries; the others to the 0 there
+        self._places: IntArray = np.concatenate([part.ravel() for part in (*parts, *switches)])
         self.mechanism = self._mechanism(factors, [*parts, *switches])
-        """All but the entries."""
+        """Mechanism without entries."""
 
-    def _do_first(self, factors: Factors) -> None:
-        """A world that runs by itself has every switch at its first place."""
+    def _put_unset_first(self, factors: FactorLayout) -> None:
+        """Put the factor of a variable under do() first, which a switch at 0 selects."""
         alone = factors.under_arms[0]
         for v in self._switched:
             self._of_variable[v].sort(key=lambda f: f != alone[v])
 
-    def _check_size(self, factors: Factors) -> None:
+    def _check_size(self, factors: FactorLayout) -> None:
         cells = [_size(factors, own) for own in self._of_variable]
         if sum(cells) > MAX_CELLS:
             name = factors.variables[cells.index(max(cells))]
             raise DowiseError(
-                f"no world can be played through: the factors of {name} under all arms together "
-                f"have {max(cells):.1e} entries, and the limit is {MAX_CELLS:,}; draw fewer "
-                "bidirected edges, or make domains smaller"
+                f"the factors of {name} under all arms together have {max(cells):.1e} entries, and "
+                f"the limit for simulated worlds is {MAX_CELLS:,}: remove bidirected edges, or "
+                "make domains smaller",
+                code="too-large",
             )
 
-    def _mechanism(self, factors: Factors, parts: list[Integers]) -> Mechanism:
+    def _mechanism(self, factors: FactorLayout, parts: list[IntArray]) -> Mechanism:
         problem, count = self.problem, len(factors.variables)
         switch = {v: count + i for i, v in enumerate(self._switched)}
         strides = np.zeros((len(parts), len(parts)), dtype=np.int64)
@@ -135,8 +132,8 @@ class Sampler:
             observed=np.arange(count),
         )
 
-    def _set_by(self, factors: Factors, arm: int) -> list[int]:
-        """What an arm sets, the switches among it."""
+    def _set_by(self, factors: FactorLayout, arm: int) -> list[int]:
+        """Return the codes that an arm sets, including the switches."""
         own = self.problem.arms[arm]
         under = factors.under_arms[factors.place(own)].tolist()
         switches = [
@@ -144,32 +141,32 @@ class Sampler:
         ]
         return [*self.problem.fixed(own).tolist(), *switches]
 
-    def at(self, entries: Floats) -> Mechanism:
-        """The world of these entries of all factors."""
+    def at(self, entries: FloatArray) -> Mechanism:
+        """Return the mechanism with these entries of all factors."""
         if self._switched:
             entries = np.concatenate([entries, [0.0, 1.0]])[self._places]
         return self.mechanism._replace(entries=entries[None])
 
-    def contexts(self, world: Mechanism, rounds: int, source: np.random.Generator) -> Integers:
-        """What is seen before the choice in so many rounds: (rounds, context variables)."""
-        found = np.empty((rounds, len(world.context)), dtype=np.int64)
+    def contexts(self, world: Mechanism, rounds: int, source: np.random.Generator) -> IntArray:
+        """Draw the contexts of rounds: (rounds, context variables)."""
+        contexts = np.empty((rounds, len(world.context)), dtype=np.int64)
         if len(world.context):
-            _kernels.sample_contexts(world, source.random((rounds, len(world.order))), found)
-        return found
+            _kernels.sample_contexts(world, source.random((rounds, len(world.order))), contexts)
+        return contexts
 
 
-def _axes(factors: Factors, own: list[int]) -> list[int]:
-    """All that some factor of a variable is conditioned on, then the variable."""
+def _axes(factors: FactorLayout, own: list[int]) -> list[int]:
+    """Return everything that some factor of a variable is conditioned on, then the variable."""
     v = int(factors.targets[own[0]])
     return [*sorted({u for f in own for u in factors.families[f]} - {v}), v]
 
 
-def _size(factors: Factors, own: list[int]) -> int:
+def _size(factors: FactorLayout, own: list[int]) -> int:
     return len(own) * int(np.prod(factors.sizes[_axes(factors, own)].astype(float)))
 
 
-def _cells(factors: Factors, own: list[int]) -> Integers:
-    """Which entry stands in each cell of a variable's table; the first axis is its switch."""
+def _cells(factors: FactorLayout, own: list[int]) -> IntArray:
+    """Return the entry in each cell of a variable's table; the first axis is its switch."""
     axes = _axes(factors, own)
     shape = [int(factors.sizes[u]) for u in axes]
     cells = np.empty((len(own), *shape), dtype=np.int64)
@@ -183,5 +180,5 @@ def _cells(factors: Factors, own: list[int]) -> Integers:
 
 @lru_cache(maxsize=32)
 def sampler_of(problem: Problem) -> Sampler:
-    """That of a problem, built once."""
+    """Return the sampler of a problem, built once."""
     return Sampler(problem, model_of(problem).factors)

@@ -17,7 +17,7 @@ from dowise._core.validation import check_integer
 from dowise.belief import Belief, Posterior
 from dowise.belief.prior import Prior
 from dowise.errors import DowiseError
-from dowise.model import Factors, model_of
+from dowise.model import FactorLayout, model_of
 from dowise.policies.base import (
     BayesianPolicy,
     Numbers,
@@ -81,7 +81,7 @@ class Outcomes:
     """Where each row starts among `entries`."""
 
     @classmethod
-    def of(cls, problem: Problem, factors: Factors) -> Outcomes:
+    def of(cls, problem: Problem, factors: FactorLayout) -> Outcomes:
         """Enumerate them."""
         variables = relevant_variables(problem)
         numbers = [problem.positions[name] for name in variables]
@@ -140,7 +140,7 @@ class StatePlan:
     """
 
     def __init__(
-        self, problem: Problem, factors: Factors, counts: Floats, horizon: int, max_states: int
+        self, problem: Problem, factors: FactorLayout, counts: Floats, horizon: int, max_states: int
     ) -> None:
         kinds = Outcomes.count(problem)
         size = max(float(min(kinds, 10**300)), _most_states(kinds, horizon))

@@ -15,7 +15,7 @@ from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_block, workspace
 from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
 from dowise.belief.prior import Prior
-from dowise.model import Factors
+from dowise.model import FactorLayout
 from dowise.model.kernels import observe_round, unrolled
 from dowise.model.sampler import TrialScript
 from dowise.policies.base import (
@@ -188,7 +188,7 @@ def mixed_of(posterior: Posterior, known: NDArray[np.int64]) -> tuple[Mixed, NDA
     return own, np.array([reading.entries for reading in readings])
 
 
-def arms_of(problem: Problem, factors: Factors) -> _Arms:
+def arms_of(problem: Problem, factors: FactorLayout) -> _Arms:
     """What compiled loops need of a problem's arms to learn from them."""
     fixed = np.array([problem.fixed(arm) for arm in problem.arms])
     place = np.array([factors.place(arm) for arm in problem.arms])

@@ -29,7 +29,7 @@ from dowise.belief import Belief, Posterior
 from dowise.belief.predictive import draw_worlds
 from dowise.errors import DowiseError, type_name
 from dowise.model import Codes
-from dowise.model.sampler import Sampler, TrialScript, outcome, sampler_of
+from dowise.model.sampler import Sampler, TrialScript, sample_outcome, sampler_of
 from dowise.policies.base import BayesianPolicy
 from dowise.policies.registry import make_policy
 from dowise.problem import Problem, Record
@@ -209,6 +209,6 @@ class _Play:
             codes = tuple(script.known[number].tolist())
             arm = policy.decide(problem.context_labels(codes), source).arm
             chosen[t] = problem.arm_index(arm)
-            seen = outcome(problem, entries, int(chosen[t]), codes, source)
+            seen = sample_outcome(problem, entries, int(chosen[t]), codes, source)
             policy.learn(Record(problem, arm, seen, problem.fixed(arm)))
         return chosen
