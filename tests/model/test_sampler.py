@@ -7,7 +7,7 @@ import pytest
 from support.errors import raises_code
 
 from dowise import Belief, CausalGraph, Problem, load_problem
-from dowise.belief.predictive import draw_worlds, imagine
+from dowise.belief.predictive import draw_record, draw_worlds
 from dowise.model import model_of, sampler
 from dowise.model.kernels import play_round
 from dowise.model.sampler import Sampler, TrialScript, sample_outcome, sampler_of
@@ -94,7 +94,7 @@ def test_worlds_and_outcomes_are_those_of_the_posterior(name):
     spread = 5 * values.std(axis=0) / np.sqrt(many)  # of a standard deviation, not above that
     assert (abs(values.std(axis=0) - other.std(axis=1)) < spread).all()
     for arm, mean in enumerate(exact):
-        rewards = [imagine(posterior, arm, codes, rng).reward for _ in range(many)]
+        rewards = [draw_record(posterior, arm, codes, rng).reward for _ in range(many)]
         slack = 5 * np.sqrt(mean * (1 - mean) / many)
         assert abs(np.mean(rewards) - mean) < slack
 
@@ -146,10 +146,10 @@ def test_an_imagined_outcome_is_whole_and_keeps_what_is_set():
     problem = PROBLEMS["confounded"]
     posterior = Belief(problem).posterior
     for arm, played in enumerate(problem.arms):
-        record = imagine(posterior, arm, (1,), 2)
+        record = draw_record(posterior, arm, (1,), 2)
         assert not record.missing and record.context == (1,) and record.arm == played
         assert {v: record.labels[v] for v in played} == dict(played)
-        assert imagine(posterior, arm, (1,), 2).labels == record.labels
+        assert draw_record(posterior, arm, (1,), 2).labels == record.labels
 
 
 def test_what_is_too_large_is_refused_by_name(monkeypatch):
@@ -157,4 +157,4 @@ def test_what_is_too_large_is_refused_by_name(monkeypatch):
     problem = PROBLEMS["confounded"]
     with raises_code("too-large", "the factors of Y", "limit for simulated worlds is 10"):
         Sampler(problem, model_of(problem).factors)
-    assert not imagine(Belief(problem).posterior, 0, (1,), 2).missing  # which needs no such tables
+    assert not draw_record(Belief(problem).posterior, 0, (1,), 2).missing

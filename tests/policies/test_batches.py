@@ -15,7 +15,7 @@ from dowise import (
     load_problem,
     make_policy,
 )
-from dowise.belief.predictive import imagine
+from dowise.belief.predictive import draw_record
 from dowise.policies import policy_names
 from dowise.policies.base import RecordPolicy
 
@@ -73,7 +73,7 @@ def test_ids_decides_as_if_imagined_outcomes_were_real(problem):
             twin = twin or make_policy("ids", problem, samples=200, belief=policy.belief.copy())
             codes = problem.context_codes(context)
             arm = problem.arm_index(expected[-1].arm)
-            twin.learn(imagine(twin.belief.posterior, arm, codes, rng))
+            twin.learn(draw_record(twin.belief.posterior, arm, codes, rng))
     assert pages(policy.decide_many(contexts, 5)) == pages(expected)
     assert policy.fingerprint() == known
     assert pages(policy.decide_many(contexts[:1], 5)) == pages(expected[:1])
