@@ -7,7 +7,7 @@ drawn by gamma variates; its kernels are kept in a folder for a while. Everythin
 After 100 rounds of fair coins the draws alone, and rounds by `decide` and `observe`; and rounds of
 whole trials from the prior on with the world's part. Processor time, the least of all turns;
 no time is asserted. As a program it reads lines such as "trial task3" and answers with seconds, so
-that other versions of dowise can be asked too (docs/performance.md).
+that other versions of dowise can be asked too (docs/design/performance.md).
 """
 
 from __future__ import annotations

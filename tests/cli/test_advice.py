@@ -9,7 +9,7 @@ def test_a_question_without_its_context_says_how_to_give_it(desk):
     desk.json("new", "two.db", "two.toml")
     desk.json("ask", "two.db", "-c", "Age=1", "-c", "Length of stay=0")
     refused = desk.fails("ask", "two.db")
-    assert "no value for Age, Length of stay: say what is seen before the choice" in refused
+    assert "no value for Age, Length of stay: add -c Age=…" in refused
     assert refused.endswith("-c Age=… -c 'Length of stay=…'\n")
     assert refused == desk.fails("ask", "two.db", "-c", "Age=", "-c", "Length of stay=")
     assert desk.fails("status", "two.db", "-c", "Length of stay=1").endswith("-c Age=…\n")
@@ -52,7 +52,7 @@ def test_arguments_in_the_wrong_order(desk):
     assert "perhaps a store of experiments" in desk.fails("import", "ward.db", "ward.db")
     assert "in a command the store comes first" in desk.fails("import", "past.csv", "ward.db")
     assert "the problem (.toml) comes first" in desk.fails("check", "past.csv", "ward.toml")
-    assert "past.csv is a table by its name" in desk.fails("new", "new.db", "past.csv")
+    assert "past.csv looks like a table, not a problem" in desk.fails("new", "new.db", "past.csv")
 
 
 def test_unknown_columns_are_named_all_at_once(desk):

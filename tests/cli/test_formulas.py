@@ -20,7 +20,7 @@ def test_formulas():
     assert "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | X=0, Z=z) P(Z=z)" in shown
     assert "P_{X=x}(Y=y) = Σ_{z} P(Y=y | X=x, Z=z) P(Z=z)" in shown
     assert "P(Y=y): only from its own data" in shown
-    assert "A small letter is any value of its variable: X=x." in shown
+    assert "A lower-case letter is any value of its variable: X=x." in shown
     assert "within each context value" in told("task3")
     document = json.loads(told("task1", "--json"))
     assert [entry["arm"] for entry in document["formulas"]] == [{}, {"X": "0"}, {"X": "1"}]

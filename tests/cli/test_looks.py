@@ -139,14 +139,14 @@ def test_explain(ward):
 
 def test_a_decision_that_is_not_there(ward):
     assert "there are 1 to 12" in ward.fails("explain", "ward.db", "13")
-    assert "is no decision" in ward.fails("explain", "ward.db", "first")
+    assert "not a decision" in ward.fails("explain", "ward.db", "first")
 
 
 def test_index_policies_show_what_they_reckon_with(ward):
     with Experiment.create("ward.db", "other", "ward.toml", policy="ucb", seed=1) as experiment:
         experiment.ask({"Age": 1})
     shown = one_line(ward.well("explain", "ward.db", "1", "--name", "other"))
-    assert "counts" in shown and "index" in shown and "what the policy reckoned with" in shown
+    assert "counts" in shown and "index" in shown and "figures of the policy" in shown
     assert "bits" not in shown
     change("delete from events where experiment = 'other'")
 

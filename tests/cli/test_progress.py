@@ -14,7 +14,7 @@ def screen(monkeypatch):
 
     def on(terminal):
         console = Console(file=stream, force_terminal=terminal, width=80)
-        monkeypatch.setattr(console_module, "Console", lambda **_options: console)
+        monkeypatch.setattr(console_module, "make_error_console", lambda: console)
         return stream
 
     return on

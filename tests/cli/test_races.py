@@ -42,11 +42,11 @@ def test_values_are_typed_as_toml_has_them():
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("refresh=0.05", "say whose option it is, such as ids.refresh=0.05"),
-        (".refresh", "say whose option it is, such as ids.refresh=1000"),
+        ("refresh=0.05", "the policy is missing (expected ids.refresh=0.05)"),
+        (".refresh", "the policy is missing (expected ids.refresh=1000)"),
         ("z2ts.refresh=0.05", "'z2ts' is not among the policies (did you mean 'z2-ts'?): they are"),
         ("z2-ts.refesh=0.05", "has no option 'refesh' (did you mean 'refresh'?): its options are"),
-        ("z2-ts.refresh=", "say what refresh is, such as z2-ts.refresh=1000"),
+        ("z2-ts.refresh=", "the value of refresh is missing (expected z2-ts.refresh=1000)"),
         ("z2-ts.refresh=often", "refresh='often'"),
     ],
 )
@@ -67,7 +67,7 @@ def test_an_option_that_is_given_twice(desk):
     [
         ("a=ts,a=ucb", "two policies are called 'a'"),
         ("ts,ts", "two policies are called 'ts'"),
-        ("a=", "say which policy it is, a=ids"),
+        ("a=", "the policy is missing (expected a=ids)"),
         ("a=tss", "unknown policy 'tss' (did you mean 'ts'?)"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from support.cli_runner import one_line
 
-from dowise.cli import console as progress
+from dowise.cli import console as console_module
 from dowise.cli.main import main
 from dowise.experiment import Experiment
 
@@ -66,7 +66,7 @@ def test_bad_rows_may_be_left_out(desk):
     desk.begin()
     Path("past.csv").write_text(BAD)
     shown = desk.well("import", "ward.db", "past.csv", "--skip-bad")
-    assert "3 records imported" in shown and "3 bad rows left out:\n    line 5: Age" in shown
+    assert "3 records imported" in shown and "3 bad rows left out\n  line 5: Age" in shown
     assert imported()[0]["skipped"] == 3
     Path("none.csv").write_text("Age,Recovery\n5,1\n")
     shown = desk.well("import", "ward.db", "none.csv", "--skip-bad")
@@ -104,7 +104,7 @@ def test_what_is_no_table_is_refused_whole(desk, text, message):
 def test_an_experiment_may_begin_with_records(desk):
     Path("past.csv").write_text(GOOD)
     shown = desk.well("new", "ward.db", "ward.toml", "--data", "past.csv")
-    assert "records   3 to begin with" in shown
+    assert "3 records to start with" in shown
     assert imported()[0]["source"] == "past.csv"
     page = desk.json("new", "ward.db", "ward.toml", "--name", "two", "--data", "past.csv")
     assert page["imported"] == 3 and page["head"].startswith("2:")
@@ -124,7 +124,7 @@ def test_bad_rows_leave_neither_an_experiment_nor_a_file(desk):
     page = desk.json(*new, "--skip-bad")
     assert page["imported"] == 3 and page["bad_count"] == 3
     shown = desk.well(*new, "--skip-bad", "--name", "again")
-    assert "3 to begin with\n  3 bad rows left out:\n" in shown
+    assert "3 records to start with\n\n3 bad rows left out\n" in shown
 
 
 def test_records_whose_rewards_do_not_count_are_told_of(desk):
@@ -147,11 +147,11 @@ def test_a_bar_is_shown_on_a_terminal_only(desk, monkeypatch):
     assert desk.run("import", "ward.db", "past.csv").stderr == ""
     screens = []
 
-    def terminal(**_options):
+    def terminal():
         screens.append(Console(force_terminal=True, record=True, stderr=True))
         return screens[-1]
 
-    monkeypatch.setattr(progress, "Console", terminal)
+    monkeypatch.setattr(console_module, "make_error_console", terminal)
     result = desk.run("import", "ward.db", "past.csv", "--again")
     assert result.exit_code == 0 and "reading" in result.stderr and screens
 

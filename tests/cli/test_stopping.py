@@ -52,7 +52,7 @@ def test_a_race_is_stopped_and_says_what_is_kept(tmp_path, number, everybody, wo
         assert until(lambda: len(left(process)) == (1 if workers == 1 else 3))
     finally:
         errors = stopped(process, number, everybody)
-    assert f"Stopped; what is done is kept in {tmp_path / 'race'}, and the same" in errors
+    assert f"Stopped; finished results are kept in {tmp_path / 'race'}, and the same" in errors
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ def test_a_token_is_made_and_shown_once(ward):
     token = whose(secret)
     assert (token.role, token.name, token.kind) == ("ask", "Dr. Zoë", "token")
     for part in (
-        "This is token 1, of Dr. Zoë, who may look, tell, amend, withdraw and ask.",
+        "This is token 1 of Dr. Zoë, who may read, tell, amend, withdraw and ask.",
         "It is shown once.",
         "put it into DOWISE_TOKEN", "login page of `dowise serve`",
         f"until {token.ends_at[:10]}", "dowise token ward.db --revoke 1",
@@ -50,7 +50,7 @@ def test_a_token_is_made_and_shown_once(ward):
 
 def test_every_role_is_explained_and_a_token_may_last(ward):
     for role in ("read", "tell", "ask", "admin"):
-        assert "until it is revoked" in one_line(ward.well("token", "ward.db", "--role", role))
+        assert "valid until revoked" in one_line(ward.well("token", "ward.db", "--role", role))
     assert [one["role"] for one in ward.json("token", "ward.db")["tokens"]] == [
         "read", "tell", "ask", "admin",
     ]  # fmt: skip
@@ -86,7 +86,9 @@ def test_revoking_ends_sessions_and_can_be_repeated(ward):
     with closing(open_storage("ward.db")) as storage:
         session = begin_session(storage, secret).secret
     for _ in range(2):
-        assert "1 is revoked" in ward.well("token", "ward.db", "--revoke", "1")
+        assert "Token 1 and its sessions are revoked" in ward.well(
+            "token", "ward.db", "--revoke", "1"
+        )
     assert whose(secret) is None and whose(session) is None
 
 

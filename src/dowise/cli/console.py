@@ -1,4 +1,7 @@
-"""Output of commands: documents rendered with rich, JSON, and progress on stderr."""
+"""Output of commands: documents rendered with rich, JSON, and progress on stderr.
+
+Rich is imported inside functions, so that `dowise --help` does not load it.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.cells import cell_len
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import track as track_with_bar
-from rich.segment import Segment, Segments
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from dowise._core.document import Block, BulletList, Document, Heading, Paragraph, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.segment import Segment
 
 MAX_ROWS = 40
 """Rows of a table on a terminal; --json has them all."""
@@ -63,11 +57,22 @@ def print_document(document: Document) -> None:
 
 def make_console() -> Console:
     """Return a console that prints text as it is: names that look like markup stay names."""
+    from rich.console import Console
+
     return Console(highlight=False, markup=False, emoji=False)
+
+
+def make_error_console() -> Console:
+    """Return a console on stderr, for progress."""
+    from rich.console import Console
+
+    return Console(stderr=True)
 
 
 def print_wrapped(console: Console, line: str, style: str = "", indent: int = 0) -> None:
     """Print a line broken between words; further lines are indented by as much as the first."""
+    from rich.text import Text
+
     depth = indent + len(line) - len(line.lstrip())
     margin = Text(" " * depth)
     for part in Text(line.strip(), style).wrap(console, max(console.width - depth, _MIN_WIDTH)):
@@ -78,16 +83,22 @@ def print_wrapped(console: Console, line: str, style: str = "", indent: int = 0)
 def print_table(console: Console, table: Table) -> None:
     """Print a table, at most `MAX_ROWS` rows of it.
 
-    If a row does not fit on one line, its widest cell gets a separate line: above the others if it
-    is the first cell, else below.
-    A table without column names is a list of labels and texts; its texts are wrapped.
+    If a row does not fit on one line, its widest text gets a separate line: above the others if it
+    is the first cell, else below. If that does not help, or if all columns are numbers, the columns
+    are spread over several tables, each with the first column. A table without column names is a
+    list of labels and texts; its texts are wrapped.
     """
     rows = table.rows[:MAX_ROWS]
     if table.caption:
         print_wrapped(console, table.caption, indent=2)
     lines = _render(console, table.columns, rows, table.right)
     if any(table.columns) and len(lines) > len(rows) + 1:
-        lines = _stack(console, table, rows) or lines
+        widths = _column_widths(table.columns, rows)
+        lines = (
+            _stack(console, table, rows, widths)
+            or _split_columns(console, table, rows, widths)
+            or lines
+        )
     for line in lines:
         _print_line(console, line)
     if len(table.rows) > MAX_ROWS:
@@ -101,6 +112,9 @@ def _render(
     right: Sequence[str],
     width: int | None = None,
 ) -> list[list[Segment]]:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     has_header = any(columns)
     table = RichTable(
         box=None, padding=(0, 0, 0, 2), header_style="dim", pad_edge=True, show_header=has_header
@@ -118,12 +132,23 @@ def _render(
     return console.render_lines(table, options, pad=False)
 
 
+def _column_widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
+
+
 def _stack(
-    console: Console, table: Table, rows: Sequence[tuple[str, ...]]
+    console: Console, table: Table, rows: Sequence[tuple[str, ...]], widths: Sequence[int]
 ) -> list[list[Segment]] | None:
-    """Render each row with its widest cell on a separate line; None if that is too wide."""
-    widths = [max(map(cell_len, cells)) for cells in zip(table.columns, *rows, strict=True)]
-    widest = widths.index(max(widths))
+    """Render each row with its widest text on a separate line; None if that is too wide."""
+    from rich.segment import Segment
+    from rich.text import Text
+
+    texts = [i for i, column in enumerate(table.columns) if column not in table.right]
+    if not texts:
+        return None
+    widest = max(texts, key=lambda i: widths[i])
     cells = [(*row[:widest], *row[widest + 1 :]) for row in (table.columns, *rows)]
     below = _render(console, cells[0], cells[1:], table.right, console.width - 2)
     if len(below) != len(cells):
@@ -132,14 +157,35 @@ def _stack(
     lines = [[margin, *below[0]]]
     for row, line in zip(rows, below[1:], strict=True):
         wrapped = Text(row[widest]).wrap(console, max(console.width - 2, _MIN_WIDTH))
-        texts = [[margin, Segment(part.plain.rstrip())] for part in wrapped]
+        text = [[margin, Segment(part.plain.rstrip())] for part in wrapped]
         others = [margin, *line]
-        lines += [*texts, others] if widest == 0 else [others, *texts]
+        lines += [*text, others] if widest == 0 else [others, *text]
+    return lines
+
+
+def _split_columns(
+    console: Console, table: Table, rows: Sequence[tuple[str, ...]], widths: Sequence[int]
+) -> list[list[Segment]] | None:
+    """Render several tables, each with the first column; None if two columns do not fit."""
+    parts: list[list[int]] = [[0]]
+    for i in range(1, len(widths)):
+        if sum(widths[j] + 2 for j in (*parts[-1], i)) > console.width:
+            parts.append([0])
+        parts[-1].append(i)
+    lines: list[list[Segment]] = []
+    for part in parts:
+        cells = [tuple(row[i] for i in part) for row in (table.columns, *rows)]
+        rendered = _render(console, cells[0], cells[1:], table.right)
+        if len(rendered) != len(cells):
+            return None
+        lines += [*([[]] if lines else []), *rendered]
     return lines
 
 
 def _print_line(console: Console, line: list[Segment]) -> None:
     """Print a line without the spaces that fill the last column."""
+    from rich.segment import Segment, Segments
+
     parts = list(line)
     while parts and not parts[-1].text.strip():
         parts.pop()
@@ -151,10 +197,18 @@ def _print_line(console: Console, line: list[Segment]) -> None:
 @contextmanager
 def progress_bars(unit: str = " jobs") -> Iterator[ShowProgress]:
     """Show progress on stderr: a bar per label on a terminal, else a line now and then."""
-    console = Console(stderr=True)
+    console = make_error_console()
     if not console.is_terminal:
         yield _progress_log(console, unit)
         return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -178,10 +232,12 @@ def progress_bar(off_terminal: bool = False) -> Iterator[ShowProgress | None]:
 
     Off a terminal, lines are logged if `off_terminal` is True; otherwise None is yielded.
     """
-    console = Console(stderr=True)
+    console = make_error_console()
     if not console.is_terminal:
         yield _progress_log(console, "") if off_terminal else None
         return
+    from rich.progress import Progress
+
     with Progress(console=console, transient=True) as bars:
         task = bars.add_task("", total=None)
         yield lambda label, done, total: bars.update(
@@ -191,15 +247,17 @@ def progress_bar(off_terminal: bool = False) -> Iterator[ShowProgress | None]:
 
 def track(items: Iterable[Any], label: str, total: int | None = None) -> Iterable[Any]:
     """Iterate over items, with a progress bar if stderr is a terminal."""
-    console = Console(stderr=True)
+    console = make_error_console()
     if not console.is_terminal:
         return items
+    from rich.progress import track as track_with_bar
+
     return track_with_bar(items, label, total=total, console=console, transient=True)
 
 
 def spinner(label: str) -> AbstractContextManager[object]:
     """Show a spinner while the block runs, if stderr is a terminal."""
-    console = Console(stderr=True)
+    console = make_error_console()
     return console.status(label) if console.is_terminal else nullcontext()
 
 

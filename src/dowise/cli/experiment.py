@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from dowise.problem.tables import CheckedRecords
 
 _MAX_BAD_ROWS = 20  # on a terminal
-_MAX_NAMES = 8  # arms or variables named on one line
+_MAX_NAMES = 8  # arms or variables named in one place
+_MAX_LINE = 66  # characters of a list of arms; longer lists have a line per arm
 
 _option_option = click.option(
     "--option",
@@ -528,8 +529,8 @@ def _bad_rows(records: CheckedRecords) -> list[str]:
 def _bad_row_blocks(records: CheckedRecords) -> list[Block]:
     if not records.bad_count:
         return []
-    title = f"{pluralize(records.bad_count, 'bad row')} left out:"
-    return [Paragraph(title), BulletList(tuple(_bad_rows(records)))]
+    title = f"{pluralize(records.bad_count, 'bad row')} left out"
+    return [Heading(title), BulletList(tuple(_bad_rows(records)))]
 
 
 def _unused_records(experiment: LiveExperiment) -> list[str]:
@@ -548,7 +549,7 @@ def _unused_record_blocks(experiment: LiveExperiment) -> list[Block]:
         is_in_vain = bool(lines) and experiment.counted().is_in_vain
     if not lines:
         return []
-    title = Paragraph("Of all records and decisions so far:")
+    title = Heading("Of all records and decisions so far")
     if is_in_vain:
         return [title, *(Paragraph(line, "warning") for line in lines)]
     return [title, BulletList(tuple(lines))]
@@ -576,15 +577,17 @@ def _config_blocks(experiment: LiveExperiment) -> list[Block]:
     from dowise.problem.problem_file import costs_in_words
 
     problem = experiment.problem
-    arms = ", ".join(map(str, problem.arms[:_MAX_NAMES]))
+    arms = [str(arm) for arm in problem.arms[:_MAX_NAMES]]
     if len(problem.arms) > _MAX_NAMES:
-        arms += f", and {len(problem.arms) - _MAX_NAMES:,} more"
+        arms.append(f"and {len(problem.arms) - _MAX_NAMES:,} more")
+    if len(", ".join(arms)) <= _MAX_LINE:
+        arms = [", ".join(arms)]
     floor = experiment.options.get("floor")
     advice = floor_advice(experiment.policy, experiment.options)
     rows = (
         ("minimise" if problem.minimise else "maximise", f"{problem.reward} ({_values(problem)})"),
         ("context", ", ".join(problem.context)),
-        ("arms", arms),
+        *zip(["arms", *[""] * len(arms)], arms, strict=False),
         ("forbidden", ", ".join(map(str, problem.forbidden))),
         ("costs", ", ".join(costs_in_words(problem)) if problem.costs else ""),
         ("policy", experiment.policy + (f" with floor={floor:g}" if floor else "")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import select
 import sys
 import traceback
@@ -90,7 +91,8 @@ class FriendlyErrorsGroup(click.Group):
             sys.stdout.flush()
             return result
         except DowiseError as error:
-            code, message, hint = error.code, str(error), error.hint
+            code, message = error.code, self._name_as_typed(str(error), context)
+            hint = error.hint and self._name_as_typed(error.hint, context)
             if os.environ.get(_TRACEBACK):
                 traceback.print_exception(error)
             elif isinstance(error, UserCodeError) and hint is None:
@@ -113,6 +115,15 @@ class FriendlyErrorsGroup(click.Group):
             return context.exit(report_stop())
         _print_error(context, code, message, hint)
         return context.exit(2)
+
+    def _name_as_typed(self, text: str, context: click.Context) -> str:
+        """Write verbs and arguments as commands and options: `skip_bad` as --skip-bad."""
+        names = {name: f"`dowise {name}`" for name in self.commands}
+        command = self.commands.get(context.invoked_subcommand or "")
+        for option in command.params if command else ():
+            if isinstance(option, click.Option) and option.name:
+                names[option.name] = option.opts[-1]
+        return re.sub(r"`(\w+)`", lambda match: names.get(match[1], match[0]), text)
 
 
 def _print_error(context: click.Context, code: str, message: str, hint: str | None) -> None:

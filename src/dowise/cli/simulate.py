@@ -430,22 +430,27 @@ def _parse_prior(text: str | None) -> Any:
 
 
 def _rehearsal_blocks(rehearsal: Rehearsal) -> Iterator[Block]:
-    """The sentences, then the curves at some rounds, in two tables."""
+    """The sentences, then the curves at some rounds."""
     yield Paragraph(rehearsal.in_words())
     points = _spread_evenly(rehearsal.curve(), _MAX_POINTS)
-    rounds = [f"{point['round']:,}" for point in points]
-    columns = {
-        "regret": [format_number(point["regret"].mean) for point in points],
-        "at random": [format_number(point["at_random"]) for point in points],
-        "stopping": [format_number(point["stopping"].mean) for point in points],
-        "truly": [format_number(point["cost"].mean) for point in points],
-        "sure": [f"{100 * point['sure'].mean:.0f} %" for point in points],
-        "right": [f"{100 * point['best']:.0f} %" for point in points],
-        "advised": [f"{100 * point['stopped']:.0f} %" for point in points],
-    }
-    for names in (("regret", "at random", "stopping", "truly"), ("sure", "right", "advised")):
-        rows = zip(rounds, *(columns[name] for name in names), strict=True)
-        yield Table(("round", *names), tuple(rows), right=("round", *names))
+    columns = ("round", "regret", "at random", "stopping", "truly", "sure", "right", "advised")
+    yield Table(
+        columns,
+        tuple(
+            (
+                f"{point['round']:,}",
+                format_number(point["regret"].mean),
+                format_number(point["at_random"]),
+                format_number(point["stopping"].mean),
+                format_number(point["cost"].mean),
+                f"{100 * point['sure'].mean:.0f} %",
+                f"{100 * point['best']:.0f} %",
+                f"{100 * point['stopped']:.0f} %",
+            )
+            for point in points
+        ),
+        right=columns,
+    )
     means = "Means over worlds, as in the figure. " if rehearsal.worlds > 1 else ""
     yield Paragraph(
         f"{means}stopping: expected loss per round if you stop then; truly: the actual loss; sure: "

@@ -57,7 +57,7 @@ from dowise.problem.tables import CheckedRecords, check_rows, parse_frame
 
 MAX_ARMS = 100_000
 # Ten times the size of `insurance`, which is built in half a second and takes a twelfth of a second
-# for 1000 draws (docs/performance.md); both grow in proportion.
+# for 1000 draws (docs/design/performance.md); both grow in proportion.
 MAX_PROGRAM = 2_000_000
 _MAX_PROGRAM_LIMIT = 1_000_000_000  # values of a circuit are numbered by 31 bits
 _MAX_CACHED_CONTEXTS = 1024  # contexts whose labels are cached
