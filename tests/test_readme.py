@@ -106,14 +106,40 @@ def test_the_served_experiment_runs_as_written(tmp_path, monkeypatch):
         assert [event.actor for event in server.house.experiment("ward").events()][1] == "ward 7"
 
 
-def test_every_link_leads_somewhere():
-    for page in [
-        ROOT / "README.md",
-        *sorted((ROOT / "docs").glob("*.md")),
-        ROOT / "CONTRIBUTING.md",
-    ]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def slug(heading):
+    """Return the anchor that GitHub gives a heading."""
+    words = re.sub(r"[^\w\- ]", "", heading.replace("`", "").strip().lower())
+    return words.replace(" ", "-")
+
+
+def anchors(page):
+    return {slug(heading) for heading in re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.M)}
+
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page):
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text("utf-8")):
+        path = page.parent / target if target else page
+        assert path.exists(), f"{page.name} links to {target}"
+        if anchor and path.suffix == ".md":
+            assert anchor in anchors(path), f"{page.name} links to {target}#{anchor}"
+
+
+def test_the_architecture_page_is_short_and_names_files_that_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    assert sum(bool(re.search(r"\w", word)) for word in page.split()) <= 1200
+    sources = [ROOT / "src" / "dowise", ROOT / "src"]
+    names = {path.name for folder in sources for path in folder.rglob("*.py")}
+    for text in re.findall(r"`([\w/]+\.py)`", page):
+        known = any((folder / text).exists() for folder in (*sources, ROOT))
+        assert (
+            known
+            or ("/" not in text and text in names)
+            or any(str(path).endswith(text) for path in (ROOT / "src").rglob("*.py"))
+        ), text
 
 
 def test_the_paper_map_names_tests_and_code_that_exist():

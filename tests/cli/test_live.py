@@ -148,7 +148,7 @@ def test_something_else_was_done(ward):
     [
         (("tell", "ward.db", "2"), "nothing was told; say what was seen"),
         (("tell", "ward.db", "2", "Recovery"), "'Recovery' is not NAME=VALUE, such as Y=1"),
-        (("tell", "ward.db", "2", "Length", "of", "stay=1"), "quote a pair that contains spaces, 'Length of stay=1'"),
+        (("tell", "ward.db", "2", "Length", "of", "stay=1"), "'Length of stay=1'"),
         (("tell", "ward.db", "2", "Recover=1"), "did you mean 'Recovery'"),
         (("tell", "ward.db", "2", "Recovery=5"), "Recovery has no value '5'"),
         (("tell", "ward.db", "2", "Recovery=1", "Recovery=1"), "Recovery is given twice"),
