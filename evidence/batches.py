@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from dowise import Environment, load_problem, make_environment, make_policy
-from dowise.policies.base import RecordPolicy
+from dowise.policies.base import Policy
 
 RESULTS = Path(__file__).parent / "results"
 HORIZON, SIZE = 500, 10
@@ -46,7 +46,7 @@ def regret(
     """What so many rounds cost; and the different pairs of arm and context in batches, a round."""
     problem = world.problem
     policy = make_policy(name, problem)
-    assert isinstance(policy, RecordPolicy)
+    assert isinstance(policy, Policy)
     own, total, kinds = np.random.default_rng([22, trial]), 0.0, 0
     seen = np.random.default_rng([23, trial])
     contexts = [world.draw_context(seen) for _ in range(horizon)]
@@ -55,7 +55,7 @@ def regret(
         if imagines:
             decisions = policy.decide_many(batch, own)
         else:
-            decisions = RecordPolicy.decide_many(policy, batch, own)
+            decisions = Policy.decide_many(policy, batch, own)
         kinds += len(
             {(one.arm, *context.items()) for one, context in zip(decisions, batch, strict=True)}
         )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dowise import Belief, CausalGraph, Environment, Problem, make_environment, make_policy
 from dowise._core.files import write_text
 from dowise.belief.monitor import Monitor
-from dowise.policies import Policy
+from dowise.policies.base import MinimalPolicy
 from dowise.problem.record import RecordBatch
 
 HERE = Path(__file__).parent
@@ -115,7 +115,7 @@ def watch(records: RecordBatch) -> dict[str, int | None]:
     return alarms_at(monitor, plain)
 
 
-def play(policy: Policy, world: Environment, rounds: int, rng: np.random.Generator) -> float:
+def play(policy: MinimalPolicy, world: Environment, rounds: int, rng: np.random.Generator) -> float:
     """The regret of so many rounds."""
     lost = 0.0
     for _ in range(rounds):

@@ -18,8 +18,8 @@ from dowise import (
     register_policy,
 )
 from dowise._core.rng import generator
-from dowise.policies import Decision, policy_names, registry
-from dowise.policies.base import BayesianPolicy, allowed_arms, certainly
+from dowise.policies import BayesianPolicy, Decision, allowed_arms, policy_names, registry
+from dowise.policies.base import one_hot
 from dowise.policies.registry import policy_info
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -206,7 +206,7 @@ class Forgetful(BayesianPolicy):
         codes, arms = self.problem.context_codes(context), allowed_arms(self.problem, allowed)
         means = self.belief.posterior.mean_distributions(codes)[arms] @ self.problem.payoff.values
         chosen = int(arms[means.argmax()])
-        return Decision(self.problem.arms[chosen], certainly(self.problem, chosen), f"{means}")
+        return Decision(self.problem.arms[chosen], one_hot(self.problem, chosen), f"{means}")
 
     def retract(self, _record):
         pass

@@ -4,8 +4,7 @@ import pytest
 from support.experiments import WARD, journal, new, played, rehash, saying
 
 from dowise._core.rng import stream
-from dowise.experiment import replay as imagining
-from dowise.policies.base import StandIn
+from dowise.policies.bayesian import BayesianPolicy
 
 CONTEXTS = [{"C": 0}, {"C": 1}, {"C": 0}, {"C": 0}, {"C": 1}]
 
@@ -19,14 +18,13 @@ def test_a_batch_is_decided_as_if_outcomes_were_known():
     asked = experiment.ask_many(CONTEXTS)
     assert [one.imagined for one in asked] == [0, 1, 2, 3, 4]
     policy = experiment._journal.state().config.make_policy()
-    policy.belief = experiment.belief
-    stand_in, decided = None, []
+    policy.knowledge.belief = experiment.belief
+    fantasy, decided = None, []
     for one in asked:
         rng = stream(7, one.id)
-        own = policy if stand_in is None else stand_in.policy
-        decided.append(own.decide(one.context, rng))
-        stand_in = stand_in or StandIn(policy)
-        stand_in.suppose(decided[-1].arm, one.context, stream(7, one.id, 2**32))
+        decided.append((policy if fantasy is None else fantasy).decide(one.context, rng))
+        fantasy = fantasy or policy.copy()
+        fantasy.fantasize(decided[-1].arm, one.context, stream(7, one.id, 2**32))
     for one, decision in zip(asked, decided, strict=True):
         assert one.arm == decision.arm and one.reason == decision.reason
         assert (one.probabilities == decision.probabilities).all()
@@ -92,7 +90,7 @@ def test_what_nothing_is_learned_from_is_not_imagined():
     experiment = played(4, learn_restricted=False)
     asked = experiment.ask_many([{"C": 0}] * 3, allowed=["do(X=1)", "do(X=0)"])
     policy = experiment._journal.state().config.make_policy()
-    policy.belief = experiment.belief
+    policy.knowledge.belief = experiment.belief
     arms = [WARD.arms[i] for i in experiment.events()[-1].payload["allowed"]]
     alone = [policy.decide({"C": 0}, stream(7, one.id), arms).reason for one in asked]
     assert [one.reason for one in asked] == alone
@@ -117,15 +115,14 @@ def test_an_explanation_says_it():
     assert "imagined" not in str(experiment.explain(asked[0].id))
 
 
-def test_the_stand_in_is_made_once_a_batch(monkeypatch):
-    made = []
+def test_the_policy_is_copied_once_per_batch(monkeypatch):
+    made, copy = [], BayesianPolicy.copy
 
-    class Counting(StandIn):
-        def __init__(self, policy):
-            made.append(policy)
-            super().__init__(policy)
+    def counting(policy):
+        made.append(policy)
+        return copy(policy)
 
-    monkeypatch.setattr(imagining, "StandIn", Counting)
+    monkeypatch.setattr(BayesianPolicy, "copy", counting)
     experiment = played(4)
     experiment.ask_many(CONTEXTS)
     assert len(made) == 1

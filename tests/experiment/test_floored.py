@@ -7,7 +7,7 @@ from support.experiments import WARD, new, played
 from dowise import DowiseError
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import MemoryStorage
-from dowise.policies.base import BayesianPolicy
+from dowise.policies import BayesianPolicy
 
 PLANS = [
     (

@@ -160,7 +160,7 @@ def test_exact_means_are_made_where_what_is_taught_is_counted(monkeypatch):
 class Told(CertifiedSampling):
     """Tells what a trial certified, and where it left its generator; stepping is out of bounds."""
 
-    def compiled_loop(self):
+    def compiled_trial(self):
         def play(script, rng):
             self.played, self.rng = self.play_certified(script, rng), rng
             return self.played.arms
@@ -174,7 +174,7 @@ class Told(CertifiedSampling):
 class Stepped(CertifiedSampling):
     """Plays by `decide` and `observe`, and keeps what the decisions say."""
 
-    def compiled_loop(self):
+    def compiled_trial(self):
         self.certificates, self.held = [], []
 
     def decide(self, context=None, rng=None, allowed=None):

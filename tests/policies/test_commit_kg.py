@@ -166,7 +166,7 @@ def test_a_compiled_trial_is_a_stepped_one(problem, monkeypatch):
 
     world = make_environment(problem, seed=2)
     fast = run_trial(world, make, 120, seed=4, trial=1, observational=7)
-    monkeypatch.setattr(type(made[0]), "compiled_loop", lambda _: None)
+    monkeypatch.setattr(type(made[0]), "compiled_trial", lambda _: None)
     slow = run_trial(world, make, 120, seed=4, trial=1, observational=7)
     np.testing.assert_array_equal(fast.arms, slow.arms)
     assert made[0].fingerprint() == made[1].fingerprint()
@@ -259,7 +259,7 @@ def test_of_hundreds_of_contexts_the_most_frequent_count(monkeypatch):
 
     world = make_environment(HUNDREDS, seed=2)
     fast = run_trial(world, make, 300, seed=4, trial=1)
-    monkeypatch.setattr(type(made[0]), "compiled_loop", lambda _: None)
+    monkeypatch.setattr(type(made[0]), "compiled_trial", lambda _: None)
     slow = run_trial(world, make, 300, seed=4, trial=1)
     np.testing.assert_array_equal(fast.arms, slow.arms)
     assert len(made[0].visits) > 100 and made[0].visits == made[1].visits

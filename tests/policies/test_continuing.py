@@ -177,7 +177,7 @@ def test_stepped_rounds_gain_what_compiled_ones_do(name, monkeypatch):
         return np.array([play.compare(entries, source) for entries in drawn])
 
     fast = gains(2000)
-    monkeypatch.setattr(ThompsonSampling, "compiled_loop", lambda _: None)
+    monkeypatch.setattr(ThompsonSampling, "compiled_trial", lambda _: None)
     slow = gains(150)
     error = np.hypot(fast.std(axis=0) / np.sqrt(2000), slow.std(axis=0) / np.sqrt(150))
     assert (abs(fast.mean(axis=0) - slow.mean(axis=0)) <= 4 * error).all()

@@ -34,8 +34,8 @@ def test_a_compiled_trial_is_a_stepped_one(name, problem):
     world = make_environment(problem, 5)
     options = {"samples": 40} if name == "ids" else {}
     compiled, stepped = (make_policy(name, problem, **options) for _ in range(2))
-    stepped.compiled_loop = lambda: None
-    assert compiled.compiled_loop() is not None
+    stepped.compiled_trial = lambda: None
+    assert compiled.compiled_trial() is not None
     one, other = (run_trial(world, lambda _, p=p: p, 60, 1, 2) for p in (compiled, stepped))
     np.testing.assert_array_equal(one.arms, other.arms)
     assert compiled.state() == stepped.state()

@@ -56,7 +56,7 @@ def test_only_allowed_arms_count_as_best():
     assert np.isnan(decision.figures["delta"][others]).all()
     for bad, message in (
         ([], "allowed is empty"),
-        ("do()", "give a list"),
+        ("do()", "list of arms"),
         (["do(X3=1)"], "not one"),
     ):
         with pytest.raises(DowiseError, match=message):
@@ -129,10 +129,10 @@ def test_do_nothing_can_teach_less_than_a_rare_intervention():
 
 def test_a_decision_explains_itself():
     text = str(make_policy("ids", load_problem("task1")).decide(rng=0))
-    assert text.startswith("do(X=") and "a balance of cost and learning: " in text
+    assert text.startswith("do(X=") and "best trade-off of cost and information: " in text
     taught, sure = re.fullmatch(
-        r".*: expected to cost 0\.\d+ against the best arm, and to teach (\d+) % of what is "
-        r"unknown about which arm that is; most likely the best is do\(X=\d\) \((\d+) %\)",
+        r".*: expected to lose 0\.\d+ against the best arm and to resolve (\d+) % of the "
+        r"uncertainty about which arm is best; most likely the best is do\(X=\d\) \((\d+) %\)",
         text,
     ).groups()
     assert 0 < int(taught) < 20 and 33 < int(sure) < 60
@@ -142,9 +142,9 @@ def test_what_an_arm_teaches_is_a_share_of_what_is_unknown():
     """By 1,000 draws one arm of two is the best in all: nothing is left to learn."""
     problem = Problem(CausalGraph.parse("X -> Y"), "Y")
     sure = make_policy("ids", problem, prior={"Y": [[1e6, 1], [1, 1e6]]}).decide(rng=0)
-    assert "to teach less than 1 % of what is unknown" in sure.reason
+    assert "to resolve less than 1 % of the uncertainty" in sure.reason
     open_ = make_policy("ids", problem, prior={"Y": 1e-3}).decide(rng=0)
-    share = float(re.search(r"teach (\d+) %", open_.reason)[1]) / 100
+    share = float(re.search(r"resolve (\d+) %", open_.reason)[1]) / 100
     best, gain = open_.figures["best"], open_.figures["gain"]
     unknown = -sum(p * np.log(p) for p in best if p)
     assert share == pytest.approx(gain[problem.arm_index(open_.arm)] / unknown, abs=0.006)

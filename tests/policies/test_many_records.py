@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, check_policy, make_policy
-from dowise._core.rng import generator
-from dowise.policies import Decision, policy_names
-from dowise.policies.base import RecordPolicy, allowed_arms, digest_of
+from dowise.policies import Choice, Policy, policy_names
+from dowise.policies.base import RecordMask, RecordRequirements, digest_of
+from dowise.policies.decision import DecisionTrace
 from dowise.problem.domains import MISSING
 from dowise.problem.record import RecordBatch, past_record
 
@@ -48,7 +48,7 @@ def one_by_one(policy, batch, numbers):
     """Which records are taken, why others are not, and what is refused in what words."""
     mask, reasons = [], {}
     for record in batch.each(numbers):
-        why = policy.lacks(record)
+        why = policy.rejection_reason(record)
         mask.append(why is None)
         if why is None:
             policy.learn(record)
@@ -62,12 +62,12 @@ def one_by_one(policy, batch, numbers):
 
 @pytest.mark.parametrize("with_numbers", [True, False])
 @pytest.mark.parametrize("name", NAMES)
-def test_usable_is_row_by_row_what_lacks_says(name, with_numbers):
+def test_the_mask_agrees_row_by_row_with_the_rejection_reason(name, with_numbers):
     policy, other = fresh(name), fresh(name)
     batch = batch_of(policy.problem, 120)
     numbers = np.random.default_rng(1).integers(90, size=120) if with_numbers else None
     before = policy.fingerprint()
-    mask, reasons = policy.usable(batch, numbers)
+    mask, reasons = policy.usable_mask(batch, numbers)
     assert policy.fingerprint() == before
     expected, counts = one_by_one(other, batch, numbers)
     assert mask.tolist() == expected and reasons == counts
@@ -80,37 +80,18 @@ def test_usable_is_row_by_row_what_lacks_says(name, with_numbers):
     assert json.dumps(policy.state()) == json.dumps(other.state())
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_a_default_would_find_is_what_is_found_fast(name):
-    policy, slow = fresh(name), fresh(name)
-    batch, numbers = batch_of(policy.problem, 60, seed=4), np.arange(60) // 2
-    mask, reasons = policy.usable(batch, numbers)
-    expected = RecordPolicy.usable(slow, batch, numbers)
-    assert mask.tolist() == expected.mask.tolist() and reasons == expected.reasons
-    rows = np.flatnonzero(mask)
-    policy.learn_many(batch.take(rows), numbers[rows])
-    RecordPolicy.learn_many(slow, batch.take(rows), numbers[rows])
-    assert policy.fingerprint() == slow.fingerprint()
-    assert RecordPolicy.fingerprint(policy) == RecordPolicy.fingerprint(slow)
-    for record in batch.take(rows[:3]).each(numbers[rows[:3]] + 1000):
-        assert policy.lacks(record) == RecordPolicy.lacks(slow, record)
-
-
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "random"])
 def test_what_can_t_all_be_learned_changes_nothing(name):
     policy = fresh(name)
     batch, numbers = batch_of(policy.problem, 60), np.arange(60)
     before = policy.fingerprint()
-    with pytest.raises(DowiseError):
-        RecordPolicy.learn_many(policy, batch, numbers)
-    assert policy.fingerprint() == before
     with pytest.raises(DowiseError, match="of 60 records can't be learned|no value|not one of"):
         policy.learn_many(batch, numbers)
     assert policy.fingerprint() == before
     with pytest.raises(DowiseError, match="59 numbers for 60 records"):
         policy.learn_many(batch, numbers[:59])
-    with pytest.raises(DowiseError, match="is of another problem"):
-        policy.usable(batch_of(Problem(CausalGraph.parse("A -> B"), "B"), 3), None)
+    with pytest.raises(DowiseError, match="belongs to another problem"):
+        policy.usable_mask(batch_of(Problem(CausalGraph.parse("A -> B"), "B"), 3), None)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -118,7 +99,7 @@ def test_no_records_are_no_trouble(name):
     policy = fresh(name)
     nothing = batch_of(policy.problem, 3).take(np.zeros(3, dtype=bool))
     before = policy.fingerprint()
-    mask, reasons = policy.usable(nothing, np.zeros(0, dtype=np.int64))
+    mask, reasons = policy.usable_mask(nothing, np.zeros(0, dtype=np.int64))
     policy.learn_many(nothing, np.zeros(0, dtype=np.int64))
     assert len(mask) == 0 and reasons == {} and policy.fingerprint() == before
 
@@ -128,7 +109,7 @@ def test_a_fingerprint_is_that_of_the_records_in_any_order(name):
     one, other = fresh(name), fresh(name)
     batch = batch_of(one.problem, 40, missing=0, odd=0)
     numbers = np.arange(40)
-    mask, _ = one.usable(batch, numbers)
+    mask, _ = one.usable_mask(batch, numbers)
     rows = np.flatnonzero(mask)
     one.learn_many(batch.take(rows), numbers[rows])
     shuffled = np.random.default_rng(3).permutation(rows)
@@ -164,29 +145,32 @@ def test_the_words():
     tabular, z2, ts = fresh("ucb"), fresh("z2-ts"), fresh("ts")
     seen = {"B": 0, "C": 1, "X": "a", "Z": 1, "Y": "good"}
     none = past_record(LARGE, {"X": "a", "Z": 1}, seen, 3)
-    assert "do(X=a, Z=1) is not one of the" in tabular.lacks(none)
-    assert "do(X=a, Z=1) is not one of the" in z2.lacks(none)
-    assert ts.lacks(none) is None
+    assert "do(X=a, Z=1) is not one of the" in tabular.rejection_reason(none)
+    assert "do(X=a, Z=1) is not one of the" in z2.rejection_reason(none)
+    assert ts.rejection_reason(none) is None
     blind = past_record(LARGE, {"X": "a"}, {"Y": "good", "B": 0}, 3)
-    assert ts.lacks(blind) == "the outcome has no value for C: put the context in it as well"
-    assert ts.lacks(past_record(LARGE, {"X": "a", "C": 1}, {"Y": "good", "B": 0}, 3)) is None
+    assert ts.rejection_reason(blind) == "the outcome has no value for C: add the context to it"
+    assert (
+        ts.rejection_reason(past_record(LARGE, {"X": "a", "C": 1}, {"Y": "good", "B": 0}, 3))
+        is None
+    )
     arm = LARGE.intervention("do(X=a)")
-    assert "the record has no number" in z2.lacks(past_record(LARGE, arm, seen))
+    assert "the record has no decision number" in z2.rejection_reason(past_record(LARGE, arm, seen))
     for policy in (tabular, z2, ts):
-        with pytest.raises(DowiseError, match="is of another problem"):
-            policy.lacks(TWO_ARMS.record("do(X=1)", {"Y": 1}))
+        with pytest.raises(DowiseError, match="belongs to another problem"):
+            policy.rejection_reason(TWO_ARMS.record("do(X=1)", {"Y": 1}))
 
 
 def test_bayes_optimal_takes_as_many_as_there_are_rounds_left():
     policy = make_policy("bayes-optimal", TWO_ARMS, horizon=3)
     policy.observe("do(X=1)", {"Y": 0})
     batch = TWO_ARMS.records({"Y": [1, None, 0, 1], "arm": ["do(X=0)"] * 4})
-    mask, reasons = policy.usable(batch)
+    mask, reasons = policy.usable_mask(batch)
     assert mask.tolist() == [True, False, True, False]
     assert any("horizon of 3 rounds is over" in why for why in reasons) and len(reasons) == 2
     policy.learn_many(batch.take(mask))
     again = TWO_ARMS.record("do(X=0)", {"Y": 1})
-    assert "horizon of 3 rounds is over" in policy.lacks(again)
+    assert "horizon of 3 rounds is over" in policy.rejection_reason(again)
 
 
 @pytest.mark.parametrize("options", [{"belief": "evidence"}, {}])
@@ -202,7 +186,7 @@ def test_beliefs_with_evidence_learn_many_as_well(options):
     one, other = make(), make()
     batch = batch_of(problem, 150, missing=0.02, odd=0.1)
     batch.codes[problem.positions["Y"]] = batch.codes[problem.positions["X"]]
-    batch = batch.take(one.usable(batch).mask)
+    batch = batch.take(one.usable_mask(batch).mask)
     one.learn_many(batch)
     for record in batch.each():
         other.learn(record)
@@ -223,56 +207,50 @@ def test_many_records_that_teach_nothing_are_told_of_once():
 # -- policies of one's own --------------------------------------------------------------------
 
 
-class Plain(RecordPolicy):
-    """Counts rewards; has `decide`, `learn`, `retract` and `state`, and nothing else."""
+class Plain(Policy):
+    """Counts rewards; has `requires`, `choose`, `on_learned` and `state`, and nothing else."""
 
     def __init__(self, problem):
-        super().__init__(problem)
+        needed = [problem.reward_position, *problem.context_positions.tolist()]
+        super().__init__(problem, requires=RecordRequirements(needed, "alas", arm=True))
         self.won = {}
 
-    def decide(self, context=None, rng=None, allowed=None):
-        source, problem = generator(rng), self.problem
-        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        probabilities = np.zeros(len(problem.arms))
+    def choose(self, codes, arms, rng):
+        probabilities = np.zeros(len(self.problem.arms))
         probabilities[arms] = 1 / len(arms)
-        chosen = problem.arms[int(arms[source.integers(len(arms))])]
-        return Decision(chosen, probabilities, f"drawn after {self.won.get(codes, 0)} successes")
+        reason = f"drawn after {self.won.get(codes, 0)} successes"
+        return Choice(int(rng.choice(arms)), probabilities, DecisionTrace(reason))
 
-    def learn(self, record):
-        self._count(record, 1)
-
-    def retract(self, record):
-        self._count(record, -1)
-
-    def _count(self, record, step):
+    def on_learned(self, record, times):
         record.need([self.problem.reward_position, *self.problem.context_positions], "alas")
-        self.problem.arm_index(record.arm)
-        self.won[record.context] = self.won.get(record.context, 0) + step * (1 + record.reward)
+        self.won[record.context] = self.won.get(record.context, 0) + times * (1 + record.reward)
 
     def state(self):
         return {str(key): value for key, value in sorted(self.won.items()) if value}
 
 
-def test_a_policy_with_four_methods_has_all_the_others():
+def test_a_policy_with_four_hooks_has_everything_else():
     check_policy(Plain, rounds=10)
     policy = Plain(LARGE)
     batch, numbers = batch_of(LARGE, 50), np.arange(50)
-    mask, reasons = policy.usable(batch, numbers)
+    mask, reasons = policy.usable_mask(batch, numbers)
     assert policy.state() == {} and 0 < np.count_nonzero(mask) < 50
     assert any("alas" in why for why in reasons)
     policy.learn_many(batch.take(mask), numbers[mask])
     assert policy.state() != {} and len(policy.fingerprint()) == 32
-    policy.expect("do(X=a)", {"B": 0, "C": 0})
+    policy.add_pending("do(X=a)", {"B": 0, "C": 0})
 
 
 class Lying(Plain):
-    def lacks(self, _record):
+    def rejection_reason(self, _record):
         return None
 
 
 class Vague(Plain):
-    def lacks(self, record):
-        return None if super().lacks(record) is None else "something"
+    def learn(self, record):
+        if self.rejection_reason(record) is not None:
+            raise DowiseError("something")
+        super().learn(record)
 
 
 class Hasty(Plain):
@@ -290,8 +268,8 @@ class Sorted(Plain):
         super().__init__(problem)
         self.order = []
 
-    def learn(self, record):
-        super().learn(record)
+    def on_learned(self, record, times):
+        super().on_learned(record, times)
         self.order.append(record.number)
 
     def fingerprint(self):
@@ -299,12 +277,12 @@ class Sorted(Plain):
 
 
 class Careless(Plain):
-    def usable(self, records, _numbers=None):
-        return np.ones(len(records), dtype=bool), {}
+    def usable_mask(self, records, _numbers=None):
+        return RecordMask.all_usable(len(records))
 
 
 class Impatient(Plain):
-    def expect(self, _arm, context=None, times=1):
+    def add_pending(self, _arm, context=None, times=1):
         codes = self.problem.context_codes(context)
         self.won[codes] = self.won.get(codes, 0) + max(times, 0)
 
@@ -314,25 +292,25 @@ class Forgetting(Plain):
         super().__init__(problem)
         self.expected = 0
 
-    def expect(self, _arm, _context=None, times=1):
+    def add_pending(self, _arm, _context=None, times=1):
         self.expected += max(times, 0)
 
-    def decide(self, context=None, rng=None, allowed=None):
-        decision = super().decide(context, rng, allowed)
-        return Decision(decision.arm, decision.probabilities, f"{self.expected} expected")
+    def choose(self, codes, arms, rng):
+        reason = DecisionTrace(f"{self.expected} expected")
+        return super().choose(codes, arms, rng)._replace(trace=reason)
 
 
 @pytest.mark.parametrize(
     ("policy", "complaint"),
     [
-        (Lying, "must say why learn refuses it: None is not"),
-        (Vague, "must say why learn refuses it: 'something' is not"),
+        (Lying, "must be the reason why learn refuses it: None is not"),
+        (Vague, "must be the reason why learn refuses it: .* is not 'something'"),
         (Hasty, "learn_many"),
         (Blind, "must change with what was learned"),
         (Sorted, "must be the same for the same records, whatever their order"),
-        (Careless, "must be what lacks says of each"),
-        (Impatient, "expect must not change what was learned"),
-        (Forgetting, "expected and taken back must leave no trace"),
+        (Careless, "must agree with rejection_reason"),
+        (Impatient, "add_pending must not change what was learned"),
+        (Forgetting, "pending and taken back must leave no trace"),
     ],
 )
 def test_each_broken_promise_is_named(policy, complaint):

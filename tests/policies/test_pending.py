@@ -34,13 +34,13 @@ def test_arms_that_were_never_played_are_asked_for_one_after_the_other(name):
     for _ in PROBLEM.arms:
         decision = policy.decide(HERE, 0)
         asked.append(decision.arm)
-        policy.expect(decision.arm, HERE)
+        policy.add_pending(decision.arm, HERE)
     assert asked == list(PROBLEM.arms)
     assert policy.decide(THERE, 0).arm == PROBLEM.arms[0]  # nothing is under way there
     for _ in PROBLEM.arms:  # and when all are under way, once more each, nobody knowing better
         decision = policy.decide(HERE, 0)
         asked.append(decision.arm)
-        policy.expect(decision.arm, HERE)
+        policy.add_pending(decision.arm, HERE)
     assert sorted(map(str, asked)) == sorted(2 * [str(arm) for arm in PROBLEM.arms])
 
 
@@ -57,13 +57,13 @@ def test_a_batch_is_spread_and_means_stay(name):
     for _ in range(30):
         decision = policy.decide(HERE, 0)
         asked.add(decision.arm)
-        policy.expect(decision.arm, HERE)
+        policy.add_pending(decision.arm, HERE)
     assert len(asked) > 2
     after = page(policy)
     assert after["figures"]["means"] == before["figures"]["means"]
     assert after["figures"]["counts"] == before["figures"]["counts"]
     assert sum(after["figures"]["pending"]) == 30 and sum(before["figures"]["pending"]) == 0
-    assert "under way" in after["reason"] and "under way" not in before["reason"]
+    assert "pending" in after["reason"] and "pending" not in before["reason"]
     assert page(policy, THERE)["figures"]["pending"] == [0] * len(PROBLEM.arms)
 
 
@@ -71,17 +71,17 @@ def test_a_batch_is_spread_and_means_stay(name):
 def test_what_is_taken_back_leaves_no_trace(name):
     policy, other = trained(name), trained(name)
     for arm in PROBLEM.arms[:3]:
-        policy.expect(arm, HERE, 4)
+        policy.add_pending(arm, HERE, 4)
     policy.decide(HERE, 0)
     for arm in PROBLEM.arms[:3]:
-        policy.expect(arm, HERE, -1)
-        policy.expect(str(arm), HERE, -3)
+        policy.add_pending(arm, HERE, -1)
+        policy.add_pending(str(arm), HERE, -3)
     assert page(policy) == page(other) and policy.fingerprint() == other.fingerprint()
     assert not policy.pending
-    with pytest.raises(DowiseError, match=r"1 plays of do\(\) can't be taken back: 0 are under"):
-        policy.expect("do()", HERE, -1)
+    with pytest.raises(DowiseError, match=r"1 plays of do\(\): 0 are pending"):
+        policy.add_pending("do()", HERE, -1)
     with pytest.raises(DowiseError, match="no value for C"):
-        policy.expect("do()")
+        policy.add_pending("do()")
 
 
 @pytest.mark.parametrize("name", INDEX)
@@ -89,8 +89,8 @@ def test_what_is_no_arm_has_no_index_to_be_counted_in(name):
     """After a revision plays may be under way that are none of the arms any more."""
     few = Problem(PROBLEM.graph, "Y", "C", arms=["do(X=0)", "do(X=1)"])
     policy = make_policy(name, few)
-    policy.expect(PROBLEM.intervention("do(W=1)"), HERE)
-    policy.expect(PROBLEM.intervention("do(W=1)"), HERE, -1)
+    policy.add_pending(PROBLEM.intervention("do(W=1)"), HERE)
+    policy.add_pending(PROBLEM.intervention("do(W=1)"), HERE, -1)
     assert not policy.pending and str(policy.decide(HERE, 0).arm) == "do(X=0)"
 
 
@@ -102,8 +102,8 @@ def test_the_indices_by_hand():
         for reward in (1, 0, 0, 1, 1):
             policy.observe("do(X=a)", {"Y": reward})
         policy.observe("do(X=b)", {"Y": 0})
-        policy.expect("do(X=a)", times=3)
-        policy.expect("do(X=c)", times=2)
+        policy.add_pending("do(X=a)", times=3)
+        policy.add_pending("do(X=c)", times=2)
     plays, means = np.array([8, 1, 2]), np.array([0.6, 0.0, 0.5])
     found = ucb.decide(rng=0)
     np.testing.assert_allclose(
@@ -114,15 +114,15 @@ def test_the_indices_by_hand():
     assert np.isnan(found.figures["means"][2])
     index = kl.decide(rng=0).figures["index"]
     np.testing.assert_allclose(index, kl_ucb_index(plays, plays * means, 11, 3.0), rtol=1e-12)
-    ucb.expect("do(X=c)", times=-2)
+    ucb.add_pending("do(X=c)", times=-2)
     assert str(ucb.decide(rng=0)) == (
-        "do(X=c): not played before: each arm is played once before they are compared"
+        "do(X=c): not played yet: each arm is played once before they are compared"
     )
-    ucb.expect("do(X=c)")
+    ucb.add_pending("do(X=c)")
     only = ucb.decide(rng=0, allowed=["do(X=c)"])
     assert only.reason == (
-        "none of its plays has an outcome yet (1 play under way), and allowing for chance no "
-        "other arm may turn out better"
+        "none of its plays has an outcome yet (1 play pending), and allowing for chance it has the "
+        "highest plausible mean of all arms"
     )
 
 
@@ -130,12 +130,12 @@ def test_the_indices_by_hand():
 def test_to_policies_that_draw_it_means_nothing(name):
     policy = make_policy(name, PROBLEM)
     before = page(policy)
-    policy.expect(PROBLEM.arms[0], HERE, 5)
+    policy.add_pending(PROBLEM.arms[0], HERE, 5)
     assert page(policy) == before
 
 
 def test_with_plays_under_way_a_trial_is_stepped():
     policy = make_policy("ucb", PROBLEM)
-    assert policy.compiled_loop() is not None
-    policy.expect("do()", HERE)
-    assert policy.compiled_loop() is None
+    assert policy.compiled_trial() is not None
+    policy.add_pending("do()", HERE)
+    assert policy.compiled_trial() is None

@@ -135,14 +135,14 @@ def test_after_a_compiled_trial_the_state_is_what_stepping_would_have_left(name,
     world = front_door_world() if where == "front-door" else make_environment(where, seed=4)
     policies = [make(name, world.problem) for _ in range(2)]
     for policy in policies:
-        assert policy.compiled_loop() is not None
+        assert policy.compiled_trial() is not None
         rng = np.random.default_rng(0)
         for _ in range(5):
             context = world.draw_context(rng)
             arm = policy.decide(context, rng).arm
             policy.observe(arm, world.play(arm, context, rng))
     compiled, stepped = policies
-    stepped.compiled_loop = lambda: None
+    stepped.compiled_trial = lambda: None
     trials = [run_trial(world, lambda _p, p=p: p, 60, seed=0, trial=0) for p in policies]
     np.testing.assert_array_equal(trials[0].arms, trials[1].arms)
     assert json.dumps(compiled.state()) == json.dumps(stepped.state())
@@ -213,7 +213,7 @@ def test_beta_priors_that_saturate_single_precision_do_not_tie(prior):
     """In single precision .568 at .02; five standard errors are a false alarm of 6e-7."""
     policy = make("bernoulli-ts", TWO_ARMS, prior=(prior, prior), propensity_samples=100_000)
     assert abs(policy.decide(rng=0).probabilities[0] - 0.5) < 5 * 0.5 / np.sqrt(100_000) + 1e-5
-    assert policy.compiled_loop() is None
+    assert policy.compiled_trial() is None
 
 
 def test_ties_of_beta_draws_are_broken_anew_in_every_decision():
@@ -244,7 +244,7 @@ def test_observing_takes_few_steps():
 
 
 def test_small_parameters_are_stepped_because_single_precision_would_tie():
-    assert make("ts", TWO_ARMS, prior=0.02).compiled_loop() is None
+    assert make("ts", TWO_ARMS, prior=0.02).compiled_trial() is None
 
 
 @pytest.mark.parametrize("name", NAMES)

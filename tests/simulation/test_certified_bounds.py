@@ -46,7 +46,7 @@ def test_the_figures_by_hand():
     worlds, sums, held, lost = random_worlds(problem, WorldOptions(edges="prior")), [], [], []
 
     class Stepped(CertifiedSampling):
-        def compiled_loop(self):
+        def compiled_trial(self):
             return None
 
         def decide(self, context=None, rng=None, allowed=None):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dowise import CausalGraph, DowiseError, Problem, load_problem, make_policy, simulate
-from dowise.policies.arm_rewards import TabularPolicy
+from dowise.policies.arm_rewards import ArmRewardsPolicy
 from dowise.simulation import On
 from dowise.simulation import trial as trials
 from dowise.simulation.trial import make_world, run_trial
@@ -51,7 +51,7 @@ def test_observational_records_go_to_who_can_use_them():
     """A tabular policy uses do() if it is an arm of its own problem."""
     seen = []
 
-    class Counting(TabularPolicy):
+    class Counting(ArmRewardsPolicy):
         def observe(self, arm, outcome):
             seen.append((self.problem, str(arm)))
             super().observe(arm, outcome)

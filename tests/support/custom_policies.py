@@ -6,7 +6,7 @@ GREEDY = '''\
 import numpy as np
 
 from dowise import Decision, make_policy, register_policy
-from dowise.policies.base import BayesianPolicy, allowed_arms
+from dowise.policies import BayesianPolicy, allowed_arms
 from dowise._core.rng import generator
 
 NUMBER = 3

@@ -6,7 +6,7 @@ from dowise import CausalGraph, Problem
 from dowise.experiment.event import Event, as_body
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import MemoryStorage
-from dowise.policies.base import allowed_arms, certainly
+from dowise.policies.base import allowed_arms, one_hot
 from dowise.policies.decision import Decision
 
 WARD = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y"), "Y", "C", "Z", arms="all")
@@ -66,7 +66,7 @@ class InOrder:
     def decide(self, context=None, rng=None, allowed=None):  # noqa: ARG002
         arms = allowed_arms(self.problem, allowed)
         chosen = int(arms[self.sum % len(arms)])
-        return Decision(self.problem.arms[chosen], certainly(self.problem, chosen), "in order")
+        return Decision(self.problem.arms[chosen], one_hot(self.problem, chosen), "in order")
 
     def observe(self, arm, outcome):
         for text in (str(arm), *map(str, sorted(outcome.items()))):

@@ -19,7 +19,8 @@ from dowise._core.validation import check_flag
 from dowise.belief.prior import parse_prior
 from dowise.errors import DowiseError, type_name
 from dowise.experiment.event import DamagedEventError
-from dowise.policies.base import BayesianPolicy, Policy
+from dowise.policies.base import MinimalPolicy
+from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.registry import is_known, make_policy, policy_factory, real_name
 from dowise.problem import Problem, load_problem
 from dowise.problem.prior import plain_prior
@@ -93,7 +94,7 @@ class ExperimentConfig:
         kept = {"problem": self.problem, "learn_restricted": self.learn_restricted}
         return ExperimentConfig.from_user(**{"policy": self.policy, **kept, **given})
 
-    def make_policy(self) -> Policy:
+    def make_policy(self) -> MinimalPolicy:
         """A fresh policy."""
         if not is_known(self.policy):
             module, colon, _ = self.policy.partition(":")

@@ -23,7 +23,7 @@ from dowise.experiment.event import DamagedEventError, Event
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.status import ArmsStatus, arms_status, contexts_of, draws_for
-from dowise.policies.base import BayesianPolicy
+from dowise.policies.bayesian import BayesianPolicy
 from dowise.problem import Intervention
 from dowise.problem.problem import Context
 

@@ -7,7 +7,6 @@ the journal's lock, so that only other queries wait for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -27,7 +26,9 @@ from dowise.experiment.state import Changes, ExperimentState
 from dowise.model import Codes
 from dowise.model.draws import Draws
 from dowise.model.missing_edges import count_alternatives
-from dowise.policies.base import BayesianPolicy, Numbers, Policy
+from dowise.policies.arm_rewards import ArmRewards, RewardCounts
+from dowise.policies.base import MinimalPolicy, Numbers
+from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.value_of_continuing import Continuing, value_of_continuing
 from dowise.problem import Intervention, Problem, Record
 from dowise.problem.prior import plain_prior
@@ -51,25 +52,23 @@ class IndependentArmsBelief(Belief):
     has_factors = False
 
     def __init__(self, problem: Problem, why: str = "") -> None:
-        # It loads numba, which `tell` does without.
-        from dowise.policies.arm_rewards import TabularPolicy
-
         self.problem, self.why, self.monitor = problem, why, None
-        self._policy = TabularPolicy(problem)
+        self._rewards = ArmRewards(problem)
 
     def learn(self, record: Record) -> None:
         """Learn from a record if it tells of an arm."""
-        if self._policy.lacks(record) is None:
-            self._policy.learn(record)
+        if self._rewards.can_learn(record):
+            self._rewards.learn(record)
 
     def retract(self, record: Record) -> None:
         """Undo `learn`."""
-        if self._policy.lacks(record) is None:
-            self._policy.retract(record)
+        if self._rewards.can_learn(record):
+            self._rewards.retract(record)
 
     def learn_many(self, records: RecordBatch) -> None:
         """Learn from those records that tell of an arm."""
-        self._policy.learn_many(records.take(np.flatnonzero(self._policy.usable(records).mask)))
+        usable = self._rewards.requires.mask(records, None).mask
+        self._rewards.learn_many(records.take(np.flatnonzero(usable)))
 
     def lacking(self) -> dict[str, dict[str, int]]:
         """Return nothing: there are no factors."""
@@ -131,26 +130,25 @@ class IndependentArmsBelief(Belief):
     def copy(self) -> IndependentArmsBelief:
         """Return a belief that learns independently from here."""
         twin = IndependentArmsBelief(self.problem, self.why)
-        twin._policy.tallies = deepcopy(self._policy.tallies)
+        twin._rewards = self._rewards.copy()
         return twin
 
     def as_dict(self) -> dict[str, Any]:
         """Return how often each reward of each arm was seen, by context, as positions."""
-        known = sorted(self._policy.tallies.items())
+        known = sorted(self._rewards.by_context.items())
         tallies = [{"context": [*codes], "seen": tally.seen.tolist()} for codes, tally in known]
         return {"format": FORMAT, "why": self.why, "tallies": tallies}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], problem: Problem) -> IndependentArmsBelief:
         """Inverse of `as_dict`."""
-        from dowise.policies.arm_rewards import Tally
-
         if data.get("format") != FORMAT:
             raise DowiseError(f"the data have the format {data.get('format')!r}, not {FORMAT!r}")
         belief = cls(problem, data["why"])
         for tally in data["tallies"]:
             seen = np.array(tally["seen"], dtype=np.int64).reshape(belief._shape)
-            belief._policy.tallies[tuple(tally["context"])] = Tally.of(seen, problem.payoff.scaled)
+            counts = RewardCounts.from_seen(seen, problem.payoff.scaled)
+            belief._rewards.by_context[tuple(tally["context"])] = counts
         return belief
 
     @property
@@ -158,7 +156,7 @@ class IndependentArmsBelief(Belief):
         return len(self.problem.arms), len(self.problem.payoff.values)
 
     def _parameters(self, codes: Codes) -> NDArray[np.float64]:
-        return 1 + self._policy.tally(codes).seen.astype(np.float64)
+        return 1 + self._rewards.in_context(codes).seen.astype(np.float64)
 
     def __repr__(self) -> str:
         return f"<IndependentArmsBelief about {self.problem!r}>"
@@ -338,7 +336,7 @@ class ReadModel:
         """Return the evidence against the graph in the records of a state."""
         return self._evidence.read(state, _evidence)
 
-    def _replay(self, state: ExperimentState, policy: Policy) -> PolicyReplay:
+    def _replay(self, state: ExperimentState, policy: MinimalPolicy) -> PolicyReplay:
         return PolicyReplay(state.config, policy, self._journal.columns)
 
 

@@ -22,13 +22,12 @@ from dowise.experiment.records import unpack
 from dowise.experiment.state import Changes, Cursor, ExperimentState
 from dowise.policies.base import (
     PAST,
-    BayesianPolicy,
+    MinimalPolicy,
     Numbers,
     Policy,
     RecordMask,
-    RecordPolicy,
-    StandIn,
 )
+from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import Decision
 from dowise.problem import Intervention, Record
 from dowise.problem.domains import MISSING
@@ -36,10 +35,10 @@ from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch, past_record
 
 
-class ReplayAdapter(RecordPolicy):
+class ReplayAdapter(Policy):
     """A policy made by `make`, which is shown a record once its reward is known."""
 
-    def __init__(self, make: Callable[[], Policy]) -> None:
+    def __init__(self, make: Callable[[], MinimalPolicy]) -> None:
         self._make, self.inner = make, make()
         super().__init__(self.inner.problem)
         self._seen: list[Record] = []
@@ -53,7 +52,7 @@ class ReplayAdapter(RecordPolicy):
         """As the policy itself does."""
         return self.inner.decide(context, rng, allowed)
 
-    def lacks(self, record: Record) -> str | None:
+    def rejection_reason(self, record: Record) -> str | None:
         """It learns from outcomes of the problem's arms that have a reward."""
         if record.reward == MISSING:
             return "the reward was not seen"
@@ -61,13 +60,13 @@ class ReplayAdapter(RecordPolicy):
             return f"{record.arm} is none of the arms"
         return None
 
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
+    def usable_mask(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
         """All that lack nothing; none of them depends on another."""
-        found = RecordMask.all_of(len(records))
+        found = RecordMask.all_usable(len(records))
         for i, record in enumerate(records.each(numbers)):
-            why = self.lacks(record)
+            why = self.rejection_reason(record)
             if why is not None:
-                found.leave_out_one(i, why)
+                found.exclude_row(i, why)
         return found
 
     def learn(self, record: Record) -> None:
@@ -102,20 +101,20 @@ class ReplayAdapter(RecordPolicy):
 _IMAGINED = 2**32  # in the key of a stream, behind the decision's number
 
 
-def uses_fantasies(policy: RecordPolicy) -> bool:
+def uses_fantasies(policy: Policy) -> bool:
     """Whether a policy imagines the outcomes of what it asked for before in the same batch."""
-    return isinstance(policy, BayesianPolicy) and policy.imagines
+    return isinstance(policy, BayesianPolicy) and policy.uses_fantasies
 
 
 class Fantasies:
-    """A policy's stand-in, and up to which decision of the batch it has imagined outcomes."""
+    """Copy of a policy that learns imagined outcomes of a batch's decisions, up to one of them."""
 
-    def __init__(self, policy: RecordPolicy, first: int) -> None:
+    def __init__(self, policy: Policy, first: int) -> None:
         assert isinstance(policy, BayesianPolicy)
-        self._stand_in, self._known = StandIn(policy), policy.fingerprint()
+        self._fantasy, self._known = policy.copy(), policy.fingerprint()
         self._first = self._next = first
 
-    def suits(self, policy: RecordPolicy, first: int, upto: int) -> bool:
+    def suits(self, policy: Policy, first: int, upto: int) -> bool:
         """Whether it can go on to a later decision of a batch that begins with this one."""
         is_same = self._first == first and self._next <= upto
         return is_same and policy.fingerprint() == self._known
@@ -126,9 +125,9 @@ class Fantasies:
             case = state.cases[number]
             if _teaches(case, config):
                 source = stream(state.seed, number, _IMAGINED)
-                self._stand_in.suppose(case.arm, case.context, source)
+                self._fantasy.fantasize(case.arm, case.context, source)
         self._next = upto
-        return self._stand_in.policy
+        return self._fantasy
 
 
 def _teaches(case: Case, config: ExperimentConfig) -> bool:
@@ -150,14 +149,15 @@ class PolicyReplay:
     """A policy, and what it has learned of which case."""
 
     def __init__(
-        self, config: ExperimentConfig, policy: Policy, read_import: Callable[[int], dict[str, Any]]
+        self,
+        config: ExperimentConfig,
+        policy: MinimalPolicy,
+        read_import: Callable[[int], dict[str, Any]],
     ) -> None:
         self.config = config
-        self.policy = (
-            policy if isinstance(policy, RecordPolicy) else ReplayAdapter(config.make_policy)
-        )
+        self.policy = policy if isinstance(policy, Policy) else ReplayAdapter(config.make_policy)
         if isinstance(self.policy, BayesianPolicy):
-            self.policy.is_quiet = True  # the status of the experiment says it
+            self.policy.suppress_warnings = True  # the status of the experiment says it
         self._read_import = read_import
         self._learned: dict[int, Record] = {}
         self._expected: dict[int, tuple[Intervention, dict[str, str]]] = {}
@@ -215,14 +215,14 @@ class PolicyReplay:
             if case is None or not case.values:
                 continue
             record = self._read(case)
-            why = record if isinstance(record, str) else policy.lacks(record)
+            why = record if isinstance(record, str) else policy.rejection_reason(record)
             if why is not None and case.status != "pending":
                 left_out[number] = why
             elif belief is not None and isinstance(record, Record) and why is None:
                 belief.learn(record)
         return belief, dict(Counter(left_out.values()) + self._imports_left_out)
 
-    def batch_policy(self, state: ExperimentState, before: int) -> RecordPolicy:
+    def batch_policy(self, state: ExperimentState, before: int) -> Policy:
         """Who makes the next decision, asked for together with so many before it."""
         first = state.next_id - before
         if not before or not uses_fantasies(self.policy):
@@ -238,7 +238,7 @@ class PolicyReplay:
             return
         if before is not None:
             self.policy.retract(self._learned.pop(case.id))
-        why = None if now is None else self.policy.lacks(now)
+        why = None if now is None else self.policy.rejection_reason(now)
         if now is not None and why is None:
             self.policy.learn(now)
             self._learned[case.id] = now
@@ -266,14 +266,16 @@ class PolicyReplay:
         fixed = np.stack([record.fixed for _, record in fresh], axis=1)
         numbers = np.array([case.id for case, _ in fresh])
         batch = RecordBatch(self.config.problem, codes, fixed != MISSING)
-        usable, _ = self.policy.usable(batch, numbers)
+        usable, _ = self.policy.usable_mask(batch, numbers)
         rows = np.flatnonzero(usable)
         self.policy.learn_many(batch.take(rows), numbers[rows])
         for (case, record), is_usable in zip(fresh, usable.tolist(), strict=True):
             if is_usable:
                 self._learned[case.id] = record
             else:
-                self._exclude(case, self.policy.lacks(record) or "it could not be learned")
+                self._exclude(
+                    case, self.policy.rejection_reason(record) or "it could not be learned"
+                )
             self._track_pending(case)
 
     def _record(self, case: Case) -> Record | None:
@@ -306,7 +308,7 @@ class PolicyReplay:
     def _track_pending(self, case: Case) -> None:
         """Index policies count plays that are under way."""
         if case.id in self._expected:
-            self.policy.expect(*self._expected.pop(case.id), -1)
+            self.policy.add_pending(*self._expected.pop(case.id), -1)
         if (
             case.status != "pending"
             or case.id in self._learned
@@ -316,13 +318,13 @@ class PolicyReplay:
         problem = self.config.problem
         if case.arm in problem.arms and {*case.context} == {*problem.context}:
             self._expected[case.id] = case.arm, {**case.context}
-            self.policy.expect(case.arm, case.context, 1)
+            self.policy.add_pending(case.arm, case.context, 1)
 
     def _learn_import(self, number: int) -> None:
         batch, notes = unpack(self._read_import(number), self.config.problem)
         self._imports_left_out.update(notes)
         numbers = number * PAST + np.arange(len(batch))
-        usable, reasons = self.policy.usable(batch, numbers)
+        usable, reasons = self.policy.usable_mask(batch, numbers)
         self._imports_left_out.update(reasons)
         if not usable.all():
             batch, numbers = batch.take(np.flatnonzero(usable)), numbers[usable]

@@ -1,8 +1,10 @@
-"""Who decides: one file a policy, one registry."""
+"""Policies: one module per policy, and a registry of their names."""
 
-from dowise.policies.base import Policy
+from dowise.policies.base import Choice, Policy, allowed_arms
+from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import Decision
 from dowise.policies.registry import (
+    PolicyInfo,
     best_name,
     import_policies,
     make_policy,
@@ -12,9 +14,13 @@ from dowise.policies.registry import (
 from dowise.policies.value_of_continuing import Continuing, value_of_continuing
 
 __all__ = [
+    "BayesianPolicy",
+    "Choice",
     "Continuing",
     "Decision",
     "Policy",
+    "PolicyInfo",
+    "allowed_arms",
     "best_name",
     "import_policies",
     "make_policy",

@@ -1,338 +1,283 @@
-"""Policies that know the arms only by their rewards: one tally per context.
+"""Knowledge of the arms by their rewards alone, counted per context, and index policies on it.
 
-They use the graph for one thing, which arms are worth playing. What is seen of other variables they
-ignore, so they need no posterior and apply whatever the graph is like.
+These policies use the graph only to tell which arms are worth playing. They ignore all other
+variables, so they need no posterior and apply to every graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.document import format_number, pluralize
-from dowise._core.kernels import kernel
-from dowise._core.rng import Random, generator
+from dowise._core.types import FloatArray, IntArray
 from dowise.errors import DowiseError
 from dowise.model import Codes
-from dowise.model.sampler import TrialScript
-from dowise.policies.base import (
-    Numbers,
-    RecordMask,
-    RecordPolicy,
-    allowed_arms,
-    certainly,
-    check_batch,
-    digest_of,
-)
-from dowise.policies.decision import BEST_BY_CHANCE, Decision, Figures, not_played_before, under_way
+from dowise.policies.base import Choice, Numbers, Policy, RecordRequirements, digest_of, one_hot
+from dowise.policies.decision import HIGHEST_BOUND, DecisionTrace, not_played_reason, pending_note
 from dowise.problem import Intervention, Problem, Record
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.record import RecordBatch, check_record, equal_columns
+from dowise.problem.record import RecordBatch, equal_columns
 
-Integers = NDArray[np.int64]
+if TYPE_CHECKING:
+    from dowise.model.sampler import TrialScript
 
 UNKNOWN_MEAN = 0.5
-"""What a play under way of an arm that has no finished one is taken to bring."""
+"""Mean reward assumed for pending plays of an arm without finished ones."""
 
 
-class Pending:
-    """How many plays of each arm are under way, for each context."""
+class PendingPlays:
+    """Number of pending plays of each arm, by context: asked for, no outcome yet."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._plays: dict[Codes, Integers] = {}
+        self._plays: dict[Codes, IntArray] = {}
 
     def add(self, arm: ArmLike, context: Context, times: int) -> None:
-        """So many more, or less; what is no arm of the problem has no index, and is passed over."""
+        """Add plays, or take them back; an intervention that is not an arm is ignored."""
         problem = self._problem
         played = arm if isinstance(arm, Intervention) else problem.intervention(arm)
-        place, codes = problem.arm_positions.get(played), problem.context_codes(context)
-        if place is None:
+        index, codes = problem.arm_positions.get(played), problem.context_codes(context)
+        if index is None:
             return
-        plays = self.of(codes)
-        if plays[place] + times < 0:
+        plays = self.in_context(codes)
+        if plays[index] + times < 0:
             raise DowiseError(
-                f"{-times:,} plays of {played} can't be taken back: {plays[place]:,} are under way"
+                f"can't take back {-times:,} plays of {played}: {plays[index]:,} are pending",
+                code="invalid-number",
             )
-        plays[place] += times
+        plays[index] += times
         if plays.any():
             self._plays[codes] = plays
         else:
             self._plays.pop(codes, None)
 
-    def of(self, codes: Codes) -> Integers:
-        """The plays of every arm that are under way in a context, given by positions."""
-        found = self._plays.get(codes)
-        return np.zeros(len(self._problem.arms), dtype=np.int64) if found is None else found.copy()
+    def in_context(self, codes: Codes) -> IntArray:
+        """Return the pending plays of every arm in a context."""
+        plays = self._plays.get(codes)
+        return np.zeros(len(self._problem.arms), dtype=np.int64) if plays is None else plays.copy()
 
     def __bool__(self) -> bool:
         return bool(self._plays)
 
 
-Floats = NDArray[np.float64]
+class RewardCounts:
+    """For each arm, how often each reward was seen in one context: (arms, rewards).
 
-_NEEDS = "this policy learns from the reward in its context and can't do without"
-
-
-class Tally:
-    """For each arm how often each reward was seen in one context: whole numbers, (arms, rewards).
-
-    `worth` has what each of the rewards is worth, in [0, 1]. How often each arm was played and what
-    it brought in all follow from the counts, whatever their order.
+    `values` are the rewards, scaled to [0, 1]. Plays and totals follow from the counts, whatever
+    their order.
     """
 
-    __slots__ = ("plays", "seen", "totals", "worth")
+    __slots__ = ("plays", "seen", "totals", "values")
 
-    def __init__(self, seen: Integers, plays: Integers, totals: Floats, worth: Floats) -> None:
-        self.seen, self.plays, self.totals, self.worth = seen, plays, totals, worth
+    def __init__(
+        self, seen: IntArray, plays: IntArray, totals: FloatArray, values: FloatArray
+    ) -> None:
+        self.seen, self.plays, self.totals, self.values = seen, plays, totals, values
 
     @classmethod
-    def of(cls, seen: Integers, worth: Floats) -> Tally:
-        """What follows of counts."""
-        tally = cls(seen, seen.sum(axis=1), np.zeros(len(seen)), worth)
+    def from_seen(cls, seen: IntArray, values: FloatArray) -> Self:
+        """Return the counts with plays and totals."""
+        counts = cls(seen, seen.sum(axis=1), np.zeros(len(seen)), values)
         for arm in range(len(seen)):
-            tally._add_up(arm)
-        return tally
+            counts._sum_up(arm)
+        return counts
 
     def add(self, arm: int, reward: int, times: int) -> None:
-        """So many times more of a reward of an arm; less, where that is negative."""
+        """Count a reward of an arm; negative `times` take it back."""
         self.seen[arm, reward] += times
         self.plays[arm] += times
-        self._add_up(arm)
+        self._sum_up(arm)
 
-    def _add_up(self, arm: int) -> None:
+    def _sum_up(self, arm: int) -> None:
         total = 0.0
-        for count, value in zip(self.seen[arm].tolist(), self.worth.tolist(), strict=True):
+        for count, value in zip(self.seen[arm].tolist(), self.values.tolist(), strict=True):
             total += count * value
         self.totals[arm] = total
 
 
-class Tallies(NamedTuple):
-    """What the compiled loops learn into: seen[context, arm, reward], and what follows of it."""
+class TrialRewards(NamedTuple):
+    """Rewards that compiled trials learn into: seen[context, arm, reward], and what follows."""
 
-    seen: Integers
-    plays: Integers
-    totals: Floats
-    worth: Floats
-
-
-@kernel()
-def count_reward(tallies: Any, context: Any, arm: Any, reward: Any) -> None:
-    """One more reward of an arm in a context."""
-    tallies.seen[context, arm, reward] += 1
-    tallies.plays[context, arm] += 1
-    total = 0.0
-    for y in range(len(tallies.worth)):
-        total += tallies.seen[context, arm, y] * tallies.worth[y]
-    tallies.totals[context, arm] = total
+    seen: IntArray
+    plays: IntArray
+    totals: FloatArray
+    values: FloatArray
 
 
-@kernel()
-def first_largest(numbers: Any) -> Any:
-    """Where the largest number is, the first of equals."""
-    best = 0
-    for i in range(len(numbers)):
-        if numbers[i] > numbers[best]:
-            best = i
-    return best
-
-
-def means_of(plays: Integers, totals: Floats) -> Floats:
-    """The mean reward of each arm, 0 for one that was never played."""
-    means: Floats = totals / np.maximum(plays, 1)
+def mean_rewards(plays: IntArray, totals: FloatArray) -> FloatArray:
+    """Return the mean reward of each arm, 0 for one that was never played."""
+    means: FloatArray = totals / np.maximum(plays, 1)
     return means
 
 
-class TabularPolicy(RecordPolicy):
-    """A policy whose knowledge is a tally for each context that was seen.
-
-    The reward's values are scaled to [0, 1], the worst to 0 and the best to 1.
-    """
-
-    is_quick = True
-    """A round takes a microsecond or so, in which races cut larger jobs."""
+class ArmRewards:
+    """Knowledge: for each context, how often each arm brought each reward."""
 
     def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self.tallies: dict[tuple[int, ...], Tally] = {}
-        """Keyed by the positions of the context's values, in the order of names."""
-        self._worth = problem.payoff.scaled
-        self._needed = (problem.reward_position, *problem.context_positions.tolist())
+        self.problem = problem
+        self.values = problem.payoff.scaled
+        """What is counted as a reward, scaled to [0, 1]: the worst to 0 and the best to 1."""
+        self.by_context: dict[Codes, RewardCounts] = {}
+        """Counts by the codes of the context's values, in the order of names."""
+        self.requires = RecordRequirements(
+            (problem.reward_position, *problem.context_positions.tolist()),
+            "this policy learns from the reward in its context",
+            arm=True,
+        )
 
-    def learn(self, record: Record) -> None:
-        """Learn from the reward alone; the outcome must hold it, and the context."""
-        arm, context, reward = self._place(record)
-        self._add(context, arm, reward, 1)
+    def in_context(self, codes: Codes) -> RewardCounts:
+        """Return the counts in a context, zeros if it was never seen."""
+        counts = self.by_context.get(codes)
+        if counts is not None:
+            return counts
+        arms = len(self.problem.arms)
+        seen = np.zeros((arms, len(self.values)), dtype=np.int64)
+        return RewardCounts(seen, np.zeros(arms, dtype=np.int64), np.zeros(arms), self.values)
 
-    def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
-        """Many records more: equal ones are added at once."""
-        found, arms = self._sorted_out(records, numbers)
-        found.check_all()
-        if type(self).learn is not TabularPolicy.learn:
-            super().learn_many(records, numbers)
-            return
-        rewards, contexts = self._columns(records, numbers), records.codes[self._needed[1:], :]
-        first, which = equal_columns([arms, rewards, *contexts])
-        for i, times in zip(first.tolist(), np.bincount(which).tolist(), strict=True):
-            self._add(tuple(contexts[:, i].tolist()), int(arms[i]), int(rewards[i]), times)
+    def can_learn(self, record: Record) -> bool:
+        """Return True if a record has what is required."""
+        return self.requires.rejection_reason(record) is None
 
-    def retract(self, record: Record) -> None:
-        """One record less."""
-        arm, context, reward = self._place(record)
-        tally = self.tally(context)
-        if tally.seen[arm, reward] < 1:
-            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
-        tally.add(arm, reward, -1)
-        if not tally.plays.any():
-            del self.tallies[context]
-
-    def state(self) -> Mapping[str, object]:
-        """The tally of every context."""
-        return {
-            str(context): tally.seen.tolist() for context, tally in sorted(self.tallies.items())
-        }
-
-    def tally(self, codes: tuple[int, ...]) -> Tally:
-        """What is known in a context, given by positions; empty where it was never seen."""
-        return self.tallies.get(codes) or self._empty()
-
-    def lacks(self, record: Record) -> str | None:
-        """Whether reward or context were not seen, or it is of no arm."""
-        problem = self.problem
-        check_record(record, problem)
-        why = record.lacking(self._needed, _NEEDS)
-        if why is None and record.arm not in problem.arm_positions:
-            return problem.not_an_arm(record.arm)
-        return why
-
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
-        """Those with reward and context, of an arm."""
-        return self._sorted_out(records, numbers)[0]
-
-    def fingerprint(self) -> bytes:
-        """Of the tally of every context that was seen."""
-        if type(self).state is not TabularPolicy.state:
-            return super().fingerprint()
-        told = sorted((codes, tally.seen) for codes, tally in self.tallies.items())
-        return digest_of(*(part for one in told if one[1].any() for part in one))
-
-    def _sorted_out(self, records: RecordBatch, numbers: Numbers) -> tuple[RecordMask, Integers]:
-        """Which records can be used, and where the arm of each stands."""
-        check_batch(self.problem, records, numbers)
-        found = RecordMask.all_of(len(records))
-        found.need(records, self._needed, _NEEDS)
-        return found, found.need_arms(records)
-
-    def _add(self, context: tuple[int, ...], arm: int, reward: int, times: int) -> None:
-        if context not in self.tallies:
-            self.tallies[context] = self._empty()
-        self.tallies[context].add(arm, reward, times)
-
-    def _place(self, record: Record) -> tuple[int, tuple[int, ...], int]:
-        """Arm, context and reward of a record, as positions."""
-        why = self.lacks(record)
-        if why is not None:
-            raise DowiseError(why)
-        return self.problem.arm_positions[record.arm], record.context, self._column(record)
-
-    def _column(self, record: Record) -> int:
-        """Which of the rewards a tally tells apart this one is."""
+    def column(self, record: Record) -> int:
+        """Return the column of `seen` that a record counts in."""
         return record.reward
 
-    def _columns(self, records: RecordBatch, _numbers: Numbers) -> Integers:
-        """The same for many."""
-        rewards: Integers = records.codes[self.problem.reward_position]
+    def columns(self, records: RecordBatch, numbers: Numbers) -> IntArray:
+        """Return the column of `seen` that each record counts in."""
+        rewards: IntArray = records.codes[self.problem.reward_position]
         return rewards
 
-    def _empty(self) -> Tally:
-        arms, pluralize = len(self.problem.arms), np.int64
-        seen = np.zeros((arms, len(self._worth)), dtype=pluralize)
-        return Tally(seen, np.zeros(arms, dtype=pluralize), np.zeros(arms), self._worth)
+    def learn(self, record: Record) -> None:
+        """Count one reward."""
+        arm = self.problem.arm_positions[record.arm]
+        self._add(record.context, arm, self.column(record), 1)
 
-    def _tallies(self, script: TrialScript) -> Tallies:
-        """The tallies of a trial's contexts, for a compiled loop to learn into."""
-        known, arms = [tuple(codes) for codes in script.known.tolist()], len(self.problem.arms)
-        seen = np.zeros((len(known), arms, len(self._worth)), dtype=np.int64)
-        tallies = Tallies(
-            seen, np.zeros((len(known), arms), dtype=np.int64), np.zeros((len(known), arms)),
-            self._worth,
-        )  # fmt: skip
-        for c, codes in enumerate(known):
-            own = self.tallies.get(codes)
-            if own is not None:
-                seen[c], tallies.plays[c], tallies.totals[c] = own.seen, own.plays, own.totals
-        return tallies
+    def retract(self, record: Record) -> None:
+        """Take one reward back."""
+        arm, context = self.problem.arm_positions[record.arm], record.context
+        counts, column = self.in_context(context), self.column(record)
+        if counts.seen[arm, column] < 1:
+            raise DowiseError(
+                f"{record!r} can't be retracted: it was not learned", code="unknown-record"
+            )
+        counts.add(arm, column, -1)
+        if not counts.plays.any():
+            del self.by_context[context]
 
-    def _keep(self, script: TrialScript, tallies: Tallies) -> None:
-        """Take over what a compiled loop has learned."""
+    def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
+        """Count many rewards: equal records are counted together."""
+        columns = self.columns(records, numbers)
+        contexts = records.codes[self.problem.context_positions, :]
+        arms, kinds = records.arms()
+        first, groups = equal_columns([kinds, columns, *contexts])
+        for i, times in zip(first.tolist(), np.bincount(groups).tolist(), strict=True):
+            arm = self.problem.arm_positions[arms[kinds[i]]]
+            self._add(tuple(contexts[:, i].tolist()), arm, int(columns[i]), times)
+
+    def _add(self, context: Codes, arm: int, column: int, times: int) -> None:
+        if context not in self.by_context:
+            self.by_context[context] = self.in_context(context)
+        self.by_context[context].add(arm, column, times)
+
+    def copy(self) -> Self:
+        """Return a copy that learns independently."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__ |= self.__dict__ | {"by_context": deepcopy(self.by_context)}
+        return twin
+
+    def state(self) -> Mapping[str, object]:
+        """Return the counts of every context."""
+        known = sorted(self.by_context.items())
+        return {str(context): counts.seen.tolist() for context, counts in known}
+
+    def fingerprint(self) -> bytes:
+        """Return a digest of the counts of every context."""
+        known = sorted((codes, counts.seen) for codes, counts in self.by_context.items())
+        return digest_of(*(part for pair in known if pair[1].any() for part in pair))
+
+    def for_trial(self, script: TrialScript) -> TrialRewards:
+        """Return the counts of a trial's contexts, for a compiled trial to learn into."""
+        known = [self.in_context(tuple(codes)) for codes in script.known.tolist()]
+        return TrialRewards(
+            np.array([counts.seen for counts in known]),
+            np.array([counts.plays for counts in known]),
+            np.array([counts.totals for counts in known]),
+            self.values,
+        )
+
+    def take_over(self, script: TrialScript, rewards: TrialRewards) -> None:
+        """Take over what a compiled trial has learned."""
         for c, codes in enumerate(script.known.tolist()):
-            own = tallies.seen[c], tallies.plays[c], tallies.totals[c], tallies.worth
-            self.tallies[tuple(codes)] = Tally(*own)
-        self.next_number += len(script.contexts)
+            self.by_context[tuple(codes)] = RewardCounts(
+                rewards.seen[c], rewards.plays[c], rewards.totals[c], rewards.values
+            )
 
 
-class IndexPolicy(TabularPolicy):
-    """Play the arm with the largest index, an optimistic guess at its mean reward, net of cost.
+class ArmRewardsPolicy(Policy):
+    """Policy whose knowledge is `ArmRewards`."""
 
-    Nothing here is random, so the chosen arm has probability 1. An arm that was not played in this
-    context has an infinite index; ties go to the first arm. So each is played once, in order.
-    Plays that are under way (`expect`) count as if each had brought the arm's mean so far, so that
-    the same arm is not asked for until something is learned (`dowise.policies.arm_rewards`).
+    knowledge: ArmRewards
+    is_quick = True
 
-    Figures: `counts` (finished plays), `pending` (those under way), `means` (NaN before the first
-    play is finished) and `index`, on the [0, 1] scale, net of what the arms cost.
+    def __init__(self, problem: Problem, knowledge: ArmRewards | None = None) -> None:
+        super().__init__(problem, ArmRewards(problem) if knowledge is None else knowledge)
+
+
+class IndexPolicy(ArmRewardsPolicy):
+    """Play the arm with the largest index, an optimistic estimate of its mean reward, net of cost.
+
+    Nothing is random, so the chosen arm has probability 1. An arm that was not played in this
+    context has an infinite index, and ties go to the first arm: so each is played once, in order.
+    Pending plays (`add_pending`) count as if each had brought the arm's mean so far, so that the
+    same arm is not repeated until something is learned.
+
+    Figures: `counts` (finished plays), `pending` (those without an outcome), `means` (NaN before
+    the first play is finished) and `index`, on the [0, 1] scale, net of what the arms cost.
     """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self.pending = Pending(problem)
-        """The plays that are under way."""
+        self.pending = PendingPlays(problem)
 
-    def expect(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:
-        """Count so many more plays of an arm as under way, or fewer."""
+    def add_pending(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:
+        """Count plays of an arm that have no outcome yet; negative `times` take them back."""
         self.pending.add(arm, context, times)
 
-    def index(self, plays: Integers, totals: Floats) -> Floats:
-        """The index of each arm, infinite for one that was never played; costs come off later."""
+    def index(self, plays: IntArray, totals: FloatArray) -> FloatArray:
+        """Return the index of each arm before costs, infinite for one that was never played."""
         raise NotImplementedError
 
-    def decide(
-        self,
-        context: Context = None,
-        rng: Random | None = None,
-        allowed: Iterable[ArmLike] | None = None,
-    ) -> Decision:
-        """Play the allowed arm with the largest index."""
-        generator(rng)  # nothing is drawn, but every policy wants one
+    def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
+        """Choose the arm with the largest index."""
         problem, payoff = self.problem, self.problem.payoff
-        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        tally, pending = self.tally(codes), self.pending.of(codes)
-        counts, totals = tally.plays.copy(), tally.totals
+        rewards, pending = self.knowledge.in_context(codes), self.pending.in_context(codes)
+        counts, totals = rewards.plays.copy(), rewards.totals
         index = payoff.net_scaled(self.index(*_with_pending(counts, totals, pending)))
         chosen = int(arms[index[arms].argmax()])
-        plays, more = int(counts[chosen]), int(pending[chosen])
-        means = np.where(counts > 0, payoff.net_scaled(means_of(counts, totals)), np.nan)
+        plays, note = int(counts[chosen]), pending_note(int(pending[chosen]))
+        means = np.where(counts > 0, payoff.net_scaled(mean_rewards(counts, totals)), np.nan)
         if plays:
             mean = format_number(payoff.unscale(means[chosen]))
             reason = (
-                f"its mean reward was {mean} in {pluralize(plays, 'play')}{under_way(more)}, "
-                f"{BEST_BY_CHANCE}"
+                f"its mean reward was {mean} in {pluralize(plays, 'play')}{note}, {HIGHEST_BOUND}"
             )
-        elif more:
-            reason = f"none of its plays has an outcome yet{under_way(more)}, {BEST_BY_CHANCE}"
+        elif note:
+            reason = f"none of its plays has an outcome yet{note}, {HIGHEST_BOUND}"
         else:
-            reason = not_played_before(bool(context))
-        figures = Figures({"counts": counts, "pending": pending, "means": means, "index": index})
-        sure, seen = certainly(problem, chosen), problem.context_labels(codes)
-        return Decision(problem.arms[chosen], sure, reason, figures, seen)
+            reason = not_played_reason(bool(problem.context))
+        figures = {"counts": counts, "pending": pending, "means": means, "index": index}
+        return Choice(chosen, one_hot(problem, chosen), DecisionTrace(reason, figures))
 
 
-def _with_pending(plays: Integers, totals: Floats, pending: Integers) -> tuple[Integers, Floats]:
-    """Plays and totals if each play under way brought its arm's mean so far."""
+def _with_pending(
+    plays: IntArray, totals: FloatArray, pending: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """Return plays and totals as if each pending play had brought its arm's mean so far."""
     if not pending.any():
         return plays, totals
-    means = np.where(plays > 0, means_of(plays, totals), UNKNOWN_MEAN)
+    means = np.where(plays > 0, mean_rewards(plays, totals), UNKNOWN_MEAN)
     return plays + pending, np.where(pending > 0, (plays + pending) * means, totals)

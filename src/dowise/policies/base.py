@@ -1,362 +1,202 @@
-"""A policy that learns from records: one by one or many at once, and what it can't learn from."""
+"""Policies: knowledge, which learns from records, plus a rule, which chooses an arm.
+
+`Policy.decide` is the same for all policies: validate the context and the allowed arms, choose, mix
+in the floor, and build the decision. A policy implements the rule, `choose`. Its knowledge (a
+`Belief`, `ArmRewards`, `ArmRecords`) learns and retracts records; what a record must have is
+declared once, as `RecordRequirements`.
+
+With a floor f the probabilities are (1 − f)π + f·p*: with probability f the arm is sampled by p*,
+how likely each is the best, instead of by the policy's own π. So every arm that may be the best has
+a chance, and other policies can be evaluated on the records.
+"""
 
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass
 from hashlib import sha256
-from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.codec import to_json
-from dowise._core.kernels import kernel
 from dowise._core.rng import Random, generator
+from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise._core.validation import check_integer
-from dowise.belief import Belief
-from dowise.belief.predictive import draw_record
-from dowise.belief.prior import Prior
-from dowise.errors import DowiseError, DowiseWarning
-from dowise.model.kernels import observe_round
-from dowise.model.sampler import TrialScript
-from dowise.policies.decision import Decision, drawn_by_lot
+from dowise.errors import DowiseError
+from dowise.model import Codes
+from dowise.policies.decision import Decision, DecisionTrace, floor_reason, sampled_reason
 from dowise.problem import Problem, Record
 from dowise.problem.domains import MISSING
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch, check_record, check_same_problem, without_value
 
-Integers = NDArray[np.int64]
-Numbers = NDArray[np.int64] | None
-"""Those of the decisions that records follow, or None where there were none."""
-PAST = 2**32  # from here on numbers are those of past records, which followed no decision
+if TYPE_CHECKING:
+    from dowise.model.sampler import TrialScript
+    from dowise.policies.baselines import BernoulliRewards
 
-NEEDS_CONTEXT = "put the context in it as well"
+Numbers = IntArray | None
+"""Numbers of the decisions that records follow, or None if there were none."""
+_COMPACT: dict[str, Any] = {"sort_keys": True, "separators": (",", ":")}
+PAST = 2**32  # numbers from here on belong to imported records, which followed no decision
+FLOOR_SAMPLES = 1000  # posterior draws that p* is estimated from
+
+TrialLoop = Callable[["TrialScript", np.random.Generator], IntArray]
+"""Compiled trial: returns the index of the arm of every round."""
+
+
+# -- what a record must have ------------------------------------------------------------------
 
 
 class RecordMask(NamedTuple):
-    """The records that can be used, and how many can't, by the reason: (mask, reasons).
+    """Mask of the records a policy can learn from, with reasons for the rest.
 
-    A record that can't be used for several reasons counts with the first that is found.
+    A record that is rejected for several reasons counts with the first one.
 
-    >>> found = RecordMask.all_of(3)
-    >>> found.leave_out(np.array([False, True, True]), "it rained")
+    >>> found = RecordMask.all_usable(3)
+    >>> found.exclude(np.array([False, True, True]), "it rained")
     >>> found.mask.tolist(), found.reasons
     ([True, False, False], {'it rained': 2})
     """
 
-    mask: NDArray[np.bool_]
-    """mask[i]: whether record i can be used."""
+    mask: BoolArray
+    """mask[i]: True if record i can be used."""
     reasons: dict[str, int]
+    """Number of rejected records by reason."""
 
     @classmethod
-    def all_of(cls, size: int) -> Self:
-        """So many records that can all be used, to begin with."""
+    def all_usable(cls, size: int) -> Self:
+        """Return a mask of `size` records that can all be used."""
         return cls(np.ones(size, dtype=bool), {})
 
-    def leave_out(self, which: NDArray[np.bool_], why: str) -> None:
-        """These can't be used; what was left out before keeps its reason."""
-        self._count(why, int(np.count_nonzero(which & self.mask)))
-        self.mask[which] = False
-
-    def leave_out_one(self, number: int, why: str) -> None:
-        """Record `number` can't be used, which was not left out before."""
-        self._count(why, 1)
-        self.mask[number] = False
-
-    def _count(self, why: str, times: int) -> None:
+    def exclude(self, rows: BoolArray, reason: str) -> None:
+        """Exclude these records; those that were excluded before keep their reason."""
+        times = int(np.count_nonzero(rows & self.mask))
         if times:
-            self.reasons[why] = self.reasons.get(why, 0) + times
+            self.reasons[reason] = self.reasons.get(reason, 0) + times
+            self.mask[rows] = False
 
-    def need(self, records: RecordBatch, positions: Iterable[int], why: str) -> None:
-        """Leave out where one of these variables was not seen; `why` ends the sentence."""
-        for v in positions:
-            self.leave_out(records.codes[v] == MISSING, without_value(records.problem, v, why))
-
-    def need_context(self, records: RecordBatch) -> None:
-        """Leave out where the context is not known."""
-        self.need(records, records.problem.context_positions.tolist(), NEEDS_CONTEXT)
-
-    def need_arms(self, records: RecordBatch) -> Integers:
-        """Leave out what is of no arm; returns where each record's arm stands, −1 for none."""
-        problem = records.problem
-        arms, which = records.arms()
-        places = np.array([problem.arm_positions.get(arm, -1) for arm in arms], dtype=np.int64)
-        found: Integers = places[which]
-        times = np.bincount(which[self.mask & (found < 0)], minlength=len(arms))
-        for kind in np.flatnonzero(times).tolist():
-            self._count(problem.not_an_arm(arms[kind]), int(times[kind]))
-        self.mask[found < 0] = False
-        return found
+    def exclude_row(self, row: int, reason: str) -> None:
+        """Exclude one record that was not excluded before."""
+        self.reasons[reason] = self.reasons.get(reason, 0) + 1
+        self.mask[row] = False
 
     def check_all(self) -> None:
-        """Raise unless all can be used."""
+        """Raise `DowiseError` unless all records can be used."""
         if self.reasons:
-            (why, _), *others = self.reasons.items()
-            out, size = int(np.count_nonzero(~self.mask)), len(self.mask)
+            (reason, _), *others = self.reasons.items()
+            excluded, size = int(np.count_nonzero(~self.mask)), len(self.mask)
             more = f" (and {len(others):,} other reasons)" if others else ""
             raise DowiseError(
-                f"{out:,} of {size:,} records can't be learned, so none was: {why}{more}. "
-                "policy.usable(records, numbers) says which"
+                f"{excluded:,} of {size:,} records can't be learned, so none was: {reason}{more}. "
+                "policy.usable_mask(records, numbers) tells which",
+                code="unusable-record",
             )
 
 
-def check_batch(problem: Problem, records: RecordBatch, numbers: Numbers) -> None:
-    """Raise unless these are records of this problem, with a number each or none at all."""
-    check_same_problem(records, problem)
-    if numbers is not None and len(numbers) != len(records):
-        raise DowiseError(
-            f"{len(numbers):,} numbers for {len(records):,} records: give one for each, or none"
+@dataclass(frozen=True, eq=False)
+class RecordRequirements:
+    """What a record must have so that a policy can learn from it.
+
+    Parameters
+    ----------
+    variables : sequence of int
+        Indices of the variables that must have been observed or set.
+    purpose : str
+        What these are needed for, to end the message about a missing value.
+    arm : bool
+        True if the record must follow one of the problem's arms.
+    numbered : array of bool, optional
+        For each value of the reward, True if a record with it needs the number of its decision.
+    number_purpose : str
+        What the number is needed for.
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> problem = load_problem("task1")
+    >>> needs = RecordRequirements([problem.reward_position], "the policy learns from the reward")
+    >>> needs.rejection_reason(problem.record("do(X=1)", {"Z": 0}))
+    'the outcome has no value for Y: the policy learns from the reward'
+    """
+
+    variables: Iterable[int] = ()
+    purpose: str = "the policy needs it"
+    arm: bool = False
+    numbered: BoolArray | None = None
+    number_purpose: str = "the policy needs it"
+
+    def rejection_reason(self, record: Record) -> str | None:
+        """Return what a record lacks; None if it has everything."""
+        codes, problem = record.codes, record.problem
+        for v in self.variables:
+            if codes[v] == MISSING:
+                return without_value(problem, v, self.purpose)
+        if self.arm and record.arm not in problem.arm_positions:
+            return problem.not_an_arm(record.arm)
+        if self.numbered is not None and record.number is None and self.numbered[record.reward]:
+            return self._without_number()
+        return None
+
+    def mask(self, records: RecordBatch, numbers: Numbers) -> RecordMask:
+        """Return the records that have everything, with reasons for the rest."""
+        usable, problem = RecordMask.all_usable(len(records)), records.problem
+        for v in self.variables:
+            usable.exclude(records.codes[v] == MISSING, without_value(problem, v, self.purpose))
+        if self.arm:
+            arms, kinds = records.arms()
+            for kind, arm in enumerate(arms):
+                if arm not in problem.arm_positions:
+                    usable.exclude(kinds == kind, problem.not_an_arm(arm))
+        if self.numbered is not None and numbers is None:
+            rewards = records.codes[problem.reward_position]
+            usable.exclude(self.numbered[rewards], self._without_number())
+        return usable
+
+    def _without_number(self) -> str:
+        return (
+            f"the record has no decision number: {self.number_purpose}; "
+            "problem.record(arm, outcome, number) sets it"
         )
 
 
-Loop = Callable[[TrialScript, np.random.Generator], NDArray[np.int64]]
-"""A whole trial, compiled: the arm of every round, by its position."""
+# -- what is learned, and what is chosen ------------------------------------------------------
 
 
-class RecordPolicy:
-    """A policy that learns from records, and can forget one.
+class Knowledge(Protocol):
+    """What a policy has learned: a function of its records, not of their order.
 
-    Its state is a function of the records that it has learned and not retracted, not of their
-    order. `observe` numbers what it is given from 0 on.
-
-    A policy of one's own has `decide`, `learn`, `retract` and `state`. All else follows from these;
-    where it can be had faster, or said better, a policy has its own.
+    Knowledge that can draw which arm is best also has `winners(codes, arms, samples, rng)`: the
+    best of these arms under each draw, as indices into `arms`.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.next_number = 0
-        """That of the next outcome that `observe` is given."""
-
-    def decide(
-        self,
-        context: Context = None,
-        rng: Random | None = None,
-        allowed: Iterable[ArmLike] | None = None,
-    ) -> Decision:
-        """Choose an arm for this context, among the allowed ones if any are named."""
-        raise NotImplementedError(f"{type(self).__name__} has no decide(context, rng, allowed)")
-
-    def decide_many(
-        self,
-        contexts: int | Iterable[Context],
-        rng: Random | None = None,
-        allowed: Iterable[ArmLike] | None = None,
-    ) -> list[Decision]:
-        """A decision for each context, before any outcome is known; like `decide`, no change.
-
-        A number of decisions will do where the problem has no context. Each knows of those before
-        it what `expect` tells. `probabilities` are exact given what was learned and the decisions
-        before (and what was imagined of them: `BayesianPolicy.imagines`). A bad context is refused
-        before anything is decided.
-        """
-
-        checked, source = contexts_of_batch(self.problem, contexts), generator(rng)
-        arms = listed(allowed)
-        decisions: list[Decision] = []
-        try:
-            for context in checked:
-                decisions.append(self.decide(context, source, arms))
-                self.expect(decisions[-1].arm, context, 1)
-        finally:
-            for context, decision in zip(checked, decisions, strict=False):
-                self.expect(decision.arm, context, -1)
-        return decisions
-
-    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
-        """Learn what was seen after the arm was played, the context included."""
-        self.learn(self.problem.record(arm, outcome, self.next_number))
-        self.next_number += 1
+    @property
+    def requires(self) -> RecordRequirements:
+        """What a record must have."""
 
     def learn(self, record: Record) -> None:
-        """One record more; one that lacks what the policy learns from is refused."""
-        raise NotImplementedError(f"{type(self).__name__} has no learn(record)")
+        """Learn from one record that has what is required."""
 
     def retract(self, record: Record) -> None:
-        """One record less: as if it had never been learned."""
-        raise NotImplementedError(f"{type(self).__name__} has no retract(record)")
-
-    def state(self) -> Mapping[str, object]:
-        """All that was learned, as numbers."""
-        raise NotImplementedError(f"{type(self).__name__} has no state()")
-
-    def lacks(self, record: Record) -> str | None:
-        """Why `learn` would refuse this record, in its words; None if it would take it.
-
-        Any intervention may stand in the record (`past_record`), also one that is no arm.
-        """
-        check_record(record, self.problem)
-        try:
-            self.learn(record)
-        except DowiseError as error:
-            return str(error)
-        self.retract(record)
-        return None
-
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
-        """Which of many records `learn_many` would take, and of the others how many lack what.
-
-        The same as asking `lacks` and learning one by one, in this order. What was not left out
-        then is taken by `learn_many`, with the same numbers.
-        """
-        check_batch(self.problem, records, numbers)
-        found, learned = RecordMask.all_of(len(records)), []
-        try:
-            for i, record in enumerate(records.each(numbers)):
-                why = self.lacks(record)
-                if why is None:
-                    self.learn(record)
-                    learned.append(record)
-                else:
-                    found.leave_out_one(i, why)
-        finally:
-            self._retract_all(learned)
-        return found
+        """Forget one record, as if it had never been learned."""
 
     def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
-        """Many records more, the same as one by one; `numbers` are those of their decisions.
+        """Learn from many records that have what is required, the same as one by one."""
 
-        If there is one that the policy can't learn from, all are refused and nothing changes: ask
-        `usable` first.
-        """
-        check_batch(self.problem, records, numbers)
-        learned: list[Record] = []
-        try:
-            for record in records.each(numbers):
-                self.learn(record)
-                learned.append(record)
-        except BaseException:
-            self._retract_all(learned)
-            raise
+    def copy(self) -> Self:
+        """Return a copy that learns independently."""
 
-    def _retract_all(self, learned: list[Record]) -> None:
-        for record in reversed(learned):
-            self.retract(record)
+    def state(self) -> Mapping[str, object]:
+        """Return everything that was learned, as numbers."""
 
     def fingerprint(self) -> bytes:
-        """A digest (SHA-256) of all that was learned: the same for the same records in any order.
-
-        It depends on whole numbers alone where the state does; the built-in policies have the same
-        one on every machine.
-        """
-        page = json.dumps(to_json(self.state()), sort_keys=True, separators=(",", ":"))
-        return sha256(page.encode()).digest()
-
-    def expect(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:
-        """An arm is being played in this context so many times more, and nothing is known yet.
-
-        Negative `times` take that back: when the outcome is learned, or will never come. Policies
-        that would ask for the same arm again until they learn something count such plays; what is
-        learned does not depend on them. For all others, as here, it means nothing.
-        """
-
-    def compiled_loop(self) -> Loop | None:
-        """What plays a whole trial as `decide` and `observe` would, or None where nothing does.
-
-        The loop leaves the policy's state as stepping would.
-        """
-        return None
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self.problem!r}>"
+        """Return a digest (SHA-256) of everything that was learned."""
 
 
-def listed(allowed: Iterable[ArmLike] | None) -> Iterable[ArmLike] | None:
-    """Allowed arms that can be gone through more than once; what is no list is left to `decide`."""
-    is_list = isinstance(allowed, Iterable) and not isinstance(allowed, str | Mapping)
-    return list(allowed) if is_list and allowed is not None else allowed
-
-
-def digest_of(*arrays: NDArray[np.int64] | tuple[int, ...]) -> bytes:
-    """SHA-256 of the shapes and the numbers, as little-endian words of 64 bits on every machine."""
-    digest = sha256()
-    for array in arrays:
-        numbers = np.ascontiguousarray(array, dtype="<i8")
-        digest.update(np.array([numbers.ndim, *numbers.shape], dtype="<i8").tobytes())
-        digest.update(numbers.tobytes())
-    return digest.digest()
-
-
-def contexts_of_batch(problem: Problem, contexts: int | Iterable[Context]) -> list[dict[str, str]]:
-    """A checked context for each decision; a number of them where the problem has no context."""
-    if isinstance(contexts, bool) or not isinstance(contexts, Iterable):
-        count = check_integer("contexts", contexts, 1)
-        if problem.context:
-            raise DowiseError(
-                f"contexts={count}: give a list of contexts, one for each decision, because this "
-                f"problem has a context ({', '.join(problem.context)})"
-            )
-        return [{} for _ in range(count)]
-    if isinstance(contexts, str | Mapping):
-        raise DowiseError("decide_many takes a list of contexts, one for each decision")
-    checked = [problem.context_labels(problem.context_codes(one)) for one in contexts]
-    if not checked:
-        raise DowiseError("decide_many takes a list of contexts, one at least")
-    return checked
-
-
-class StandIn:
-    """A policy as it would decide if what it asked for had the outcomes that are imagined."""
-
-    def __init__(self, policy: BayesianPolicy) -> None:
-        own = policy.belief
-        self.policy = copy(policy)
-        self.policy.belief = Belief(own.problem, posterior=own.posterior.copy())
-        self.policy.began_to_stand_in()
-
-    def suppose(self, arm: ArmLike, context: Context, source: np.random.Generator) -> None:
-        """Imagine the outcome of an arm that is being played in this context, and learn it."""
-        belief = self.policy.belief
-        posterior, problem = belief.posterior, belief.problem
-        codes = problem.context_codes(context)
-        record = draw_record(posterior, problem.arm_index(arm), codes, source)
-        posterior.learn(record)
-        self.policy.note(record, 1)
-
-
-def decide_imagining(
-    policy: BayesianPolicy,
-    contexts: list[dict[str, str]],
-    source: np.random.Generator,
-    allowed: Iterable[ArmLike] | None,
-) -> list[Decision]:
-    """A decision for each context, with the outcomes of those before it imagined."""
-    decisions, stand_in = [policy.decide(contexts[0], source, allowed)], None
-    for before, context in pairwise(contexts):
-        stand_in = StandIn(policy) if stand_in is None else stand_in
-        stand_in.suppose(decisions[-1].arm, before, source)
-        decisions.append(stand_in.policy.decide(context, source, allowed))
-    return decisions
-
-
-Edges = Callable[[], dict[str, float]]
-"""What tells how likely each doubtful edge is."""
-_LOOKS = (10, 100, 1000)  # after so many records a policy looks whether they teach it anything
-
-
-class EdgeTrace:
-    """Workings of a decision of which only the doubtful edges are of interest."""
-
-    names = ("edges",)
-
-    def __init__(self, edges: Edges) -> None:
-        self._edges = edges
-
-    def figure(self, _name: str) -> dict[str, float]:
-        """How likely each doubtful edge was when the decision was made."""
-        return self._edges()
-
-    def reason(self) -> str:
-        """Edges are no reason."""
-        return ""
-
-
-class Policy(Protocol):
-    """Decides, then learns. `decide` changes nothing: with the same seed it repeats itself."""
+class MinimalPolicy(Protocol):
+    """The least that a custom policy needs. `decide` changes nothing."""
 
     problem: Problem
 
@@ -370,48 +210,190 @@ class Policy(Protocol):
         ...
 
     def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
-        """Learn what was seen after the arm was played, the context included."""
+        """Learn what was observed after the arm was played, the context included."""
         ...
 
 
-class BayesianPolicy(RecordPolicy):
-    """A policy whose knowledge is a `Belief`.
+class Choice(NamedTuple):
+    """Arm chosen by a rule."""
 
-    Where a `belief` is given, the policy goes on from it and learns into it; otherwise it starts
-    from the `prior`, the problem's unless given.
+    arm: int
+    """Index among the problem's arms."""
+    probabilities: FloatArray | None
+    """Probability of each of the problem's arms; None if they are not known."""
+    trace: DecisionTrace
+    """Reason and figures."""
+
+
+class PosteriorPick(NamedTuple):
+    """Arm that won one of several posterior draws, picked at random."""
+
+    draw: int
+    """Index of the draw that was picked."""
+    arm: int
+    """Index of its winner among the problem's arms."""
+    probabilities: FloatArray
+    """Each arm's share of the winners: given the draws, its exact probability."""
+
+
+def pick_winner(
+    problem: Problem, arms: IntArray, winners: IntArray, rng: np.random.Generator
+) -> PosteriorPick:
+    """Pick one of the draws uniformly, and its winner; `winners` are indices into `arms`.
+
+    Given the draws each arm has the probability of its share of the winners. Over the draws, that
+    is the probability with which a single draw would have chosen it.
+    """
+    draw = int(rng.integers(len(winners)))
+    shares = np.zeros(len(problem.arms))
+    shares[arms] = np.bincount(winners, minlength=len(arms)) / len(winners)
+    return PosteriorPick(draw, int(arms[winners[draw]]), shares)
+
+
+def mix_floor(
+    choice: Choice, best: PosteriorPick, floor: float, rng: np.random.Generator
+) -> Choice:
+    """Return the choice with probability 1 − floor, else the arm that may be the best."""
+    by_floor = rng.random() < floor
+    probabilities = choice.probabilities
+    if probabilities is not None:
+        probabilities = (1 - floor) * probabilities + floor * best.probabilities
+    trace = FloorTrace(choice.trace, floor, best, by_floor)
+    return Choice(best.arm if by_floor else choice.arm, probabilities, trace)
+
+
+class FloorTrace(DecisionTrace):
+    """Trace of a policy's own choice, with what the floor changed."""
+
+    def __init__(
+        self, inner: DecisionTrace, floor: float, best: PosteriorPick, by_floor: bool
+    ) -> None:
+        super().__init__(figures={"floor": best.probabilities})
+        self._inner, self._floor, self._best, self._by_floor = inner, floor, best, by_floor
+        self.lazy = tuple(inner)
+
+    @property
+    def reason(self) -> str:
+        """Reason of the policy's own choice, or that of the floor."""
+        if not self._by_floor:
+            return self._inner.reason
+        share = float(self._best.probabilities[self._best.arm])
+        return floor_reason(self._floor, sampled_reason(share))
+
+    def compute(self, name: str) -> Any:
+        """Return a figure of the policy's own choice."""
+        return self._inner[name]
+
+
+class Policy:
+    """Knowledge plus a rule.
+
+    Subclasses implement `choose`. What they learn is in their knowledge, or in attributes that
+    `on_learned` updates and `state` returns. It must be a function of the records that were learned
+    and not retracted, not of their order. `decide` changes nothing and repeats itself with the same
+    seed.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to decide in.
+    knowledge : Knowledge, optional
+        What learns from records.
+    requires : RecordRequirements, optional
+        What a record must have. Defaults to what the knowledge requires.
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> class First(Policy):
+    ...     def choose(self, codes, arms, rng):
+    ...         return Choice(int(arms[0]), None, DecisionTrace("the first arm that is allowed"))
+    >>> print(First(load_problem("task1")).decide(rng=0, allowed=["do(X=1)"]))
+    do(X=1): the first arm that is allowed
     """
 
-    is_quiet = False
-    """Whether it is left to others to say what is never learned from (`belief.never_used`)."""
-
-    takes_notes = False
-    """Whether it has a `note` of its own."""
-    imagines = False
-    """Whether in a batch it imagines the outcomes of what it has asked for before
-    (`dowise.policies.base`): for policies that would otherwise repeat themselves."""
+    floor = 0.0
+    """Probability of sampling by p* instead of by the rule."""
+    depends_on_horizon = False
+    """True if decisions depend on a horizon."""
+    is_quick = False
+    """True if a round takes microseconds, so that simulations use larger jobs."""
 
     def __init__(
         self,
         problem: Problem,
-        prior: Prior | None = None,
-        belief: Belief | None = None,
+        knowledge: Knowledge | None = None,
+        requires: RecordRequirements | None = None,
     ) -> None:
-        super().__init__(problem)
-        self.belief = self._belief(prior, belief)
-        self._records, self._has_warned = 0, False
+        self.problem = problem
+        self.knowledge = knowledge
+        if requires is None:
+            requires = RecordRequirements() if knowledge is None else knowledge.requires
+        self.requires = requires
+        self.next_number = 0
+        """Number of the next outcome that `observe` gets."""
+        self.records = 0
+        """Number of records learned."""
+        self._floor_rewards: BernoulliRewards | None = None
 
-    def _belief(self, prior: Prior | None, given: Belief | None) -> Belief:
-        if given is None:
-            return Belief(self.problem, prior)
-        if prior is not None:
-            raise DowiseError("give the prior or a belief, not both: the belief has its own")
-        if not isinstance(given, Belief):
-            raise DowiseError(
-                f"belief={given!r} is not a Belief: pass Belief(problem)", code="invalid-type"
-            )
-        if given.problem != self.problem:
-            raise DowiseError(f"the belief is about another problem, {given.problem!r}")
-        return given
+    # -- deciding -----------------------------------------------------------------------------
+
+    def decide(
+        self,
+        context: Context = None,
+        rng: Random | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> Decision:
+        """Choose an arm.
+
+        Parameters
+        ----------
+        context : mapping, optional
+            Value of each context variable.
+        rng : int or numpy.random.Generator
+            Seed or source of randomness.
+        allowed : iterable of arms, optional
+            Arms to choose from. Defaults to all.
+
+        Returns
+        -------
+        Decision
+
+        Raises
+        ------
+        DowiseError
+            If the context, the seed or the allowed arms are invalid.
+        """
+        problem, source = self.problem, generator(rng)
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        choice = self.choose(codes, arms, source)
+        if self.floor:
+            choice = self.apply_floor(choice, codes, arms, source)
+        arm, probabilities, trace = choice
+        labels = problem.context_labels(codes)
+        return Decision(problem.arms[arm], probabilities, trace, trace, labels)
+
+    def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
+        """Choose one of these arms.
+
+        Parameters
+        ----------
+        codes : tuple of int
+            Index of each context variable's value in its domain, in the order of names.
+        arms : array of int
+            Indices of the allowed arms, rising.
+        rng : numpy.random.Generator
+            Source of randomness.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no choose(codes, arms, rng)")
+
+    def apply_floor(
+        self, choice: Choice, codes: Codes, arms: IntArray, rng: np.random.Generator
+    ) -> Choice:
+        """Mix the floor into a choice: draw p*, pick an arm by it, then toss the coin."""
+        knowledge: Any = self.knowledge if self._floor_rewards is None else self._floor_rewards
+        winners = knowledge.winners(codes, arms, FLOOR_SAMPLES, rng)
+        return mix_floor(choice, pick_winner(self.problem, arms, winners, rng), self.floor, rng)
 
     def decide_many(
         self,
@@ -419,183 +401,311 @@ class BayesianPolicy(RecordPolicy):
         rng: Random | None = None,
         allowed: Iterable[ArmLike] | None = None,
     ) -> list[Decision]:
-        """A decision for each context, before any outcome is known; like `decide`, no change.
+        """Make a decision for each context, before any outcome is known.
 
-        Where the policy `imagines`, each decision is made as if those before it had had an outcome,
-        drawn from the posterior: `probabilities` are exact given what was learned and imagined.
+        The number of decisions is enough if the problem has no context. Each decision counts those
+        before it as pending (`add_pending`). An invalid context is refused before anything is
+        decided. Like `decide`, it changes nothing.
         """
-        checked, source = contexts_of_batch(self.problem, contexts), generator(rng)
-        if not self.imagines:
-            return super().decide_many(checked, source, allowed)
-        return decide_imagining(self, checked, source, listed(allowed))
+        checked, source = validate_contexts(self.problem, contexts), generator(rng)
+        arms = as_list(allowed)
+        decisions: list[Decision] = []
+        try:
+            for context in checked:
+                decisions.append(self.decide(context, source, arms))
+                self.add_pending(decisions[-1].arm, context, 1)
+        finally:
+            for context, decision in zip(checked, decisions, strict=False):
+                self.add_pending(decision.arm, context, -1)
+        return decisions
 
-    def began_to_stand_in(self) -> None:
-        """This is a shallow copy that is to learn what is imagined, into a belief of its own.
+    def add_pending(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:
+        """Count plays of an arm that have no outcome yet; negative `times` take them back.
 
-        Whatever else a policy keeps of its belief it sets up anew here.
+        Policies that would repeat the same arm until they learn something count such plays. What is
+        learned does not depend on them. The default is to ignore them.
         """
+
+    # -- learning -----------------------------------------------------------------------------
+
+    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
+        """Learn what was observed after an arm was played, the context included.
+
+        Parameters
+        ----------
+        arm : Intervention, mapping or str
+            Arm that was played.
+        outcome : mapping
+            Observed values by variable.
+        """
+        self.learn(self.problem.record(arm, outcome, self.next_number))
+        self.next_number += 1
 
     def learn(self, record: Record) -> None:
-        """Learn from all variables that were seen; the context must be among them."""
-        why = self.lacks(record)
-        if why is not None:
-            raise DowiseError(why)
-        self.belief.learn(record)
-        if self.takes_notes:
-            self.note(record, 1)
-        self._records += 1
-        if self._records in _LOOKS:
-            self._say_what_is_never_used()
+        """Learn from one record. Raises `DowiseError` if it lacks what the policy requires."""
+        reason = self.rejection_reason(record)
+        if reason is not None:
+            raise DowiseError(reason, code="unusable-record")
+        if self.knowledge is not None:
+            self.knowledge.learn(record)
+        self.on_learned(record, 1)
+        if self._floor_rewards is not None and self._floor_rewards.can_learn(record):
+            self._floor_rewards.learn(record)
+        self._count_records(1)
 
     def retract(self, record: Record) -> None:
-        """One record less."""
+        """Forget one record, as if it had never been learned."""
         check_record(record, self.problem)
-        record.need(self.problem.context_positions, NEEDS_CONTEXT)
-        self.belief.retract(record)
-        self.note(record, -1)
-        self._records -= 1
-
-    def note(self, record: Record, times: int) -> None:
-        """Of a record that was learned, 1 time or −1 times, what is not the belief's to count."""
-
-    def note_many(self, records: RecordBatch, numbers: Numbers) -> None:
-        """The same of many that were learned together."""
-
-    def _say_what_is_never_used(self) -> None:
-        """Once: of which variables nothing is ever learned, because something else is not seen."""
-        idle = self.belief.never_used()
-        if not idle or self._has_warned or self.is_quiet:
-            return
-        self._has_warned = True
-        absent = sorted({name for lacking in idle.values() for name in lacking})
-        warnings.warn(
-            f"{self._records} records taught nothing about {', '.join(idle)}, because "
-            f"{', '.join(absent)} {'was' if len(absent) == 1 else 'were'} not seen. What nobody "
-            f"records must be declared, hidden = {json.dumps(absent)} in the problem: then it is "
-            "learned from what is seen",
-            DowiseWarning,
-            stacklevel=4,
-        )
-
-    def lacks(self, record: Record) -> str | None:
-        """Whether the context was not seen; one that was set is known as well."""
-        if getattr(record, "problem", None) is not self.problem:
-            check_record(record, self.problem)
-        return record.lacking(self.problem.context_positions, NEEDS_CONTEXT)
-
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
-        """Those whose context is known."""
-        check_batch(self.problem, records, numbers)
-        found = RecordMask.all_of(len(records))
-        found.need_context(records)
-        return found
+        reason = self.requires.rejection_reason(record)
+        if reason is not None:
+            raise DowiseError(reason, code="unusable-record")
+        if self.knowledge is not None:
+            self.knowledge.retract(record)
+        self.on_learned(record, -1)
+        if self._floor_rewards is not None and self._floor_rewards.can_learn(record):
+            self._floor_rewards.retract(record)
+        self.records -= 1
 
     def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
-        """Learn from many records at once."""
-        self.usable(records, numbers).check_all()
-        if type(self).learn is not BayesianPolicy.learn:
-            super().learn_many(records, numbers)
+        """Learn from many records, the same as one by one.
+
+        Parameters
+        ----------
+        records : RecordBatch
+            Records of this problem.
+        numbers : array of int, optional
+            Numbers of their decisions.
+
+        Raises
+        ------
+        DowiseError
+            If the policy can't learn from one of them. Then nothing is learned: `usable_mask` tells
+            which records it can learn from.
+        """
+        self.usable_mask(records, numbers).check_all()
+        if type(self).learn is not Policy.learn:
+            for record in records.each(numbers):
+                self.learn(record)
             return
-        self.belief.learn_many(records)
-        self.note_many(records, numbers)
-        before, self._records = self._records, self._records + len(records)
-        if any(before < look <= self._records for look in _LOOKS):
-            self._say_what_is_never_used()
+        if self.knowledge is not None:
+            self.knowledge.learn_many(records, numbers)
+        self.on_learned_many(records, numbers)
+        if self._floor_rewards is not None:
+            rows = np.flatnonzero(self._floor_rewards.requires.mask(records, numbers).mask)
+            taken = None if numbers is None else np.asarray(numbers)[rows]
+            self._floor_rewards.learn_many(records.take(rows), taken)
+        self._count_records(len(records))
 
-    def fingerprint(self) -> bytes:
-        """Of the counts; a posterior that has none is told by its page."""
-        is_own = type(self).state is not BayesianPolicy.state
-        if is_own or not self.belief.has_factors:
-            return super().fingerprint()
-        return digest_of(self.belief.posterior.counts)
+    def on_learned(self, record: Record, times: int) -> None:
+        """Update what is not in the knowledge: a record was learned (1) or retracted (−1)."""
 
-    def _edges(self) -> Edges | None:
-        """What tells later how likely doubtful edges are now; None where there are none."""
-        return self.belief.edge_snapshot() if self.belief.problem.edge_priors else None
+    def on_learned_many(self, records: RecordBatch, numbers: Numbers) -> None:
+        """Update what is not in the knowledge after many records were learned."""
+        if type(self).on_learned is not Policy.on_learned:
+            for record in records.each(numbers):
+                self.on_learned(record, 1)
+
+    def _count_records(self, count: int) -> None:
+        self.records += count
+
+    def rejection_reason(self, record: Record) -> str | None:
+        """Return why `learn` would refuse a record; None if it would take it."""
+        if getattr(record, "problem", None) is not self.problem:
+            check_record(record, self.problem)
+        return self.requires.rejection_reason(record)
+
+    def usable_mask(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
+        """Return which records `learn_many` would take, with reasons for the rest."""
+        check_same_problem(records, self.problem)
+        if numbers is not None and len(numbers) != len(records):
+            raise DowiseError(
+                f"{len(numbers):,} numbers for {len(records):,} records: pass one number per "
+                "record, or none",
+                code="invalid-number",
+            )
+        return self.requires.mask(records, numbers)
+
+    # -- identity -----------------------------------------------------------------------------
 
     def state(self) -> Mapping[str, object]:
-        """The posterior, as it is saved."""
-        return self.belief.as_dict()
+        """Return everything that was learned, as numbers."""
+        learned = {} if self.knowledge is None else self.knowledge.state()
+        if self._floor_rewards is None:
+            return learned
+        return {"policy": learned, "rewards": self._floor_rewards.state()}
+
+    def fingerprint(self) -> bytes:
+        """Return a digest (SHA-256) of what was learned, whatever the order of the records.
+
+        Those of the built-in policies are the same on every machine.
+        """
+        is_custom = type(self).state is not Policy.state
+        if self.knowledge is None or is_custom:
+            text = json.dumps(to_json(self.state() if is_custom else {}), **_COMPACT)
+            digest = sha256(text.encode()).digest()
+        else:
+            digest = self.knowledge.fingerprint()
+        if self._floor_rewards is None:
+            return digest
+        return sha256(digest + self._floor_rewards.fingerprint()).digest()
+
+    def copy(self) -> Self:
+        """Return a policy that learns independently of this one.
+
+        Policies whose `on_learned` changes containers in place copy those as well.
+        """
+        twin = copy(self)
+        twin.knowledge = None if self.knowledge is None else self.knowledge.copy()
+        return twin
+
+    def compiled_trial(self) -> TrialLoop | None:
+        """Return a function that plays a whole trial as `decide` and `observe` would, or None.
+
+        It leaves the policy's state as stepping would.
+        """
+        return None
+
+    def __repr__(self) -> str:
+        floor = f" with floor={self.floor:g}" if self.floor else ""
+        return f"<{type(self).__name__} on {self.problem!r}{floor}>"
 
 
-def allowed_arms(problem: Problem, allowed: Iterable[ArmLike] | None) -> NDArray[np.int64]:
-    """The positions of the allowed arms, rising; all of them where `allowed` is None."""
+class FloorAdapter:
+    """Adapter that adds a floor to a custom policy with a `decide` of its own.
+
+    p* comes from the policy's belief, if it has one, else from the rewards that it observes.
+    """
+
+    def __init__(self, inner: MinimalPolicy, floor: float) -> None:
+        from dowise.policies.baselines import BernoulliRewards
+        from dowise.policies.bayesian import BayesianPolicy
+
+        self.inner, self.problem, self.floor = inner, inner.problem, floor
+        self._observed = 0
+        self._rewards: BernoulliRewards | None = None
+        if isinstance(inner, BayesianPolicy):
+            self._knowledge: Any = inner.knowledge
+        else:
+            self._knowledge = self._rewards = BernoulliRewards(self.problem)
+
+    def decide(
+        self,
+        context: Context = None,
+        rng: Random | None = None,
+        allowed: Iterable[ArmLike] | None = None,
+    ) -> Decision:
+        """Decide as the policy does, or with the floor's probability by p*."""
+        problem, source = self.problem, generator(rng)
+        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
+        some = None if allowed is None else [problem.arms[a] for a in arms.tolist()]
+        made = self.inner.decide(context, source, some)
+        trace = DecisionTrace(made.reason, dict(made.figures))
+        choice = Choice(problem.arm_index(made.arm), made.probabilities, trace)
+        winners = self._knowledge.winners(codes, arms, FLOOR_SAMPLES, source)
+        best = pick_winner(problem, arms, winners, source)
+        arm, probabilities, trace = mix_floor(choice, best, self.floor, source)
+        return Decision(problem.arms[arm], probabilities, trace, trace, made.context)
+
+    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
+        """Let the policy and p* learn from an outcome."""
+        self.inner.observe(arm, outcome)
+        record = self.problem.record(arm, outcome, self._observed)
+        self._observed += 1
+        if self._rewards is not None and self._rewards.can_learn(record):
+            self._rewards.learn(record)
+
+    def __repr__(self) -> str:
+        return f"<{self.inner!r} with floor={self.floor:g}>"
+
+
+def add_floor(policy: MinimalPolicy, floor: float) -> MinimalPolicy:
+    """Return a fresh policy with a floor above 0."""
+    if not isinstance(policy, Policy) or type(policy).decide is not Policy.decide:
+        return FloorAdapter(policy, floor)
+    policy.floor = floor
+    if not hasattr(policy.knowledge, "winners"):
+        from dowise.policies.baselines import BernoulliRewards
+
+        policy._floor_rewards = BernoulliRewards(policy.problem)
+    return policy
+
+
+# -- helpers of rules -------------------------------------------------------------------------
+
+
+def allowed_arms(problem: Problem, allowed: Iterable[ArmLike] | None) -> IntArray:
+    """Return the indices of the allowed arms, rising; all of them if `allowed` is None.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem with the arms.
+    allowed : iterable of arms, optional
+        Arms, in any form that the problem understands.
+
+    Raises
+    ------
+    DowiseError
+        If `allowed` is not a list, is empty, or names something that is not an arm.
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> allowed_arms(load_problem("task1"), ["do(X=1)", "do()"]).tolist()
+    [0, 2]
+    """
     if allowed is None:
         return np.arange(len(problem.arms))
     if isinstance(allowed, str | Mapping) or not isinstance(allowed, Iterable):
-        raise DowiseError(f"allowed={allowed!r}: give a list of arms")
+        raise DowiseError(f"allowed={allowed!r} must be a list of arms", code="invalid-type")
     positions = sorted({problem.arm_index(arm) for arm in allowed})
     if not positions:
-        raise DowiseError("allowed is empty: allow at least one arm")
+        raise DowiseError("allowed is empty: allow at least one arm", code="missing-value")
     return np.array(positions)
 
 
-def certainly(problem: Problem, chosen: int) -> NDArray[np.float64]:
-    """The probabilities of a choice that nothing random is in."""
+def as_list(allowed: Iterable[ArmLike] | None) -> Iterable[ArmLike] | None:
+    """Return allowed arms that can be iterated repeatedly; `decide` refuses what is not a list."""
+    is_list = isinstance(allowed, Iterable) and not isinstance(allowed, str | Mapping)
+    return list(allowed) if is_list and allowed is not None else allowed
+
+
+def validate_contexts(problem: Problem, contexts: int | Iterable[Context]) -> list[dict[str, str]]:
+    """Return the labels of a context for each decision; a number if there is no context."""
+    if isinstance(contexts, bool) or not isinstance(contexts, Iterable):
+        count = check_integer("contexts", contexts, 1)
+        if problem.context:
+            raise DowiseError(
+                f"contexts={count}: pass a list with one context per decision, because this "
+                f"problem has a context ({', '.join(problem.context)})",
+                code="invalid-context",
+            )
+        return [{} for _ in range(count)]
+    if isinstance(contexts, str | Mapping):
+        raise DowiseError("contexts must be a list, one per decision", code="invalid-context")
+    checked = [problem.context_labels(problem.context_codes(context)) for context in contexts]
+    if not checked:
+        raise DowiseError("contexts is empty: pass at least one context", code="invalid-context")
+    return checked
+
+
+def one_hot(problem: Problem, arm: int) -> FloatArray:
+    """Return the probabilities of a choice without randomness."""
     probabilities = np.zeros(len(problem.arms))
-    probabilities[chosen] = 1.0
+    probabilities[arm] = 1.0
     return probabilities
 
 
-class PosteriorPick(NamedTuple):
-    """The arm that won one of several draws, picked at random."""
-
-    draw: int
-    """Which of the draws was picked."""
-    arm: int
-    """The position of its winner among the problem's arms."""
-    probabilities: NDArray[np.float64]
-    """Of every arm: its share of the winners, which given the draws is exact."""
-
-    def in_words(self, known: str = "what is known") -> str:
-        """Why it was this one."""
-        return drawn_by_lot(known, float(self.probabilities[self.arm]))
-
-
-def pick_winner(
-    problem: Problem,
-    arms: NDArray[np.int64],
-    winners: NDArray[np.int64],
-    source: np.random.Generator,
-) -> PosteriorPick:
-    """Pick one of the draws, all alike, and play its winner; `winners` are places in `arms`.
-
-    Given the draws each arm has the probability of its share of the winners, no more and no less;
-    what is played has won at least one of them. Over the draws, that is the probability with which
-    a single draw would have chosen it.
-    """
-    draw = int(source.integers(len(winners)))
-    shares = np.zeros(len(problem.arms))
-    shares[arms] = np.bincount(winners, minlength=len(arms)) / len(winners)
-    return PosteriorPick(draw, int(arms[winners[draw]]), shares)
-
-
-def checked_propensity_samples(number: int) -> int:
-    """How many draws a policy picks a winner from; with 0 it makes one and knows no shares."""
+def validate_propensity_samples(number: int) -> int:
+    """Return the number of draws to pick a winner from; with 0 there is one, and no shares."""
     return check_integer("propensity_samples", number, 0)
 
 
-def play_out(
-    policy: BayesianPolicy, script: TrialScript, choose: Callable[[int, tuple[int, ...]], int]
-) -> NDArray[np.int64]:
-    """Play a script to its end; `choose` gives the arm of a round, by its number and context."""
-    problem, posterior = policy.problem, policy.belief.posterior
-    known = [tuple(codes) for codes in script.known.tolist()]
-    fixed = np.array([problem.fixed(arm) for arm in problem.arms])
-    factors = posterior.model.factors
-    place = [factors.place(arm) for arm in problem.arms]
-    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
-    chosen = np.empty(len(script.contexts), dtype=np.int64)
-    for t, number in enumerate(script.contexts.tolist()):
-        arm = chosen[t] = choose(t, known[number])
-        _observe(script, t, arm, seen)
-        posterior.count_at(place[arm], seen, fixed[arm])
-    policy.next_number += len(chosen)
-    return chosen
-
-
-@kernel()
-def _observe(script: Any, t: Any, arm: Any, seen: Any) -> None:
-    """A round after the choice: the world runs."""
-    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
-    observe_round(script, t, arm, codes, seen)
+def digest_of(*arrays: IntArray | tuple[int, ...]) -> bytes:
+    """Return the SHA-256 of shapes and numbers, as little-endian 64-bit words on every machine."""
+    digest = sha256()
+    for array in arrays:
+        numbers = np.ascontiguousarray(array, dtype="<i8")
+        digest.update(np.array([numbers.ndim, *numbers.shape], dtype="<i8").tobytes())
+        digest.update(numbers.tobytes())
+    return digest.digest()

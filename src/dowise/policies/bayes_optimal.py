@@ -9,31 +9,28 @@ from itertools import product
 from math import comb, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.document import pluralize
 from dowise._core.rng import Random, generator
+from dowise._core.types import FloatArray, Int32Array, IntArray
 from dowise._core.validation import check_integer
 from dowise.belief import Belief, Posterior
 from dowise.belief.prior import Prior
 from dowise.errors import DowiseError
-from dowise.model import FactorLayout, model_of
+from dowise.model import Codes, FactorLayout, model_of
 from dowise.policies.base import (
-    BayesianPolicy,
+    Choice,
     Numbers,
     RecordMask,
-    allowed_arms,
-    certainly,
-    check_batch,
-    contexts_of_batch,
+    RecordRequirements,
+    one_hot,
+    validate_contexts,
 )
-from dowise.policies.decision import Decision, Figures
+from dowise.policies.bayesian import BayesianPolicy
+from dowise.policies.decision import Decision, DecisionTrace
 from dowise.problem import Problem, Record
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.record import RecordBatch, check_record
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from dowise.problem.record import RecordBatch
 
 _BITS = 62  # of a word of a key
 
@@ -69,15 +66,15 @@ class Outcomes:
     """
 
     variables: tuple[str, ...]
-    contexts: Integers
+    contexts: IntArray
     """The number of each record's context: the positions of its values in mixed radix."""
-    arms: Integers
-    rewards: Floats
+    arms: IntArray
+    rewards: FloatArray
     """Net of what the arm costs, in the user's units, with a sign such that more is better."""
-    hits: Integers
-    entries: Integers
+    hits: IntArray
+    entries: IntArray
     """The flat CPT entries that some record hits: whole rows, rising."""
-    rows: Integers
+    rows: IntArray
     """Where each row starts among `entries`."""
 
     @classmethod
@@ -140,7 +137,12 @@ class StatePlan:
     """
 
     def __init__(
-        self, problem: Problem, factors: FactorLayout, counts: Floats, horizon: int, max_states: int
+        self,
+        problem: Problem,
+        factors: FactorLayout,
+        counts: FloatArray,
+        horizon: int,
+        max_states: int,
     ) -> None:
         kinds = Outcomes.count(problem)
         size = max(float(min(kinds, 10**300)), _most_states(kinds, horizon))
@@ -148,14 +150,15 @@ class StatePlan:
             raise DowiseError(
                 f"planning {horizon:,} rounds of this problem, each with {kinds:,} possible "
                 f"records, takes up to {size:.3g} states, and max_states is {max_states:,}: "
-                "shorten the horizon, or make the problem smaller"
+                "shorten the horizon, or make the problem smaller",
+                code="too-large",
             )
         self.horizon = horizon
         self.outcomes = Outcomes.of(problem, factors)
         self._prior = counts[self.outcomes.entries]
         self._number_states(horizon)
         successors = self._forward()
-        self.layers: list[Floats] = [np.zeros(1)] * horizon
+        self.layers: list[FloatArray] = [np.zeros(1)] * horizon
         """The values of the states of each layer: expected rewards from there to the end."""
         for t in reversed(range(horizon)):
             later = self.layers[t + 1] if t + 1 < horizon else None
@@ -166,14 +169,14 @@ class StatePlan:
         """The expected total reward from the start, over all rounds."""
         return float(self.layers[0][0])
 
-    def context_chances(self) -> Floats:
+    def context_chances(self) -> FloatArray:
         """The probability of each context under the prior."""
         one_arm = self.outcomes.arms == 0
         means = self._means(np.zeros((len(self._prior), 1)))[:, 0]
         chances = means[self.outcomes.hits[one_arm]].prod(axis=1)
         return _sums(self.outcomes.contexts[one_arm], chances)
 
-    def arm_values(self, counts: Integers, rounds: int, context: int) -> Floats | None:
+    def arm_values(self, counts: IntArray, rounds: int, context: int) -> FloatArray | None:
         """What each arm brings in this context, this round and all later ones played best.
 
         `counts` are how often each of `records.entries` was seen in the rounds so far; None if no
@@ -201,12 +204,12 @@ class StatePlan:
         self._place = np.array([base ** (e % a_word) for e in range(entries)], dtype=np.int64)
         self._weights[np.arange(entries), self._word] = self._place
         none = np.zeros_like(self._weights[:1])
-        self._steps: Integers = np.vstack([self._weights, none])[self.outcomes.hits].sum(axis=1)
+        self._steps: IntArray = np.vstack([self._weights, none])[self.outcomes.hits].sum(axis=1)
         """What each record adds to a key."""
 
-    def _forward(self) -> list[NDArray[np.int32]]:
+    def _forward(self) -> list[Int32Array]:
         """The keys of every layer, and where each record leads from each state."""
-        self.keys: list[Integers] = [np.zeros((1, self._weights.shape[1]), dtype=np.int64)]
+        self.keys: list[IntArray] = [np.zeros((1, self._weights.shape[1]), dtype=np.int64)]
         successors = []
         for _ in range(self.horizon - 1):
             reached = (self._steps[:, None] + self.keys[-1]).reshape(-1, self._weights.shape[1])
@@ -216,8 +219,8 @@ class StatePlan:
         return [*successors, np.zeros((0, 0), dtype=np.int32)]  # after the last round: nowhere
 
     def _values(
-        self, keys: Integers, later: Floats | None, successors: NDArray[np.int32]
-    ) -> Floats:
+        self, keys: IntArray, later: FloatArray | None, successors: Int32Array
+    ) -> FloatArray:
         """One step of the backward induction, for all states of a layer."""
         hits, rewards = self.outcomes.hits, self.outcomes.rewards
         means = self._means(self._counts(keys))
@@ -233,11 +236,11 @@ class StatePlan:
             values += best
         return values
 
-    def _counts(self, keys: Integers) -> Floats:
+    def _counts(self, keys: IntArray) -> FloatArray:
         """How often each entry was seen in each state: (entries, states)."""
         return (keys.T[self._word] // self._place[:, None] % self._base).astype(np.float64)
 
-    def _means(self, counts: Floats) -> Floats:
+    def _means(self, counts: FloatArray) -> FloatArray:
         """The mean of each entry in each state, and a row of ones: (entries + 1, states)."""
         counts = counts + self._prior[:, None]
         sizes = np.diff(np.append(self.outcomes.rows, len(counts)))
@@ -245,7 +248,7 @@ class StatePlan:
         return np.vstack([counts / sums, np.ones((1, counts.shape[1]))])
 
 
-def _sums(groups: Integers, values: Floats) -> Floats:
+def _sums(groups: IntArray, values: FloatArray) -> FloatArray:
     """The sum of the values of each group."""
     return np.asarray(np.bincount(groups, weights=values), dtype=np.float64)
 
@@ -257,7 +260,7 @@ def _most_states(kinds: int, horizon: int) -> float:
     return float(min(comb(horizon - 1 + kinds, few), 10**300)) if few < 600 else 1e300
 
 
-def _distinct(keys: Integers) -> tuple[Integers, Integers]:
+def _distinct(keys: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct keys in order, first word first, and the place of each key among them."""
     code = keys[:, 0]
     for word in keys.T[1:]:
@@ -268,7 +271,7 @@ def _distinct(keys: Integers) -> tuple[Integers, Integers]:
     return keys[first], places
 
 
-def _find(keys: Integers, wanted: Integers) -> int:
+def _find(keys: IntArray, wanted: IntArray) -> int:
     """The place of a key among keys in order, −1 where it is not one of them."""
     low, high = 0, len(keys)
     for column, word in zip(keys.T, wanted, strict=True):
@@ -282,24 +285,26 @@ _ROUNDING = 1e-12
 
 
 class BayesOptimal(BayesianPolicy):
-    """The best expected total reward over `horizon` rounds, exactly.
+    """Maximise the expected total reward over `horizon` rounds, exactly.
 
     The expectation is over CPTs from the prior, the contexts included; the plan takes into account
-    all that later rounds may teach (Bellman's dynamic programming over posterior states; Berry &
-    Fristedt 1985). A yardstick: no policy has a smaller Bayesian regret over these rounds. The
-    number of states grows fast, so it is for small problems: a two-arm X -> Y up to a horizon of
-    about 100, the paper's task 1 up to 10. Beyond `max_states` it refuses, with an estimate.
+    everything that later rounds may teach (Bellman's dynamic programming over posterior states;
+    Berry & Fristedt 1985). It is a yardstick: no policy has a smaller Bayesian regret over these
+    rounds. The number of states grows fast, so it is for small problems: a two-arm X -> Y up to a
+    horizon of about 100, the paper's task 1 up to 10. Beyond `max_states` it raises an error with
+    an estimate.
+
+    If only some arms are `allowed` it plays the best of them on the assumption that all are allowed
+    later. Nothing is random: the chosen arm has probability 1. Figures: `values`, what each arm is
+    expected to bring from this round to the end, in the user's units, and `rounds_left`. Policies
+    of the same kind share their plan. In a batch (`decide_many`) each decision is made as if those
+    before it had had an outcome, which counts as a round of the plan.
 
     Applies when no bidirected or doubtful edge touches what the reward needs, to `horizon` rounds
-    and no more, with every relevant variable seen afterwards. Where only some arms are `allowed` it
-    plays the best of them on the assumption that all are allowed later. Nothing is random: the
-    chosen arm has probability 1. Figures: `values`, what each arm is expected to bring from this
-    round to the end, in the user's units, and `rounds_left`. Plans are kept for the next policies
-    of the same kind. The plan is for one round at a time. In a batch (`decide_many`) each decision
-    is made as if those before it had had an outcome, which counts as a round of the plan.
+    and no more, with every relevant variable observed afterwards.
     """
 
-    imagines = True
+    uses_fantasies = True
 
     def __init__(
         self,
@@ -312,23 +317,25 @@ class BayesOptimal(BayesianPolicy):
         super().__init__(problem, prior, belief)
         self.horizon = check_integer("horizon", horizon, 1)
         posterior = self.belief.posterior
-        _refuse_what_is_open(problem, posterior)
+        _refuse_open_edges(problem, posterior)
         self._start = Belief(problem, posterior=posterior.copy())
-        self._learned, self._known = posterior, posterior.counts.copy()
+        self._counts_at_start = posterior.counts.copy()
         parameters = posterior.parameters.tobytes()
         states = check_integer("max_states", max_states, 1)
         self._plan = _plan(problem, parameters, self.horizon, states)
-        self._needed = [problem.positions[name] for name in self._plan.outcomes.variables]
-        self._needs = (
-            "this policy plans with complete outcomes, so give all of "
-            f"{', '.join(self._plan.outcomes.variables)}"
+        names = self._plan.outcomes.variables
+        needed = [*(problem.positions[name] for name in names), *problem.context_positions.tolist()]
+        self.requires = RecordRequirements(
+            tuple(dict.fromkeys(needed)),
+            f"this policy plans with complete outcomes, which include {', '.join(names)}",
+            arm=True,
         )
         starts = posterior.model.factors.starts
         self._reward = slice(*starts[problem.reward_position : problem.reward_position + 2])
 
     @property
     def value(self) -> float:
-        """The expected total reward over all rounds, net of cost, in the user's units."""
+        """Expected total reward over all rounds, net of cost, in the user's units."""
         return self.problem.payoff.oriented(self._plan.value)
 
     def expected_regret(self, samples: int, rng: Random) -> tuple[float, float]:
@@ -349,39 +356,31 @@ class BayesOptimal(BayesianPolicy):
         error = self.horizon * float(np.sqrt(variance))
         return self.horizon * best - self._plan.value, error
 
-    def decide(
-        self,
-        context: Context = None,
-        rng: Random | None = None,
-        allowed: Iterable[ArmLike] | None = None,
-    ) -> Decision:
-        """Play the arm that is best for this round and all that are left."""
-        generator(rng)  # nothing is drawn, but every policy wants one
-        problem = self.problem
-        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        seen = self._learned.counts - self._known
+    def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
+        """Choose the arm that is best for this round and all that are left."""
+        seen = self._counts_since_start()
         rounds = int(seen[self._reward].sum())
         if rounds >= self.horizon:
-            raise DowiseError(self._is_over())
+            raise DowiseError(self._is_over(), code="horizon-over")
         counts = seen[self._plan.outcomes.entries]
         values = self._plan.arm_values(counts, rounds, self._number_of(codes))
         if values is None:
             raise DowiseError(
-                "the belief holds what no play of this problem's arms can have shown: it must "
-                "learn from complete outcomes of arms, by `observe`"
+                "the belief has learned something that no play of this problem's arms can show: it "
+                "must learn from complete outcomes of arms, by `observe`",
+                code="unusable-record",
             )
         offered = values[arms]
         # Arms that are alike differ by rounding, and the first of them is to be played.
         tied = offered >= offered.max() - _ROUNDING * max(1.0, float(np.abs(values).max()))
         chosen = int(arms[tied.argmax()])
-        left, worth = self.horizon - rounds, problem.payoff.oriented(values)
+        left, worth = self.horizon - rounds, self.problem.payoff.oriented(values)
         reason = (
-            f"no arm is a better start into the {pluralize(left, 'round')} left: played as well as "
-            f"can be, they are expected to bring {worth[chosen]:.4g} in all"
+            f"no arm is a better first play for the {pluralize(left, 'round')} left: with optimal "
+            f"play they are expected to bring {worth[chosen]:.4g} in total"
         )
-        figures = Figures({"values": worth, "rounds_left": left})
-        sure, known = certainly(problem, chosen), problem.context_labels(codes)
-        return Decision(problem.arms[chosen], sure, reason, figures, known)
+        trace = DecisionTrace(reason, {"values": worth, "rounds_left": left})
+        return Choice(chosen, one_hot(self.problem, chosen), trace)
 
     def decide_many(
         self,
@@ -389,48 +388,36 @@ class BayesOptimal(BayesianPolicy):
         rng: Random | None = None,
         allowed: Iterable[ArmLike] | None = None,
     ) -> list[Decision]:
-        """A decision for each context; no more of them than there are rounds left."""
-        checked = contexts_of_batch(self.problem, contexts)
+        """Make a decision for each context; no more of them than there are rounds left."""
+        checked = validate_contexts(self.problem, contexts)
         if len(checked) > self._rounds_left():
             raise DowiseError(
-                f"of {self.horizon:,} rounds {self._rounds_left():,} are left, too few for "
-                f"{len(checked):,} decisions: make a policy with a longer horizon"
+                f"{self._rounds_left():,} of {self.horizon:,} rounds are left, too few for "
+                f"{len(checked):,} decisions: use a longer horizon",
+                code="horizon-over",
             )
         return super().decide_many(checked, rng, allowed)
 
-    def began_to_stand_in(self) -> None:
-        """The plan is followed by what is learned from here on."""
-        posterior = self.belief.posterior
-        self._learned = posterior
+    def rejection_reason(self, record: Record) -> str | None:
+        """Return why `learn` would refuse a record; None if it would take it."""
+        reason = super().rejection_reason(record)
+        return reason if reason is not None or self._rounds_left() else self._is_over()
 
-    def lacks(self, record: Record) -> str | None:
-        """Whether it is of no arm, a variable that matters is missing, or no round is left."""
-        check_record(record, self.problem)
-        if record.arm not in self.problem.arm_positions:
-            return self.problem.not_an_arm(record.arm)
-        why = record.lacking(self._needed, self._needs) or super().lacks(record)
-        return why if why is not None or self._rounds_left() else self._is_over()
+    def usable_mask(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
+        """Return which records the plan can follow, no more of them than there are rounds left."""
+        usable = super().usable_mask(records, numbers)
+        usable.exclude(np.cumsum(usable.mask) > self._rounds_left(), self._is_over())
+        return usable
 
-    def usable(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
-        """Those that the plan can follow, and no more of them than there are rounds left."""
-        check_batch(self.problem, records, numbers)
-        found = RecordMask.all_of(len(records))
-        found.need_arms(records)
-        found.need(records, self._needed, self._needs)
-        found.need_context(records)
-        too_late = np.cumsum(found.mask) > self._rounds_left()
-        found.leave_out(too_late, self._is_over())
-        return found
+    def _counts_since_start(self) -> IntArray:
+        counts: IntArray = self.belief.posterior.counts - self._counts_at_start
+        return counts
 
     def _rounds_left(self) -> int:
-        seen = self._learned.counts[self._reward] - self._known[self._reward]
-        return max(self.horizon - int(seen.sum()), 0)
+        return max(self.horizon - int(self._counts_since_start()[self._reward].sum()), 0)
 
     def _is_over(self) -> str:
-        return (
-            f"the horizon of {self.horizon:,} rounds is over: "
-            "make a policy with a longer one for more"
-        )
+        return f"the horizon of {self.horizon:,} rounds is over: use a longer horizon"
 
     def _number_of(self, codes: tuple[int, ...]) -> int:
         """The number of a context among those that matter."""
@@ -453,8 +440,8 @@ class BayesOptimal(BayesianPolicy):
         ]
 
 
-def _refuse_what_is_open(problem: Problem, posterior: Posterior) -> None:
-    """Hidden causes and doubtful edges make more factors than a plan can follow."""
+def _refuse_open_edges(problem: Problem, posterior: Posterior) -> None:
+    """Raise `DowiseError` for hidden causes and doubtful edges: they make too many factors."""
     if posterior.is_settled and posterior.model.factors.is_plain:
         return
     from dowise.policies.registry import names_with_hidden_causes
@@ -462,13 +449,14 @@ def _refuse_what_is_open(problem: Problem, posterior: Posterior) -> None:
     edges = [*problem.edge_priors, *(f"{a} <-> {b}" for a, b in problem.graph.bidirected_edges)]
     raise DowiseError(
         "bayes-optimal can't plan with hidden common causes or doubtful edges, here "
-        f"{', '.join(dict.fromkeys(edges))}: its plan follows the counts of one CPT for each "
-        f"variable. Policies that do apply: {', '.join(names_with_hidden_causes())}"
+        f"{', '.join(dict.fromkeys(edges))}: its plan follows the counts of one CPT per variable "
+        f"(policies that apply: {', '.join(names_with_hidden_causes())})",
+        code="unsupported-graph",
     )
 
 
 @lru_cache(maxsize=2)
 def _plan(problem: Problem, parameters: bytes, horizon: int, max_states: int) -> StatePlan:
     """Trials of one problem share their plan."""
-    flat: NDArray[np.float64] = np.frombuffer(parameters)
+    flat: FloatArray = np.frombuffer(parameters)
     return StatePlan(problem, model_of(problem).factors, flat, horizon, max_states)

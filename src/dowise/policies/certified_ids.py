@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.document import format_number
 from dowise._core.kernels import kernel
-from dowise._core.rng import Random, generator
+from dowise._core.types import AnyArray, BoolArray, FloatArray, IntArray
 from dowise._core.validation import check_fraction, check_integer, check_number
 from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_results, mean_results
@@ -32,40 +30,33 @@ from dowise.information.certificate import (
 )
 from dowise.information.estimates import check_room, find_and_count, summarise
 from dowise.information.ratio import FEW, NOTHING, best_pair
+from dowise.model import Codes
 from dowise.model.kernels import find_winners, observe_round
 from dowise.model.sampler import TrialScript
-from dowise.policies.base import (
-    BayesianPolicy,
-    Edges,
-    Loop,
-    allowed_arms,
-    checked_propensity_samples,
-    pick_winner,
-    play_out,
-)
-from dowise.policies.decision import Decision, Figures, drawn_by_lot
-from dowise.policies.thompson import Learned, arms_of
+from dowise.policies.base import Choice, TrialLoop, pick_winner, validate_propensity_samples
+from dowise.policies.bayesian import BayesianPolicy
+from dowise.policies.decision import DecisionTrace, Edges, sampled_reason
+from dowise.policies.thompson import Learned, arms_of, play_steps
 from dowise.problem import Problem
-from dowise.problem.problem import ArmLike, Context
 
-_MOST_WORDS = 4  # of a round: the key of its draws, then a coin or the key of another draw
+MAX_WORDS = 4  # random words per round: the key of the draws, a coin or the key of another draw
 
 
 class Played(NamedTuple):
     """A trial, round by round."""
 
-    arms: NDArray[np.int64]
-    certificates: NDArray[np.float64]
+    arms: IntArray
+    certificates: FloatArray
     """cert_t."""
-    held: NDArray[np.bool_]
+    held: BoolArray
     """Whether draws certified what was played; else Thompson Sampling chose."""
 
 
 class _Terms(NamedTuple):
     """What certificates are about; see `certificate_of`."""
 
-    worth: NDArray[np.float64]
-    scaled: NDArray[np.float64]
+    worth: FloatArray
+    scaled: FloatArray
     fit: int
     lam: float
     evidence: float
@@ -76,9 +67,9 @@ class _Terms(NamedTuple):
 class _Source(NamedTuple):
     """Where draws come from: the circuit, and rows[c], its rows under context c."""
 
-    tape: NDArray[Any]
+    tape: AnyArray
     block: int
-    rows: NDArray[np.int64]
+    rows: IntArray
 
 
 def can_play(rng: np.random.Generator) -> bool:
@@ -90,7 +81,7 @@ def play_trial(
     problem: Problem,
     posterior: Posterior,
     samples: int,
-    worth: NDArray[np.float64],
+    worth: FloatArray,
     lam: float,
     failure: float,
     script: TrialScript,
@@ -110,7 +101,7 @@ def play_trial(
     )  # fmt: skip
     played = Played(np.empty(rounds, np.int64), np.empty(rounds), np.empty(rounds, np.bool_))
     before = bits.state
-    words = bits.random_raw(_MOST_WORDS * rounds)
+    words = bits.random_raw(MAX_WORDS * rounds)
     taken = _play_rounds(
         words, Learned(posterior.prior, posterior.counts, posterior.unused),
         arms_of(problem, model.factors), _Source(model.circuit.tape, posterior.block, rows), terms,
@@ -188,22 +179,23 @@ def _certified(drawn: Any, early: Any, winners: Any, means: Any, costs: Any, ter
 
 
 class CertifiedSampling(BayesianPolicy):
-    """Play as IDS does where draws certify that Δ − λg is small, else as Thompson Sampling does.
+    """Play as IDS does if draws certify that Δ − λg is small, else as Thompson Sampling does.
 
     Of `samples` (N) fresh posterior draws 30 % choose the distribution π over arms, as `ids` would,
-    and the others bound Δ(π) − λg(π) from above, which fails with probability delta / horizon.
-    Where the bound exceeds K/(8λ), one more draw is made, and its best arm played: Thompson
-    Sampling is never above (Corollary 1). Over `horizon` rounds the Bayesian regret is at most
-    λH(Π*) + E[Σ cert_t] + delta·(span + λ log r), with cert_t the bound or K/(8λ), whichever is
-    less, and span 1 where arms cost nothing: docs/certificate.md has the proof. `lam` (λ) is fixed
-    beforehand, by the problem and the horizon unless given.
+    and the others bound Δ(π) − λg(π) from above, which fails with probability delta / horizon. If
+    the bound exceeds K/(8λ), one more draw is made, and its best arm played: Thompson Sampling is
+    never above (Corollary 1). Over `horizon` rounds the Bayesian regret is at most λH(Π*) + E[Σ
+    cert_t] + delta·(span + λ log r), with cert_t the bound or K/(8λ), whichever is less, and span 1
+    if arms cost nothing: docs/certificate.md has the proof. `lam` (λ) is fixed beforehand; it
+    defaults to a value for the problem and the horizon. Probabilities are exact for the draws that
+    were made; those of a draw of Thompson Sampling are None, or known by `propensity_samples` as
+    with `ts`.
 
-    Applies to every graph, as `ids` does. Its probabilities are exact for the draws it made; those
-    of a draw of Thompson Sampling are None, or known by `propensity_samples` as with `ts`.
+    Applies to every graph, as `ids` does.
     """
 
-    heeds_horizon = True
-    imagines = True
+    depends_on_horizon = True
+    uses_fantasies = True
 
     def __init__(
         self,
@@ -222,49 +214,39 @@ class CertifiedSampling(BayesianPolicy):
         check_room(arms, min(arms, self.samples), len(problem.payoff.values))
         self.horizon = check_integer("horizon", horizon, 1)
         self.delta = check_fraction("delta", delta)
-        self.propensity_samples = checked_propensity_samples(propensity_samples)
+        self.propensity_samples = validate_propensity_samples(propensity_samples)
         self.lam = usual_lam(problem, self.horizon) if lam is None else check_number("lam", lam, 0)
         if not self.lam > 0:
-            raise DowiseError(f"lam={lam!r} must be more than 0: leave it out, and it is chosen")
+            raise DowiseError(
+                f"lam={lam!r} must be more than 0; leave it out to use the default",
+                code="invalid-number",
+            )
         self._worth = worth_of(problem.payoff, arms)
 
     @property
     def failure(self) -> float:
-        """δ_t, the probability with which the certificate of one round may fail."""
+        """Probability δ_t with which the certificate of one round may fail."""
         return self.delta / self.horizon
 
-    def decide(
-        self,
-        context: Context = None,
-        rng: Random | None = None,
-        allowed: Iterable[ArmLike] | None = None,
-    ) -> Decision:
-        """Play the arm that the draws certify, or the best one under one more draw."""
-        problem, source = self.problem, generator(rng)
-        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        found = self.certified(codes, arms, source)
-        chosen, probabilities = self._pick(found, codes, arms, source)
-        workings = _Workings(problem, arms, found, self.lam, self.failure, self._edges())
-        known = {"certificate": found.value, "certified": found.holds, "lam": self.lam}
-        figures, seen = Figures(known, workings), problem.context_labels(codes)
-        if found.holds:
-            probabilities = workings.probabilities()
-        return Decision(problem.arms[chosen], probabilities, workings, figures, seen)
+    def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
+        """Choose the arm that the draws certify, or the best one under one more draw."""
+        certificate = self.certify(codes, arms, rng)
+        chosen, probabilities = self._pick(certificate, codes, arms, rng)
+        trace = CertificateTrace(self, arms, certificate, self._edges())
+        return Choice(chosen, probabilities, trace)
 
-    def certified(
-        self, codes: tuple[int, ...], arms: NDArray[np.int64], source: np.random.Generator
-    ) -> Certificate:
-        """What fresh draws certify; the context and the arms by positions."""
+    def certify(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Certificate:
+        """Return what fresh draws certify for these arms."""
         posterior, worth = self.belief.posterior, self._worth
-        draws = posterior.draw(codes, self.samples, source)
+        draws = posterior.draw(codes, self.samples, rng)
         if len(arms) < len(worth):
             draws, worth = draws.among(arms), worth[arms]
 
-        def exact() -> NDArray[np.float64]:
+        def exact() -> FloatArray:
             means = posterior.mean_distributions(codes)
             return means if len(arms) == len(means) else means[arms]
 
-        means: NDArray[np.float64] | Callable[[], NDArray[np.float64]] | None = None
+        means: FloatArray | Callable[[], FloatArray] | None = None
         if posterior.is_settled:
             means = exact()
         elif posterior.has_exact_means:  # they take longer than the draws
@@ -273,39 +255,35 @@ class CertifiedSampling(BayesianPolicy):
         return certificate_of(draws, payoff, worth, means, self.lam, self.failure)
 
     def _pick(
-        self,
-        found: Certificate,
-        codes: tuple[int, ...],
-        arms: NDArray[np.int64],
-        source: np.random.Generator,
-    ) -> tuple[int, NDArray[np.float64] | None]:
-        """The arm to play: by π, or the best under another draw, with what is known of its odds."""
-        if found.holds:
-            action = found.action
-            pick = action.first if source.random() < action.probability else action.second
-            return int(arms[pick]), None
-        draws = self.belief.posterior.draw(codes, self.propensity_samples or 1, source)
-        if len(arms) < len(self.problem.arms):
-            draws = draws.among(arms)
-        winners, _ = draws.winners(self.problem.payoff)
+        self, certificate: Certificate, codes: Codes, arms: IntArray, rng: np.random.Generator
+    ) -> tuple[int, FloatArray | None]:
+        """Return an arm by π, or the best under another draw, with the known probabilities."""
+        if certificate.holds:
+            action = certificate.action
+            pick = action.first if rng.random() < action.probability else action.second
+            probabilities = np.zeros(len(self.problem.arms))
+            probabilities[arms] = action.distribution(len(arms))
+            return int(arms[pick]), probabilities
+        winners = self.knowledge.winners(codes, arms, self.propensity_samples or 1, rng)
         if not self.propensity_samples:
             return int(arms[winners[0]]), None
-        picked = pick_winner(self.problem, arms, winners, source)
-        return picked.arm, picked.probabilities
+        _, arm, shares = pick_winner(self.problem, arms, winners, rng)
+        return arm, shares
 
-    def compiled_loop(self) -> Loop | None:
-        """As `decide` does it, without what a decision says; see `play_certified`."""
+    def compiled_trial(self) -> TrialLoop | None:
+        """Return a trial that plays as `decide` does, without reasons; see `play_certified`."""
         is_plain = type(self) is CertifiedSampling and self.belief.monitor is None
-        return self._play if is_plain else None
+        return self._play if is_plain and not self.floor else None
 
-    def _play(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
         return self.play_certified(script, rng).arms
 
     def play_certified(self, script: TrialScript, rng: np.random.Generator) -> Played:
-        """A whole trial, compiled where it can be; else the rest of each round is."""
-        posterior, few = self.belief.posterior, len(self.problem.arms) <= FEW
+        """Play a whole trial, compiled if possible, else with only `choose` in Python."""
+        posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= FEW
         is_single = not self.propensity_samples and can_play(rng)
-        if not (posterior.is_settled and posterior.is_single_precision and few and is_single):
+        is_fine = posterior.is_settled and posterior.is_single_precision
+        if not (is_fine and has_few_arms and is_single):
             return self._step(script, rng)
         check_samples(self.samples, posterior.model.circuit, True)
         played = play_trial(
@@ -318,69 +296,61 @@ class CertifiedSampling(BayesianPolicy):
         arms, rounds = np.arange(len(self.problem.arms)), len(script.contexts)
         certificates, held = np.empty(rounds), np.empty(rounds, dtype=np.bool_)
 
-        def choose(t: int, codes: tuple[int, ...]) -> int:
-            found = self.certified(codes, arms, rng)
-            certificates[t], held[t] = found.value, found.holds
-            return self._pick(found, codes, arms, rng)[0]
+        def choose(t: int, codes: Codes) -> int:
+            certificate = self.certify(codes, arms, rng)
+            certificates[t], held[t] = certificate.value, certificate.holds
+            return self._pick(certificate, codes, arms, rng)[0]
 
-        chosen = play_out(self, script, choose)
-        return Played(chosen, certificates, held)
+        return Played(play_steps(self, script, choose), certificates, held)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Workings:
-    """What one decision was made from: `arms` are the places of the allowed arms among all."""
+class CertificateTrace(DecisionTrace):
+    """Certificate behind one decision; `arms` are the indices of the allowed arms."""
 
-    problem: Problem
-    arms: NDArray[np.int64]
-    found: Certificate
-    lam: float
-    failure: float
-    edges: Edges | None
+    lazy = "limit", "failure", "counts_gain", "delta", "gain", "best", "pair", "q"
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        doubtful = () if self.edges is None else ("edges",)
-        return (
-            "limit", "failure", "counts_gain", "delta", "gain", "best", "pair", "q", *doubtful,
-        )  # fmt: skip
+    def __init__(
+        self,
+        policy: CertifiedSampling,
+        arms: IntArray,
+        certificate: Certificate,
+        edges: Edges | None,
+    ) -> None:
+        lam, value, holds = policy.lam, certificate.value, certificate.holds
+        super().__init__(
+            figures={"certificate": value, "certified": holds, "lam": lam}, edges=edges
+        )
+        self.problem, self.failure = policy.problem, policy.failure
+        self.arms, self.certificate = arms, certificate
 
-    def probabilities(self) -> NDArray[np.float64]:
-        """π, of all arms."""
-        return self._spread(self.found.action.distribution(len(self.arms)), 0.0)
-
-    def figure(self, name: str) -> Any:
-        found = self.found
-        if name == "edges" and self.edges is not None:
-            return self.edges()
+    def compute(self, name: str) -> Any:
+        """Return a figure; those of all arms are NaN or 0 for arms that were not allowed."""
+        certificate, action = self.certificate, self.certificate.action
         if name == "failure":
             return self.failure
         if name == "q":
-            return found.action.probability
+            return action.probability
         if name == "pair":
-            first, second, _ = found.action
-            return self.problem.arms[self.arms[first]], self.problem.arms[self.arms[second]]
+            return tuple(self.problem.arms[self.arms[i]] for i in action[:2])
         if name in ("limit", "counts_gain"):
-            return getattr(found, name)
-        return self._spread(getattr(found.chosen_by, name), 0.0 if name == "best" else np.nan)
+            return getattr(certificate, name)
+        full = np.full(len(self.problem.arms), 0.0 if name == "best" else np.nan)
+        full[self.arms] = getattr(certificate.chosen_by, name)
+        return full
 
+    @property
     def reason(self) -> str:
-        found, span = self.found, self.problem.payoff.span
-        bound, limit = format_number(found.bound * span), format_number(found.limit * span)
-        within = f"the limit of {limit} that drawing by lot always keeps"
-        if not found.holds:
+        """Why this arm was chosen: what the draws certify, or why they do not."""
+        certificate, span = self.certificate, self.problem.payoff.span
+        bound, limit = (format_number(x * span) for x in (certificate.bound, certificate.limit))
+        within = f"the limit of {limit} that sampling in proportion always keeps"
+        if not certificate.holds:
             return (
-                f"{drawn_by_lot()}; the choice that seemed to balance cost and learning better is "
-                f"not certified: less what it teaches it may cost {bound}, above {within}"
+                f"{sampled_reason()}; the choice with the best trade-off of cost and information "
+                f"is not certified: net of what it teaches it may lose {bound}, above {within}"
             )
         return (
-            f"a balance of cost and learning that is certified: less what it teaches it costs at "
-            f"most {bound} against the best arm (wrong with a chance of 1 in "
+            "best trade-off of cost and information, certified: net of what it teaches it loses "
+            f"at most {bound} against the best arm (wrong with a chance of 1 in "
             f"{1 / self.failure:,.0f}), within {within}"
         )
-
-    def _spread(self, values: NDArray[np.float64], absent: float) -> NDArray[np.float64]:
-        """Figures of the allowed arms, at their places among all arms."""
-        full = np.full(len(self.problem.arms), absent)
-        full[self.arms] = values
-        return full

@@ -1,10 +1,11 @@
-"""The value of committing to n more plays of an arm: a policy that looks further than one round.
+"""Knowledge gradient of committing to n more plays of an arm: a policy that plans several rounds.
 
 The paper's IDS looks one round ahead, at what the reward tells about the best arm of this context.
-This one asks what n = 1, 2, 4, … plays would teach, through every variable that they show, about
-every arm in every context, beyond what as many plays of the incumbent would teach anyway; and
-whether that pays over the rounds to come. All in closed form at the posterior means, without draws
-(`dowise.policies.commit_kg_kernels`; docs/beyond.md has the derivation and the evidence).
+This policy computes what n = 1, 2, 4, … plays would teach, through every variable that they show,
+about every arm in every context, beyond what as many plays of the incumbent would teach anyway, and
+whether that pays over the coming rounds. All of it is in closed form at the posterior means,
+without draws (`dowise.policies.commit_kg_kernels`; docs/beyond.md has the derivation and the
+evidence).
 """
 
 from __future__ import annotations
@@ -13,27 +14,19 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import product
 from math import prod
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.document import format_number
-from dowise._core.rng import Random, generator
+from dowise._core.types import FloatArray, IntArray
 from dowise.belief import Belief, Posterior
 from dowise.belief.prior import Prior
 from dowise.model import Codes
 from dowise.model.kernels import trace_of
 from dowise.model.sampler import TrialScript
-from dowise.policies.base import (
-    PAST,
-    BayesianPolicy,
-    EdgeTrace,
-    Loop,
-    Numbers,
-    allowed_arms,
-    certainly,
-    digest_of,
-)
+from dowise.policies.base import PAST, Choice, Numbers, TrialLoop, digest_of, one_hot
+from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.commit_kg_kernels import (
     MOST_CONTEXTS,
     Contexts,
@@ -46,65 +39,57 @@ from dowise.policies.commit_kg_kernels import (
     most_lanes,
     play_rounds,
 )
-from dowise.policies.decision import Decision, Figures
+from dowise.policies.decision import DecisionTrace
 from dowise.policies.thompson import arms_of
 from dowise.problem import Problem, Record
-from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch, equal_columns
 
-__all__ = ["CommitKG"]
-
-FEW_CONTEXTS = 16  # all of them count from the start; of more, those that were seen
-PACE, HEAD_START = 2.0, 30.0  # after t rounds PACE·(t + HEAD_START) are reckoned to come
+FEW_CONTEXTS = 16  # up to here all contexts count from the start, else those that were seen
+PACE, HEAD_START = 2.0, 30.0  # after t rounds PACE·(t + HEAD_START) are assumed to follow
 
 
 class CommitKG(BayesianPolicy):
-    """Play the arm whose next n plays are worth most, over all that they teach.
+    """Play the arm whose next n plays are worth most, over everything that they teach.
 
-    The rounds to come are reckoned as 2·(t + 30) after t decisions, so that no horizon is needed;
-    records that follow no decision, such as past ones, teach but do not count as rounds.
-    Deterministic: `decision.probabilities` are 0 and 1, and `floor` mixes Thompson draws in.
+    After t decisions 2·(t + 30) rounds are assumed to follow, so that no horizon is needed; records
+    that follow no decision, such as imported ones, teach but do not count as rounds. Deterministic:
+    `decision.probabilities` are 0 and 1, and `floor` mixes in Thompson draws.
 
-    Applies to every graph whose circuit fits, with hidden causes and doubtful edges too: what plays
-    are worth is averaged over the sets of edges, drawn where there are more than 64 of them. Of
-    more than 16 contexts those count that were seen, of these the 64 most frequent; of both fewer
-    where there would be no room (32 MB).
+    Applies to every graph whose circuit fits, also with hidden causes and doubtful edges: the value
+    of plays is averaged over the sets of edges, drawn if there are more than 64 of them. Of more
+    than 16 contexts those count that were seen, of these the 64 most frequent; of both fewer if
+    they would take more than 32 MB.
     """
 
-    imagines = takes_notes = True
+    uses_fantasies = True
 
     def __init__(
-        self,
-        problem: Problem,
-        prior: Prior | None = None,
-        belief: Belief | None = None,
+        self, problem: Problem, prior: Prior | None = None, belief: Belief | None = None
     ) -> None:
         super().__init__(problem, prior, belief)
-        trace_of(self.belief.problem)  # what is too large shows here
+        trace_of(self.belief.problem)  # raises if the circuit is too large
         self.rounds = 0
-        """How many decisions it has learned from."""
+        """Number of decisions it has learned from."""
         self.visits: Counter[Codes] = Counter()
-        """How often each context was seen, by the positions of its values."""
+        """How often each context was seen, by the codes of its values."""
         self._worth = RewardScale(problem.payoff.scaled, problem.payoff.scaled_costs)
         sizes = [len(problem.domains[name]) for name in problem.context]
         self._has_few = prod(sizes) <= FEW_CONTEXTS
-        self._contexts: list[Codes] = []
-        if self._has_few:
-            self._contexts = list(product(*map(range, sizes)))
+        self._contexts = list(product(*map(range, sizes))) if self._has_few else []
 
     # -- what it has learned ------------------------------------------------------------------
 
-    def note(self, record: Record, times: int) -> None:
-        """Count the round, if it was one, and the context."""
+    def on_learned(self, record: Record, times: int) -> None:
+        """Count the context, and the round if the record follows a decision."""
         self.rounds += times * (record.number is not None and record.number < PAST)
         self._add_visits(record.context, times)
 
-    def note_many(self, records: RecordBatch, numbers: Numbers) -> None:
-        """The same of many."""
+    def on_learned_many(self, records: RecordBatch, numbers: Numbers) -> None:
+        """Count the contexts and rounds of many records."""
         self.rounds += 0 if numbers is None else int(np.count_nonzero(np.asarray(numbers) < PAST))
         columns = [records.codes[v] for v in self.problem.context_positions]
-        first, which = equal_columns([np.zeros(len(records), dtype=np.int64), *columns])
-        for i, times in zip(first.tolist(), np.bincount(which).tolist(), strict=True):
+        first, groups = equal_columns([np.zeros(len(records), dtype=np.int64), *columns])
+        for i, times in zip(first.tolist(), np.bincount(groups).tolist(), strict=True):
             self._add_visits(tuple(int(column[i]) for column in columns), times)
 
     def _add_visits(self, codes: Codes, times: int) -> None:
@@ -112,45 +97,37 @@ class CommitKG(BayesianPolicy):
         if not self.visits[codes]:
             del self.visits[codes]
 
-    def began_to_stand_in(self) -> None:
-        """Contexts that are imagined are counted apart."""
-        self.visits = self.visits.copy()
+    def copy(self) -> Self:
+        """Return a policy that learns independently of this one."""
+        twin = super().copy()
+        twin.visits = self.visits.copy()
+        return twin
 
     def state(self) -> dict[str, object]:
-        """The posterior, the rounds, and how often each context was seen."""
+        """Return the posterior, the rounds, and how often each context was seen."""
         seen = {str(codes): times for codes, times in sorted(self.visits.items())}
         return {**super().state(), "rounds": self.rounds, "visits": seen}
 
     def fingerprint(self) -> bytes:
-        """Of the counts, the rounds and the contexts."""
-        posterior = self.belief.posterior
+        """Return a digest of the counts, the rounds and the contexts."""
         seen = [x for codes, times in sorted(self.visits.items()) for x in (codes, (times,))]
-        return digest_of(posterior.counts, (self.rounds,), *seen)
+        return digest_of(self.belief.posterior.counts, (self.rounds,), *seen)
 
     # -- deciding -----------------------------------------------------------------------------
 
-    def decide(
-        self,
-        context: Context = None,
-        rng: Random | None = None,
-        allowed: Iterable[ArmLike] | None = None,
-    ) -> Decision:
-        """Play what is worth most, without anything random."""
-        problem, _ = self.problem, generator(rng)  # as for every policy, a source is asked for
-        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        plan = self._plan(codes, arms)
-        edges, seen = self._edges(), problem.context_labels(codes)
+    def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
+        """Choose the arm that is worth most, without randomness."""
+        problem, plan = self.problem, self._plan(codes, arms)
         figures = {
             "delta": self._delta(codes, arms),
             "plays": int(plan.plays),
             "value": plan.gain * problem.payoff.span,
         }
-        known = Figures(figures, None if edges is None else EdgeTrace(edges))
-        arm = problem.arms[plan.arm]
-        return Decision(arm, certainly(problem, plan.arm), self._reason(plan), known, seen)
+        trace = DecisionTrace(self._reason(plan), figures, self._edges())
+        return Choice(plan.arm, one_hot(problem, plan.arm), trace)
 
-    def _delta(self, codes: Codes, arms: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What each allowed arm is expected to cost against the best of them, on the scale."""
+    def _delta(self, codes: Codes, arms: IntArray) -> FloatArray:
+        """Return what each allowed arm is expected to lose against the best one, on the scale."""
         payoff = self.problem.payoff
         shares = self.belief.posterior.mean_distributions(codes)[arms]
         means = payoff.net_scaled(shares @ payoff.scaled, arms)
@@ -161,26 +138,26 @@ class CommitKG(BayesianPolicy):
     def _reason(self, plan: PlayPlan) -> str:
         if not plan.plays:
             return (
-                "no arm looks better by what is known, and trying another would not teach enough "
-                "to pay for itself"
+                "it has the best expected reward, and what could be learned from another arm would "
+                "not pay for itself"
             )
-        span, often = self.problem.payoff.span, int(plan.plays)
-        times = {1: "once", 2: "twice"}.get(often, f"{often:,} times")
+        span, plays = self.problem.payoff.span, int(plan.plays)
+        times = {1: "once", 2: "twice"}.get(plays, f"{plays:,} times")
         best = self.problem.arms[plan.best]
-        taught = (
-            f"playing this one {times} should teach enough to gain {format_number(plan.gain * span)} in "
-            f"all over the next {self._to_come:,.0f} rounds"
+        gain = (
+            f"what is learned by playing this one {times} is expected to gain "
+            f"{format_number(plan.gain * span)} in total over the next {self._to_come:,.0f} rounds"
         )
         if plan.cost <= 0:
-            return f"it looks as good as {best}, and {taught}"
+            return f"it looks as good as {best}, and {gain}"
         cost = format_number(plan.cost * span)
-        return f"{best} looks better by {cost} a round, but {taught}, that cost taken off"
+        return f"{best} looks better by {cost} per round, but {gain}, net of that cost"
 
     @property
     def _to_come(self) -> float:
         return PACE * (self.rounds + HEAD_START)
 
-    def _plan(self, codes: Codes, arms: NDArray[np.int64]) -> PlayPlan:
+    def _plan(self, codes: Codes, arms: IntArray) -> PlayPlan:
         posterior = self.belief.posterior
         may = np.zeros(len(self.problem.arms), dtype=np.bool_)
         may[arms] = True
@@ -201,7 +178,7 @@ class CommitKG(BayesianPolicy):
         return PlayPlan(*plan)
 
     def _all_contexts(self, more: Iterable[Codes], most: int | None = None) -> list[Codes]:
-        """All contexts, in order; or those that were seen, most often if not all, and these."""
+        """Return all contexts if there are few, else the most frequent and `more`, in order."""
         if self._has_few:
             return self._contexts
         seen = sorted(self.visits, key=lambda codes: (-self.visits[codes], codes))[:most]
@@ -216,12 +193,12 @@ class CommitKG(BayesianPolicy):
 
     # -- whole trials -------------------------------------------------------------------------
 
-    def compiled_loop(self) -> Loop | None:
-        """For posteriors without doubtful edges."""
-        ours = type(self) is CommitKG and self.belief.monitor is None
-        return self._play if ours and self.belief.posterior.is_settled else None
+    def compiled_trial(self) -> TrialLoop | None:
+        """Return a compiled trial for posteriors without doubtful edges."""
+        is_plain = type(self) is CommitKG and self.belief.monitor is None and not self.floor
+        return self._play if is_plain and self.belief.posterior.is_settled else None
 
-    def _play(self, script: TrialScript, _rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play(self, script: TrialScript, _rng: np.random.Generator) -> IntArray:
         posterior = self.belief.posterior
         known = [tuple(codes) for codes in script.known.tolist()]
         contexts = self._all_contexts(known)

@@ -1,6 +1,7 @@
 """What n more plays of an arm are worth, in closed form: the kernels of `commit-kg`.
 
-docs/beyond.md derives it. In short, lane by lane, on the scale of `dowise.policies.commit_kg_kernels`:
+docs/beyond.md derives it. In short, lane by lane, on the scale of
+`dowise.policies.commit_kg_kernels`:
 
 - the gap of arm b is η(μ_inc) − η(μ_b), and its posterior variance the sum over rows of w_r, with
   d = ∇μ_b/S(μ_b) − ∇μ_inc/S(μ_inc);

@@ -1,72 +1,109 @@
-"""A decision: an arm, with the probability of every arm at that moment and the figures behind it.
+"""Decisions: an arm, the probability of every arm, a reason, and the figures behind the choice.
 
-Nothing feeds the figures back into a policy: they are for people, logs and tests. Figures that cost
-something are computed from the decision's workings when somebody asks.
+Figures are for people, logs and tests; no policy learns from them. Those that take time to compute
+are computed from the decision's trace when they are asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from dowise._core.codec import to_json
 from dowise._core.document import pluralize
+from dowise._core.types import FloatArray
 from dowise.errors import DowiseError, suggestion
 from dowise.problem import Intervention
 
+Edges = Callable[[], dict[str, float]]
+"""Returns the probability of each doubtful edge at the moment of a decision."""
 
-class Workings(Protocol):
-    """What a decision was made from: numbers, and how its figures and sentence follow."""
+
+class DecisionTrace(Mapping[str, Any]):
+    """Reason and figures of one decision, computed when they are asked for.
+
+    Subclasses that compute figures later name them in `lazy` and override `compute`; those whose
+    reason takes time to write override `reason`.
+
+    Parameters
+    ----------
+    reason : str
+        Why the arm was chosen: the end of a sentence that begins with the arm.
+    figures : dict, optional
+        Figures by name.
+    edges : callable, optional
+        Returns the probability of each doubtful edge; adds the figure `edges`.
+
+    Examples
+    --------
+    >>> trace = DecisionTrace("sampled uniformly from 2 arms", {"samples": 10})
+    >>> trace["samples"], list(trace), trace.reason
+    (10, ['samples'], 'sampled uniformly from 2 arms')
+    """
+
+    lazy: tuple[str, ...] = ()
+    """Names of the figures that `compute` returns."""
+
+    def __init__(
+        self, reason: str = "", figures: dict[str, Any] | None = None, edges: Edges | None = None
+    ) -> None:
+        self._reason, self._figures = reason, {} if figures is None else figures
+        self._edges = edges
+        if edges is not None:
+            self.lazy = (*self.lazy, "edges")
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The figures that it can give."""
-
-    def figure(self, name: str) -> Any:
-        """One of them."""
-
     def reason(self) -> str:
-        """The end of the sentence that says why the arm was chosen."""
+        """Why the arm was chosen."""
+        return self._reason
 
-
-class Figures(Mapping[str, Any]):
-    """Named figures: those that are known, and those that the workings give when asked."""
-
-    __slots__ = ("_known", "_workings")
-
-    def __init__(self, known: Mapping[str, Any], workings: Workings | None = None) -> None:
-        self._known = dict(known)
-        self._workings = workings
+    def compute(self, name: str) -> Any:
+        """Return one of the figures named in `lazy`."""
+        raise KeyError(name)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._known:
-            if self._workings is None or name not in self._workings.names:
+        if name not in self._figures:
+            if name not in self.lazy:
                 raise KeyError(name)
-            self._known[name] = self._workings.figure(name)
-        return self._known[name]
+            is_edges = name == "edges" and self._edges is not None
+            self._figures[name] = self._edges() if is_edges and self._edges else self.compute(name)
+        return self._figures[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._figures or name in self.lazy
 
     def __iter__(self) -> Iterator[str]:
-        lazy = () if self._workings is None else self._workings.names
-        return iter(dict.fromkeys((*self._known, *lazy)))
+        return iter(dict.fromkeys((*self._figures, *self.lazy)))
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len({*self._figures, *self.lazy})
 
     def __repr__(self) -> str:
         return f"<Figures: {', '.join(self)}>"
 
 
-_NO_FIGURES = Figures({})
-
-
 class Decision:
-    """The arm to play. `probabilities` is over the problem's arms, or None where it is not known.
+    """An arm to play, with the probability of every arm and the reason for the choice.
 
-    `str(decision)` is one sentence that says why; `reason` is the end of it, a text or the workings
-    that give it. `context` has the labels that were seen before the choice.
+    Parameters
+    ----------
+    arm : Intervention
+        Arm to play.
+    probabilities : array of float or None
+        Probability of each of the problem's arms; None if the policy does not know them.
+    reason : str or DecisionTrace
+        Why the arm was chosen: the end of a sentence that begins with the arm. A trace also brings
+        the figures.
+    figures : mapping, optional
+        Figures behind the choice, by name.
+    context : mapping, optional
+        Labels of the context that was seen before the choice.
+
+    Examples
+    --------
+    >>> from dowise.problem import Intervention
+    >>> print(Decision(Intervention({"X": "1"}), None, "the only arm that is allowed"))
+    do(X=1): the only arm that is allowed
     """
 
     __slots__ = ("_reason", "arm", "context", "figures", "probabilities")
@@ -74,31 +111,34 @@ class Decision:
     def __init__(
         self,
         arm: Intervention,
-        probabilities: NDArray[np.float64] | None,
-        reason: str | Workings,
-        figures: Figures = _NO_FIGURES,
+        probabilities: FloatArray | None,
+        reason: str | DecisionTrace,
+        figures: Mapping[str, Any] | None = None,
         context: Mapping[str, str] | None = None,
     ) -> None:
         self.arm = arm
         self.probabilities = probabilities
         self._reason = reason
-        self.figures = figures
+        if figures is None:
+            figures = DecisionTrace() if isinstance(reason, str) else reason
+        self.figures: Mapping[str, Any] = figures
         self.context = context
 
     @property
     def reason(self) -> str:
-        """Why this arm, in words."""
-        return self._reason if isinstance(self._reason, str) else self._reason.reason()
+        """Why this arm was chosen, as text."""
+        return self._reason if isinstance(self._reason, str) else self._reason.reason
 
     def as_dict(self, *figures: str) -> dict[str, Any]:
-        """For JSON: the context, the arm, the probabilities, the reason, and the figures named."""
+        """Return context, arm, probabilities, reason and the named figures, ready for JSON."""
         for name in figures:
             if name not in self.figures:
                 raise DowiseError(
-                    f"this decision has no figure {name!r}{suggestion(name, self.figures)}: "
-                    f"there are {', '.join(self.figures) or 'none'}"
+                    f"this decision has no figure {name!r}{suggestion(name, self.figures)} "
+                    f"(available: {', '.join(self.figures) or 'none'})",
+                    code="unknown-figure",
                 )
-        page: dict[str, Any] = to_json(
+        data: dict[str, Any] = to_json(
             {
                 "context": self.context,
                 "arm": self.arm,
@@ -108,7 +148,7 @@ class Decision:
                 "figures": {name: self.figures[name] for name in figures},
             }
         )
-        return page
+        return data
 
     def __str__(self) -> str:
         return f"{self.arm}: {self.reason}"
@@ -117,33 +157,42 @@ class Decision:
         return f"<Decision {self}>"
 
 
-WORDING = "2"
-"""Another number whenever a policy words its reasons otherwise: journals have them, and an audit
-must know that it does not compare like with like."""
-BEST_BY_CHANCE = "and allowing for chance no other arm may turn out better"
-"""An arm has the largest upper bound."""
+WORDING = "3"
+"""Version of the wording of reasons, to be raised whenever a policy words its reasons differently.
+Journals store it, so that an audit knows whether it may compare reasons word for word."""
+HIGHEST_BOUND = "and allowing for chance it has the highest plausible mean of all arms"
+"""Reason for an arm with the largest upper bound."""
 
 
-def drawn_by_lot(known: str = "what is known", share: float | None = None) -> str:
-    """An arm won a draw from the posterior, or one of many, of which it won a `share`.
+def sampled_reason(share: float | None = None, basis: str = "") -> str:
+    """Return the reason for an arm that won a posterior draw.
 
-    >>> drawn_by_lot(share=0.25)
-    'drawn by lot, each arm with its chance to be the best by what is known: this one has 25 %'
+    `share` is its probability, if known; `basis` names the data that the posterior rests on, if it
+    does not rest on everything.
+
+    >>> sampled_reason(0.25)
+    "sampled in proportion to each arm's chance of being the best (25 % for this one)"
     """
-    own = "" if share is None else f": this one has {100 * share:.3g} %"
-    return f"drawn by lot, each arm with its chance to be the best by {known}{own}"
+    judged = f", judged by {basis}" if basis else ""
+    percent = "" if share is None else f" ({100 * share:.3g} % for this one)"
+    return f"sampled in proportion to each arm's chance of being the best{judged}{percent}"
 
 
-def not_played_before(in_context: bool) -> str:
-    """A policy that compares arms by their own plays has none of this one."""
+def floor_reason(floor: float, reason: str) -> str:
+    """Return the reason for an arm that was chosen by the floor."""
+    return f"chosen by the floor of {100 * floor:.3g} %, which keeps every arm in play: {reason}"
+
+
+def not_played_reason(in_context: bool) -> str:
+    """Return the reason for an arm that an index policy has no plays of."""
     where = " in this context" if in_context else ""
-    return f"not played before{where}: each arm is played once before they are compared"
+    return f"not played yet{where}: each arm is played once before they are compared"
 
 
-def under_way(plays: int) -> str:
-    """Plays that have no outcome yet, as a part of a sentence.
+def pending_note(plays: int) -> str:
+    """Return a remark on plays without an outcome, as a part of a sentence.
 
-    >>> under_way(2), under_way(0)
-    (' (2 plays under way)', '')
+    >>> pending_note(2), pending_note(0)
+    (' (2 plays pending)', '')
     """
-    return f" ({pluralize(plays, 'play')} under way)" if plays else ""
+    return f" ({pluralize(plays, 'play')} pending)" if plays else ""

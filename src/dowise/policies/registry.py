@@ -29,12 +29,12 @@ from dowise.errors import (
     suggestion,
     type_name,
 )
-from dowise.policies.base import Policy
+from dowise.policies.base import FLOOR_SAMPLES, MinimalPolicy, add_floor
 from dowise.problem import Problem
 
 if TYPE_CHECKING:
     from dowise.belief import Belief
-    from dowise.policies.base import BayesianPolicy
+    from dowise.policies.bayesian import BayesianPolicy
 
 
 _MODULES: dict[str, Any] = {}  # those that were asked for
@@ -96,8 +96,8 @@ def own_factory(policy: str) -> Callable[..., Any]:
         raise DowiseError(f"the policy {policy!r}: {name} {lacking}{close}{known}") from None
     if not callable(factory) or not hasattr(factory, "__qualname__"):
         raise DowiseError(
-            f"{policy} is {type_name(factory)}, and no policy: name a class or a function that makes "
-            "one from a problem (docs/own-policy.md)"
+            f"{policy} is {type_name(factory)}, not a policy: name a class or a function that "
+            "makes one from a problem (docs/own-policy.md)"
         )
     try:
         inspect.signature(factory)
@@ -110,7 +110,7 @@ def own_factory(policy: str) -> Callable[..., Any]:
     return made
 
 
-Factory = TypeVar("Factory", bound=Callable[..., Policy])
+Factory = TypeVar("Factory", bound=Callable[..., MinimalPolicy])
 LearnsFrom = Literal["everything", "rewards", "nothing"]
 
 
@@ -119,7 +119,7 @@ class PolicyInfo:
     """What there is to know of a policy before one is made."""
 
     name: str
-    factory: str | Callable[..., Policy]
+    factory: str | Callable[..., MinimalPolicy]
     """What makes one from a problem and options, or "module:name" of it."""
     learns_from: LearnsFrom
     """Of an outcome: all variables that were seen, the reward alone, or nothing."""
@@ -128,12 +128,12 @@ class PolicyInfo:
     help: str
     """One line."""
 
-    def load(self) -> Callable[..., Policy]:
+    def load(self) -> Callable[..., MinimalPolicy]:
         """The factory itself."""
         if not isinstance(self.factory, str):
             return self.factory
         module, _, name = self.factory.partition(":")
-        factory: Callable[..., Policy] = getattr(importlib.import_module(module), name)
+        factory: Callable[..., MinimalPolicy] = getattr(importlib.import_module(module), name)
         return factory
 
 
@@ -219,7 +219,7 @@ def policy_info(name: str) -> PolicyInfo:
     raise DowiseError(f"unknown policy {name!r}{suggestion(str(name), policy_names())}: {remedy}")
 
 
-def policy_factory(name: str) -> Callable[..., Policy]:
+def policy_factory(name: str) -> Callable[..., MinimalPolicy]:
     """What makes policies of this name."""
     return policy_info(name).load()
 
@@ -247,11 +247,11 @@ def register_policy(
     return register
 
 
-def _first_line(factory: Callable[..., Policy]) -> str:
+def _first_line(factory: Callable[..., MinimalPolicy]) -> str:
     return (inspect.getdoc(factory) or "").partition("\n")[0]
 
 
-def make_policy(name: str, problem: Problem, **options: Any) -> Policy:
+def make_policy(name: str, problem: Problem, **options: Any) -> MinimalPolicy:
     """A fresh policy of this name for a problem, with the policy's own options.
 
     Every policy has the option `floor`: with a floor f it plays with probabilities (1 − f)π + f·p*
@@ -261,8 +261,8 @@ def make_policy(name: str, problem: Problem, **options: Any) -> Policy:
 
 
 def make_checked(
-    name: str, factory: Callable[..., Policy], problem: Problem, **options: Any
-) -> Policy:
+    name: str, factory: Callable[..., MinimalPolicy], problem: Problem, **options: Any
+) -> MinimalPolicy:
     """A fresh policy, after a check that its factory takes these options and needs no others."""
     if not isinstance(problem, Problem):
         raise DowiseError(
@@ -298,7 +298,9 @@ def make_checked(
     return policy
 
 
-def made_by(factory: Callable[..., Policy], problem: Problem, options: Mapping[str, Any]) -> Policy:
+def made_by(
+    factory: Callable[..., MinimalPolicy], problem: Problem, options: Mapping[str, Any]
+) -> MinimalPolicy:
     """A fresh policy with these options; those that have no `floor` of their own get it here."""
     if "floor" not in options or "floor" in inspect.signature(factory).parameters:
         return factory(problem, **options)
@@ -306,9 +308,9 @@ def made_by(factory: Callable[..., Policy], problem: Problem, options: Mapping[s
     floor = check_fraction_or_zero("floor", options["floor"])
     if floor == 0:
         return factory(problem, **rest)
-    from dowise.policies.floor import floored
-
-    return floored(factory, problem, floor, rest)
+    if "propensity_samples" in inspect.signature(factory).parameters:
+        rest.setdefault("propensity_samples", FLOOR_SAMPLES)
+    return add_floor(factory(problem, **rest), floor)
 
 
 FEW_ARMS = 12  # with more of them commit-kg was not better than ids
@@ -328,13 +330,11 @@ def real_name(policy: str, problem: Problem) -> str:
 
 
 def best(
-    problem: Problem,
-    prior: Prior | None = None,
-    belief: Belief | None = None,
+    problem: Problem, prior: Prior | None = None, belief: Belief | None = None
 ) -> BayesianPolicy:
-    """What we recommend today: `commit-kg` with up to twelve arms, `ids` with more.
+    """Make the recommended policy: `commit-kg` for up to twelve arms, `ids` for more.
 
-    It is `ids`, too, where the circuit of `commit-kg` would be too large.
+    `ids` also replaces `commit-kg` if the circuit of that would be too large.
     """
     if best_name(problem) == "ids":
         from dowise.policies.ids import InformationDirectedSampling

@@ -2,50 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float32, njit
-from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel
-from dowise._core.rng import Random, draw_key, draw_keys, generator
+from dowise._core.rng import draw_key, draw_keys
+from dowise._core.types import FloatArray, IntArray
 from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_block, workspace
 from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
 from dowise.belief.prior import Prior
-from dowise.model import FactorLayout
+from dowise.model import Codes, FactorLayout
 from dowise.model.kernels import observe_round, unrolled
 from dowise.model.sampler import TrialScript
-from dowise.policies.base import (
-    BayesianPolicy,
-    EdgeTrace,
-    Loop,
-    allowed_arms,
-    checked_propensity_samples,
-    pick_winner,
-)
-from dowise.policies.decision import Decision, Figures, drawn_by_lot
+from dowise.policies.base import Choice, TrialLoop, pick_winner, validate_propensity_samples
+from dowise.policies.bayesian import BayesianPolicy
+from dowise.policies.decision import DecisionTrace, sampled_reason
 from dowise.problem import Problem
-from dowise.problem.problem import ArmLike, Context
-
-__all__ = ["Learned", "ThompsonSampling", "arms_of", "mixed_of"]
 
 
 class ThompsonSampling(BayesianPolicy):
-    """Draw CPTs θ from the posterior, play argmax_a E[Y_a | θ, c], less what arms cost.
+    """Draw CPTs θ from the posterior, play argmax_a E[Y_a | θ, c], net of what the arms cost.
 
-    So each arm is played with the probability that it is the best. That probability has no closed
+    Each arm is played with the probability that it is the best. That probability has no closed
     form, and with `propensity_samples` = 0, the default, `decision.probabilities` are None. With N
     of them the policy makes N draws and plays the winner of one that it picks at random: the arms
     are as likely as before, and the shares of the winners are their exact probabilities given the
-    draws, to be logged. Bayesian regret is at most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2)
-    (Corollary 1).
+    draws. Bayesian regret is at most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2) (Corollary 1).
 
-    Applies to every graph, with hidden common causes and doubtful edges too (docs/hidden.md), as
-    long as its factors fit into memory. A variable teaches where it was seen with its factor's
-    whole scope.
+    Applies to every graph, also with hidden common causes and doubtful edges (docs/hidden.md), as
+    long as its factors fit into memory. A variable teaches if its factor's whole scope was
+    observed.
     """
 
     def __init__(
@@ -56,103 +46,116 @@ class ThompsonSampling(BayesianPolicy):
         belief: Belief | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
-        self.propensity_samples = checked_propensity_samples(propensity_samples)
+        self.propensity_samples = validate_propensity_samples(propensity_samples)
 
-    def decide(
-        self,
-        context: Context = None,
-        rng: Random | None = None,
-        allowed: Iterable[ArmLike] | None = None,
-    ) -> Decision:
-        """Play what a fresh draw from the posterior says is best."""
-        problem, source = self.problem, generator(rng)
-        codes = problem.context_codes(context)
-        arms = None if allowed is None else allowed_arms(problem, allowed)
-        if self.propensity_samples:
-            arms = allowed_arms(problem, None) if arms is None else arms
-            winners = self._winners(codes, arms, self.propensity_samples, source)
-            picked = pick_winner(problem, arms, winners, source)
-            chosen, probabilities = picked.arm, picked.probabilities
-            figures = {"best": probabilities, "samples": self.propensity_samples}
-            reason = picked.in_words()
-        else:
-            chosen, probabilities, figures = self._winner(codes, arms, source), None, {}
-            reason = drawn_by_lot()
-        edges, seen = self._edges(), problem.context_labels(codes)
-        known = Figures(figures, None if edges is None else EdgeTrace(edges))
-        return Decision(problem.arms[chosen], probabilities, reason, known, seen)
+    def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
+        """Choose the best arm under a fresh draw from the posterior."""
+        samples = self.propensity_samples
+        if not samples:
+            trace = DecisionTrace(sampled_reason(), edges=self._edges())
+            return Choice(self._best_arm(codes, arms, rng), None, trace)
+        winners = self.knowledge.winners(codes, arms, samples, rng)
+        _, chosen, shares = pick_winner(self.problem, arms, winners, rng)
+        figures = {"best": shares, "samples": samples}
+        trace = DecisionTrace(sampled_reason(float(shares[chosen])), figures, self._edges())
+        return Choice(chosen, shares, trace)
 
-    def _winner(
-        self, codes: tuple[int, ...], arms: NDArray[np.int64] | None, source: np.random.Generator
-    ) -> int:
-        """The best of these arms, or of all, under one draw: in one kernel where it can be."""
-        posterior, problem = self.belief.posterior, self.problem
-        if arms is None and posterior.is_settled and posterior.is_single_precision:
+    def _best_arm(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> int:
+        """Return the best of these arms under one draw: in one kernel where possible."""
+        posterior, payoff = self.belief.posterior, self.problem.payoff
+        is_whole = len(arms) == len(self.problem.arms)
+        if is_whole and posterior.is_settled and posterior.is_single_precision:
             model = posterior.model
             best: int = _draw_best(
-                draw_key(source), posterior.prior, posterior.counts, model.rows(codes),
-                model.circuit.tape, problem.payoff.scaled, problem.payoff.scaled_costs,
-            )  # fmt: skip
+                draw_key(rng),
+                posterior.prior,
+                posterior.counts,
+                model.rows(codes),
+                model.circuit.tape,
+                payoff.scaled,
+                payoff.scaled_costs,
+            )
             return best
-        arms = allowed_arms(problem, None) if arms is None else arms
-        return int(arms[self._winners(codes, arms, 1, source)[0]])
+        return int(arms[self.knowledge.winners(codes, arms, 1, rng)[0]])
 
-    def _winners(
-        self,
-        codes: tuple[int, ...],
-        arms: NDArray[np.int64],
-        samples: int,
-        source: np.random.Generator,
-    ) -> NDArray[np.int64]:
-        """The best of these arms under each of so many draws."""
-        draws = self.belief.posterior.draw(codes, samples, source)
-        if len(arms) < len(self.problem.arms):
-            draws = draws.among(arms)
-        return draws.winners(self.problem.payoff)[0]
-
-    def compiled_loop(self) -> Loop | None:
-        """For our own posteriors in single precision, without propensities."""
+    def compiled_trial(self) -> TrialLoop | None:
+        """Return a compiled trial for posteriors in single precision, without propensities."""
         posterior = self.belief.posterior
-        if type(self) is not ThompsonSampling or self.propensity_samples:
+        is_plain = type(self) is ThompsonSampling and self.belief.monitor is None
+        if not is_plain or self.propensity_samples or self.floor:
             return None
-        if self.belief.monitor is not None:
+        if not posterior.is_single_precision:
             return None
-        if posterior.is_settled and posterior.is_single_precision:
-            return self._play
-        return self._play_mixed if posterior.is_single_precision else None
+        return self._play if posterior.is_settled else self._play_mixed
 
-    def _play(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
         problem, posterior = self.problem, self.belief.posterior
         model, rounds = posterior.model, len(script.contexts)
-        rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
         chosen = np.empty(rounds, dtype=np.int64)
-        learned = Learned(posterior.prior, posterior.counts, posterior.unused)
         _play_rounds(
-            draw_keys(rng, rounds), learned, arms_of(problem, model.factors), rows,
-            model.circuit.tape, problem.payoff.scaled, script, chosen,
-        )  # fmt: skip
+            draw_keys(rng, rounds),
+            Learned(posterior.prior, posterior.counts, posterior.unused),
+            arms_of(problem, model.factors),
+            np.array([model.rows(tuple(codes)) for codes in script.known.tolist()]),
+            model.circuit.tape,
+            problem.payoff.scaled,
+            script,
+            chosen,
+        )
         self.next_number += rounds
         return chosen
 
-    def _play_mixed(self, script: TrialScript, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _play_mixed(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
         problem, posterior = self.problem, self.belief.posterior
         model, rounds = posterior.model, len(script.contexts)
-        own, entries = mixed_of(posterior, script.known)
+        learned, entries = mixed_of(posterior, script.known)
         chosen = np.empty(rounds, dtype=np.int64)
         _play_mixed_rounds(
-            draw_keys(rng, rounds), own, arms_of(problem, model.factors), entries,
-            model.circuit.tape, problem.payoff.scaled, script, chosen,
-        )  # fmt: skip
+            draw_keys(rng, rounds),
+            learned,
+            arms_of(problem, model.factors),
+            entries,
+            model.circuit.tape,
+            problem.payoff.scaled,
+            script,
+            chosen,
+        )
         self.next_number += rounds
         return chosen
+
+
+def play_steps(
+    policy: BayesianPolicy, script: TrialScript, choose: Callable[[int, Codes], int]
+) -> IntArray:
+    """Play a trial step by step; `choose` returns the arm of a round, by its number and context."""
+    problem, posterior = policy.problem, policy.belief.posterior
+    contexts = [tuple(codes) for codes in script.known.tolist()]
+    fixed = np.array([problem.fixed(arm) for arm in problem.arms])
+    factors = posterior.model.factors
+    place = [factors.place(arm) for arm in problem.arms]
+    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
+    chosen = np.empty(len(script.contexts), dtype=np.int64)
+    for t, number in enumerate(script.contexts.tolist()):
+        arm = chosen[t] = choose(t, contexts[number])
+        _observe(script, t, arm, seen)
+        posterior.count_at(place[arm], seen, fixed[arm])
+    policy.next_number += len(chosen)
+    return chosen
+
+
+@kernel()
+def _observe(script: Any, t: Any, arm: Any, seen: Any) -> None:
+    """Run the world after a choice."""
+    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
+    observe_round(script, t, arm, codes, seen)
 
 
 class Learned(NamedTuple):
     """A posterior as compiled loops see it."""
 
-    prior: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    unused: NDArray[np.int64]
+    prior: FloatArray
+    counts: IntArray
+    unused: IntArray
 
 
 class Mixed(NamedTuple):
@@ -160,7 +163,7 @@ class Mixed(NamedTuple):
 
     learned: Any
     tables: Any
-    under: NDArray[np.int64]
+    under: IntArray
     options: Any
     weights: Any
     reading: Any
@@ -169,15 +172,15 @@ class Mixed(NamedTuple):
 class _Arms(NamedTuple):
     """What each arm sets, its place, the factors of a place, where these stand; what it costs."""
 
-    fixed: NDArray[np.int64]
-    place: NDArray[np.int64]
-    under: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    strides: NDArray[np.int64]
-    costs: NDArray[np.float64]
+    fixed: IntArray
+    place: IntArray
+    under: IntArray
+    starts: IntArray
+    strides: IntArray
+    costs: FloatArray
 
 
-def mixed_of(posterior: Posterior, known: NDArray[np.int64]) -> tuple[Mixed, NDArray[np.int64]]:
+def mixed_of(posterior: Posterior, known: IntArray) -> tuple[Mixed, IntArray]:
     """A mixture for compiled loops, and what its versions read under each of these contexts."""
     shared = posterior.shared
     readings = [shared.reading(tuple(codes)) for codes in known.tolist()]

@@ -30,7 +30,7 @@ from dowise.belief.predictive import draw_worlds
 from dowise.errors import DowiseError, type_name
 from dowise.model import Codes
 from dowise.model.sampler import Sampler, TrialScript, sample_outcome, sampler_of
-from dowise.policies.base import BayesianPolicy
+from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.registry import make_policy
 from dowise.problem import Problem, Record
 
@@ -177,7 +177,7 @@ class _Play:
             POLICY, self.problem, belief=Belief(self.problem, posterior=self.posterior.copy())
         )
         assert isinstance(policy, BayesianPolicy)
-        policy.is_quiet = True
+        policy.suppress_warnings = True
         return policy
 
     def _best_now(self, known: list[Codes]) -> Integers:
@@ -201,7 +201,7 @@ class _Play:
         source: np.random.Generator,
     ) -> Integers:
         """The arms of these rounds; stepped where they are not compiled for this posterior."""
-        loop = policy.compiled_loop()
+        loop = policy.compiled_trial()
         if loop is not None:
             return loop(script, source)
         problem, chosen = self.problem, np.empty(len(script.contexts), dtype=np.int64)

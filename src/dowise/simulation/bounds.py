@@ -52,7 +52,7 @@ from dowise.information import (
 from dowise.information.certificate import certified_regret, worth_of
 from dowise.model.draws import Draws
 from dowise.model.sampler import TrialScript
-from dowise.policies.base import Loop
+from dowise.policies.base import TrialLoop
 from dowise.policies.certified_ids import CertifiedSampling, Played
 from dowise.policies.thompson import ThompsonSampling
 from dowise.problem import Problem
@@ -582,7 +582,7 @@ class _RecordedSampling(CertifiedSampling):
         super().__init__(problem, *options)
         self._tell = tell
 
-    def compiled_loop(self) -> Loop:
+    def compiled_trial(self) -> TrialLoop:
         return self._play
 
     def _play(self, script: TrialScript, rng: np.random.Generator) -> IntArray:

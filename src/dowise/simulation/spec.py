@@ -38,7 +38,7 @@ from dowise.errors import (
     is_user_code,
     user_code_location,
 )
-from dowise.policies import Policy
+from dowise.policies.base import MinimalPolicy
 from dowise.policies.registry import import_named, made_by, make_checked, policy_factory
 from dowise.problem import Problem
 from dowise.problem.problem_file import problem_text
@@ -61,7 +61,7 @@ TRIALS_PER_JOB = 10
 QUICK_TRIALS_PER_JOB = 50
 """Trials per job of policies whose trials take less time than the work around a job."""
 
-PolicyFactory = str | Callable[..., Policy]
+PolicyFactory = str | Callable[..., MinimalPolicy]
 ProblemOrWorld = str | Path | Problem | World
 ProblemLike = ProblemOrWorld | tuple[str, ProblemOrWorld]
 
@@ -107,7 +107,7 @@ class PolicySpec:
     """A policy in a simulation: its label, its factory and, if it has one, its own problem."""
 
     label: str
-    factory: Callable[..., Policy]
+    factory: Callable[..., MinimalPolicy]
     problem: Problem | None = None
 
     @classmethod
@@ -134,7 +134,7 @@ class PolicySpec:
         """Names of the options of the factory."""
         return frozenset(inspect.signature(self.factory).parameters)
 
-    def make(self, problem: Problem, **options: Any) -> Policy:
+    def make(self, problem: Problem, **options: Any) -> MinimalPolicy:
         """Make a fresh policy for a world of this problem."""
         return made_by(self.factory, self.problem or problem, options)
 

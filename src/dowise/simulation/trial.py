@@ -30,15 +30,15 @@ from dowise.environments import Environment, SampledWorlds, World, Worlds, resol
 from dowise.environments.environment import means_in_worlds
 from dowise.errors import DowiseError, type_name
 from dowise.model.sampler import TrialScript
-from dowise.policies import Policy
-from dowise.policies.base import BayesianPolicy, Loop, RecordPolicy
+from dowise.policies.base import MinimalPolicy, Policy, TrialLoop
+from dowise.policies.bayesian import BayesianPolicy
 from dowise.problem import Intervention, Problem
 from dowise.simulation.run_directory import CodedStrings, JobResult
 
 MAX_DENSE_CONTEXTS = 2**16  # combinations of context values with a table of their own
 MAX_PREPARED_REGRETS = 2**20  # regrets of the trials that are prepared together
 
-Factory = Callable[[Problem], Policy]
+Factory = Callable[[Problem], MinimalPolicy]
 
 _kernels = lazy_kernels("dowise.simulation.trial")
 
@@ -253,7 +253,7 @@ def run_trial(
 
 
 def play(
-    policy: Policy,
+    policy: MinimalPolicy,
     world: World,
     contexts: list[tuple[int, ...]],
     numbers: IntArray,
@@ -325,10 +325,10 @@ def arm_positions(world: Problem, problem: Problem) -> IntArray:
     return positions
 
 
-def _compiled_loop(policy: Policy, world: World) -> Loop | None:
+def _compiled_loop(policy: MinimalPolicy, world: World) -> TrialLoop | None:
     """Return the policy's compiled loop, if it has one and the world may be played by it."""
-    if isinstance(policy, RecordPolicy) and _keeps(world, "play"):
-        return policy.compiled_loop()
+    if isinstance(policy, Policy) and _keeps(world, "play"):
+        return policy.compiled_trial()
     return None
 
 
@@ -380,7 +380,9 @@ def _distinct(contexts: IntArray) -> tuple[IntArray, IntArray]:
     return kinds, (occurs.cumsum() - 1)[places]
 
 
-def _show_records(policy: Policy, world: World, count: int, rng: np.random.Generator) -> None:
+def _show_records(
+    policy: MinimalPolicy, world: World, count: int, rng: np.random.Generator
+) -> None:
     """Show observational records to a policy that can use them.
 
     A policy that keeps its data by arm learns from do() only if that is an arm.

@@ -13,7 +13,7 @@ import numpy as np
 
 from dowise._core.codec import to_json
 from dowise.errors import USER_CODE_ERRORS, DowiseError
-from dowise.policies.base import Policy, RecordPolicy
+from dowise.policies.base import MinimalPolicy, Policy
 from dowise.policies.decision import Decision
 from dowise.policies.registry import make_policy
 from dowise.problem import Intervention, Problem, Record, load_problem
@@ -26,17 +26,17 @@ def demand(kept: bool, promise: str) -> None:
         raise DowiseError(f"this policy breaks the contract: {promise}")
 
 
-def check_records(make: Callable[[], Policy]) -> None:
+def check_records(make: Callable[[], MinimalPolicy]) -> None:
     """Check a policy that `make` makes anew, if it is one that learns from records."""
-    fresh = [policy for policy in (make() for _ in range(7)) if isinstance(policy, RecordPolicy)]
+    fresh = [policy for policy in (make() for _ in range(7)) if isinstance(policy, Policy)]
     if not fresh:
         return
     records = _records(fresh[0].problem)
     _check_order(fresh[0], fresh[1], records)
     _check_fingerprint(fresh[0], fresh[1], records)
-    _check_lacks(fresh[2], records[:2])
+    _check_rejections(fresh[2], records[:2])
     _check_many(fresh[3], fresh[4], fresh[5], records)
-    _check_expect(fresh[6], records[:2])
+    _check_pending(fresh[6], records[:2])
 
 
 def _records(problem: Problem) -> list[Record]:
@@ -48,7 +48,7 @@ def _records(problem: Problem) -> list[Record]:
     return records
 
 
-def _check_order(one: RecordPolicy, other: RecordPolicy, records: list[Record]) -> None:
+def _check_order(one: Policy, other: Policy, records: list[Record]) -> None:
     """Six records in order, beside eight in another order of which two are retracted."""
     for record in records[:6]:
         one.learn(record)
@@ -63,7 +63,7 @@ def _check_order(one: RecordPolicy, other: RecordPolicy, records: list[Record]) 
     )  # fmt: skip
 
 
-def _check_fingerprint(one: RecordPolicy, other: RecordPolicy, records: list[Record]) -> None:
+def _check_fingerprint(one: Policy, other: Policy, records: list[Record]) -> None:
     """Both know the same six records."""
     first = one.fingerprint()
     demand(isinstance(first, bytes), f"fingerprint() must be bytes, not {first!r}")
@@ -81,24 +81,27 @@ def _check_fingerprint(one: RecordPolicy, other: RecordPolicy, records: list[Rec
     demand(one.fingerprint() == first, "fingerprint() must forget a record that is retracted")
 
 
-def _check_lacks(policy: RecordPolicy, records: list[Record]) -> None:
+def _check_rejections(policy: Policy, records: list[Record]) -> None:
     """Of each record, lacks says just what learn does; asking changes nothing."""
     policy.learn(records[0])
     before = policy.fingerprint()
     for record in (records[1], *_odd_records(records[1])):
-        why = policy.lacks(record)
-        demand(why is None or isinstance(why, str), f"lacks(record) must be a text, not {why!r}")
-        demand(policy.fingerprint() == before, "lacks(record) must change nothing")
+        why = policy.rejection_reason(record)
+        demand(
+            why is None or isinstance(why, str),
+            f"rejection_reason(record) must be a text, not {why!r}",
+        )
+        demand(policy.fingerprint() == before, "rejection_reason(record) must change nothing")
         try:
             policy.learn(record)
         except DowiseError as error:
             demand(
                 str(error) == why,
-                f"lacks(record) must say why learn refuses it: {why!r} is not {str(error)!r}",
+                f"rejection_reason(record) must be the reason why learn refuses it: {why!r} is not {str(error)!r}",
             )
             demand(policy.fingerprint() == before, "a record that is refused must change nothing")
         else:
-            demand(why is None, f"lacks(record) is {why!r}, but learn takes the record")
+            demand(why is None, f"rejection_reason(record) is {why!r}, but learn takes the record")
             policy.retract(record)
 
 
@@ -118,9 +121,7 @@ def _without(seen: dict[str, str], *names: str) -> dict[str, str]:
     return {name: label for name, label in seen.items() if name not in names}
 
 
-def _check_many(
-    one: RecordPolicy, other: RecordPolicy, third: RecordPolicy, records: list[Record]
-) -> None:
+def _check_many(one: Policy, other: Policy, third: Policy, records: list[Record]) -> None:
     """Six records at once, beside one by one; and which of some that lack something are taken."""
     for record in records[:6]:
         one.learn(record)
@@ -129,12 +130,12 @@ def _check_many(
     demand(one.fingerprint() == other.fingerprint(), "learn_many must learn as learn does")
     mixed = [records[0], *_odd_records(records[1]), records[2]]
     before = third.fingerprint()
-    mask, reasons = third.usable(_batch(mixed), _numbers(mixed))
-    demand(third.fingerprint() == before, "usable(records) must change nothing")
+    mask, reasons = third.usable_mask(_batch(mixed), _numbers(mixed))
+    demand(third.fingerprint() == before, "usable_mask(records) must change nothing")
     expected: list[bool] = []
     counts: dict[str, int] = {}
     for record in mixed:
-        why = third.lacks(record)
+        why = third.rejection_reason(record)
         expected.append(why is None)
         if why is None:
             third.learn(record)
@@ -142,41 +143,41 @@ def _check_many(
             counts[why] = counts.get(why, 0) + 1
     demand(
         (np.asarray(mask).tolist(), dict(reasons)) == (expected, counts),
-        f"usable(records) must be what lacks says of each: {reasons} is not {counts}",
+        f"usable_mask(records) must agree with rejection_reason: {reasons} is not {counts}",
     )
 
 
-def _check_expect(policy: RecordPolicy, records: list[Record]) -> None:
+def _check_pending(policy: Policy, records: list[Record]) -> None:
     """What is under way is not learned, and once taken back leaves no trace."""
     problem = policy.problem
     policy.learn(records[0])
     known, pages = policy.fingerprint(), _pages(policy)
     context = {name: problem.domains[name][0] for name in problem.context}
     for arm in (problem.arms[0], problem.arms[-1]):
-        policy.expect(arm, context)
-        policy.expect(arm, context, 2)
-    demand(policy.fingerprint() == known, "expect must not change what was learned")
-    cast(Policy, policy).decide(context, 0)
+        policy.add_pending(arm, context)
+        policy.add_pending(arm, context, 2)
+    demand(policy.fingerprint() == known, "add_pending must not change what was learned")
+    cast(MinimalPolicy, policy).decide(context, 0)
     for arm in (problem.arms[0], problem.arms[-1]):
-        policy.expect(arm, context, -3)
-    demand(_pages(policy) == pages, "plays that are expected and taken back must leave no trace")
+        policy.add_pending(arm, context, -3)
+    demand(_pages(policy) == pages, "plays that are pending and taken back must leave no trace")
 
 
-def _demand_same(one: RecordPolicy, other: RecordPolicy, promise: str) -> None:
+def _demand_same(one: Policy, other: Policy, promise: str) -> None:
     for first, second in zip(_pages(one), _pages(other), strict=True):
         demand(first == second, f"{promise}: {first} is not {second}")
 
 
-def _pages(policy: RecordPolicy) -> list[dict[str, object]]:
+def _pages(policy: Policy) -> list[dict[str, object]]:
     """What it decides in every context."""
     problem, pages = policy.problem, []
     for labels in product(*(problem.domains[name] for name in problem.context)):
         context = dict(zip(problem.context, labels, strict=True))
-        pages.append(cast(Policy, policy).decide(context, 3).as_dict())
+        pages.append(cast(MinimalPolicy, policy).decide(context, 3).as_dict())
     return pages
 
 
-def _state(policy: RecordPolicy) -> str:
+def _state(policy: Policy) -> str:
     return json.dumps(to_json(policy.state()), sort_keys=True)
 
 
@@ -195,7 +196,7 @@ SIZE = 4
 DecideMany = Callable[..., list[Decision]]
 
 
-def check_batches(policy: Policy, most: int) -> None:
+def check_batches(policy: MinimalPolicy, most: int) -> None:
     """Check a policy that may be asked for so many decisions; one without `decide_many` passes."""
     if not hasattr(policy, "decide_many"):
         return
@@ -264,8 +265,8 @@ def _check_bad(many: DecideMany, contexts: list[dict[str, str]]) -> None:
         demand(False, f"decide_many({given!r}) must be a DowiseError")
 
 
-def _known(policy: Policy) -> bytes | None:
-    return policy.fingerprint() if isinstance(policy, RecordPolicy) else None
+def _known(policy: MinimalPolicy) -> bytes | None:
+    return policy.fingerprint() if isinstance(policy, Policy) else None
 
 
 def _batch_checks_pages(decisions: list[Decision]) -> list[dict[str, object]]:
@@ -273,7 +274,7 @@ def _batch_checks_pages(decisions: list[Decision]) -> list[dict[str, object]]:
 
 
 def check_policy(
-    policy: str | Callable[..., Policy],
+    policy: str | Callable[..., MinimalPolicy],
     rounds: int = 1000,
     problems: Iterable[str | Problem] = ("task1", "task2"),
     **options: Any,
@@ -282,7 +283,7 @@ def check_policy(
 
     Same seed, same decisions; probabilities sum to 1 where they are known; never an arm outside the
     allowed ones; `decide` changes no state; `rounds` rounds without a warning; a bad context gets a
-    `DowiseError`. A `RecordPolicy` decides alike whatever the order of its records, and as if those
+    `DowiseError`. A `Policy` decides alike whatever the order of its records, and as if those
     that it retracted had never been; `lacks` says just what `learn` refuses, `learn_many` learns as
     one by one, `fingerprint` is that of what was learned, and plays that were expected and taken
     back leave no trace. `decide_many`, where a policy has it, makes a decision for each context and
@@ -292,7 +293,7 @@ def check_policy(
     round.
     """
 
-    def make(problem: Problem) -> Policy:
+    def make(problem: Problem) -> MinimalPolicy:
         return (
             make_policy(policy, problem, **options)
             if isinstance(policy, str)
@@ -320,7 +321,7 @@ def check_policy(
             ) from error
 
 
-def _play(policy: Policy, rounds: int, seed: int) -> list[str]:
+def _play(policy: MinimalPolicy, rounds: int, seed: int) -> list[str]:
     """Outcomes are fair coins: whether a policy learns well is not the question here."""
     rng = np.random.default_rng(seed)
     problem, played = policy.problem, []
@@ -354,12 +355,12 @@ def _play(policy: Policy, rounds: int, seed: int) -> list[str]:
     return played
 
 
-def _played(policy: Policy, rounds: int) -> Policy:
+def _played(policy: MinimalPolicy, rounds: int) -> MinimalPolicy:
     _play(policy, rounds, seed=2)
     return policy
 
 
-def _check_repeatable(one: Policy, other: Policy, rounds: int) -> None:
+def _check_repeatable(one: MinimalPolicy, other: MinimalPolicy, rounds: int) -> None:
     same_arms = _play(one, rounds, seed=1) == _play(other, rounds, seed=1)
     demand(same_arms, "same seed, same decisions")
     context = {name: one.problem.domains[name][0] for name in one.problem.context}
@@ -374,7 +375,7 @@ def _check_repeatable(one: Policy, other: Policy, rounds: int) -> None:
     demand(same, "decide must not change its state")
 
 
-def _check_allowed(policy: Policy) -> None:
+def _check_allowed(policy: MinimalPolicy) -> None:
     problem = policy.problem
     context = {name: problem.domains[name][0] for name in problem.context}
     for arm in problem.arms:
@@ -392,7 +393,7 @@ def _check_allowed(policy: Policy) -> None:
             demand(outside == 0, "arms that are not allowed must have probability 0")
 
 
-def _check_bad_context(policy: Policy) -> None:
+def _check_bad_context(policy: MinimalPolicy) -> None:
     good = {name: policy.problem.domains[name][0] for name in policy.problem.context}
     bad = [{**good, "no such variable": "1"}]
     bad += [{**good, name: "no such value"} for name in good] + ([{}] if good else [])

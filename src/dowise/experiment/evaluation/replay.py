@@ -26,8 +26,8 @@ from dowise.experiment.event import Event
 from dowise.experiment.records import unpack
 from dowise.experiment.replay import record_of
 from dowise.experiment.state import ExperimentState
-from dowise.policies import Policy, make_policy
-from dowise.policies.base import RecordPolicy, certainly
+from dowise.policies import make_policy
+from dowise.policies.base import MinimalPolicy, Policy, one_hot
 from dowise.policies.registry import policy_factory, real_name
 from dowise.problem import Intervention, Problem, Record
 from dowise.problem.domains import MISSING
@@ -117,7 +117,7 @@ PROPENSITY_SAMPLES = 1000
 """From so many draws a policy that has no formula for its probabilities takes them, unless told."""
 _OWN_STREAM = 1  # the decisions themselves were drawn from the streams (number,)
 Floats = NDArray[np.float64]
-TargetLike = str | ArmLike | Mapping[tuple[str, ...], ArmLike] | Policy
+TargetLike = str | ArmLike | Mapping[tuple[str, ...], ArmLike] | MinimalPolicy
 
 
 class Target(Protocol):
@@ -170,7 +170,7 @@ def as_target(
     )
 
 
-def _policy(name: str, problem: Problem, options: dict[str, Any]) -> Policy:
+def _policy(name: str, problem: Problem, options: dict[str, Any]) -> MinimalPolicy:
     """One whose probabilities are known wherever it has an option for that."""
     if "propensity_samples" in inspect.signature(policy_factory(name)).parameters:
         options.setdefault("propensity_samples", PROPENSITY_SAMPLES)
@@ -200,7 +200,7 @@ class FixedRuleTarget:
         if not row.allowed[chosen]:
             self.not_allowed += 1
             return row.probabilities
-        return certainly(self._problem, chosen)
+        return one_hot(self._problem, chosen)
 
     def _of(self, row: LoggedDecision, arms: Mapping[tuple[str, ...], int]) -> int:
         codes = self._problem.context_codes(row.context)
@@ -229,7 +229,7 @@ class PolicyTarget:
     does not tell its probabilities, the arm that it draws stands for them, with probability 1.
     """
 
-    def __init__(self, name: str, policy: Policy, seed: int) -> None:
+    def __init__(self, name: str, policy: MinimalPolicy, seed: int) -> None:
         self.name, self.not_allowed = name, 0
         self._policy, self._seed = policy, seed
         self._refused: Counter[tuple[Any, ...]] = Counter()
@@ -249,13 +249,13 @@ class PolicyTarget:
         rng = stream(self._seed, row.number, _OWN_STREAM)
         decision = self._policy.decide(row.context, rng, allowed)
         if decision.probabilities is None:
-            return certainly(problem, problem.arm_index(decision.arm))
+            return one_hot(problem, problem.arm_index(decision.arm))
         return decision.probabilities
 
     def learn(self, record: Record) -> None:
         """Unless it lacks what the policy learns from."""
         try:
-            if isinstance(self._policy, RecordPolicy):
+            if isinstance(self._policy, Policy):
                 self._policy.learn(record)
                 return
             if record.reward != MISSING:
@@ -267,11 +267,11 @@ class PolicyTarget:
 
     def learn_many(self, records: RecordBatch) -> None:
         """Those that have what the policy learns from."""
-        if not isinstance(self._policy, RecordPolicy):
+        if not isinstance(self._policy, Policy):
             for record in records.each(None):
                 self.learn(record)
             return
-        usable = self._policy.usable(records).mask
+        usable = self._policy.usable_mask(records).mask
         self._without += int(np.count_nonzero(~usable))
         self._policy.learn_many(records.take(np.flatnonzero(usable)))
 
@@ -280,7 +280,7 @@ class PolicyTarget:
         if self._refused[_key(record)]:
             self._refused[_key(record)] -= 1
             return
-        if not isinstance(self._policy, RecordPolicy):
+        if not isinstance(self._policy, Policy):
             raise DowiseError(
                 f"{record!r} was corrected, and {self.name} can't forget what it has learned: "
                 "only policies with learn and retract can be evaluated here"
