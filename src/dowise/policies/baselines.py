@@ -418,6 +418,9 @@ class RandomChoice(Policy):
     Applies always; nothing is learned.
     """
 
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+
     def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
         """Sample one of the arms uniformly."""
         probabilities = np.zeros(len(self.problem.arms))
