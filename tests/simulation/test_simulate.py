@@ -338,16 +338,16 @@ def test_a_policy_of_ones_own(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((["task1"], "ids"), "give lists"),
+        ((["task1"], "ids"), "pass lists"),
         ((["task1"], []), "at least one problem and one policy"),
         ((["taks1"], ["ts"]), "task1"),
         ((["task1"], ["tss"]), "unknown policy 'tss'"),
         ((["task1", "task1"], ["ts"]), "two problems are called 'task1'"),
         ((["task1"], ["ts", "ts"]), "two policies are called 'ts'"),
         (([3], ["ts"]), "3 is no problem"),
-        ((["task1"], [3]), "3 is no policy"),
-        ((["task1"], [("a",)]), "is no policy"),
-        ((None, ["ts"]), "give lists"),
+        ((["task1"], [3]), "3 is not a policy"),
+        ((["task1"], [("a",)]), "is not a policy"),
+        ((None, ["ts"]), "pass lists"),
         ((["child"], ["bayes-optimal"]), "states"),
         ((["chordal-2-0.1"], ["ts"]), "size=2"),
     ],
@@ -368,7 +368,7 @@ def test_bad_races_are_explained(arguments, complaint):
         ({"options": {"ids": {}}}, "options for 'ids'"),
         ({"options": {"ts": {"prior": -1}}}, "prior"),
         ({"options": {"ts": {"priro": 1}}}, "did you mean 'prior'"),
-        ({"options": {"ts": 5}}, "give {policy: {option: value}}"),
+        ({"options": {"ts": 5}}, "expected {policy: {option: value}}"),
     ],
 )
 def test_bad_options_are_explained(options, complaint):

@@ -127,8 +127,16 @@ class CausalGraph(Frozen):
     ) -> CausalGraph:
         """Build a graph from sorted variables and valid edges, without any checks.
 
-        This is for algorithms; use the constructor for user input. Marks of edges that are not in
-        the graph are dropped.
+        This is for algorithms; use the constructor for user input.
+
+        Parameters
+        ----------
+        variables : tuple of str
+            Names, sorted.
+        adjacency : Adjacency
+            Edges as bit sets.
+        marks : mapping of str to {"?", "!"}
+            Marks by edge text. Marks of edges that are not in the graph are dropped.
         """
         graph = object.__new__(cls)
         graph.variables = variables

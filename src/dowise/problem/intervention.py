@@ -1,4 +1,4 @@
-"""An arm: which variables are set, and to what.
+"""Interventions: assignments of labels to variables.
 
 >>> arm = Intervention({"X2": 1, "X1": "low"})
 >>> print(arm), dict(arm), arm.in_words()
@@ -25,7 +25,25 @@ _SETTING = re.compile(rf"\s*({_QUOTED}|{_BARE})\s*=\s*({_QUOTED}|{_BARE})\s*")
 
 
 class Intervention(Mapping[str, str]):
-    """do(X1=x1, …): an immutable, hashable mapping from variable to label, by name."""
+    """Intervention do(X1=x1, …): an immutable, hashable mapping from variable to label.
+
+    Parameters
+    ----------
+    settings : mapping of str to object, optional
+        Values by variable. Numbers and truth values become labels, as in "1". Without settings it
+        is do(), which sets nothing.
+
+    Raises
+    ------
+    DowiseError
+        If a name is not a str, or a value is missing.
+
+    Examples
+    --------
+    >>> arm = Intervention({"Dose": "low", "Visit": 1})
+    >>> str(arm), arm["Visit"], sorted(arm.variables)
+    ('do(Dose=low, Visit=1)', '1', ['Dose', 'Visit'])
+    """
 
     __slots__ = ("_settings", "_text")
 
@@ -36,7 +54,7 @@ class Intervention(Mapping[str, str]):
             value = settings[name]
             if not isinstance(name, str):
                 raise DowiseError(
-                    f"{name!r} is not the name of a variable: names are texts", code="invalid-type"
+                    f"{name!r} is not the name of a variable: names are str", code="invalid-type"
                 )
             label = text_of(value)
             if label is None:
@@ -45,11 +63,27 @@ class Intervention(Mapping[str, str]):
                 )
             labels[name] = label
         self._settings = labels
-        self._text: str | None = None  # written when it is asked for
+        self._text: str | None = None  # made on first use
 
     @classmethod
     def parse(cls, text: str) -> Intervention:
-        """Read `do(X=1, "body mass"=high)`; names and labels with , = ( ) or " are quoted."""
+        """Parse a text such as `do(X=1, "body mass"=high)`.
+
+        Parameters
+        ----------
+        text : str
+            The intervention; names and labels that contain , = ( ) or " are quoted.
+
+        Returns
+        -------
+        Intervention
+            The parsed intervention.
+
+        Raises
+        ------
+        InputSyntaxError
+            If the text is not an intervention.
+        """
         body = text.strip()
         if not (body.startswith("do(") and body.endswith(")")):
             raise InputSyntaxError(f"an intervention reads do(X=1, …) or do(), not {text!r}")
@@ -77,11 +111,11 @@ class Intervention(Mapping[str, str]):
 
     @property
     def variables(self) -> frozenset[str]:
-        """The intervention set: which variables the arm sets."""
+        """Intervention set: the variables that the arm sets."""
         return frozenset(self._settings)
 
     def in_words(self) -> str:
-        """`set X1 to low and X2 to 1`; for do(), `set nothing and observe`."""
+        """Return the arm as text: "set X1 to low and X2 to 1"."""
         parts = [f"{name} to {label}" for name, label in self.items()]
         if not parts:
             return "set nothing and observe"
@@ -120,5 +154,5 @@ class Intervention(Mapping[str, str]):
 
 
 def bare_or_quoted(text: str) -> str:
-    """A name or a label as the text of an arm has it."""
+    """Return a name or a label as it is written in an arm, quoted if necessary."""
     return text if re.fullmatch(_BARE, text) else quoted(text)

@@ -319,7 +319,15 @@ class Problem(Frozen):
         return codes
 
     def find_code(self, name: str, text: str) -> int | None:
-        """Return the code of the label that a text denotes, or None if there is no such label."""
+        """Return the code of the label that a text denotes, or None if there is no such label.
+
+        Parameters
+        ----------
+        name : str
+            Name of a variable.
+        text : str
+            Label, or a number equal to one ("1.0" for "1").
+        """
         code = self.label_codes[name].get(text)
         if code is not None:
             return code
@@ -327,7 +335,20 @@ class Problem(Frozen):
         return None if label is None else self.label_codes[name][label]
 
     def code(self, name: str, value: object) -> int:
-        """Return the index of a value in the variable's domain, or MISSING (−1)."""
+        """Return the index of a value in the variable's domain, or MISSING (−1).
+
+        Parameters
+        ----------
+        name : str
+            Name of a variable.
+        value : object
+            Value of the variable; None means that it is missing.
+
+        Raises
+        ------
+        DowiseError
+            If the variable has no such value.
+        """
         codes = self.label_codes.get(name) or self.label_codes[self._known(name, "variable")]
         if (type(value) is str or type(value) is int) and value in codes:
             return codes[value]
@@ -576,7 +597,10 @@ class Problem(Frozen):
     def checked_records(self, frame: Any, arm: ArmLike | None = None) -> CheckedRecords:
         """Read the good rows of a table of records, and the reasons why others are bad.
 
-        Parameters are those of `records`.
+        Parameters
+        ----------
+        frame, arm
+            See `records`.
 
         Examples
         --------

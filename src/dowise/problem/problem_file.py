@@ -31,18 +31,37 @@ _BUILTIN = Path(__file__).parent / "builtin"
 
 
 def builtin_names() -> tuple[str, ...]:
-    """The problems that come with dowise, which `load_problem` takes by name."""
+    """Return the names of the built-in problems, which `load_problem` takes."""
     return tuple(sorted(path.stem for path in _BUILTIN.glob("*.toml")))
 
 
 def builtin_path(name: str) -> Path:
-    """The file of a built-in problem."""
+    """Return the path of a built-in problem."""
     return _BUILTIN / f"{name}.toml"
 
 
 def load_problem(source: str | Path) -> Problem:
-    """Load a problem file, or a built-in problem by its name; unnamed, it has its file's name.
+    """Load a problem file or a built-in problem.
 
+    Parameters
+    ----------
+    source : str or Path
+        Path of a problem file (.toml), or the name of a built-in problem. A problem without a name
+        gets the name of its file.
+
+    Returns
+    -------
+    Problem
+        The problem.
+
+    Raises
+    ------
+    DowiseError
+        If there is no such problem, or the file is not a valid problem.
+
+    Examples
+    --------
+    >>> from dowise import load_problem
     >>> len(load_problem("task3").arms)
     9
     """
@@ -50,18 +69,16 @@ def load_problem(source: str | Path) -> Problem:
     if str(source) in builtin_names() and not path.is_file():
         path = builtin_path(str(source))
     if not str(source).strip() or not os.path.lexists(path):
-        raise DowiseError(_not_there(str(source)[:80]), code="unknown-problem")
+        raise DowiseError(_unknown_problem(str(source)[:80]), code="unknown-problem")
     return read_file(path, partial(_parse_file, path))
 
 
-def _not_there(shown: str) -> str:
-    """That there is no such problem, in words, and which one was perhaps meant."""
-    if shown.endswith((".toml", ".gz")):
-        beside = [*map(str, Path(shown).parent.glob("*.toml"))]
-        meant = suggestion(shown, beside)
-        return f"there is no file {shown}{meant}: pass the path of a problem file"
+def _unknown_problem(name: str) -> str:
+    if name.endswith((".toml", ".gz")):
+        close = suggestion(name, map(str, Path(name).parent.glob("*.toml")))
+        return f"there is no file {name}{close}: pass the path of a problem file"
     return (
-        f"no problem {shown!r}{suggestion(shown, builtin_names())}: pass the path "
+        f"no problem {name!r}{suggestion(name, builtin_names())}: pass the path "
         f"of a problem file (.toml) or one of {', '.join(builtin_names())}"
     )
 
