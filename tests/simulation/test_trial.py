@@ -179,10 +179,10 @@ def test_trials_prepared_together_are_those_of_each_alone(name, options):
         if inputs is not None:
             contexts = alone.draw_contexts(40, stream(5, trial, Purpose.CONTEXTS))
             np.testing.assert_array_equal(inputs.kinds[inputs.numbers], contexts)
-            means = [alone.means(alone.problem.context_labels(codes)) for codes in inputs.known]
+            means = [alone.means(alone.problem.context_labels(codes)) for codes in inputs.contexts]
             wanted = alone.problem.payoff.regrets(np.array(means))
             np.testing.assert_array_equal(inputs.regrets, wanted)
         made = (lambda p: make_policy("ts", p), 40, 5, trial, 2)
-        found, one = run_trial(world, *made, inputs), run_trial(alone, *made)
+        found, one = run_trial(world, *made, inputs=inputs), run_trial(alone, *made)
         np.testing.assert_array_equal(found.arms, one.arms)
         np.testing.assert_array_equal(found.regrets, one.regrets)

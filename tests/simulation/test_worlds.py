@@ -134,7 +134,7 @@ def test_a_world_that_leaves_is_an_error_as_any_other():
 def test_a_program_may_leave_in_the_middle_of_a_race_of_ours(monkeypatch):
     """By a signal handler of its own, say: then it was not a policy that left."""
 
-    def leave(*_arguments):
+    def leave(*_arguments, **_options):
         raise SystemExit(0)
 
     monkeypatch.setattr(spec, "run_trial", leave)
@@ -239,13 +239,13 @@ def test_what_is_no_world_is_said_with_what_it_lacks():
     with pytest.raises(DowiseError, match="or a world that passes check_environment"):
         simulate([("a", "task1", 3)], ["ts"], **QUICK_TS)
     short = type("Short", (Foreign,), {"means": lambda *_: np.zeros(2)})(world)
-    with pytest.raises(DowiseError, match="ts on task1, trial 0: means gave .* 3 arms"):
+    with pytest.raises(DowiseError, match="ts on task1, trial 0: means returned .* 3 arms"):
         simulate([short], ["ts"], **QUICK_TS)
 
 
 def test_two_worlds_of_one_problem_need_names():
     worlds = [make_environment("task1", 1), make_environment("task1", 2)]
-    with pytest.raises(DowiseError, match="two problems are called 'task1'.*in pairs"):
+    with pytest.raises(DowiseError, match="two problems are called 'task1'.*in Python pairs"):
         simulate(worlds, ["ts"], **QUICK_TS)
     found = simulate([("one", worlds[0]), ("two", worlds[1]), "task1"], ["ts"], **QUICK_TS)
     assert [*dict.fromkeys(found.frame()["problem"])] == ["one", "two", "task1"]
