@@ -64,7 +64,7 @@ def test_the_contract_with_a_hidden_common_cause(name):
 
 
 def test_a_plan_needs_every_common_cause():
-    with pytest.raises(DowiseError, match=r"can't plan .*X <-> Y.*do apply: ids, ts, z2-ts"):
+    with pytest.raises(DowiseError, match=r"can't plan .*X <-> Y.*apply: ids, ts, z2-ts"):
         make_policy("bayes-optimal", CONFOUNDED, horizon=3)
 
 

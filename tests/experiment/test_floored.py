@@ -43,7 +43,7 @@ def test_a_journal_is_replayed(policy, options):
 def test_what_a_belief_says_is_still_asked_of_the_policy():
     experiment = played(6, policy="ts", options={"floor": 0.1})
     assert isinstance(experiment._journal.learner().policy, BayesianPolicy)
-    own = experiment._journal.learner().policy.within.belief
+    own = experiment._journal.learner().policy.belief
     np.testing.assert_array_equal(
         experiment.belief.mean_rewards({"C": 1}), own.mean_rewards({"C": 1})
     )
