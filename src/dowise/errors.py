@@ -55,7 +55,7 @@ CODES: Mapping[str, str] = {
     "no-results": "There are no results of this kind.",
     "not-a-file": "A path leads to a folder.",
     "not-confirmed": "The user did not confirm.",
-    "not-found": "Something named or numbered does not exist.",
+    "not-found": "Error for something named or numbered that does not exist.",
     "not-manipulable": "A variable can't be set.",
     "not-picklable": "An object can't be sent to other processes.",
     "other-version": "A file was written by another version of dowise.",
@@ -175,7 +175,7 @@ USER_CODE_ERRORS = (Exception, SystemExit)
 
 
 class DowiseWarning(UserWarning):
-    """Something works, but perhaps not as the user expects."""
+    """Warning about something that works, but perhaps not as the user expects."""
 
 
 def suggestion(name: str, candidates: Iterable[str]) -> str:

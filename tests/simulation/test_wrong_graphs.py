@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_explained(problem, complaint):
 
 
 def test_arms_that_the_world_lacks_and_things_that_are_no_problem():
-    with pytest.raises(DowiseError, match=r"do\(\) is an arm .*: give that one arms=\"all\""):
+    with pytest.raises(DowiseError, match=r"do\(\) is an arm .*: use arms=\"all\""):
         simulate([RIGHT], [On(WORLD, "ucb")], horizon=5, trials=2)
     with pytest.raises(DowiseError, match="give a Problem first, then the policy"):
         On("ts", "task1")

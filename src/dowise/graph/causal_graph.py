@@ -206,7 +206,7 @@ class CausalGraph(Frozen):
 
     @property
     def edge_texts(self) -> tuple[str, ...]:
-        """All edges as text, sorted: "A -> B", or "A <-> B" with sorted names."""
+        """Edges as text, sorted: "A -> B", or "A <-> B" with sorted names."""
         return tuple(sorted(map(str, self.edges)))
 
     @property

@@ -1,4 +1,4 @@
-"""Where to intervene: the possibly optimal minimal intervention sets (POMIS).
+"""Possibly optimal minimal intervention sets (POMIS): where to intervene.
 
 A set X of variables is a POMIS for the reward Y if in some world with this graph the best arm on X
 beats every arm on every other minimal set. Lee & Bareinboim (NeurIPS 2018) characterise them: cut

@@ -31,7 +31,7 @@ _MOST_NAMED = 5  # in an error
 def forbidden_from_user(
     given: Any, check: Callable[[Any], Intervention]
 ) -> tuple[Intervention, ...]:
-    """The assignments, each once, by size and then by text; `check` reads one.
+    """Return the distinct assignments, sorted by size and text; `check` reads one.
 
     A text or a mapping alone is one assignment.
     """
@@ -62,7 +62,7 @@ def _checked(given: Any, check: Callable[[Any], Intervention]) -> Intervention:
 
 
 def forbidden_in(arm: Mapping[str, str], forbidden: Iterable[Intervention]) -> Intervention | None:
-    """The first forbidden assignment that an intervention contains, or None."""
+    """Return the first forbidden assignment that an intervention contains, or None."""
     return next((never for never in forbidden if never.items() <= arm.items()), None)
 
 
@@ -79,7 +79,7 @@ def completions(forbidden: Iterable[Intervention]) -> Completions:
 def permitted_arms(
     names: Iterable[str], domains: Mapping[str, tuple[str, ...]], completing: Completions
 ) -> Iterator[Intervention]:
-    """Every assignment to these variables that contains no forbidden one, as it is found.
+    """Yield every assignment to these variables that contains no forbidden one.
 
     Variables with forbidden values are dealt with first: so no time is spent on the others where
     there is nothing to be found.
@@ -132,7 +132,7 @@ def arms_from_user(
     costs: Sized,
     check: Callable[[Any], Intervention],
 ) -> tuple[str, list[Intervention] | None]:
-    """Which kind of arms the user wants, and those of one's own, read by `check`."""
+    """Return the kind of arms and the listed arms, each read by `check`."""
     if arms is None:
         return "minimal" if forbidden or costs else "pomis", None
     if isinstance(arms, str) and not arms.lstrip().startswith("do("):
@@ -161,7 +161,7 @@ def enumerate_arms(
     forbidden: Sequence[Intervention],
     max_arms: int,
 ) -> SetsAndArms:
-    """The arms of a kind that are permitted, and their sets, both in canonical order.
+    """Return the permitted arms of a kind and their sets, both in canonical order.
 
     The projected graphs are the one that was drawn and, last, the one with all soft edges. That one
     has every minimal set of the other: more arrows leave more ways to the reward.
@@ -193,7 +193,7 @@ def _grown_arms(
     forbidden: Sequence[Intervention],
     max_arms: int,
 ) -> SetsAndArms:
-    """The permitted arms on all sets that fit, where every subset of one that fits does too.
+    """Return the permitted arms on all sets that fit; subsets of sets that fit must fit too.
 
     A set is widened one variable at a time. Where it does not fit, or has no permitted arm, neither
     does any wider one: so no more sets are looked at than are found, but for one step.
@@ -224,7 +224,7 @@ def _possibly_optimal_sets(
     max_arms: int,
     forbidden: Sequence[Intervention],
 ) -> tuple[frozenset[str], ...]:
-    """The POMISs of the projected graphs; an error once they make more than `max_arms` arms."""
+    """Return the POMISs of the projected graphs; raise if they make more than `max_arms` arms."""
     sets: set[frozenset[str]] = set()
     completing, count = completions(forbidden), 0
     for names in chain.from_iterable(graph.iter_pomis(reward) for graph in graphs):
@@ -249,7 +249,7 @@ def _possibly_optimal_sets(
 def _all_sets(
     manipulable: Iterable[str], domains: Domains, max_arms: int
 ) -> tuple[frozenset[str], ...]:
-    """Every subset of the manipulable variables; an error where they make too many arms."""
+    """Return every subset of the manipulable variables; raise if they make too many arms."""
     names = sorted(manipulable)
     count = prod(1 + len(domains[name]) for name in names)
     if count > max_arms:
@@ -264,7 +264,7 @@ def _all_sets(
 
 
 def _arms_of(sets: Iterable[frozenset[str]], domains: Domains) -> Iterator[Intervention]:
-    """Every assignment of values to every set; within a set the last name varies fastest."""
+    """Return every assignment of values to every set; the last name of a set varies fastest."""
     for variables in sets:
         names = sorted(variables)
         for labels in product(*(domains[name] for name in names)):
@@ -298,7 +298,7 @@ def _in_order(given: Sequence[Intervention], domains: Domains) -> SetsAndArms:
 
 
 def _many(count: int) -> str:
-    """A count that may have thousands of digits, in a few characters."""
+    """Format a count that may have thousands of digits."""
     return f"{count:,}" if count < 10**15 else f"about 10^{int(count.bit_length() * log10(2))}"
 
 
@@ -362,7 +362,7 @@ def _as_told(problem: Problem) -> str:
 
 
 def _if_all_were_free(problem: Problem) -> str:
-    """That POMISs were asked for where they do not suffice."""
+    """Explain that POMISs do not suffice if some arms are forbidden."""
     if problem.forbidden:
         return (
             "These are the permitted ones of the arms that could be optimal if nothing were "
@@ -375,7 +375,7 @@ def _if_all_were_free(problem: Problem) -> str:
 
 
 def _beyond_the_minimal(problem: Problem, projected: CausalGraph) -> str:
-    """That setting more does no more, on an example: a set that is just not minimal."""
+    """Explain with an example of a set that is not minimal that setting more changes nothing."""
     said = "Whatever contains something forbidden is out. " if problem.forbidden else ""
     lost = frozenset(problem.manipulable)
     if is_minimal(projected, problem.reward, lost):

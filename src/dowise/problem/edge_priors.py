@@ -41,7 +41,7 @@ class ObservedEdges(NamedTuple):
 def edge_prior_from_user(
     edge_prior: EdgePrior, drawn: CausalGraph, hidden: Collection[str] = ()
 ) -> EdgePrior:
-    """A number for every "<->" without a mark, or numbers by the texts of edges; None for none."""
+    """Return a prior for every unmarked "<->", or priors by edge text, or None."""
     if edge_prior is None:
         return None
     if not isinstance(edge_prior, Mapping):
@@ -94,7 +94,7 @@ def observed_edges(
 
 
 def _created(drawn: CausalGraph, hidden: Collection[str]) -> frozenset[str]:
-    """The edges that stand for paths through hidden variables."""
+    """Return the edges that represent paths through hidden variables."""
     others = [str(edge) for edge in drawn.edges if not {edge.one, edge.other} & {*hidden}]
     return frozenset(drawn.without(others).project(hidden).edge_texts)
 
@@ -147,7 +147,7 @@ MAX_HIDDEN_CAUSES = 21
 def soft_edges(
     graph: CausalGraph, reward: str, context: Collection[str], settable: Collection[str]
 ) -> tuple[str, ...]:
-    """The texts of the edges that the graph lacks and that might be there, sorted.
+    """Return the texts of the edges that may be missing from the graph, sorted.
 
     No arrow goes into the context, which is seen whatever its causes, nor anything into what only
     follows from the reward. `settable` is what some arm sets.
@@ -167,7 +167,7 @@ def soft_edges(
 def with_soft_edges(
     graph: CausalGraph, priors: Mapping[str, float], soft: float, edges: Iterable[str]
 ) -> tuple[CausalGraph, dict[str, float]]:
-    """The graph with all these edges, and the priors of what is not certain in it, sorted."""
+    """Return the graph with all these edges, and the priors of its uncertain edges, sorted."""
     edges = tuple(edges)
     priors = {**priors, **dict.fromkeys(edges, soft)}
     _refuse_wide_families(priors)
@@ -206,7 +206,7 @@ def _refuse_many_causes(doubtful: Iterable[str]) -> None:
 
 
 def _order(graph: CausalGraph, reward: str, context: Collection[str]) -> list[str]:
-    """The order of the factors: the context, what does not follow from the reward, it, the rest."""
+    """Return the factor order: context, other non-descendants of the reward, reward, the rest."""
     everything = graph.mask(graph.variables)
     after = graph.mask(graph.descendants(reward))
     pools = graph.mask(context), everything & ~after, graph.mask(reward), everything

@@ -85,7 +85,7 @@ _IN_TEXT = {
 
 
 def latex_name(name: str) -> str:
-    """A letter with its number as an index, or else the name in upright type."""
+    """Return a letter with its number as an index, or the name in upright type."""
     match = SYMBOL.fullmatch(name)
     if match is None:
         return latex_upright(name)
@@ -95,12 +95,12 @@ def latex_name(name: str) -> str:
 
 
 def latex_label(label: str) -> str:
-    """A number as it is, all else upright."""
+    """Return numbers as they are, other labels in upright type."""
     return label if _NUMBER.fullmatch(label) else latex_upright(label)
 
 
 def latex_upright(text: str) -> str:
-    """The text in upright type."""
+    """Return the text in upright type."""
     return rf"\mathrm{{{_RUNS.sub(_written, text)}}}"
 
 
@@ -136,7 +136,7 @@ class Writer:
         return self.symbol(name) + "'" * primes
 
     def event(self, name: str, label: str | None = None, primes: int = 0) -> str:
-        """That the variable has this value; without a label, any value."""
+        """Return the event that the variable has this value; without a label, any value."""
         value = self.value(name, primes) if label is None else self.label(label)
         return f"{self.name(name)}={value}"
 
@@ -153,7 +153,7 @@ class Writer:
         return f"P_{{{where}}}({inside})" if where else f"P({inside})"
 
     def worth(self, what: str) -> str:
-        """What a value of the reward is worth."""
+        """Return the symbol of the worth of a reward value."""
         return f"{self.worth_sign}({what})"
 
     def mean(self, what: str, given: Iterable[str]) -> str:
@@ -161,12 +161,12 @@ class Writer:
         return f"{self.mean_sign}[{what}{self.bar}{', '.join(given)}]"
 
     def sum(self, values: Iterable[str]) -> str:
-        """The sign of a sum over these values; nothing where there are none."""
+        """Return the sign of a sum over these values; "" if there are none."""
         below = ",".join(values)
         return f"{self.sum_sign}_{{{below}}} " if below else ""
 
     def ratio(self, top: str, bottom: str) -> str:
-        """One divided by the other."""
+        """Return a fraction."""
         return self.fraction % (top, bottom)
 
 
@@ -217,19 +217,19 @@ class Notation:
 
 
 def notation_of(problem: Problem) -> Notation:
-    """One notation for all formulas of the problem."""
+    """Return the notation that all formulas of a problem share."""
     labels = frozenset().union(*problem.domains.values())
     return Notation(problem.graph.variables, labels)
 
 
 def _without_line(name: str) -> str:
-    """z1 for z_1, the same for all that is no letter with an index."""
+    """Return z1 for z_1; other symbols are unchanged."""
     match = SYMBOL.fullmatch(name)
     return match[1] + match[2] if match else name
 
 
 def _stem(name: str) -> str:
-    """The symbol that the name suggests: x1 for X1, h for Health."""
+    """Return the symbol that a name suggests: x1 for X1, h for Health."""
     match = SYMBOL.fullmatch(name)
     if match:
         return match[1].lower()[0] + match[2]
@@ -264,12 +264,12 @@ class Formula:
 
     @property
     def is_seen(self) -> bool:
-        """Whether no factor has a do(), so that what is seen where nothing is set tells it all."""
+        """True if no factor has a do(): then observational data suffice."""
         return not any(factor.done for factor in self.factors)
 
     @property
     def is_itself(self) -> bool:
-        """Whether the only factor is the reward under this very arm, so that nothing is said."""
+        """True if the only factor is the reward under this arm: then the formula says nothing."""
         own = Factor(self.reward, self.context, tuple(self.arm))
         return self.good is not None and bool(self.arm) and self.factors == (own,)
 
@@ -280,7 +280,7 @@ class Formula:
         return f"{self._left(text)} = {self._right(text)}"
 
     def latex(self) -> str:
-        """The same for LaTeX, without the dollar signs."""
+        """Return the formula as LaTeX, without dollar signs."""
         latex = self.notation.latex
         if self.is_itself:
             return rf"{self._left(latex)} \quad\text{{(a factor of its own)}}"
@@ -310,14 +310,14 @@ class Formula:
 
 
 def formulas(problem: Problem) -> tuple[Formula, ...]:
-    """One formula for each arm, in the order of the arms."""
+    """Return the reward formula of each arm, in the order of the arms."""
     return tuple(iter_formulas(problem))
 
 
 def iter_formulas(
     problem: Problem, arms: Iterable[Intervention] | None = None
 ) -> Iterator[Formula]:
-    """The same, one after the other, or of these arms only."""
+    """Yield the reward formulas of these arms, or of all arms, one at a time."""
     worth, reward = problem.reward_values, problem.reward
     zero_one = sorted(worth.values()) == [0.0, 1.0]
     good = next(label for label in worth if worth[label] == 1.0) if zero_one else None
@@ -332,7 +332,7 @@ def iter_formulas(
 def _factors(
     problem: Problem, order: FactorOrder, arm: Intervention
 ) -> tuple[tuple[str, ...], tuple[Factor, ...]]:
-    """The variables that the arm leaves open, and their factors."""
+    """Return the variables that an arm leaves open, and their factors."""
     names, cut = order.graph.variables, order.graph.mask(arm)
     found = {v: _factor(order, v, cut) for v in _needed(order, problem.reward_position, cut)}
     hides = any(order.edges.siblings)
@@ -342,7 +342,7 @@ def _factors(
 
 
 def _needed(order: FactorOrder, reward: int, cut: int) -> Iterable[int]:
-    """The variables whose factors the reward needs where those of `cut` are set."""
+    """Return the variables whose factors the reward needs if those of `cut` are set."""
     needed = new = 1 << reward
     while new:
         scopes = reduce(or_, (order.scope(order.key(v, cut)) for v in bits(new)))
@@ -352,7 +352,7 @@ def _needed(order: FactorOrder, reward: int, cut: int) -> Iterable[int]:
 
 
 def _factor(order: FactorOrder, v: int, cut: int) -> Factor:
-    """Of v where the variables of `cut` are set.
+    """Return the factor of v if the variables of `cut` are set.
 
     What of the context is outside T shares no hidden cause with it, so that seeing it is as good as
     setting it.

@@ -56,7 +56,7 @@ Worth = TypeVar("Worth", float, AnyArray)
 
 @dataclass(frozen=True, eq=False)
 class Payoff:
-    """What each value of the reward is worth, in the order of its domain."""
+    """Worth of each reward value, in the order of the domain, and costs of the arms."""
 
     values: FloatArray
     """In the user's units."""
@@ -73,7 +73,7 @@ class Payoff:
         given: Mapping[str, float] | None,
         minimise: bool = False,
     ) -> Payoff:
-        """From what the user gave for each label; without anything, the position in the domain."""
+        """Build from numbers by label; by default, the index in the domain."""
         minimise = check_flag("minimise", minimise)
         if given is None:
             return cls(np.arange(len(domain)) / (len(domain) - 1), minimise)
@@ -84,17 +84,17 @@ class Payoff:
         self.costs.setflags(write=False)
 
     def with_costs(self, costs: FloatArray) -> Payoff:
-        """The same where arms cost so much."""
+        """Return a payoff with these costs of the arms."""
         return replace(self, costs=np.array(costs, dtype=np.float64))
 
     @cached_property
     def has_costs(self) -> bool:
-        """Whether some arm costs something."""
+        """True if some arm has a cost."""
         return bool(self.costs.any())
 
     @cached_property
     def scaled_costs(self) -> FloatArray:
-        """What each arm costs, as a share of the span: so much less it is worth on the scale."""
+        """Cost of each arm as a share of the span, which is subtracted on the scale."""
         scaled: FloatArray = self.costs / self.span
         scaled.setflags(write=False)
         return scaled
@@ -112,7 +112,7 @@ class Payoff:
         return net
 
     def net_scaled(self, rewards: Worth, arms: Any = None) -> Worth:
-        """The same on the scale on which the worst value is 0 and the best 1."""
+        """Return net rewards on the scale on which the worst value is 0 and the best 1."""
         if not self.has_costs:
             return rewards
         costs: Any = self.scaled_costs if arms is None else self.scaled_costs[arms]
@@ -120,48 +120,48 @@ class Payoff:
         return net
 
     def oriented(self, worth: Worth) -> Worth:
-        """What is in the user's units with a sign such that more is better; and the way back."""
+        """Return values in the user's units with a sign such that more is better, or back."""
         return 0.0 - worth if self.minimise else worth  # not −worth, which makes a −0 of a 0
 
     def best_of(self, means: AnyArray) -> int:
-        """The position of the best of some net means, in the user's units; the first of equals."""
+        """Return the index of the best net mean; the first of equals."""
         return int(self.oriented(means).argmax())
 
     def regrets(self, means: AnyArray) -> AnyArray:
-        """How far each net mean is from the best one: never negative. Arms are the last axis."""
+        """Return the distance of each net mean from the best one. Arms are the last axis."""
         oriented = self.oriented(means)
         regrets: AnyArray = oriented.max(axis=-1, keepdims=True) - oriented
         return regrets
 
     @property
     def worst(self) -> float:
-        """The worst value: the largest where smaller is better."""
+        """Worst value: the largest if the reward is minimised."""
         return float(self.values.max() if self.minimise else self.values.min())
 
     @cached_property
     def span(self) -> float:
-        """How far the best and worst values are apart: what a regret in [0, 1] is multiplied by."""
+        """Distance between the best and the worst value: the unit of regrets in [0, 1]."""
         return float(self.values.max()) - float(self.values.min())
 
     @property
     def largest_regret(self) -> float:
-        """The most that the choice of an arm can cost, in the user's units."""
+        """Largest possible regret of one choice, in the user's units."""
         return self.span + (float(np.ptp(self.costs)) if self.has_costs else 0.0)
 
     @cached_property
     def scaled(self) -> FloatArray:
-        """The values scaled so that the worst is 0 and the best 1."""
+        """Values scaled so that the worst is 0 and the best 1."""
         scaled: FloatArray = self.oriented(self.values - self.worst) / self.span
         scaled.setflags(write=False)
         return scaled
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether the values are 0 and 1, in this order: then a mean is a probability."""
+        """True if the values are 0 and 1, in this order: then a mean is a probability."""
         return bool(self.values.tolist() == [0.0, 1.0])
 
     def unscale(self, scaled: float) -> float:
-        """A reward in [0, 1], or a net one, in the user's units."""
+        """Return a scaled reward, gross or net, in the user's units."""
         return self.worst + self.oriented(self.span * float(scaled))
 
 
@@ -230,11 +230,11 @@ class Costs(Mapping[str, float]):
         self._texts = {**self.variables, **{str(arm): cost for arm, cost in self.arms.items()}}
 
     def of(self, arm: Intervention) -> float:
-        """What an intervention costs."""
+        """Return the cost of an intervention."""
         return self.arms[arm] if arm in self.arms else self.of_variables(arm)
 
     def of_variables(self, arm: Mapping[str, str]) -> float:
-        """The sum of what its variables cost."""
+        """Return the sum of the costs of the variables that an intervention sets."""
         return fsum(self.variables.get(name, 0.0) for name in arm)
 
     def __getitem__(self, text: str) -> float:
@@ -251,7 +251,7 @@ class Costs(Mapping[str, float]):
 
 
 def costs_from_user(given: Any, problem: Problem, check: Callable[[Any], Intervention]) -> Costs:
-    """What was given, by name; `check` reads an arm. Costs that are all 0 are the same as none."""
+    """Return validated costs by name; `check` reads an arm. Costs that are all 0 count as none."""
     if given is None:
         return Costs({}, {})
     if not isinstance(given, Mapping):
@@ -322,7 +322,7 @@ def _amount(what: str, cost: object) -> float:
 
 
 def arm_costs(problem: Problem) -> FloatArray:
-    """What each of the problem's arms costs."""
+    """Return the cost of each arm of a problem."""
     costs, span = problem.costs, problem.payoff.span
     if not costs:
         return np.zeros(len(problem.arms))
@@ -345,7 +345,7 @@ def arm_costs(problem: Problem) -> FloatArray:
 
 
 def cheaper_equivalent(problem: Problem) -> tuple[Intervention, Intervention] | None:
-    """An arm with a cost of its own, and what is no arm, does the same, and costs less; or None.
+    """Return a cheaper intervention with the same effect as an arm with its own cost, or None.
 
     Setting a variable without an effect as well makes another intervention of an arm, whose cost is
     that of its variables. Where no single variable does that for less than the arm's own cost, no

@@ -116,7 +116,7 @@ def save_problem(problem: Problem, path: str | Path) -> None:
 
 
 def problem_text(problem: Problem) -> str:
-    """The problem as the text of a problem file."""
+    """Return the problem as the text of a problem file."""
     lines = [
         f"{key} = {toml(value)}"
         for key, value in (("name", problem.name), ("description", problem.description))
@@ -208,7 +208,7 @@ def _build(page: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
 
 
 def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:
-    """The graph of a file; what else the file says (domains, tags) fills in what is not given."""
+    """Read the graph of a file; its domains and tags fill in missing options."""
     structure = read_structure(path)
     own = options.get("domains", {})
     options["domains"] = {**structure.domains, **own} if isinstance(own, dict) else own
@@ -226,7 +226,7 @@ def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:
 
 
 def _undotted(table: Any, names: set[str]) -> Any:
-    """The table with names that have a dot in one piece: to TOML, X.1 without quotes is 1 in X."""
+    """Join names with a dot, since TOML reads an unquoted X.1 as 1 in X."""
     if not isinstance(table, dict):
         return table
     found: dict[str, Any] = {}
@@ -237,7 +237,7 @@ def _undotted(table: Any, names: set[str]) -> Any:
 
 
 def _with_numbers(table: Any) -> Any:
-    """The table with labels such as 12.0 in one piece: to TOML, without quotes that is 0 in 12."""
+    """Join labels such as 12.0, since TOML reads them without quotes as 0 in 12."""
     if not isinstance(table, dict):
         return table
     found: dict[object, Any] = {}
@@ -255,14 +255,14 @@ def _is_table(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 def toml(value: str | Iterable[str]) -> str:
-    """A TOML basic string, or an array of them. JSON's escapes are TOML's, but for DEL."""
+    """Return a TOML string or an array of strings. JSON's escapes are TOML's, except for DEL."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return "[" + ", ".join(toml(item) for item in value) + "]"
 
 
 def _numbers(counts: Any) -> str:
-    """A number, or nested arrays of numbers."""
+    """Return a number or nested arrays of numbers as TOML."""
     return f"[{', '.join(map(_numbers, counts))}]" if isinstance(counts, tuple) else repr(counts)
 
 
@@ -279,7 +279,7 @@ _NEXT_ENTRY = re.compile(
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """The page that a text of TOML is."""
+    """Parse TOML; raise `InputSyntaxError` with the line if it is invalid."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also numbers of 5,000 digits
@@ -303,7 +303,7 @@ def _explain(text: str, said: str) -> str:
 
 
 def _open_list(text: str) -> str | None:
-    """Where the list begins that is still open at the end of whole lines, if one is."""
+    """Return the line in which a list begins that is never closed, or None."""
     begins: list[int] = []
     is_value = False
     for piece in _PIECE.finditer(text):
@@ -323,7 +323,7 @@ def _open_list(text: str) -> str | None:
 
 
 def describe_arms(problem: Problem) -> dict[str, Any]:
-    """The problem, its intervention sets and its arms, both in canonical order.
+    """Describe a problem, its intervention sets and its arms, both in canonical order.
 
     >>> from dowise.problem import load_problem
     >>> page = describe_arms(load_problem("task1"))
@@ -358,7 +358,7 @@ def describe_arms(problem: Problem) -> dict[str, Any]:
 
 
 def doubts_in_words(problem: Problem) -> list[str]:
-    """How likely the edges that are not certain are to be there, a line for each number.
+    """Describe the priors of uncertain edges as text, one line per number.
 
     >>> from dowise.graph import CausalGraph
     >>> graph = CausalGraph.parse("Z ?-> X -> Y; X <-> Y")
@@ -384,7 +384,7 @@ def doubts_in_words(problem: Problem) -> list[str]:
 
 
 def costs_in_words(problem: Problem) -> tuple[str, ...]:
-    """What variables and arms cost, each with its number.
+    """Describe the costs of variables and arms as text.
 
     >>> costs_in_words(Problem("Z -> X -> Y", "Y", costs={"X": 0.1, "Z": 2}))
     ('X 0.1', 'Z 2')
@@ -393,7 +393,7 @@ def costs_in_words(problem: Problem) -> tuple[str, ...]:
 
 
 def describe_problems(problems: Iterable[tuple[str, Problem]]) -> dict[str, Any]:
-    """What each of some problems, under these names, is about, and how many arms it has."""
+    """Describe problems by name: their variables and numbers of arms."""
     return {
         "problems": [
             {"name": name, "description": problem.description, "arms": len(problem.arms)}

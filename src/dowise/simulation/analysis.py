@@ -34,7 +34,7 @@ class Spread:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval; everything where there is one trial only."""
+        """95 % confidence interval; unbounded if there is only one trial."""
         if self.trials < 2:
             return -np.inf, np.inf
         special = import_extra("scipy.special", "simulate", "a confidence interval")
@@ -44,7 +44,7 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class RegretCurve:
-    """Of one policy: the cumulative regret at each round kept, over trials."""
+    """Cumulative regret of one policy at each kept round, over trials."""
 
     policy: str
     rounds: IntArray
@@ -55,21 +55,21 @@ class RegretCurve:
     measure: Measure = "regret"
 
     def band(self, kind: Literal["se", "sd"]) -> tuple[FloatArray, FloatArray]:
-        """Two standard errors or, as in the paper, two standard deviations around the mean."""
+        """Return two standard errors or, as in the paper, standard deviations around the mean."""
         width = 2 * self.deviation / (np.sqrt(self.trials) if kind == "se" else 1.0)
         return self.mean - width, self.mean + width
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """That one policy has less regret than another, or than so many times that of the other."""
+    """Claim that one policy has less regret than another, or than a multiple of it."""
 
     less: str
     more: str
     times: float = 1.0
 
     def judged(self, final: pandas.DataFrame, expected: pandas.DataFrame | None = None) -> Claim:
-        """What final regrets, a column for each policy, say of it; and expected ones, if any."""
+        """Judge the claim by final regrets, a column per policy, and by expected ones, if any."""
         of_expected = None if expected is None else self._paired(expected)
         return Claim(self.less, self.more, self._paired(final), self.times, of_expected)
 
@@ -79,7 +79,7 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Claim:
-    """That one policy has less regret than another, and what the paired differences say.
+    """Claim with the paired differences by which it is judged.
 
     One of the two measures decides, and which one does not depend on what they say: expected regret
     where the race has it, else the regret under the true CPTs.
@@ -95,17 +95,17 @@ class Claim:
 
     @property
     def decides(self) -> Spread:
-        """The difference that the verdict is about."""
+        """Difference by which the claim is judged."""
         return self.difference if self.expected is None else self.expected
 
     @property
     def measure(self) -> Measure:
-        """What it is a difference of."""
+        """Measure of the difference: regret or expected regret."""
         return "regret" if self.expected is None else "expected"
 
     @property
     def terms(self) -> tuple[str, str]:
-        """What is compared, in words."""
+        """The two terms of the difference as text."""
         return self.less, self.more if self.times == 1 else f"{self.times:g} × ({self.more})"
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ class Claim:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the interval of what decides is below 0, above it, or neither."""
+        """Verdict: "holds", "does not hold" or "not shown", by the interval of the difference."""
         if self.decides.trials < FEWEST_TRIALS:
             return "not shown"
         low, high = self.decides.interval
@@ -130,7 +130,7 @@ class Standing:
     measure: Measure = "regret"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; one trial has no standard error."""
+        """Return the JSON data; a single trial has no standard error."""
         return {
             "problem": self.problem,
             "policy": self.policy,
@@ -150,7 +150,7 @@ class Difference:
     difference: Spread
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: the mean, with what one trial does not have: a spread."""
+        """Return the JSON data; a single trial has no spread."""
         several = self.difference.trials > 1
         low, high = self.difference.interval if several else (None, None)
         return {
@@ -166,7 +166,7 @@ class Difference:
 
 
 def spread_of(values: FloatArray | pandas.Series[float]) -> Spread:
-    """The mean and its standard error."""
+    """Return the mean and its standard error."""
     numbers = np.asarray(values, dtype=np.float64)
     error = numbers.std(ddof=1) / np.sqrt(len(numbers)) if len(numbers) > 1 else np.nan
     return Spread(float(numbers.mean()), float(error), len(numbers))
@@ -175,7 +175,7 @@ def spread_of(values: FloatArray | pandas.Series[float]) -> Spread:
 def curves(
     frame: pandas.DataFrame, policies: Sequence[str], measure: Measure = "regret"
 ) -> list[RegretCurve]:
-    """One curve for each policy, from the rows of one problem."""
+    """Return the curve of each policy, from the rows of one problem."""
     found = []
     for policy in policies:
         rows = frame[frame["policy"] == policy]
@@ -192,7 +192,7 @@ def claims(
     claimed: Sequence[Claimed] | None = None,
     expected: pandas.DataFrame | None = None,
 ) -> list[Claim]:
-    """What is claimed, judged; unless told the paper's: IDS below TS, TS below every baseline.
+    """Judge claims; by default the paper's: IDS below TS, TS below every baseline.
 
     Columns are policies; `expected` is a table of expected regrets, where there is one.
     """
@@ -206,7 +206,7 @@ def claims(
 
 
 def standings(final: pandas.DataFrame, measure: Measure = "regret") -> list[Standing]:
-    """Every policy on every problem, from the table that `Result.final` gives.
+    """Summarise every policy on every problem, from the table of `Result.final`.
 
     Trials of a race that is still under way are left out where they are missing.
     """
@@ -219,7 +219,7 @@ def standings(final: pandas.DataFrame, measure: Measure = "regret") -> list[Stan
 
 
 def differences(final: pandas.DataFrame, all_pairs: bool = False) -> list[Difference]:
-    """Every other policy against the first, problem by problem, in the trials that both have.
+    """Compare every other policy with the first, per problem, in the trials that both have.
 
     With `all_pairs` every policy against each of those before it.
     """

@@ -82,7 +82,7 @@ State = tuple[dict[str, str], Belief]
 
 @dataclass(frozen=True, eq=False)
 class ThompsonRun:
-    """What one run of Thompson Sampling showed, from N fresh draws in each round."""
+    """Figures of one run of Thompson Sampling, from N fresh draws in each round."""
 
     largest_ratio: float
     """The largest information ratio Ψ_t of Thompson Sampling; a measurement of one run."""
@@ -99,7 +99,7 @@ class ThompsonRun:
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """What `certified-ids` certified in some trials, for rewards in [0, 1]."""
+    """Certificates of `certified-ids` over some trials, for rewards in [0, 1]."""
 
     lam: float
     sums: FloatArray
@@ -115,18 +115,18 @@ class Certified:
 
     @property
     def mean(self) -> float:
-        """The bound on the Bayesian regret, with the mean over the trials for E[Σ cert_t]."""
+        """Bound on the Bayesian regret, with the mean over the trials for E[Σ cert_t]."""
         return self.bound_of_zero + float(self.sums.mean())
 
     @property
     def bound(self) -> float:
-        """Its upper limit at confidence .95, by Student's t over the trials and the error of H."""
+        """Upper confidence limit (.95), by Student's t over the trials and the error of H."""
         trials = len(self.sums)
         error = sqrt(float(self.sums.var(ddof=1)) / trials + (self.lam * self.entropy_error) ** 2)
         return self.mean + _upper_quantile(trials - 1) * error
 
     def as_dict(self) -> dict[str, float]:
-        """Every figure by its own name."""
+        """Return every figure by its name."""
         return {
             "certified_bound": self.bound,
             "certified_mean": self.mean,
@@ -173,12 +173,12 @@ class Bounds:
 
     @property
     def p_best_radius(self) -> float:
-        """How far p*(a) may be off, all arms of a context at once, at confidence .999."""
+        """Error of p*(a), simultaneously for all arms of a context, at confidence .999."""
         return sqrt(log(2 * self.arms / (1 - P_BEST_CONFIDENCE)) / (2 * self.samples))
 
     @property
     def reward_span(self) -> float:
-        """What a regret in [0, 1] is multiplied by to be in the user's units."""
+        """Factor from regrets in [0, 1] to the user's units."""
         return self.problem.payoff.span
 
     @property
@@ -202,7 +202,7 @@ class Bounds:
         return 1 - self.coefficient / self.worst_coefficient if self.worst_coefficient else 0.0
 
     def values(self) -> dict[str, float]:
-        """The bounds on the Bayesian regret after T rounds, by name, for rewards in [0, 1]."""
+        """Bounds on the Bayesian regret after T rounds, by name, for rewards in [0, 1]."""
         k, t = self.arms, self.horizon
         return {
             "corollary_1": corollary_1(k, len(self.contexts), t),
@@ -214,7 +214,7 @@ class Bounds:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: infinity is the text "inf"."""
+        """Return the JSON data; infinity is the text "inf"."""
         figures = {**self._inputs(), **self._prior_figures(), **self._run_figures()}
         if self.certified is not None:
             figures |= self.certified.as_dict()
@@ -339,7 +339,7 @@ def bounds(
 def _refine_ratio(
     run: ThompsonRun, ratio: float, samples: int, seed: int, progress: Progress | None
 ) -> ThompsonRun:
-    """The run with its largest ratio, from more draws; it is at least that of the prior."""
+    """Return the run with its largest ratio from more draws; at least that of the prior."""
     meter = ProgressMeter(progress, "the steepest rounds again", len(run.steepest) * samples)
     again = [estimate_arms(then, context, samples, seed, meter) for context, then in run.steepest]
     return replace(run, largest_ratio=max([ratio, *map(thompson_ratio, again)]))
@@ -355,7 +355,7 @@ def _checked_trials(given: int | None, is_wanted: bool) -> int:
 
 
 def _checked_draws(name: str, given: int | None, arms: int, needed: int) -> int:
-    """How many draws are made: those given, or what the problem needs."""
+    """Return the number of draws: the argument, or what the problem needs."""
     number = check_integer(name, needed if given is None else given, 1, MAX_SAMPLES)
     least = MIN_DRAWS_PER_KIND * arms
     if number < least:
@@ -369,7 +369,7 @@ def _checked_draws(name: str, given: int | None, arms: int, needed: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _PriorEstimates:
-    """What draws before anything was seen tell; over all contexts."""
+    """Estimates from draws of the prior, over all contexts."""
 
     p_best: FloatArray
     """p*(a): (contexts, arms)."""
@@ -424,7 +424,7 @@ def _contexts(problem: Problem) -> Iterator[dict[str, str]]:
 
 
 def _noise(found: Estimate) -> float:
-    """A gain up to this may be nothing but the bias of an estimate from so many draws."""
+    """Return the gain that may be mere bias of an estimate from n draws."""
     arms, values = found.outcomes.shape
     return float((arms - 1) * (values - 1) / (2 * found.samples))
 
@@ -443,7 +443,7 @@ def _samples_for(
     most: float,
     meter: ProgressMeter,
 ) -> float:
-    """The N, to two digits, from which some or all lower bounds of Lemma 4 are positive.
+    """Return the N, to two digits, from which some or all lower bounds of Lemma 4 are positive.
 
     From one large estimate with the radii that N draws would have; nobody draws 1e8. Not less than
     `least` and not more than `most`, which other contexts have settled.
@@ -465,7 +465,7 @@ def _samples_for(
 
 
 class ProgressMeter:
-    """How far a part of the work is; it says so now and then."""
+    """Progress of a part of the work, reported at intervals."""
 
     def __init__(self, progress: Progress | None, what: str, total: int) -> None:
         self._progress, self._what, self._total = progress, what, total
@@ -474,11 +474,11 @@ class ProgressMeter:
             progress(what, 0, total)
 
     def advance(self, by: int) -> None:
-        """So much more is done."""
+        """Add to the work that is done."""
         self.reach(self._done + by)
 
     def reach(self, done: int) -> None:
-        """So much is done by now."""
+        """Set the work that is done."""
         self._done, now = min(done, self._total), monotonic()
         if self._progress and (now - self._said >= PROGRESS_INTERVAL or self._done == self._total):
             self._said = now
@@ -522,7 +522,7 @@ def run_thompson(
 def estimate_arms(
     belief: Belief, context: Context, samples: int, rng: Random, meter: ProgressMeter
 ) -> Estimate:
-    """Δ, g and p* from so many draws."""
+    """Estimate Δ, g and p* from n draws."""
 
     def measured() -> Iterator[Draws]:
         for block in belief.draw_in_blocks(codes, samples, rng):
@@ -548,7 +548,7 @@ def run_certified(
     entropy: tuple[float, float],
     progress: Progress | None = None,
 ) -> Certified:
-    """Let `certified-ids` play so many trials; `entropy` is H(Π*) with its standard error."""
+    """Let `certified-ids` play n trials; `entropy` is H(Π*) with its standard error."""
     played: list[Played] = []
 
     def make(own: Problem) -> _RecordedSampling:

@@ -32,7 +32,7 @@ DRAWS = 32
 
 
 class RewardScale(NamedTuple):
-    """What arms bring, scaled to [0, 1]: the one place that nets it."""
+    """Net worth of rewards and arms, scaled to [0, 1]."""
 
     least: FloatArray
     """Of each arm where the reward has its first value."""
@@ -48,7 +48,7 @@ def _worth(payoff: Payoff, arms: int) -> RewardScale:
 def expected_regrets(
     belief: Belief, script: TrialScript, chosen: IntArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Of every round E[max_b μ_b − μ_a | history] for the arm that was played, in the user's units.
+    """Return E[max_b μ_b − μ_a | history] of the played arm in every round, in the user's units.
 
     `belief` is one of the world's own problem, and has learned what was shown before the first
     round; it learns all rounds of the trial. `chosen` has positions among the problem's arms.
@@ -140,7 +140,7 @@ def _with_mixture(
 
 @njit(inline="always")
 def _gap(values: Any, results: Any, worth: Any, played: Any, rewards: Any) -> Any:
-    """How far an arm is from the best, averaged over the lanes.
+    """Return the distance of an arm from the best one, averaged over the lanes.
 
     There are as many lanes as rewards[0] and rewards[1] are long: room for those of an arm, and of
     the best so far.
@@ -179,7 +179,7 @@ def _expect_rounds(
     rewards: Any,
     found: Any,
 ) -> None:
-    """Each round draws of all rewards, the mean gap of the arm played, one more record.
+    """For each round, draw all rewards, take the mean gap of the played arm, and learn the record.
 
     rows[c] are the rows of the circuit under context c.
     """
@@ -219,7 +219,7 @@ def _expect_mixed_rounds(
     rewards: Any,
     found: Any,
 ) -> None:
-    """The same for a mixture; entries[c] is what versions read under context c."""
+    """Compute expected regrets for a mixture; entries[c] is what versions read under context c."""
     circuit = unrolled(tape)
     one, lanes = script.contexts.ndim, rewards.shape[1]
     work, room = workspace(circuit, lanes), room_for(own.tables, own.reading, lanes)

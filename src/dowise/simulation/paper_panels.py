@@ -1,4 +1,4 @@
-"""What `dowise reproduce` can run: the seven panels of the paper, and some beyond it.
+"""Panels of `dowise reproduce`: the seven of the paper, and some beyond it.
 
 Beyond the paper there are hidden common causes, mild and strong ones, and graphs that are drawn
 wrong: there the world has an edge that the policies' problem lacks.
@@ -20,17 +20,17 @@ from dowise.simulation.analysis import Claimed
 from dowise.simulation.spec import On, PolicyLike, policy_specs
 
 POLICIES = ("ids", "ts", "z2-ts", "z2-kl-ucb", "bernoulli-ts", "ucb")
-"""Those that the paper races."""
+"""Policies of the paper's panels."""
 SOFT = 0.1
 HALF, NO_LOSS = 0.5, 1.25
-"""A soft graph loses at most half, or at most a quarter more: that is to be shown, not assumed."""
+"""Claimed limits of the loss with a soft graph, relative to the graph as drawn."""
 
 HIDDEN_POLICIES = ("ids", "ts", "bernoulli-ts", "kl-ucb", "z2-ts", "z2-kl-ucb")
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot: policies in the worlds of a problem, and what is claimed of them."""
+    """Plot of policies in the worlds of a problem, and the claims about them."""
 
     name: str
     problem: str | Problem
@@ -43,17 +43,17 @@ class Panel:
 
     @property
     def beyond(self) -> bool:
-        """Whether it is none of the paper's."""
+        """True if the panel is not in the paper."""
         return self.claimed is not None
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of its policies."""
+        """Labels of the policies."""
         return tuple(policy.label for policy in policy_specs(self.policies))
 
     @property
     def random(self) -> ChordalWorlds | None:
-        """Where the graphs come from, if every trial has one of its own."""
+        """Source of the graphs, if every trial has its own graph."""
         worlds = resolve_worlds(self.problem)
         return worlds if isinstance(worlds, ChordalWorlds) else None
 
@@ -79,7 +79,7 @@ PANELS = _by_name(
 
 
 def _with(name: str, *edges: str, **changes: Any) -> Problem:
-    """A built-in problem with these edges besides its own, and perhaps other arms or domains."""
+    """Return a built-in problem with more edges, and perhaps other arms or domains."""
     own = load_problem(name)
     options = {"domains": own.domains, "reward_values": own.reward_values, **changes}
     return Problem(
@@ -127,7 +127,7 @@ def _entries(**problems: Problem) -> tuple[PolicyLike, ...]:
 def _wrong(
     name: str, drawn: Problem, missing: str, title: str, times: float, strong: bool = False
 ) -> Panel:
-    """Worlds with an edge that is not drawn: soft loses at most so many times what drawn does."""
+    """Return a panel whose worlds have an undrawn edge; soft loses at most `times` drawn."""
     roles: Any = {"context": drawn.context, "non_manipulable": drawn.non_manipulable}
     graph = drawn.graph.with_edges(missing)
     world = Problem(graph, drawn.reward, **roles, arms="all")
@@ -142,7 +142,7 @@ def _wrong(
 
 
 def _right() -> Panel:
-    """The graph is right: what does it cost to doubt it?"""
+    """Return a panel in which the graph is right: the cost of doubting it."""
     policies = _entries(drawn=_with("task2"), soft=_with("task2", soft=SOFT))
     claimed = [Claimed(f"{policy}, soft", f"{policy}, drawn", NO_LOSS) for policy in ("ids", "ts")]
     claimed += [Claimed(f"{policy}, soft", "bernoulli-ts") for policy in ("ids", "ts")]
@@ -182,5 +182,5 @@ ALL_PANELS = PANELS | BEYOND
 
 
 def in_order(names: Container[str]) -> tuple[str, ...]:
-    """These panels, each once, in the order of a report."""
+    """Return these panels in the order of a report."""
     return tuple(name for name in ALL_PANELS if name in names)

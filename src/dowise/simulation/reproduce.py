@@ -48,11 +48,11 @@ CHECK_TRIALS = 200
 SAME = 0.1  # regrets that differ by less than this share count as the same
 KEPT_ROUNDS = 100  # rounds of each trial that are kept for the curves
 REFRESH = 0.05
-"""The z² policies resample an arm's data when they have grown by this share."""
+"""Share by which an arm's data must grow before the z² policies resample."""
 
 JudgedClaims = Mapping[str, Sequence[Claim]]
 Finals = Mapping[Measure, "pandas.DataFrame"]
-"""The final regrets of a panel, by what they are measured by: a row a trial, a column a policy."""
+"""Final regrets of a panel by measure: a row per trial, a column per policy."""
 
 _MEASURE_NAMES: Mapping[Measure, str] = {"regret": "regret", "expected": "expected regret"}
 _STYLE = """
@@ -66,7 +66,7 @@ img { max-width: 100%; }
 
 @dataclass(frozen=True)
 class ReproductionSpec:
-    """How a reproduction was called."""
+    """Arguments of a reproduction."""
 
     panels: tuple[str, ...]
     trials: int | None
@@ -76,11 +76,11 @@ class ReproductionSpec:
     quick: bool
     band: Literal["se", "sd"]
     count: int
-    """The trials of a panel."""
+    """Trials per panel."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What all panels of a report share."""
+        """Settings that all panels of a report share."""
         return {
             "dowise": dowise.__version__,
             "sources": source_digest(),
@@ -91,12 +91,12 @@ class ReproductionSpec:
         }
 
     def rounds(self, panel: Panel) -> int:
-        """Those of a trial: the panel's own unless told."""
+        """Return the rounds per trial: the argument, or those of the panel."""
         return panel.horizon if self.horizon is None else self.horizon
 
     @property
     def command(self) -> str:
-        """What does the same again."""
+        """Command that repeats the reproduction."""
         parts = ["dowise", "reproduce", *(() if self.panels == tuple(PANELS) else self.panels)]
         parts += ["--quick"] if self.quick else []
         parts += [] if self.trials is None else ["--trials", str(self.trials)]
@@ -108,13 +108,13 @@ class ReproductionSpec:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came out: for each panel the final regrets and what they say of the claims."""
+    """Result of a reproduction: final regrets and judged claims by panel."""
 
     path: Path
     finals: dict[str, dict[str, Spread]]
     claims: dict[str, list[Claim]]
     expected: dict[str, dict[str, Spread]]
-    """Expected regrets, of the panels whose worlds are drawn from the prior."""
+    """Expected regrets of the panels whose worlds are drawn from the prior."""
 
 
 def reproduce(
@@ -181,7 +181,7 @@ def _check_arguments(
     quick: bool,
     band: Literal["se", "sd"],
 ) -> ReproductionSpec:
-    """How it was called, with everything checked before anything is written."""
+    """Validate the arguments before anything is written."""
     for name in panels:
         if name not in ALL_PANELS:
             raise DowiseError(
@@ -208,7 +208,7 @@ def _check_arguments(
 
 
 def _open(folder: Path, run: ReproductionSpec) -> tuple[str, ...]:
-    """The panels that the report in a folder has; raises unless it is new, or one of ours."""
+    """Return the panels of the report in a folder; raise if the folder holds anything else."""
     manifest = read_checked_json(folder / MANIFEST)
     if manifest is not None:
         _check_same_settings(folder, manifest["settings"], run.settings)
@@ -290,7 +290,7 @@ def _refresh_check(
     workers: int,
     progress: Callable[[str, int, int], None],
 ) -> str:
-    """Whether the z² policies do as well when they resample less often: the same trials."""
+    """Compare z² policies that resample seldom with those that always do, on equal trials."""
     trials, horizon = min(len(final), CHECK_TRIALS), run.rounds(ALL_PANELS["task1"])
     always = (
         simulate(
@@ -325,7 +325,7 @@ def _refresh_check(
 
 
 def opening(judged: JudgedClaims, run: ReproductionSpec) -> list[str]:
-    """What was run and how, and which claims hold: the paper's first, then those beyond it."""
+    """Return the opening of the report: settings, and which claims hold."""
     paper = {name: made for name, made in judged.items() if name in PANELS}
     beyond = {name: made for name, made in judged.items() if name not in PANELS}
     rounds = " or ".join(sorted({str(run.rounds(ALL_PANELS[name])) for name in judged}, key=int))
@@ -406,7 +406,7 @@ def _beyond(judged: JudgedClaims) -> list[str]:
 
 
 def section(panel: Panel, found: Finals, made: Sequence[Claim], seed: int) -> list[str]:
-    """One panel: its picture, the final regrets and the claims."""
+    """Return the section of a panel: picture, final regrets and claims."""
     final = found["regret"]
     finals = {policy: spread_of(final[policy]) for policy in panel.labels}
     parts = [
@@ -441,7 +441,7 @@ def section(panel: Panel, found: Finals, made: Sequence[Claim], seed: int) -> li
 
 
 def claims_table(made: Sequence[Claim]) -> str:
-    """Paired differences, and what they say."""
+    """Return a table of paired differences and verdicts."""
     both = any(claim.expected is not None for claim in made)
     return table(
         (
@@ -482,7 +482,7 @@ def _expected(found: Finals, policy: str) -> tuple[str, ...]:
 
 
 def _about_random_graphs(worlds: ChordalWorlds, found: Finals, seed: int) -> list[str]:
-    """How many graphs were redrawn, and the results where z²ID has something to work with."""
+    """Report how many graphs were redrawn, and the results on graphs with several estimators."""
     final = found["regret"]
     drawn = [worlds.draw_problem(stream(seed, trial, Purpose.WORLD)) for trial in final.index]
     several = [len(one.problem.intervention_sets) > 1 for one in drawn]
@@ -512,12 +512,12 @@ def _about_random_graphs(worlds: ChordalWorlds, found: Finals, seed: int) -> lis
 
 
 def heading(level: int, text: str) -> str:
-    """A title; level 1 is the page's own."""
+    """Return a heading; level 1 is the title of the page."""
     return f"{'#' * level} {text}"
 
 
 def image(file: str, caption: str) -> str:
-    """A picture beside the page, and what it shows."""
+    """Return a picture with its caption."""
     return f"![{caption}]({file})"
 
 
@@ -538,7 +538,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def to_html(markdown: str) -> str:
-    """One page that needs nothing but the pictures beside it; its title is the first heading."""
+    """Return an HTML page of a report; its title is the first heading."""
     renderer = import_extra("markdown_it", "simulate", "a report")
     body = renderer.MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
     title = re.search(r"^# (.+)$", markdown, re.MULTILINE)

@@ -194,7 +194,7 @@ class InMemoryResults:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of `simulate`: its specification and its jobs."""
+    """Call of `simulate`: its specification and its jobs."""
 
     spec: dict[str, Any]
     horizon: int

@@ -1,4 +1,4 @@
-"""One trial: a policy plays T rounds in a world, and the regret of each round is recorded.
+"""Trials: a policy plays T rounds in a world, and the regret of each round is recorded.
 
 Everything random is keyed by (seed, trial, purpose): the world, its contexts, the uniforms that
 drive outcomes, and the policy's own draws. So within a trial every policy faces the same world and
