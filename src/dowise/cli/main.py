@@ -143,7 +143,7 @@ def _translate_user_code_errors() -> Iterator[None]:
         yield
     except USER_CODE_ERRORS as error:  # click's own exceptions never pass through user code
         registry = sys.modules.get("dowise.policies.registry")  # loaded if there may be one
-        translated = user_code_error(error) if registry and registry.asked_for() else None
+        translated = user_code_error(error) if registry and registry.imported_modules() else None
         if translated is None:
             raise
         raise translated from error

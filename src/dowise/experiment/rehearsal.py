@@ -31,7 +31,7 @@ from dowise.experiment.experiment import Experiment
 from dowise.experiment.read_model import prior_of
 from dowise.experiment.status import Status, usual_tolerance
 from dowise.experiment.storage import MemoryStorage
-from dowise.policies.registry import asked_for, import_policies, policy_factory
+from dowise.policies.registry import import_policies, imported_modules, policy_factory
 from dowise.problem import Problem
 from dowise.simulation.executors import run_jobs
 
@@ -320,7 +320,7 @@ def _modules(policy: str) -> tuple[str, ...] | None:
     home = policy_factory(policy).__module__
     if home.partition(".")[0] == "dowise":
         return ()
-    return asked_for() if home in asked_for() else None
+    return imported_modules() if home in imported_modules() else None
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,7 @@
-"""Policies by name, and how to add one's own.
+"""Registry of policies by name: built-in and custom ones, their options, and what `best` means.
 
-A built-in policy is one file and one line of the table below: help texts, the colours of figures,
+A built-in policy is one class and one line of the table below: help texts, the colours of figures,
 error messages and the page of policies follow from that line.
-
->>> from dowise.problem import load_problem
->>> policy = make_policy("ids", load_problem("task1"), samples=200)
->>> policy.decide(rng=0).arm in policy.problem.arms
-True
 """
 
 from __future__ import annotations
@@ -37,75 +32,93 @@ if TYPE_CHECKING:
     from dowise.policies.bayesian import BayesianPolicy
 
 
-_MODULES: dict[str, Any] = {}  # those that were asked for
+_MODULES: dict[str, Any] = {}  # modules with custom policies that were imported on request
 
 
-def asked_for() -> tuple[str, ...]:
-    """The names of the modules that were asked for, so that workers can have them too."""
+def imported_modules() -> tuple[str, ...]:
+    """Return the names of the modules that were imported on request, for worker processes."""
     return tuple(_MODULES)
 
 
-def is_asked_for(policy: str) -> bool:
-    """Whether a name is "module:Class", of a module that was asked for."""
+def _is_imported(policy: str) -> bool:
+    """Return True if a name is "module:Class", with a module that was imported on request."""
     module, colon, _ = policy.partition(":")
     return bool(colon) and module in _MODULES
 
 
 def import_policies(module: str, asked_by: str = "") -> None:
-    """Import a module that has policies of one's own, by its name as `import` has it.
+    """Import a module with custom policies.
 
-    What it registers is known then (`register_policy`), and its classes and functions can be named
-    as "module:Class". `asked_by` stands first in an error, such as "--policy-module mine".
+    The policies that it registers are known afterwards (`register_policy`), and its classes and
+    functions can be named as "module:Class".
+
+    Parameters
+    ----------
+    module : str
+        Name of the module, as in an `import` statement.
+    asked_by : str, optional
+        Beginning of an error message, such as "--policy-module mine".
+
+    Raises
+    ------
+    DowiseError
+        If there is no such module, or if importing it fails (`UserCodeError`).
+
+    Examples
+    --------
+    >>> import_policies("json")  # any module will do
     """
-    refused = f"{asked_by or f'the module {module!r}'} can't be imported"
-    remedy = "give its name as import does, my_policies"
-    if module.endswith(".py"):
-        remedy = f"give its name as import does, {module.removesuffix('.py').rpartition('/')[2]}"
+    failure = f"{asked_by or f'the module {module!r}'} can't be imported"
+    stem = module.removesuffix(".py").rpartition("/")[2] if module.endswith(".py") else ""
+    remedy = f"(expected a name such as {stem or 'my_policies'})"
     if not all(part.isidentifier() for part in module.split(".")):
-        raise DowiseError(f"{refused}: {module!r} is no name of a module; {remedy}")
+        raise DowiseError(
+            f"{failure}: {module!r} is not the name of a module {remedy}", code="unknown-module"
+        )
     importlib.invalidate_caches()
     try:
         _MODULES[module] = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise UserCodeError(f"{refused}: {describe_error(error)}") from error
+            raise UserCodeError(f"{failure}: {describe_error(error)}") from error
         raise DowiseError(
-            f"{refused}: there is no such module in this folder or where Python looks; {remedy}"
+            f"{failure}: not found in this folder or on Python's path {remedy}",
+            code="unknown-module",
         ) from None
-    except DowiseError as error:
-        raise UserCodeError(f"{refused}: {describe_error(error)}") from error
-    except USER_CODE_ERRORS as error:
-        raise UserCodeError(f"{refused}: {describe_error(error)}") from error
+    except (DowiseError, *USER_CODE_ERRORS) as error:
+        raise UserCodeError(f"{failure}: {describe_error(error)}") from error
 
 
-def own_factory(policy: str) -> Callable[..., Any]:
-    """What "module:Class" names, of a module that was asked for."""
-    name, _, inside = policy.partition(":")
+def _custom_factory(policy: str) -> Callable[..., Any]:
+    """Return what "module:Class" names, in a module that was imported on request."""
+    name, _, attribute = policy.partition(":")
     module = _MODULES[name]
     try:
-        factory = attrgetter(inside)(module)
+        factory = attrgetter(attribute)(module)
     except AttributeError:
-        made_here = [
+        defined = [
             key
             for key, value in vars(module).items()
             if callable(value) and getattr(value, "__module__", None) == module.__name__
         ]
-        close = suggestion(inside, made_here)
-        known = f": it has {join_names(made_here)}" if made_here else ""
-        lacking = f"has no {inside!r}" if inside else "has what? Say which class or function it is"
-        raise DowiseError(f"the policy {policy!r}: {name} {lacking}{close}{known}") from None
-    if not callable(factory) or not hasattr(factory, "__qualname__"):
+        available = f" (available: {join_names(defined)})" if defined else ""
+        problem = f"has no {attribute!r}{suggestion(attribute, defined)}"
         raise DowiseError(
-            f"{policy} is {type_name(factory)}, not a policy: name a class or a function that "
-            "makes one from a problem (docs/own-policy.md)"
-        )
+            f"the policy {policy!r}: {name} {problem if attribute else 'needs a class or function'}"
+            f"{available}",
+            code="unknown-policy",
+        ) from None
+    is_factory = callable(factory) and hasattr(factory, "__qualname__")
     try:
         inspect.signature(factory)
     except (TypeError, ValueError):
+        is_factory = False
+    if not is_factory:
         raise DowiseError(
-            f"{policy} takes nobody knows what, so it is no policy: name a class or a function "
-            "that makes one from a problem (docs/own-policy.md)"
-        ) from None
+            f"{policy} is {type_name(factory)}, not a policy: name a class or a function that "
+            "makes one from a problem (docs/own-policy.md)",
+            code="invalid-policy",
+        )
     made: Callable[..., Any] = factory
     return made
 
@@ -116,20 +129,26 @@ LearnsFrom = Literal["everything", "rewards", "nothing"]
 
 @dataclass(frozen=True)
 class PolicyInfo:
-    """What there is to know of a policy before one is made."""
+    """Description of a policy in the registry.
+
+    Examples
+    --------
+    >>> policy_info("ucb").learns_from
+    'rewards'
+    """
 
     name: str
     factory: str | Callable[..., MinimalPolicy]
-    """What makes one from a problem and options, or "module:name" of it."""
+    """Makes a policy from a problem and options; or its "module:name"."""
     learns_from: LearnsFrom
-    """Of an outcome: all variables that were seen, the reward alone, or nothing."""
+    """What of an outcome it learns from: all observed variables, the reward, or nothing."""
     needs_all_causes: bool
-    """Whether hidden common causes and doubtful edges rule it out."""
+    """True if it does not apply with hidden common causes or doubtful edges."""
     help: str
-    """One line."""
+    """Description in one line."""
 
     def load(self) -> Callable[..., MinimalPolicy]:
-        """The factory itself."""
+        """Import and return the factory."""
         if not isinstance(self.factory, str):
             return self.factory
         module, _, name = self.factory.partition(":")
@@ -137,68 +156,130 @@ class PolicyInfo:
         return factory
 
 
-def _line(
-    name: str, where: str, learns_from: LearnsFrom, all_causes: bool, text: str
-) -> PolicyInfo:
-    return PolicyInfo(name, f"dowise.policies.{where}", learns_from, all_causes, text)
-
-
-# In the order in which they are shown, which is also that of their colours.
+# Name, factory in dowise.policies, what it learns from, whether it needs all causes, help text. In
+# display order, which is also that of their colours.
+_BUILT_IN: tuple[tuple[str, str, LearnsFrom, bool, str], ...] = (
+    (
+        "ids",
+        "ids:InformationDirectedSampling",
+        "everything",
+        False,
+        "Information-Directed Sampling, Algorithm 2: what an arm costs and what it tells",
+    ),
+    (
+        "ts",
+        "thompson:ThompsonSampling",
+        "everything",
+        False,
+        "Thompson Sampling, Algorithm 1: the best arm under one draw from the posterior",
+    ),
+    (
+        "z2-ts",
+        "z2:Z2ThompsonSampling",
+        "everything",
+        False,
+        "Thompson Sampling on estimates pooled from all arms' data by z²ID",
+    ),
+    (
+        "z2-kl-ucb",
+        "z2:Z2KLUCB",
+        "everything",
+        False,
+        "kl-UCB on estimates pooled from all arms' data by z²ID",
+    ),
+    (
+        "bernoulli-ts",
+        "baselines:BernoulliThompsonSampling",
+        "rewards",
+        False,
+        "Thompson Sampling on each arm's rewards alone",
+    ),
+    (
+        "kl-ucb",
+        "baselines:KLUCB",
+        "rewards",
+        False,
+        "the largest upper confidence bound that fits Bernoulli rewards",
+    ),
+    (
+        "ucb",
+        "baselines:UCB",
+        "rewards",
+        False,
+        "UCB1: the largest upper confidence bound",
+    ),
+    (
+        "random",
+        "baselines:RandomChoice",
+        "nothing",
+        False,
+        "any arm, all with the same probability: a randomised trial",
+    ),
+    (
+        "bayes-optimal",
+        "bayes_optimal:BayesOptimal",
+        "everything",
+        True,
+        "the best possible play of a tiny problem, by dynamic programming",
+    ),
+    (
+        "certified-ids",
+        "certified_ids:CertifiedSampling",
+        "everything",
+        False,
+        "plays what draws certify to cost little beyond what it tells, else as ts does",
+    ),
+    (
+        "commit-kg",
+        "commit_kg:CommitKG",
+        "everything",
+        False,
+        "the value of n more plays: what they teach about all arms in all contexts",
+    ),
+    (
+        "best",
+        "registry:best",
+        "everything",
+        False,
+        "the recommended policy: commit-kg with up to twelve arms, ids with more",
+    ),
+)
 _POLICIES = {
-    info.name: info
-    for info in (
-        _line("ids", "ids:InformationDirectedSampling", "everything", False,
-              "Information-Directed Sampling, Algorithm 2: what an arm costs and what it tells"),
-        _line("ts", "thompson:ThompsonSampling", "everything", False,
-              "Thompson Sampling, Algorithm 1: the best arm under one draw from the posterior"),
-        _line("z2-ts", "z2:Z2ThompsonSampling", "everything", False,
-              "Thompson Sampling on estimates pooled from all arms' data by z²ID"),
-        _line("z2-kl-ucb", "z2:Z2KLUCB", "everything", False,
-              "kl-UCB on estimates pooled from all arms' data by z²ID"),
-        _line("bernoulli-ts", "baselines:BernoulliThompsonSampling", "rewards", False,
-              "Thompson Sampling on each arm's rewards alone"),
-        _line("kl-ucb", "baselines:KLUCB", "rewards", False,
-              "the largest upper confidence bound that fits Bernoulli rewards"),
-        _line("ucb", "baselines:UCB", "rewards", False,
-              "UCB1: the largest upper confidence bound"),
-        _line("random", "baselines:RandomChoice", "nothing", False,
-              "any arm, all with the same probability: a randomised trial"),
-        _line("bayes-optimal", "bayes_optimal:BayesOptimal", "everything", True,
-              "the best possible play of a tiny problem, by dynamic programming"),
-        _line("certified-ids", "certified_ids:CertifiedSampling", "everything", False,
-              "plays what draws certify to cost little beyond what it tells, else as ts does"),
-        _line("commit-kg", "commit_kg:CommitKG", "everything", False,
-              "the value of n more plays: what they teach about all arms in all contexts"),
-        _line("best", "registry:best", "everything", False,
-              "what we recommend: commit-kg with up to twelve arms, ids with more"),
-    )
-}  # fmt: skip
+    name: PolicyInfo(name, f"dowise.policies.{factory}", learns_from, needs_all_causes, text)
+    for name, factory, learns_from, needs_all_causes, text in _BUILT_IN
+}
 
 
 def policy_names() -> tuple[str, ...]:
-    """The names that `make_policy` takes, built-in ones first."""
+    """Return the names that `make_policy` takes, built-in ones first.
+
+    Examples
+    --------
+    >>> policy_names()[:2]
+    ('ids', 'ts')
+    """
     return tuple(_POLICIES)
 
 
 def names_with_hidden_causes() -> tuple[str, ...]:
-    """The policies that apply where common causes are hidden and edges doubtful."""
+    """Return the policies that apply with hidden common causes and doubtful edges."""
     return tuple(name for name, info in _POLICIES.items() if not info.needs_all_causes)
 
 
 def is_known(name: str) -> bool:
-    """Whether it is registered, or "module:Class" of a module that was asked for."""
-    return name in _POLICIES or is_asked_for(name)
+    """Return True if a policy is registered, or is "module:Class" of an imported module."""
+    return name in _POLICIES or _is_imported(name)
 
 
 def is_built_in(name: str) -> bool:
-    """Whether it is a policy of ours."""
+    """Return True if a policy is built in."""
     return name in _POLICIES and isinstance(_POLICIES[name].factory, str)
 
 
 def import_named(name: str) -> None:
     """Import the module of a policy that the user named as "module:Class".
 
-    Not for names that a journal has, which must not run code.
+    Not for names from a journal, which must not run code.
     """
     module, colon, _ = name.partition(":")
     if colon and not is_known(name):
@@ -206,40 +287,72 @@ def import_named(name: str) -> None:
 
 
 def policy_info(name: str) -> PolicyInfo:
-    """What there is to know of the policy of this name; it imports nothing but ours."""
+    """Return the description of a policy; only built-in modules are imported."""
     if name in _POLICIES:
         return _POLICIES[name]
-    if isinstance(name, str) and is_asked_for(name):
-        factory = own_factory(name)
+    if isinstance(name, str) and _is_imported(name):
+        factory = _custom_factory(name)
         return PolicyInfo(name, factory, "everything", False, _first_line(factory))
-    remedy = f"there are {', '.join(policy_names())}; one of your own is module:Class"
+    remedy = f"available: {', '.join(policy_names())}, or module:Class for a custom one"
     if isinstance(name, str) and ":" in name:
         module = name.partition(":")[0]
-        remedy = f"import its module first, dowise.policies.import_policies({module!r})"
-    raise DowiseError(f"unknown policy {name!r}{suggestion(str(name), policy_names())}: {remedy}")
+        remedy = f"import its module first, by dowise.policies.import_policies({module!r})"
+    close = suggestion(str(name), policy_names())
+    raise DowiseError(f"unknown policy {name!r}{close} ({remedy})", code="unknown-policy")
 
 
 def policy_factory(name: str) -> Callable[..., MinimalPolicy]:
-    """What makes policies of this name."""
+    """Return the factory of a policy."""
     return policy_info(name).load()
 
 
 def register_policy(
     name: str,
-    help: str = "",  # noqa: A002 (what it is called everywhere)
+    help: str = "",  # noqa: A002 (the usual name)
     learns_from: LearnsFrom = "everything",
     needs_all_causes: bool = False,
 ) -> Callable[[Factory], Factory]:
-    """Make a class or function that takes a problem and options known under a name.
+    """Register a class or function that makes a policy from a problem and options.
 
-    `help` is one line, by default the first of its docstring.
+    Parameters
+    ----------
+    name : str
+        Name of the policy.
+    help : str, optional
+        Description in one line. Defaults to the first line of the docstring.
+    learns_from : {"everything", "rewards", "nothing"}
+        What of an outcome the policy learns from.
+    needs_all_causes : bool
+        True if it does not apply with hidden common causes or doubtful edges.
+
+    Returns
+    -------
+    callable
+        Decorator that returns its argument.
+
+    Raises
+    ------
+    DowiseError
+        If the name is taken or not a text.
+
+    Examples
+    --------
+    >>> register_policy("ids")(lambda problem: None)
+    Traceback (most recent call last):
+        ...
+    dowise.errors.DowiseError: a policy 'ids' is registered already: choose another name
     """
     if not isinstance(name, str) or not name:
-        raise DowiseError(f'{name!r} is no name: write @register_policy("my-policy")')
+        raise DowiseError(
+            f'{name!r} is not a name: use @register_policy("my-policy")', code="invalid-type"
+        )
 
     def register(factory: Factory) -> Factory:
         if name in _POLICIES:
-            raise DowiseError(f"there is a policy {name!r} already: choose another name")
+            raise DowiseError(
+                f"a policy {name!r} is registered already: choose another name",
+                code="duplicate-name",
+            )
         line = help or _first_line(factory)
         _POLICIES[name] = PolicyInfo(name, factory, learns_from, needs_all_causes, line)
         return factory
@@ -252,10 +365,33 @@ def _first_line(factory: Callable[..., MinimalPolicy]) -> str:
 
 
 def make_policy(name: str, problem: Problem, **options: Any) -> MinimalPolicy:
-    """A fresh policy of this name for a problem, with the policy's own options.
+    """Make a policy.
 
-    Every policy has the option `floor`: with a floor f it plays with probabilities (1 − f)π + f·p*
-    (`dowise.policies.floor`).
+    Parameters
+    ----------
+    name : str
+        Name of the policy (`policy_names`), or "module:Class" for a custom one.
+    problem : Problem
+        Problem to decide in.
+    **options
+        Options of the policy. Every policy has the option `floor`: with a floor f its probabilities
+        are (1 − f)π + f·p*, p* being how likely each arm is the best.
+
+    Returns
+    -------
+    Policy
+
+    Raises
+    ------
+    DowiseError
+        If the policy or an option is unknown, or if the policy does not apply to the problem.
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> policy = make_policy("ids", load_problem("task1"), samples=200)
+    >>> policy.decide(rng=0).arm in policy.problem.arms
+    True
     """
     return make_checked(name, policy_factory(name), problem, **options)
 
@@ -263,28 +399,34 @@ def make_policy(name: str, problem: Problem, **options: Any) -> MinimalPolicy:
 def make_checked(
     name: str, factory: Callable[..., MinimalPolicy], problem: Problem, **options: Any
 ) -> MinimalPolicy:
-    """A fresh policy, after a check that its factory takes these options and needs no others."""
+    """Make a policy after checking that its factory takes these options and needs no others."""
     if not isinstance(problem, Problem):
         raise DowiseError(
-            f"a policy decides in a Problem, not in a {type(problem).__name__}: "
-            "make one with Problem(graph, reward) or load_problem(name)"
+            f"problem must be a Problem, not {type_name(problem)}: make one with "
+            "Problem(graph, reward) or load_problem(name)",
+            code="invalid-type",
         )
     parameters = inspect.signature(factory).parameters
     if not parameters:
-        raise DowiseError(f"the policy {name!r} must take a problem: {name}(problem, …)")
+        raise DowiseError(
+            f"the policy {name!r} must take a problem: {name}(problem, …)", code="invalid-policy"
+        )
     takes_any = any(x.kind is x.VAR_KEYWORD for x in parameters.values())
     known = [x for x in parameters if x != "problem"]
     known += [] if "floor" in known else ["floor"]
     for option in options:
         if option not in known and not takes_any:
             raise DowiseError(
-                f"the policy {name!r} has no option {option!r}{suggestion(option, known)}: "
-                f"its options are {', '.join(known)}"
+                f"the policy {name!r} has no option {option!r}{suggestion(option, known)} "
+                f"(available: {', '.join(known)})",
+                code="unknown-option",
             )
     for parameter in list(parameters.values())[1:]:  # the first is the problem
         is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if parameter.default is parameter.empty and not is_open and parameter.name not in options:
-            raise DowiseError(f"the policy {name!r} needs the option {parameter.name!r}: give it")
+            raise DowiseError(
+                f"the policy {name!r} needs the option {parameter.name!r}", code="missing-value"
+            )
     try:
         policy = made_by(factory, problem, options)
     except SystemExit as error:
@@ -293,7 +435,8 @@ def make_checked(
         if not callable(getattr(policy, method, None)):
             raise DowiseError(
                 f"the policy {name!r} makes a {type(policy).__name__}, which has no {method}: "
-                f"check_policy({factory.__name__}) says what a policy needs"
+                f"check_policy({factory.__name__}) tells what a policy needs",
+                code="invalid-policy",
             )
     return policy
 
@@ -301,7 +444,7 @@ def make_checked(
 def made_by(
     factory: Callable[..., MinimalPolicy], problem: Problem, options: Mapping[str, Any]
 ) -> MinimalPolicy:
-    """A fresh policy with these options; those that have no `floor` of their own get it here."""
+    """Make a policy with these options; its floor is added here unless it has that option."""
     if "floor" not in options or "floor" in inspect.signature(factory).parameters:
         return factory(problem, **options)
     rest = {name: value for name, value in options.items() if name != "floor"}
@@ -313,11 +456,23 @@ def made_by(
     return add_floor(factory(problem, **rest), floor)
 
 
-FEW_ARMS = 12  # with more of them commit-kg was not better than ids
+FEW_ARMS = 12  # with more arms commit-kg was not better than ids
 
 
 def best_name(problem: Problem) -> str:
-    """The name of the policy that we recommend for a problem."""
+    """Return the name of the recommended policy for a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to decide in.
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> best_name(load_problem("task1"))
+    'commit-kg'
+    """
     from dowise.model import model_of
 
     few = len(problem.arms) <= FEW_ARMS
@@ -325,7 +480,7 @@ def best_name(problem: Problem) -> str:
 
 
 def real_name(policy: str, problem: Problem) -> str:
-    """The name itself, or what "best" means for this problem."""
+    """Return the name itself, or the name that "best" refers to for this problem."""
     return best_name(problem) if policy == "best" else policy
 
 

@@ -36,7 +36,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from dowise._core.validation import check_integer
 from dowise.errors import DowiseError, DowiseWarning, import_extra
-from dowise.policies.registry import asked_for
+from dowise.policies.registry import imported_modules
 
 JobT = TypeVar("JobT")
 ResultT = TypeVar("ResultT")
@@ -420,7 +420,7 @@ def _run_on_dask(
 def _pickle_with_user_code(run: Callable[..., Any]) -> bytes:
     """Pickle with the modules of custom policies, which other machines need not have."""
     cloudpickle = import_extra("cloudpickle", "simulate", "more than one worker")
-    modules = [sys.modules[name] for name in asked_for()]
+    modules = [sys.modules[name] for name in imported_modules()]
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
-from dowise.experiment.wire import decision_to_json, change_to_json
+from dowise.experiment.wire import change_to_json, decision_to_json
 from dowise_web.api.dependencies import PREFIX, PROBLEMS, Asking, Key, Telling, answer
 from dowise_web.api.schemas import CASE, DECISION, DECISIONS, Amend, Ask, AskMany, Tell, Withdraw
 

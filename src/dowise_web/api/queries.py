@@ -20,9 +20,9 @@ from dowise.experiment.experiment import Experiment
 from dowise.experiment.factor_tables import formula_view, variable_view
 from dowise.experiment.history import POINTS
 from dowise.experiment.wire import (
-    decision_to_json,
     belief_to_json,
     case_to_json,
+    decision_to_json,
     evaluation_to_json,
     explanation_to_json,
     status_to_json,
