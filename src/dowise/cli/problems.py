@@ -165,7 +165,6 @@ def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
     The bounds start from the prior, before anything is observed. Theorems 1 and 2 are evaluated
     along one run of Thompson Sampling in a world drawn from the prior.
     """
-    from dowise.cli.simulate import bounds_blocks
     from dowise.simulation import bounds as compute_bounds
 
     loaded = read_problem(problem)
@@ -174,7 +173,7 @@ def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
     if as_json:
         print_json(result.as_dict())
     else:
-        print_document(Document(tuple(bounds_blocks(result))))
+        print_document(result.document())
 
 
 @command("""\

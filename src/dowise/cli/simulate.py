@@ -1,12 +1,10 @@
-"""Commands that play policies in simulated worlds: simulate, reproduce, rehearse; and bounds."""
+"""Commands that play policies in simulated worlds: simulate, reproduce, rehearse."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.util import find_spec
-from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,11 +13,9 @@ import click
 from dowise._core.document import (
     Block,
     Document,
-    Heading,
     Paragraph,
     Table,
     format_number,
-    pluralize,
 )
 from dowise.cli.arguments import (
     Number,
@@ -39,12 +35,7 @@ from dowise.cli.signals import set_stop_message
 
 if TYPE_CHECKING:
     from dowise.experiment.rehearsal import Rehearsal
-    from dowise.simulation import Bounds, Result
-    from dowise.simulation.analysis import Spread
-    from dowise.simulation.bounds import Certified
-    from dowise.simulation.reproduce import Reproduction
 
-_MAX_CONTEXT_COLUMNS = 4
 _MAX_POINTS = 11  # of the curves of a rehearsal
 
 _seed_option = click.option(
@@ -225,7 +216,7 @@ def simulate(
         places = {"out": out, "figure": figure}
         print_json(result.as_dict() | {name: x and str(x) for name, x in places.items()})
     else:
-        print_document(Document(tuple(_result_blocks(result))))
+        print_document(result.document())
         if out is not None:
             click.echo(f"\nThe results are in {out}")
     if figure is not None:  # last, so that an error in it does not hide the numbers
@@ -284,7 +275,7 @@ def reproduce(panels: tuple[str, ...], **options: Any) -> None:
     _set_stop_message(options["out"])
     with progress_bars() as show:
         reproduction = run(panels=panels, progress=show, **options)
-    print_document(Document(tuple(_reproduction_blocks(reproduction))))
+    print_document(reproduction.document())
     click.echo(f"The report is {reproduction.path / 'report.html'}")
 
 
@@ -466,225 +457,3 @@ def _spread_evenly(points: list[dict[str, Any]], limit: int) -> list[dict[str, A
     if last < limit:
         return points
     return [points[i] for i in sorted({round(i * last / (limit - 1)) for i in range(limit)})]
-
-
-def _result_blocks(result: Result) -> Iterator[Block]:
-    """Final regrets by problem and policy, and paired differences to the first policy."""
-    from dowise.simulation.analysis import differences, standings
-
-    finals = [result.final(measure) for measure in result.measures]
-    has_expected = len(finals) > 1
-    errors = ("error", "expected regret", "error") if has_expected else ("standard error",)
-    columns = ("problem", "policy", "final regret", *errors, "trials")
-    yield Table(
-        columns,
-        tuple(
-            (
-                measures[0].problem,
-                measures[0].policy,
-                *(text for each in measures for text in _format_mean(each.regret)),
-                f"{measures[0].regret.trials:,}",
-            )
-            for measures in zip(*map(standings, finals), strict=True)
-        ),
-        right=columns[2:],
-    )
-    pairs = [
-        measures
-        for measures in zip(*map(differences, finals), strict=True)
-        if measures[0].difference.trials > 1
-    ]
-    if pairs:
-        expected = ("expected", "95 % interval") if has_expected else ()
-        yield Heading("Paired differences")
-        yield Table(
-            ("problem", "difference", "mean", "95 % interval", *expected),
-            tuple(
-                (
-                    measures[0].problem,
-                    f"{measures[0].policy} − {measures[0].than}",
-                    *(text for each in measures for text in _format_difference(each.difference)),
-                )
-                for measures in pairs
-            ),
-            right=("mean", "expected"),
-        )
-
-
-def _format_mean(spread: Spread) -> tuple[str, str]:
-    return f"{spread.mean:.2f}", f"{spread.error:.2f}" if spread.trials > 1 else ""
-
-
-def _format_difference(spread: Spread) -> tuple[str, str]:
-    return f"{spread.mean:+.2f}", "{:+.2f} to {:+.2f}".format(*spread.interval)
-
-
-def _reproduction_blocks(reproduction: Reproduction) -> Iterator[Block]:
-    """Final regrets panel by panel, and which claims hold."""
-    from dowise.simulation.paper_panels import BEYOND, PANELS
-
-    yield Heading("Final regret ± standard error")
-    yield from _panel_tables(reproduction.finals)
-    if reproduction.expected:
-        yield Heading("Expected regret ± standard error")
-        yield from _panel_tables(reproduction.expected)
-    names = {"expected": "expected regret", "regret": "regret"}
-    for source, panels in (("of the paper", PANELS), ("beyond the paper", BEYOND)):
-        claims = [x for panel, each in reproduction.claims.items() if panel in panels for x in each]
-        if claims:
-            measures = " or ".join(dict.fromkeys(names[claim.measure] for claim in claims))
-            verdicts = Counter(claim.verdict for claim in claims)
-            yield Paragraph(
-                f"Of {len(claims)} claims {source}, judged by {measures}, "
-                f"{verdicts['holds']} hold, {verdicts['does not hold']} do not, and "
-                f"{verdicts['not shown']} are not shown by this number of trials."
-            )
-
-
-def _panel_tables(panels: Mapping[str, Mapping[str, Spread]]) -> Iterator[Table]:
-    """A table for each set of policies, with the panels that have these policies."""
-    for policies in dict.fromkeys(tuple(finals) for finals in panels.values()):
-        yield Table(
-            ("panel", *policies),
-            tuple(
-                (name, *(f"{each.mean:.1f} ±{each.error:.1f}" for each in finals.values()))
-                for name, finals in panels.items()
-                if tuple(finals) == policies
-            ),
-            right=policies,
-        )
-
-
-def bounds_blocks(bounds: Bounds) -> Iterator[Block]:
-    """p*, H(Π*), every bound beside the worst case, and what the intervals are worth."""
-    problem, contexts = bounds.problem, len(bounds.contexts)
-    size = f"{pluralize(bounds.arms, 'arm')}, {pluralize(contexts, 'context')}"
-    yield Heading(f"{problem.name or 'The problem'}: {size}, T = {bounds.horizon:,}")
-
-    by_context = 1 < contexts <= _MAX_CONTEXT_COLUMNS
-    shares = bounds.p_best if by_context else bounds.p_best.mean(axis=0, keepdims=True)
-    heads = ["p*"]
-    if by_context:
-        heads = [", ".join(f"{k}={v}" for k, v in context.items()) for context in bounds.contexts]
-    averaged = "" if by_context or contexts == 1 else ", mean over contexts"
-    yield Paragraph(
-        f"Chance of each arm to be the best before anything is observed{averaged} "
-        f"({bounds.samples:,} draws{_per_arm(bounds.samples, bounds)}, ±{bounds.p_best_radius:.4f} "
-        "at confidence 0.999)",
-        "strong",
-    )
-    yield Table(
-        ("arm", *heads),
-        tuple(
-            (str(arm), *(f"{p:.4f}" for p in shares[:, i])) for i, arm in enumerate(problem.arms)
-        ),
-        right=tuple(heads),
-    )
-    subject = "the best arm" if contexts == 1 else "the map from context to best arm"
-    entropy = (
-        f"Entropy of {subject}: H = {bounds.entropy:.4f} ± {bounds.entropy_error:.4f} nats, "
-        f"at most {bounds.worst_entropy:.4f}"
-    )
-    if not bounds.is_joint:
-        entropy += (
-            f"\n(There are too few draws for the {bounds.maps_seen:,} maps seen, so this is the "
-            "sum over contexts, which is never smaller.)"
-        )
-    yield Paragraph(entropy)
-    yield from _bound_value_blocks(bounds)
-    yield Paragraph(_describe_intervals(bounds))
-    if bounds.certified is not None:
-        yield Paragraph(_describe_certificates(bounds, bounds.certified))
-    yield Paragraph("K is the number of arms; docs/bounds.md explains the rest.", "muted")
-
-
-def _bound_value_blocks(bounds: Bounds) -> Iterator[Block]:
-    values, span = bounds.values(), bounds.reward_span
-    names = {
-        "corollary_1": "Corollary 1, the worst case",
-        "theorem_1": f"Theorem 1, TS, Γ² = K/2 = {bounds.arms / 2:g}",
-        "corollary_2": "Corollary 2, IDS with exact Δ and g",
-        "theorem_2": f"Theorem 2, IDS, N = {bounds.policy_samples:,}",
-    }
-    if bounds.certified is not None:
-        names["certified"] = f"Certificates, certified-ids, N = {bounds.policy_samples:,}"
-        values = {**values, "certified": bounds.certified.bound}
-    worst = values["corollary_1"]
-    units = "" if span == 1 else f" (in the reward's own units, which span {span:g})"
-    yield Heading(f"Expected regret after T rounds is at most{units}")
-    yield Table(
-        ("bound", "regret", "of the worst case"),
-        tuple(
-            (text, _format_bound(values[name] * span), _format_share(values[name], worst))
-            for name, text in names.items()
-        ),
-        right=("regret", "of the worst case"),
-    )
-    largest = bounds.horizon * bounds.problem.payoff.largest_regret
-    if values["corollary_2"] * span > largest:
-        yield Paragraph(
-            f"No more than {largest:,g} can be lost in {bounds.horizon:,} rounds: bounds above "
-            "that say nothing."
-        )
-    yield Paragraph(
-        f"The prior lowers the coefficient of √T from {bounds.worst_coefficient:.4f} to "
-        f"{bounds.coefficient:.4f}: {100 * bounds.saving:.1f} % less.\n"
-        f"Along one run of TS the largest Γ² was {bounds.run.largest_ratio:.3f}; if it were never "
-        f"larger, Theorem 1 would give {_format_bound(values['theorem_1_run'] * span)} "
-        f"({_format_share(values['theorem_1_run'], worst)}). That is a measurement, not a bound."
-    )
-
-
-def _describe_intervals(bounds: Bounds) -> str:
-    run, rounds = bounds.run, bounds.horizon
-    if run.infinite_rounds:
-        gamma = (
-            f"γ_t is infinite in {run.infinite_rounds:,} of {rounds:,} rounds, so Theorem 2 says "
-            "nothing."
-        )
-    else:
-        gamma = (
-            f"γ_t is finite in every round, and its sum is between {_format_bound(run.gamma_low)} "
-            f"and {_format_bound(run.gamma_high)}."
-        )
-    some = f"from about N = {bounds.samples_for_some:,.0f} on"
-    if isinf(bounds.samples_for_some):
-        some = "for no N"
-    every = f"from about N = {bounds.samples_for_all:,.0f} on"
-    if bounds.unresolved:
-        every = f"perhaps never: of some arms g can't be told from 0 by {bounds.samples:,} draws"
-    elif isinf(bounds.samples_for_all):
-        every = "for no N"
-    return (
-        f"With N = {bounds.policy_samples:,} draws per round"
-        f"{_per_arm(bounds.policy_samples, bounds)}, Lemma 4 says no more about any arm's "
-        f"information gain g than that it is between 0 and log r in {run.vacuous_rounds:,} of "
-        f"{rounds:,} rounds; {gamma} Before anything is observed the lower bound on some arm's "
-        f"gain is positive {some}, that of every arm {every}."
-    )
-
-
-def _describe_certificates(bounds: Bounds, certified: Certified) -> str:
-    span, trials = bounds.reward_span, len(certified.sums)
-    return (
-        f"In {100 * certified.share:.3g} % of the rounds of {trials:,} runs of certified-ids "
-        f"(λ = {certified.lam:.3g}) the draws certified what IDS would play. The bound is the "
-        f"upper limit, at confidence 0.95, that this number of runs leaves; its mean is "
-        f"{_format_bound(certified.mean * span)}. The actual regret of these runs is "
-        f"{_format_bound(float(certified.regrets.mean()) * span)} on average: a measurement, not a "
-        "bound."
-    )
-
-
-def _per_arm(draws: int, bounds: Bounds) -> str:
-    """Explain a default number of draws that follows from the number of arms."""
-    each = draws // bounds.arms
-    return f", {each} per arm" if draws == each * bounds.arms and each in (10, 100) else ""
-
-
-def _format_share(value: float, whole: float) -> str:
-    return "—" if isinf(value) or not whole else f"{100 * value / whole:.1f} %"
-
-
-def _format_bound(value: float) -> str:
-    return "infinite" if isinf(value) else f"{value:,.2f}"

@@ -27,6 +27,15 @@ from typing import Any
 import numpy as np
 
 from dowise._core.codec import to_json
+from dowise._core.document import (
+    Block,
+    Document,
+    Documented,
+    Heading,
+    Paragraph,
+    Table,
+    pluralize,
+)
 from dowise._core.rng import Random
 from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise._core.validation import check_flag, check_fraction, check_integer
@@ -61,6 +70,7 @@ from dowise.simulation.spec import MAX_ROUNDS
 from dowise.simulation.trial import make_world, run_trial
 
 MAX_CONTEXTS = 1024
+_MAX_CONTEXT_COLUMNS = 4  # of the table of p*
 # As in the paper, or so many for each arm: then a p* of 1/K is known to a tenth.
 SAMPLES, SAMPLES_PER_ARM = 50_000, 100
 POLICY_SAMPLES = 1000
@@ -138,7 +148,7 @@ class Certified:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class Bounds(Documented):
     """Every figure by its own name; `as_dict` is what `dowise bounds --json` prints."""
 
     problem: Problem
@@ -212,6 +222,10 @@ class Bounds:
             "theorem_2": theorem_2(k, self.entropy, t, [self.run.gamma_high]),
             "theorem_2_low": theorem_2(k, self.entropy, t, [self.run.gamma_low]),
         }
+
+    def document(self) -> Document:
+        """Return p*, H(Π*), every bound beside the worst case, and what the intervals are worth."""
+        return Document(tuple(_document_blocks(self)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data; infinity is the text "inf"."""
@@ -600,3 +614,138 @@ def _upper_quantile(freedom: int) -> float:
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     return z + first / freedom + second / freedom**2
+
+
+def _document_blocks(bounds: Bounds) -> Iterator[Block]:
+    """p*, H(Π*), every bound beside the worst case, and what the intervals are worth."""
+    problem, contexts = bounds.problem, len(bounds.contexts)
+    size = f"{pluralize(bounds.arms, 'arm')}, {pluralize(contexts, 'context')}"
+    yield Heading(f"{problem.name or 'The problem'}: {size}, T = {bounds.horizon:,}")
+
+    by_context = 1 < contexts <= _MAX_CONTEXT_COLUMNS
+    shares = bounds.p_best if by_context else bounds.p_best.mean(axis=0, keepdims=True)
+    heads = ["p*"]
+    if by_context:
+        heads = [", ".join(f"{k}={v}" for k, v in context.items()) for context in bounds.contexts]
+    averaged = "" if by_context or contexts == 1 else ", mean over contexts"
+    yield Paragraph(
+        f"Chance of each arm to be the best before anything is observed{averaged} "
+        f"({bounds.samples:,} draws{_per_arm(bounds.samples, bounds)}, ±{bounds.p_best_radius:.4f} "
+        "at confidence 0.999)",
+        "strong",
+    )
+    yield Table(
+        ("arm", *heads),
+        tuple(
+            (str(arm), *(f"{p:.4f}" for p in shares[:, i])) for i, arm in enumerate(problem.arms)
+        ),
+        right=tuple(heads),
+    )
+    subject = "the best arm" if contexts == 1 else "the map from context to best arm"
+    entropy = (
+        f"Entropy of {subject}: H = {bounds.entropy:.4f} ± {bounds.entropy_error:.4f} nats, "
+        f"at most {bounds.worst_entropy:.4f}"
+    )
+    if not bounds.is_joint:
+        entropy += (
+            f"\n(There are too few draws for the {bounds.maps_seen:,} maps seen, so this is the "
+            "sum over contexts, which is never smaller.)"
+        )
+    yield Paragraph(entropy)
+    yield from _bound_value_blocks(bounds)
+    yield Paragraph(_describe_intervals(bounds))
+    if bounds.certified is not None:
+        yield Paragraph(_describe_certificates(bounds, bounds.certified))
+    yield Paragraph("K is the number of arms; docs/bounds.md explains the rest.", "muted")
+
+
+def _bound_value_blocks(bounds: Bounds) -> Iterator[Block]:
+    values, span = bounds.values(), bounds.reward_span
+    names = {
+        "corollary_1": "Corollary 1, the worst case",
+        "theorem_1": f"Theorem 1, TS, Γ² = K/2 = {bounds.arms / 2:g}",
+        "corollary_2": "Corollary 2, IDS with exact Δ and g",
+        "theorem_2": f"Theorem 2, IDS, N = {bounds.policy_samples:,}",
+    }
+    if bounds.certified is not None:
+        names["certified"] = f"Certificates, certified-ids, N = {bounds.policy_samples:,}"
+        values = {**values, "certified": bounds.certified.bound}
+    worst = values["corollary_1"]
+    units = "" if span == 1 else f" (in the reward's own units, which span {span:g})"
+    yield Heading(f"Expected regret after T rounds is at most{units}")
+    yield Table(
+        ("bound", "regret", "of the worst case"),
+        tuple(
+            (text, _format_bound(values[name] * span), _format_share(values[name], worst))
+            for name, text in names.items()
+        ),
+        right=("regret", "of the worst case"),
+    )
+    largest = bounds.horizon * bounds.problem.payoff.largest_regret
+    if values["corollary_2"] * span > largest:
+        yield Paragraph(
+            f"No more than {largest:,g} can be lost in {bounds.horizon:,} rounds: bounds above "
+            "that say nothing."
+        )
+    yield Paragraph(
+        f"The prior lowers the coefficient of √T from {bounds.worst_coefficient:.4f} to "
+        f"{bounds.coefficient:.4f}: {100 * bounds.saving:.1f} % less.\n"
+        f"Along one run of TS the largest Γ² was {bounds.run.largest_ratio:.3f}; if it were never "
+        f"larger, Theorem 1 would give {_format_bound(values['theorem_1_run'] * span)} "
+        f"({_format_share(values['theorem_1_run'], worst)}). That is a measurement, not a bound."
+    )
+
+
+def _describe_intervals(bounds: Bounds) -> str:
+    run, rounds = bounds.run, bounds.horizon
+    if run.infinite_rounds:
+        gamma = (
+            f"γ_t is infinite in {run.infinite_rounds:,} of {rounds:,} rounds, so Theorem 2 says "
+            "nothing."
+        )
+    else:
+        gamma = (
+            f"γ_t is finite in every round, and its sum is between {_format_bound(run.gamma_low)} "
+            f"and {_format_bound(run.gamma_high)}."
+        )
+    some = f"from about N = {bounds.samples_for_some:,.0f} on"
+    if isinf(bounds.samples_for_some):
+        some = "for no N"
+    every = f"from about N = {bounds.samples_for_all:,.0f} on"
+    if bounds.unresolved:
+        every = f"perhaps never: of some arms g can't be told from 0 by {bounds.samples:,} draws"
+    elif isinf(bounds.samples_for_all):
+        every = "for no N"
+    return (
+        f"With N = {bounds.policy_samples:,} draws per round"
+        f"{_per_arm(bounds.policy_samples, bounds)}, Lemma 4 says no more about any arm's "
+        f"information gain g than that it is between 0 and log r in {run.vacuous_rounds:,} of "
+        f"{rounds:,} rounds; {gamma} Before anything is observed the lower bound on some arm's "
+        f"gain is positive {some}, that of every arm {every}."
+    )
+
+
+def _describe_certificates(bounds: Bounds, certified: Certified) -> str:
+    span, trials = bounds.reward_span, len(certified.sums)
+    return (
+        f"In {100 * certified.share:.3g} % of the rounds of {trials:,} runs of certified-ids "
+        f"(λ = {certified.lam:.3g}) the draws certified what IDS would play. The bound is the "
+        f"upper limit, at confidence 0.95, that this number of runs leaves; its mean is "
+        f"{_format_bound(certified.mean * span)}. The actual regret of these runs is "
+        f"{_format_bound(float(certified.regrets.mean()) * span)} on average: a measurement, not a "
+        "bound."
+    )
+
+
+def _per_arm(draws: int, bounds: Bounds) -> str:
+    """Explain a default number of draws that follows from the number of arms."""
+    each = draws // bounds.arms
+    return f", {each} per arm" if draws == each * bounds.arms and each in (10, 100) else ""
+
+
+def _format_share(value: float, whole: float) -> str:
+    return "—" if isinf(value) or not whole else f"{100 * value / whole:.1f} %"
+
+
+def _format_bound(value: float) -> str:
+    return "infinite" if isinf(value) else f"{value:,.2f}"

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dowise
+from dowise._core.document import Block, Document, Documented, Heading, Paragraph, Table
 from dowise._core.files import write_text
 from dowise._core.kernels import source_digest
 from dowise._core.rng import stream
@@ -107,7 +109,7 @@ class ReproductionSpec:
 
 
 @dataclass(frozen=True)
-class Reproduction:
+class Reproduction(Documented):
     """Result of a reproduction: final regrets and judged claims by panel."""
 
     path: Path
@@ -115,6 +117,10 @@ class Reproduction:
     claims: dict[str, list[Claim]]
     expected: dict[str, dict[str, Spread]]
     """Expected regrets of the panels whose worlds are drawn from the prior."""
+
+    def document(self) -> Document:
+        """Return the final regrets panel by panel, and how many claims hold."""
+        return Document(tuple(_document_blocks(self)))
 
 
 def reproduce(
@@ -564,3 +570,37 @@ def _check_same_settings(folder: Path, stored: dict[str, Any], wanted: dict[str,
                 f"{value!r}: choose another directory, or remove this one",
                 code="directory-in-use",
             )
+
+
+def _document_blocks(reproduction: Reproduction) -> Iterator[Block]:
+    """Final regrets panel by panel, and which claims hold."""
+    yield Heading("Final regret ± standard error")
+    yield from _panel_tables(reproduction.finals)
+    if reproduction.expected:
+        yield Heading("Expected regret ± standard error")
+        yield from _panel_tables(reproduction.expected)
+    names = {"expected": "expected regret", "regret": "regret"}
+    for source, panels in (("of the paper", PANELS), ("beyond the paper", BEYOND)):
+        claims = [x for panel, each in reproduction.claims.items() if panel in panels for x in each]
+        if claims:
+            measures = " or ".join(dict.fromkeys(names[claim.measure] for claim in claims))
+            verdicts = Counter(claim.verdict for claim in claims)
+            yield Paragraph(
+                f"Of {len(claims)} claims {source}, judged by {measures}, "
+                f"{verdicts['holds']} hold, {verdicts['does not hold']} do not, and "
+                f"{verdicts['not shown']} are not shown by this number of trials."
+            )
+
+
+def _panel_tables(panels: Mapping[str, Mapping[str, Spread]]) -> Iterator[Table]:
+    """A table for each set of policies, with the panels that have these policies."""
+    for policies in dict.fromkeys(tuple(finals) for finals in panels.values()):
+        yield Table(
+            ("panel", *policies),
+            tuple(
+                (name, *(f"{each.mean:.1f} ±{each.error:.1f}" for each in finals.values()))
+                for name, finals in panels.items()
+                if tuple(finals) == policies
+            ),
+            right=policies,
+        )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dowise._core.document import Block, Document, Heading, Table
 from dowise.errors import DowiseError, import_extra
 from dowise.plotting.figures import check_path, save_figure
-from dowise.simulation.analysis import Measure, RegretCurve, curves, differences, standings
+from dowise.simulation.analysis import Measure, RegretCurve, Spread, curves, differences, standings
 from dowise.simulation.plots import plot_regret
 from dowise.simulation.run_directory import InMemoryResults, Job, RunDirectory, select_jobs
 
@@ -186,6 +187,10 @@ class Result:
             save_figure(figure, file)
         return figure
 
+    def document(self) -> Document:
+        """Return the final regrets, and the paired differences to the first policy."""
+        return Document(tuple(_document_blocks(self)))
+
     def as_dict(self) -> dict[str, Any]:
         """Return the final regrets with standard errors, and the paired differences of policies.
 
@@ -206,3 +211,52 @@ class Result:
         done = sum(job in self._results for job in self._jobs)
         place = "in memory" if self.path is None else f"in {self.path}"
         return f"<Result {place}: {done} of {len(self._jobs)} jobs done>"
+
+
+def _document_blocks(result: Result) -> Iterator[Block]:
+    """Final regrets by problem and policy, and paired differences to the first policy."""
+    finals = [result.final(measure) for measure in result.measures]
+    has_expected = len(finals) > 1
+    errors = ("error", "expected regret", "error") if has_expected else ("standard error",)
+    columns = ("problem", "policy", "final regret", *errors, "trials")
+    yield Table(
+        columns,
+        tuple(
+            (
+                measures[0].problem,
+                measures[0].policy,
+                *(text for each in measures for text in _format_mean(each.regret)),
+                f"{measures[0].regret.trials:,}",
+            )
+            for measures in zip(*map(standings, finals), strict=True)
+        ),
+        right=columns[2:],
+    )
+    pairs = [
+        measures
+        for measures in zip(*map(differences, finals), strict=True)
+        if measures[0].difference.trials > 1
+    ]
+    if pairs:
+        expected = ("expected", "95 % interval") if has_expected else ()
+        yield Heading("Paired differences")
+        yield Table(
+            ("problem", "difference", "mean", "95 % interval", *expected),
+            tuple(
+                (
+                    measures[0].problem,
+                    f"{measures[0].policy} − {measures[0].than}",
+                    *(text for each in measures for text in _format_difference(each.difference)),
+                )
+                for measures in pairs
+            ),
+            right=("mean", "expected"),
+        )
+
+
+def _format_mean(spread: Spread) -> tuple[str, str]:
+    return f"{spread.mean:.2f}", f"{spread.error:.2f}" if spread.trials > 1 else ""
+
+
+def _format_difference(spread: Spread) -> tuple[str, str]:
+    return f"{spread.mean:+.2f}", "{:+.2f} to {:+.2f}".format(*spread.interval)
