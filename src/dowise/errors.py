@@ -16,6 +16,7 @@ _MAX_COMPARED = 2_000  # candidates that are compared with a misspelt name
 CODES: Mapping[str, str] = {
     "bad-rows": "Rows of a table are invalid.",
     "bidirected-edge": "A format or library has no bidirected edges.",
+    "broken-contract": "A custom policy, environment or storage breaks its contract.",
     "cluster-unreachable": "The scheduler of a cluster does not answer.",
     "confirmation-required": "A change that can't be undone was not confirmed.",
     "conflict": "The request contradicts what is already recorded.",

@@ -375,7 +375,7 @@ def test_a_race_in_the_world_of_a_bif_file(run):
     assert {row["policy"]: row["regret"] for row in document["final"]} == pytest.approx({**means})
     assert {row["problem"] for row in document["final"]} == {"asia"}
     refused = run("simulate", "task1", "--world", "bif", "--policies", "ts")
-    assert refused.exit_code == 2 and "task1 has no numbers of its own" in refused.stderr
+    assert refused.exit_code == 2 and "task1 has no CPTs" in refused.stderr
 
 
 def test_a_race_in_strong_worlds_with_edges_by_their_priors(run, tmp_path):

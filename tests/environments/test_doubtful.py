@@ -1,6 +1,5 @@
 """Worlds of problems with hidden variables and doubtful edges; strong worlds."""
 
-import re
 from collections import Counter
 
 import numpy as np
@@ -8,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import observed_distribution
+from support.errors import raises_code
 from support.strategies import cases, examples
 
-from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment
+from dowise import CausalGraph, Environment, Problem, make_environment
 from dowise.environments import SampledWorlds, WorldOptions, resolve_worlds
 from dowise.testing import check_environment
 
@@ -133,7 +133,7 @@ def test_strong_worlds():
         ("X -> Y", None),
         ("X -> Y; Z -> Y", None),
         ("U -> X; U -> Y; X -> Y; Z -> Y", None),
-        ("Z -> Y; X", "problem's, but for doubtful edges, but the problem has X -> Y, the world"),
+        ("Z -> Y; X", "doubtful edges, but the problem has X -> Y, the world has not"),
         ("X -> Y; Z -> X", "the world has Z -> X, the problem has not"),
     ],
 )
@@ -145,15 +145,15 @@ def test_a_world_lies_between_what_is_certain_and_what_is_possible(world, compla
     if complaint is None:
         assert Environment(problem, cpts, dag).means().tolist() == [0.5] * len(problem.arms)
         return
-    with pytest.raises(DowiseError, match=re.escape(complaint)):
+    with raises_code("wrong-problem", complaint):
         Environment(problem, cpts, dag)
 
 
-def test_bad_manners_are_explained():
-    with pytest.raises(DowiseError, match="edges='some': say 'all'"):
+def test_invalid_options_are_explained():
+    with raises_code("unknown-value", "edges='some'"):
         make_environment("task1", 0, edges="some")
-    with pytest.raises(DowiseError, match="strong=1 must be True or False"):
+    with raises_code("invalid-type", "strong=1"):
         make_environment("task1", 0, strong=1)
     world = make_environment("task1", 0)
-    with pytest.raises(DowiseError, match="numbers of its own, so strong and edges don't apply"):
+    with raises_code("unused-option", "strong and edges"):
         resolve_worlds(world, WorldOptions(strong=True))

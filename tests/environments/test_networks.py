@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from support.errors import raises_code
 from support.pyagrum_oracle import NETWORKS, agrum_reward, gum
 
 from dowise import (
@@ -100,8 +101,8 @@ def test_a_built_in_network_may_have_other_roles():
 @pytest.mark.parametrize(
     ("path", "roles", "message"),
     [
-        ("aisa", {}, "no network 'aisa' (did you mean 'asia'?)"),
-        ("task1", {}, "'task1' has no CPTs of its own: make_environment('task1', seed) draws"),
+        ("aisa", {}, "unknown network 'aisa' (did you mean 'asia'?)"),
+        ("task1", {}, "'task1' has no CPTs; make_environment('task1', seed) draws"),
         ("no/such/file.bif", {}, "there is no such file"),
         (3, {}, "3 is not a path"),
         ("asia", {"reward": "dispnoea"}, "unknown reward 'dispnoea'"),
@@ -118,9 +119,7 @@ def test_bad_requests_are_explained(path, roles, message):
 def test_a_file_needs_a_reward(tmp_path):
     path = tmp_path / "rain.bif"
     path.write_text(RAIN, "utf-8")
-    with pytest.raises(
-        DowiseError, match="say which variable to maximise, reward=…, .*; the network"
-    ):
+    with raises_code("missing-value", "reward", "grass, rain"):
         Environment.from_bif(path)
 
 
@@ -146,12 +145,12 @@ def test_a_problem_file_may_turn_the_labels_of_its_network(tmp_path):
     np.testing.assert_allclose(world.means(), [0.0, 0.7])
     np.testing.assert_allclose(world.cpts["grass"], [[0.9, 0, 0.1], [0.1, 0.7, 0.2]])
     page.write_text(turned.replace('"yes"', '"heavy"'))
-    with pytest.raises(DowiseError, match="rain has the labels no, heavy in the problem and yes"):
+    with raises_code("invalid-domain", "rain has the labels no, heavy", "yes, no"):
         network_world(page)
 
 
 def test_a_problem_without_numbers_says_so():
-    with pytest.raises(DowiseError, match="task1 has no numbers of its own: .*alarm, asia"):
+    with raises_code("missing-value", "task1", "alarm, asia"):
         network_world("task1")
 
 
@@ -175,7 +174,7 @@ def test_a_graph_without_numbers_is_no_network(tmp_path):
         Environment.from_bif(str(tmp_path / "nowhere.bif.gz"), reward="Y")
     (tmp_path / "g.txt").write_text("dag { X -> Y }")
     (tmp_path / "g.toml").write_text('graph_file = "g.txt"\nreward = "Y"\n')
-    with pytest.raises(DowiseError, match=r"g\.toml has no numbers of its own"):
+    with raises_code("missing-value", "g.toml"):
         network_world(tmp_path / "g.toml")
 
 

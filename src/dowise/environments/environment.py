@@ -1,4 +1,4 @@
-"""A world with true CPTs: it shows contexts, plays arms, and knows what each of them costs.
+"""Worlds with true CPTs: contexts, outcomes of arms, means and regrets.
 
 >>> from dowise import CausalGraph, Problem
 >>> problem = Problem(CausalGraph.parse("X -> Y; X <-> Y"), reward="Y")
@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, generator
+from dowise._core.types import FloatArray, IntArray
 from dowise.environments.cpts import validate_cpts, validate_graph
 from dowise.environments.hidden_context import ContextReversal, context_reversal, flat_entries
 from dowise.errors import DowiseError, type_name
@@ -36,22 +37,42 @@ from dowise.model.sampler import Mechanism
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
 
-Tables = Mapping[str, NDArray[np.float64]]
+Tables = Mapping[str, FloatArray]
 
 _kernels = lazy_kernels("dowise.model.kernels")
 
-_MAX_CONTEXTS = 4096  # whose turned CPTs are kept
+_MAX_CACHED_CONTEXTS = 4096
 
 
 class Environment:
-    """A problem whose CPTs are known to the world, though not to the one who decides.
+    """A problem with true CPTs, which policies do not know.
 
-    `cpts[v]` has one axis for each of `graph.parents(v)`, in that order, and a last one for `v`;
-    its rows sum to 1, and zeros and ones are welcome. `graph` is the problem's own as drawn unless
-    given: a DAG over observed and hidden variables. Those that are not in `problem.graph` are
-    hidden: they take as many values as the last axis of their CPT is long, no outcome shows them,
-    and once they are projected out the problem's graph must be what is left, bidirected edges
-    included. Edges that the problem calls doubtful may be there or not.
+    Parameters
+    ----------
+    problem : Problem
+    cpts : mapping of str to array
+        `cpts[v]` has one axis for each of `graph.parents(v)`, in that order, and a last one for
+        `v`. Its rows sum to 1; zeros and ones are allowed.
+    graph : CausalGraph, optional
+        DAG over observed and hidden variables; the problem's graph by default. Variables that are
+        not in `problem.graph` are hidden: outcomes do not show them, and with them projected out
+        the graph must equal the problem's, bidirected edges included. Doubtful edges of the
+        problem may be present or absent.
+
+    Raises
+    ------
+    DowiseError
+        If an argument has the wrong type ("invalid-type"), the graph does not match the problem
+        ("wrong-problem", "unknown-variable", "bidirected-edge"), or a table is missing
+        ("missing-value"), has the wrong shape ("invalid-shape") or rows that are not probabilities
+        ("invalid-number").
+
+    Examples
+    --------
+    >>> from dowise import CausalGraph, Problem
+    >>> problem = Problem(CausalGraph.parse("X -> Y"), reward="Y")
+    >>> Environment(problem, {"X": [0.5, 0.5], "Y": [[0.9, 0.1], [0.2, 0.8]]}).best_arm()
+    Intervention({'X': '1'})
     """
 
     def __init__(
@@ -61,50 +82,47 @@ class Environment:
         graph: CausalGraph | None = None,
     ) -> None:
         if not isinstance(problem, Problem):
-            raise DowiseError(f"a world needs a Problem, not {type_name(problem)}")
-        if not isinstance(cpts, Mapping):
-            raise DowiseError(f"cpts must map each variable to its table, not be {cpts!r}")
+            raise DowiseError(
+                f"a world needs a Problem, not {type_name(problem)}", code="invalid-type"
+            )
         graph = validate_graph(problem, problem.drawn if graph is None else graph)
         tables = validate_cpts(problem, graph, cpts)
         hidden = {name: tables[name].shape[-1] for name in graph if name not in problem.graph}
         reversal = context_reversal(problem, graph, hidden)
         flat, whole = _flat_and_whole({v: table[None] for v, table in tables.items()}, reversal)
-        self._begin(problem, graph, reversal, flat, whole)
+        self._set(problem, graph, reversal, flat, whole)
 
     @classmethod
     def from_tables(
         cls, problem: Problem, graph: CausalGraph, tables: Tables, reversal: ContextReversal
     ) -> list[Environment]:
-        """Worlds of tables that were drawn to fit: they need no check.
-
-        The first axis of every table are the worlds.
-        """
+        """Create worlds from valid tables; the first axis of every table has the worlds."""
         flat, whole = _flat_and_whole(tables, reversal)
         worlds = [cls.__new__(cls) for _ in flat]
         for i, world in enumerate(worlds):
-            world._begin(problem, graph, reversal, flat[i : i + 1], whole[i : i + 1])
+            world._set(problem, graph, reversal, flat[i : i + 1], whole[i : i + 1])
         return worlds
 
-    def _begin(
+    def _set(
         self,
         problem: Problem,
         graph: CausalGraph,
         reversal: ContextReversal,
-        flat: NDArray[np.float64],
-        whole: NDArray[np.float64],
+        flat: FloatArray,
+        whole: FloatArray,
     ) -> None:
-        """`flat` and `whole` have the entries of one world, in their one row."""
+        """Set the attributes; `flat` and `whole` have one row, the entries of this world."""
         self.problem = problem
         self.graph = graph
-        """The DAG of all variables, the hidden ones included."""
+        """DAG of all variables, hidden ones included."""
         self.hidden = reversal.hidden
-        """The variables that no outcome shows, sorted by name."""
+        """Variables that outcomes do not show, sorted by name."""
         self._reversal = reversal
-        self._flat: NDArray[np.float64] = flat[0]
-        self._whole: NDArray[np.float64] = whole[0]
-        self._turned = reversal.turned._replace(entries=flat)
-        self._given: dict[Codes, NDArray[np.float64] | None] = {}
-        self._means: dict[Codes, NDArray[np.float64]] = {}
+        self._flat: FloatArray = flat[0]
+        self._whole: FloatArray = whole[0]
+        self._reversed = reversal.reversed._replace(entries=flat)
+        self._entries_by_context: dict[Codes, FloatArray | None] = {}
+        self._means: dict[Codes, FloatArray] = {}
 
     @classmethod
     def from_bif(
@@ -118,24 +136,48 @@ class Environment:
         arms: str | Iterable[ArmLike] = "pomis",
         minimise: bool | None = None,
     ) -> Environment:
-        """The world of a Bayesian network: a .bif file, or a built-in one such as "asia".
+        """Create the world of a Bayesian network.
 
-        A file needs at least a `reward`; with `minimise` smaller is better. A built-in network has
-        roles of its own; each that is given here takes the place of its own. `hidden` variables of
-        the network stay out of the problem, whose graph is the latent projection.
+        Parameters
+        ----------
+        path : str or Path
+            A .bif file, or the name of a built-in network such as "asia", which has default roles.
+        reward : str, optional
+            Required for a file.
+        context, non_manipulable, reward_values, arms, minimise
+            As for `Problem`.
+        hidden : str or iterable of str
+            Variables that are left out of the problem, whose graph is the latent projection.
+
+        Returns
+        -------
+        Environment
+
+        Raises
+        ------
+        DowiseError
+            If there is no such network ("unknown-problem") or no reward ("missing-value").
+
+        Examples
+        --------
+        >>> Environment.from_bif("asia").problem.name
+        'asia'
         """
         from dowise.environments.networks import read_world
 
-        roles = (reward, context, non_manipulable, reward_values, hidden, arms, minimise)
-        return cls(*read_world(path, *roles))
+        problem, cpts, graph = read_world(
+            path, reward, context, non_manipulable, reward_values, hidden, arms, minimise
+        )
+        return cls(problem, cpts, graph)
 
     @property
     def network(self) -> Network:
         """The world as a Bayesian network; hidden variables without labels have 0, 1, …."""
         labels = {**self.problem.hidden_domains, **self.problem.domains}
-        positions = {name: range(self._cpts[name].shape[-1]) for name in self.hidden}
-        unnamed = {name: tuple(map(str, places)) for name, places in positions.items()}
-        domains = {name: labels.get(name) or unnamed[name] for name in self.graph}
+        sizes = {name: self._cpts[name].shape[-1] for name in self.graph}
+        domains = {
+            name: labels.get(name) or tuple(map(str, range(sizes[name]))) for name in self.graph
+        }
         return Network(self.graph, domains, self.cpts)
 
     def to_bif(self, path: str | Path) -> None:
@@ -143,8 +185,8 @@ class Environment:
         write_bif(self.network, path)
 
     @property
-    def cpts(self) -> dict[str, NDArray[np.float64]]:
-        """The true CPTs, those of the hidden variables included, as copies."""
+    def cpts(self) -> dict[str, FloatArray]:
+        """Copies of the true CPTs, hidden variables included."""
         return {name: table.copy() for name, table in self._cpts.items()}
 
     @cached_property
@@ -152,74 +194,74 @@ class Environment:
         return {name: self._reversal.whole.view(self._whole, name) for name in self.graph}
 
     def draw_context(self, rng: Random) -> dict[str, str]:
-        """What is seen before the choice; empty where the problem has no context."""
+        """Draw a context; empty if the problem has none."""
         uniforms = generator(rng).random((1, len(self.graph)))
         (codes,) = self._contexts(uniforms)
         return self.problem.context_labels(codes.tolist())
 
-    def draw_contexts(self, rounds: int, rng: Random) -> NDArray[np.int64]:
-        """The contexts that so many calls of `draw_context` show, as positions of labels.
+    def draw_contexts(self, rounds: int, rng: Random) -> IntArray:
+        """Draw the contexts of several calls of `draw_context`, as indices of labels.
 
-        An array (rounds, context variables).
+        Returns an array (rounds, context variables).
         """
         return self._contexts(generator(rng).random((rounds, len(self.graph))))
 
-    def _contexts(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _contexts(self, uniforms: FloatArray) -> IntArray:
         contexts = np.empty((len(uniforms), len(self.problem.context)), dtype=np.int64)
-        _kernels.sample_contexts(self._forwards, uniforms, contexts)
+        _kernels.sample_contexts(self._forward, uniforms, contexts)
         return contexts
 
     @cached_property
-    def _forwards(self) -> Mechanism:
-        return self._reversal.forwards._replace(entries=self._whole[None])
+    def _forward(self) -> Mechanism:
+        return self._reversal.forward._replace(entries=self._whole[None])
 
     def play(self, arm: ArmLike, context: Context, rng: Random) -> dict[str, str]:
-        """Everything that is seen after an intervention in this context, what it set included.
+        """Draw the outcome of an arm in a context: a label for every observed variable.
 
-        Each play stands alone: hidden causes of the context are drawn from their posterior given
-        the context, all else forwards.
+        Plays are independent: hidden causes of the context are drawn from their posterior given the
+        context, all other variables forward.
         """
         played = self.problem.intervention(arm)
         codes = self.problem.context_codes(context)
         drawn = self._reversal.model.problem.fixed(played).copy()
-        drawn[self._turned.context] = codes
+        drawn[self._reversed.context] = codes
         uniforms = generator(rng).random(len(drawn))
-        world, entries = self._turned, self._flat_given(codes)
+        world, entries = self._reversed, self._entries_in(codes)
         _kernels.sample_record(
             entries, drawn, world.order, world.starts, world.strides, world.sizes, uniforms
         )
         domains = self.problem.domains.items()
-        labels = zip(domains, drawn[self._turned.observed].tolist(), strict=True)
+        labels = zip(domains, drawn[self._reversed.observed].tolist(), strict=True)
         return {name: domain[code] for (name, domain), code in labels}
 
-    def means(self, context: Context = None) -> NDArray[np.float64]:
-        """μ(a, c): the true mean of every arm, E[Y | do(a), C = c] net of cost, exact.
+    def means(self, context: Context = None) -> FloatArray:
+        """Return μ(a, c), the exact mean E[Y | do(a), C = c] of every arm, net of cost.
 
-        In the user's units.
+        It is in the user's units.
         """
         codes = self.problem.context_codes(context)
         if codes not in self._means:
-            if len(self._means) == _MAX_CONTEXTS:
+            if len(self._means) == _MAX_CACHED_CONTEXTS:
                 self._means.clear()
-            shares = self._reversal.model.distributions(self._flat_given(codes), codes)
+            shares = self._reversal.model.distributions(self._entries_in(codes), codes)
             payoff = self.problem.payoff
             self._means[codes] = payoff.net(shares @ payoff.values)
         return self._means[codes].copy()
 
-    def means_in(self, contexts: Sequence[Codes]) -> NDArray[np.float64]:
-        """The same in several contexts, given by positions of labels: (contexts, arms)."""
+    def means_in(self, contexts: Sequence[Codes]) -> FloatArray:
+        """Return the means in several contexts, given as indices of labels: (contexts, arms)."""
         return means_in_worlds([self], [contexts])
 
     def best_arm(self, context: Context = None) -> Intervention:
-        """Π*(c); ties go to the first arm."""
+        """Return Π*(c), the best arm in a context; ties go to the first arm."""
         return self.problem.arms[self.problem.payoff.best_of(self.means(context))]
 
     def optimal_map(self) -> OptimalMap:
-        """Π*: from every context to its best arm; see `OptimalMap`."""
+        """Return Π*, the mapping from every context to its best arm."""
         return OptimalMap(self)
 
     def regret(self, arm: ArmLike, context: Context = None) -> float:
-        """How far μ(a, c), net, is from the best μ*(c), under the true CPTs; never negative."""
+        """Return the distance of μ(a, c) from the best μ*(c), net of cost; never negative."""
         regrets = self.problem.payoff.regrets(self.means(context))
         return float(regrets[self.problem.arm_index(arm)])
 
@@ -227,77 +269,86 @@ class Environment:
         return f"<Environment of {self.problem!r}>"
 
     def mechanism(self, contexts: Iterable[Codes]) -> Mechanism:
-        """What compiled loops need to play in these contexts."""
+        """Return the arrays with which compiled loops play in these contexts."""
         if not self._reversal.causes:
-            return self._turned
-        return self._turned._replace(entries=np.array([self._flat_given(c) for c in contexts]))
+            return self._reversed
+        return self._reversed._replace(entries=np.array([self._entries_in(c) for c in contexts]))
 
     def can_occur(self, context: Context) -> bool:
-        """Whether rewards in this context are defined.
+        """Return True if rewards in this context are defined.
 
-        They are not where a hidden cause of the context would have to take a value that it can't.
-        Without such causes rewards in a context of probability 0 are defined all the same.
+        They are not if the context has hidden causes and probability 0. Without hidden causes
+        rewards are defined even in a context of probability 0.
         """
         return self._posterior(self.problem.context_codes(context)) is not None
 
-    def _posterior(self, codes: Codes) -> NDArray[np.float64] | None:
-        """The CPTs of the turned DAG under this context, flat; None where it can't occur."""
+    def _posterior(self, codes: Codes) -> FloatArray | None:
+        """Return the flat CPTs of the reversed DAG in this context; None if it can't occur."""
         if not self._reversal.causes:
             return self._flat
-        if codes not in self._given:
-            if len(self._given) == _MAX_CONTEXTS:
-                self._given.clear()
-            turned = self._reversal.turn(self._whole, codes)
+        if codes not in self._entries_by_context:
+            if len(self._entries_by_context) == _MAX_CACHED_CONTEXTS:
+                self._entries_by_context.clear()
+            reversed_cpts = self._reversal.reverse(self._whole, codes)
             flat = None
-            if turned is not None:
+            if reversed_cpts is not None:
                 flat = self._flat.copy()
-                for name, table in turned.items():
+                for name, table in reversed_cpts.items():
                     self._reversal.model.factors.view(flat, name)[...] = table
-            self._given[codes] = flat
-        return self._given[codes]
+            self._entries_by_context[codes] = flat
+        return self._entries_by_context[codes]
 
-    def _flat_given(self, codes: Codes) -> NDArray[np.float64]:
+    def _entries_in(self, codes: Codes) -> FloatArray:
         flat = self._posterior(codes)
         if flat is None:
             labels = self.problem.context_labels(codes)
             shown = ", ".join(f"{v}={label}" for v, label in labels.items())
             raise DowiseError(
-                f"the context {shown} has probability 0 in this world, so what would follow is "
-                "not defined: take contexts from draw_context"
+                f"the context {shown} has probability 0 in this world, so its outcomes are not "
+                "defined: use contexts from draw_context",
+                code="invalid-context",
             )
         return flat
 
 
 def means_in_worlds(
     worlds: Sequence[Environment], contexts: Sequence[Sequence[Codes]]
-) -> NDArray[np.float64]:
-    """What `means_in` gives for each of these worlds of one problem, in contexts of its own.
+) -> FloatArray:
+    """Return the means of worlds of one problem, each in its contexts, concatenated.
 
-    One behind the other, (contexts, arms); all at once, where the worlds have one graph.
+    The shape is (contexts, arms). Worlds with the same graph are evaluated together.
     """
     reversal, payoff = worlds[0]._reversal, worlds[0].problem.payoff
     if any(world._reversal is not reversal for world in worlds):
-        found = [world.means_in(own) for world, own in zip(worlds, contexts, strict=True)]
-        return np.concatenate(found)
-    pairs = [(world, codes) for world, own in zip(worlds, contexts, strict=True) for codes in own]
-    entries = [world._flat_given(codes) for world, codes in pairs]
+        each = zip(worlds, contexts, strict=True)
+        return np.concatenate([world.means_in(codes) for world, codes in each])
+    pairs = [(world, c) for world, codes in zip(worlds, contexts, strict=True) for c in codes]
+    entries = [world._entries_in(codes) for world, codes in pairs]
     parts = reversal.model.distributions_in(entries, [codes for _, codes in pairs])
     return payoff.net(np.concatenate([part @ payoff.values for part in parts]))
 
 
-def _flat_and_whole(
-    tables: Tables, reversal: ContextReversal
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The entries of the turned DAG and of the DAG as it is: (worlds, entries) each."""
-    flat = flat_entries(reversal.model.factors, reversal.unturned(tables))
+def _flat_and_whole(tables: Tables, reversal: ContextReversal) -> tuple[FloatArray, FloatArray]:
+    """Return the entries of the reversed and the original DAG: (worlds, entries) each."""
+    flat = flat_entries(reversal.model.factors, reversal.unchanged_cpts(tables))
     return flat, flat_entries(reversal.whole, tables) if reversal.causes else flat
 
 
 class OptimalMap(Mapping[tuple[str, ...], Intervention]):
-    """Π*: the best arm of every context, worked out when it is asked for.
+    """Mapping Π* from every context to its best arm, computed on access.
 
-    A key is the tuple of the context's labels, in the order of `problem.context`; without context
-    the only key is (). Contexts that a world with hidden variables rules out are left out.
+    A key is the tuple of the context's labels in the order of `problem.context`; without context
+    the only key is (). Contexts that a world with hidden variables rules out are absent.
+
+    Parameters
+    ----------
+    environment : Environment
+
+    Examples
+    --------
+    >>> from dowise import make_environment
+    >>> len(make_environment("task2", seed=0).optimal_map())
+    2
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -331,36 +382,42 @@ _METHODS = ("draw_context", "play", "means", "best_arm", "regret")
 
 
 class World(Protocol):
-    """The promises that `check_environment` holds a world to."""
+    """Interface of a world; `check_environment` tests if an object fulfils it.
+
+    Examples
+    --------
+    >>> from dowise import check_environment, make_environment
+    >>> check_environment(make_environment("task1", seed=0), plays=100)
+    """
 
     @property
     def problem(self) -> Problem:
-        """What is to be decided in it."""
+        """The decision problem."""
 
     def draw_context(self, rng: Random) -> dict[str, str]:
-        """A label for each context variable."""
+        """Draw a label for each context variable."""
 
     def play(self, arm: ArmLike, context: Context, rng: Random) -> dict[str, str]:
-        """A label for each observed variable; the same for the same seed, whatever came before."""
+        """Draw a label for each observed variable; equal seeds give equal outcomes."""
 
-    def means(self, context: Context = None) -> NDArray[np.float64]:
-        """The true mean reward of every arm in this context, net: `problem.payoff.net(gross)`."""
+    def means(self, context: Context = None) -> FloatArray:
+        """Return the true mean reward of every arm in a context, net of cost."""
 
     def best_arm(self, context: Context = None) -> Intervention:
-        """The first arm with the best net mean: the largest, or the smallest with `minimise`."""
+        """Return the first arm with the best net mean (the smallest with `minimise`)."""
 
     def regret(self, arm: ArmLike, context: Context = None) -> float:
-        """How far the arm's mean is from the best one; never negative."""
+        """Return the distance of the arm's mean from the best one; never negative."""
 
 
 def world_defect(world: object) -> str | None:
-    """What keeps something from being a world at first sight, in words; None where nothing does.
+    """Return what an object lacks to be a world, as text; None if nothing is missing.
 
-    Whether it keeps its promises only `check_environment` can say.
+    It looks at attributes only; `check_environment` tests the behaviour.
     """
     if isinstance(world, type):
-        return f"to be made first: {world.__name__}(…), not the class itself"
+        return f"an instance, {world.__name__}(…), not the class itself"
     if not isinstance(getattr(world, "problem", None), Problem):
-        return "a Problem as its attribute problem"
+        return "an attribute problem that is a Problem"
     missing = (name for name in _METHODS if not callable(getattr(world, name, None)))
     return next((f"a method {name}" for name in missing), None)

@@ -1,4 +1,4 @@
-"""A world as a Gymnasium environment, for agents that speak that language: `dowise[gym]`.
+"""Adapter of worlds to Gymnasium (extra `gym`).
 
 >>> from dowise import make_environment
 >>> env = CausalBanditEnv(make_environment("task2", seed=0), horizon=100)
@@ -21,17 +21,27 @@ if TYPE_CHECKING:
 else:
     gymnasium = import_extra("gymnasium", "gym", "dowise.environments.gym")
 
-__all__ = ["CausalBanditEnv"]
-
 
 class CausalBanditEnv(gymnasium.Env[Any, Any]):
-    """A contextual bandit of `horizon` rounds: each step plays an arm and shows the next context.
+    """Contextual bandit in which each step plays an arm and shows the next context.
 
-    An observation is the context: the position of each label in its domain, in the order of
-    `problem.context`; without context it is always 0. An action is the number of an arm in
-    `problem.arms`. The reward is in the user's units; as agents maximise, it is negated where the
-    problem says `minimise`. `info` holds the `outcome`, all observed variables by name, and the
+    An observation is the context: the index of each label in its domain, in the order of
+    `problem.context`; without context it is always 0. An action is the index of an arm in
+    `problem.arms`. The reward is in the user's units, negated if the problem has `minimise`,
+    because agents maximise. `info` has the `outcome`, all observed variables by name, and the
     `regret` of the step.
+
+    Parameters
+    ----------
+    environment : World
+    horizon : int
+        Number of steps of an episode.
+
+    Raises
+    ------
+    DowiseError
+        If `environment` is not a world ("invalid-type") or the horizon is not positive
+        ("invalid-number").
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
@@ -40,7 +50,8 @@ class CausalBanditEnv(gymnasium.Env[Any, Any]):
         self.horizon = check_integer("horizon", horizon, 1)
         if not hasattr(environment, "problem"):
             raise DowiseError(
-                f"{environment!r} is no world: make one with make_environment(problem, seed)"
+                f"{environment!r} is not a world; create one with make_environment(problem, seed)",
+                code="invalid-type",
             )
         self.environment = environment
         problem = environment.problem
@@ -56,26 +67,27 @@ class CausalBanditEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start anew; a seed makes everything that follows repeatable."""
+        """Start a new episode; a seed makes everything that follows repeatable."""
         super().reset(seed=seed, options=options)
         self._played = 0
         return self._next_context(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play an arm in the context last shown."""
+        """Play an arm in the current context."""
         if self._context is None or self._played == self.horizon:
-            raise DowiseError("this run is over or was not begun: call reset first")
+            raise DowiseError("the episode is over or has not started: call reset first")
         if not self.action_space.contains(action):
             raise DowiseError(
-                f"{action!r} is no action: give the number of one of the "
-                f"{len(self.environment.problem.arms)} arms"
+                f"unknown action {action!r} (expected the index of one of "
+                f"{len(self.environment.problem.arms)} arms)",
+                code="unknown-arm",
             )
         problem, context = self.environment.problem, self._context
         arm = problem.arms[int(action)]
         outcome = self.environment.play(arm, context, self.np_random)
         info = {"outcome": outcome, "regret": self.environment.regret(arm, context)}
-        seen = problem.reward_values[outcome[problem.reward]]
-        reward = float(problem.payoff.oriented(problem.payoff.net(seen, int(action))))
+        gross = problem.reward_values[outcome[problem.reward]]
+        reward = float(problem.payoff.oriented(problem.payoff.net(gross, int(action))))
         self._played += 1
         return self._next_context(), reward, False, self._played == self.horizon, info
 

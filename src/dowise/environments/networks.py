@@ -1,4 +1,4 @@
-"""Worlds from Bayesian networks: a BIF file has the graph, the labels and the CPTs."""
+"""Worlds from Bayesian networks in BIF files, and the front-door example."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dowise._core.files import file_extension, file_stem, read_file
+from dowise._core.types import FloatArray
 from dowise.environments.environment import Environment
 from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph import CausalGraph
@@ -21,39 +22,39 @@ from dowise.problem import Problem, builtin_names, load_problem
 from dowise.problem.problem import ArmLike
 from dowise.problem.problem_file import builtin_path
 
-OneOrMore = str | Iterable[str]
-WorldParts = tuple[Problem, dict[str, NDArray[np.float64]], CausalGraph]
+Names = str | Iterable[str]
+WorldParts = tuple[Problem, dict[str, FloatArray], CausalGraph]
 
 
 def read_world(
     path: str | Path,
     reward: str | None,
-    context: OneOrMore | None,
-    non_manipulable: OneOrMore | None,
+    context: Names | None,
+    non_manipulable: Names | None,
     reward_values: Mapping[str, float] | None,
-    hidden: OneOrMore,
+    hidden: Names,
     arms: str | Iterable[ArmLike],
     minimise: bool | None,
 ) -> WorldParts:
-    """The problem, CPTs and graph that `Environment.from_bif` makes a world of."""
-    file, own = _find(path)
+    """Return the problem, CPTs and graph for `Environment.from_bif`."""
+    file, builtin = _find(path)
     network = read_bif(file)
-    unseen = {hidden} if isinstance(hidden, str) else set(hidden)
-    observed = network.graph.project(unseen)
-    if own is not None:
-        if reward is None or reward == own.reward:
-            reward = own.reward
-            reward_values = own.reward_values if reward_values is None else reward_values
-            minimise = own.minimise if minimise is None else minimise
-        taken = unseen | {reward}
-        context = [v for v in own.context if v not in taken] if context is None else context
+    hidden = {hidden} if isinstance(hidden, str) else set(hidden)
+    observed = network.graph.project(hidden)
+    if builtin is not None:
+        if reward is None or reward == builtin.reward:
+            reward = builtin.reward
+            reward_values = builtin.reward_values if reward_values is None else reward_values
+            minimise = builtin.minimise if minimise is None else minimise
+        taken = hidden | {reward}
+        context = [v for v in builtin.context if v not in taken] if context is None else context
         if non_manipulable is None:
             taken |= {context} if isinstance(context, str) else {*context}
-            non_manipulable = [v for v in own.non_manipulable if v not in taken]
+            non_manipulable = [v for v in builtin.non_manipulable if v not in taken]
     if reward is None:
         raise DowiseError(
-            f"{path}: say which variable to maximise, reward=…, or to minimise, minimise=True; "
-            f"the network has {join_names(network.graph)}"
+            f"{path}: reward is required; the network has {join_names(network.graph)}",
+            code="missing-value",
         )
     problem = Problem(
         observed,
@@ -70,19 +71,37 @@ def read_world(
 
 
 def network_world(source: str | Path) -> Environment:
-    """The world of a problem whose graph comes from a .bif file, with that file's numbers.
+    """Create the world of a problem whose graph comes from a .bif file, with the file's numbers.
 
-    `source` is a problem file or the name of a built-in problem, and the problem is the one that
-    `load_problem` gives: its roles, its arms, and its order of labels, which may be another than
-    the network's.
+    Parameters
+    ----------
+    source : str or Path
+        Problem file, or name of a built-in problem. Roles, arms and the order of labels are those
+        of the problem.
+
+    Returns
+    -------
+    Environment
+
+    Raises
+    ------
+    DowiseError
+        If the problem's graph does not come from a .bif file ("missing-value"), or the labels of
+        the problem and the network differ ("invalid-domain").
+
+    Examples
+    --------
+    >>> network_world("asia").problem.name
+    'asia'
     """
     problem = load_problem(source)
     file = _graph_file(source)
     network = None if file is None else read_file(file, partial(_network, file_extension(file)))
     if network is None:
         raise DowiseError(
-            f"{source} has no numbers of its own: its graph would have to come from a .bif file "
-            f"(graph_file), as those of {', '.join(_networks())} do"
+            f"{source} has no CPTs: its graph must come from a .bif file (graph_file), as for "
+            f"{', '.join(_networks())}",
+            code="missing-value",
         )
     return Environment(problem, cpts_for_problem(problem, network), network.graph)
 
@@ -99,32 +118,32 @@ def _graph_file(source: str | Path) -> Path | None:
     return None if named is None else path.parent / str(named)
 
 
-def cpts_for_problem(problem: Problem, network: Network) -> dict[str, NDArray[np.float64]]:
-    """The network's CPTs with the labels of every axis in the problem's order."""
-    places: dict[str, list[int]] = {}
+def cpts_for_problem(problem: Problem, network: Network) -> dict[str, FloatArray]:
+    """Return the CPTs of a network, the labels of every axis in the problem's order."""
+    indices: dict[str, list[int]] = {}
     for name, labels in network.domains.items():
         wanted = problem.domains.get(name, labels)
         if sorted(wanted) != sorted(labels):
             raise DowiseError(
-                f"{name} has the labels {join_names(wanted)} in the problem and "
-                f"{join_names(labels)} in the network: without the network's own its numbers mean "
-                "nothing"
+                f"{name} has the labels {join_names(wanted)} in the problem but "
+                f"{join_names(labels)} in the network: use the labels of the network",
+                code="invalid-domain",
             )
-        position = {label: place for place, label in enumerate(labels)}
-        places[name] = [position[label] for label in wanted]
+        position = {label: i for i, label in enumerate(labels)}
+        indices[name] = [position[label] for label in wanted]
     return {
-        name: table[np.ix_(*(places[axis] for axis in (*network.graph.parents(name), name)))]
+        name: table[np.ix_(*(indices[axis] for axis in (*network.graph.parents(name), name)))]
         for name, table in network.cpts.items()
     }
 
 
 def _networks() -> list[str]:
-    """The built-in problems that are Bayesian networks."""
+    """Return the names of built-in problems that are Bayesian networks."""
     return [name for name in builtin_names() if _network_of(name).exists()]
 
 
 def _find(path: str | Path) -> tuple[Path, Problem | None]:
-    """The network's file, and the built-in problem with its roles where there is one."""
+    """Return the file of a network, and the built-in problem with its roles if there is one."""
     networks = _networks()
     if not isinstance(path, str) or os.path.lexists(path) or file_extension(path) == ".bif":
         return Path(path) if isinstance(path, str) else path, None
@@ -132,12 +151,14 @@ def _find(path: str | Path) -> tuple[Path, Problem | None]:
         return _network_of(path), load_problem(path)
     if path in builtin_names():
         raise DowiseError(
-            f"the built-in problem {path!r} has no CPTs of its own: "
-            f"make_environment({path!r}, seed) draws some"
+            f"the built-in problem {path!r} has no CPTs; make_environment({path!r}, seed) draws "
+            "some",
+            code="missing-value",
         )
     raise DowiseError(
-        f"no network {path!r}{suggestion(path, networks)}: give the path of a .bif file or one of "
-        f"{', '.join(networks)}"
+        f"unknown network {path!r}{suggestion(path, networks)} (expected the path of a .bif file "
+        f"or one of {', '.join(networks)})",
+        code="unknown-problem",
     )
 
 
@@ -149,7 +170,17 @@ _IS_ZERO, _IS_ONE = [1.0, 0.0], [0.0, 1.0]
 
 
 def front_door_world() -> Environment:
-    """X -> Z -> Y; X <-> Y with N = {Z}; the means are .50 for do(), .44 and .56 for do(X=x)."""
+    """Create the front-door world: X -> Z -> Y; X <-> Y, where Z can't be set.
+
+    Returns
+    -------
+    Environment
+
+    Examples
+    --------
+    >>> front_door_world().means().round(2).tolist()
+    [0.5, 0.44, 0.56]
+    """
     problem = Problem(
         CausalGraph.parse("X -> Z -> Y; X <-> Y"), "Y", non_manipulable="Z", name="front-door"
     )

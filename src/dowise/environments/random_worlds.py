@@ -1,4 +1,6 @@
-"""Random worlds: the CPTs are drawn, and the hidden causes behind bidirected edges with them.
+"""Random worlds and random problems.
+
+The CPTs of a world are drawn, and with them the hidden causes behind bidirected edges.
 
 >>> from dowise.graph import CausalGraph
 >>> problem = Problem(CausalGraph.parse("X -> Y; Z ?-> Y; X <-> Y"), reward="Y")
@@ -30,18 +32,33 @@ EdgeSampling = Literal["all", "prior"]
 
 STRONG_VALUES = 3
 STRONG_CONCENTRATION = 0.2
-_NOT_GIVEN = ("0", "1")  # the domain of a hidden variable of which nothing was said
+_DEFAULT_DOMAIN = ("0", "1")  # of a hidden variable
 
 
 @dataclass(frozen=True)
 class WorldOptions:
-    """How random worlds are drawn.
+    """Options of random worlds.
 
-    The hidden causes of bidirected edges have `hidden_values` values. In `strong` worlds hidden
-    causes matter more: they have three at least, those of the problem's own too unless it gives
-    them a domain other than 0 and 1, and every row of every CPT comes from Dirichlet(.2) instead of
-    Dirichlet(1). `edges` says which of the doubtful edges a world has: "all" that are drawn, or
-    each, soft ones too, with its "prior".
+    Parameters
+    ----------
+    hidden_values : int
+        Number of values of the hidden causes behind bidirected edges.
+    strong : bool
+        Make hidden causes matter more: they have at least three values (unless the problem gives
+        them a domain other than 0 and 1), and rows come from Dirichlet(0.2), not Dirichlet(1).
+    edges : {"all", "prior"}
+        Doubtful edges of a world: "all" that the graph shows, or each one, soft ones included, with
+        its prior probability.
+
+    Raises
+    ------
+    DowiseError
+        If a value is invalid ("invalid-number", "invalid-type", "unknown-value").
+
+    Examples
+    --------
+    >>> WorldOptions(strong=True).concentration
+    0.2
     """
 
     hidden_values: int = 2
@@ -53,22 +70,25 @@ class WorldOptions:
         check_flag("strong", self.strong)
         if self.edges not in ("all", "prior"):
             raise DowiseError(
-                f"edges={self.edges!r}: say 'all' for worlds with every edge that is drawn, or "
-                "'prior' to draw each doubtful one with its prior"
+                f"edges={self.edges!r} must be 'all' (every edge of the graph) or 'prior' (each "
+                "doubtful edge with its prior)",
+                code="unknown-value",
             )
 
     def spec(self) -> dict[str, Any]:
-        """For a manifest."""
+        """Return the options as JSON, for the digest of a run."""
         return asdict(self)
 
     def size(self, labels: tuple[str, ...] | None = None) -> int:
-        """How many values a hidden cause has; `labels` is its domain where the problem has one."""
-        told = self.hidden_values if labels is None else len(labels)
-        return max(told, STRONG_VALUES) if self.strong and labels in (None, _NOT_GIVEN) else told
+        """Return the number of values of a hidden cause; `labels` is its domain, if it has one."""
+        size = self.hidden_values if labels is None else len(labels)
+        return (
+            max(size, STRONG_VALUES) if self.strong and labels in (None, _DEFAULT_DOMAIN) else size
+        )
 
     @property
     def concentration(self) -> float:
-        """That of the Dirichlet distribution of every row."""
+        """Concentration of the Dirichlet distribution of every row."""
         return STRONG_CONCENTRATION if self.strong else 1.0
 
 
@@ -81,15 +101,15 @@ def sample_world(
     options: WorldOptions = DEFAULT_OPTIONS,
     prior: Any = None,
 ) -> Environment:
-    """A world with random CPTs, its hidden causes among them; those of a prior where one is given.
+    """Draw a world with random CPTs, hidden causes included.
 
-    A prior is what `Belief` takes, a number or a mapping; the caller has checked it. Unless given,
-    it is the problem's. What it does not name comes as the options says.
+    `prior` is a valid prior of `Belief`, a number or a mapping, and defaults to the problem's.
+    Rows that it does not name are drawn by the options.
     """
     if prior is None and problem.prior != 1.0:
         prior = problem.prior
     drawn = problem.drawn if options.edges == "all" else _with_some_edges(problem, rng)
-    plan = _planned(problem, drawn, options)
+    plan = _plan(problem, drawn, options)
     if prior is None:
         return plan.worlds(problem, random_cpts(plan.shapes, [rng], options.concentration))[0]
     tables = cpts_from_prior(problem, plan.graph, plan.sizes, prior, rng, options.concentration)
@@ -99,16 +119,16 @@ def sample_world(
 def sample_worlds(
     problem: Problem, rngs: Sequence[np.random.Generator], options: WorldOptions = DEFAULT_OPTIONS
 ) -> list[Environment]:
-    """What `sample_world` makes of each of these: all at once, where the CPTs are all they draw."""
+    """Draw a world from each generator, as `sample_world` does, together if only CPTs are drawn."""
     if options.edges != "all" or problem.prior != 1.0:
         return [sample_world(problem, rng, options) for rng in rngs]
-    plan = _planned(problem, problem.drawn, options)
+    plan = _plan(problem, problem.drawn, options)
     return plan.worlds(problem, random_cpts(plan.shapes, rngs, options.concentration))
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
-    """What worlds of one graph have in common: all but their numbers."""
+class _WorldPlan:
+    """Everything that worlds of one graph share: all but their CPTs."""
 
     graph: CausalGraph
     sizes: Mapping[str, int]
@@ -116,73 +136,105 @@ class _Plan:
     reversal: ContextReversal
 
     def worlds(self, problem: Problem, tables: Tables) -> list[Environment]:
-        """With these CPTs, whose first axis are the worlds."""
+        """Create worlds from CPTs; the first axis of each has the worlds."""
         return Environment.from_tables(problem, self.graph, tables, self.reversal)
 
 
 @lru_cache(maxsize=16)
-def _planned(problem: Problem, drawn: CausalGraph, options: WorldOptions) -> _Plan:
-    """Refuses what is too large, before it is drawn."""
+def _plan(problem: Problem, drawn: CausalGraph, options: WorldOptions) -> _WorldPlan:
+    """Prepare worlds of a graph; raises if they are too large, before anything is drawn."""
     graph = _with_hidden_causes(drawn)
     hidden = {name: options.size() for name in graph if name not in problem.drawn}
     hidden |= {name: options.size(labels) for name, labels in problem.hidden_domains.items()}
     sizes = {name: len(labels) for name, labels in problem.domains.items()} | hidden
     shapes = {name: tuple(sizes[axis] for axis in (*graph.parents(name), name)) for name in graph}
-    return _Plan(graph, sizes, shapes, context_reversal(problem, graph, hidden))
+    return _WorldPlan(graph, sizes, shapes, context_reversal(problem, graph, hidden))
 
 
 def _with_some_edges(problem: Problem, rng: np.random.Generator) -> CausalGraph:
-    """The graph as drawn with those of the doubtful edges, soft ones included, that are there."""
+    """Draw which of the doubtful edges, soft ones included, a world has."""
     priors = problem.edge_priors
-    everything = problem.drawn.with_edges(priors)
     coins = rng.random(len(priors))
-    lacking = [
+    absent = [
         edge for (edge, prior), coin in zip(priors.items(), coins, strict=True) if coin >= prior
     ]
-    return everything.without(lacking)
+    return problem.drawn.with_edges(priors).without(absent)
 
 
 def _with_hidden_causes(graph: CausalGraph) -> CausalGraph:
-    """The DAG, without marks, in which each bidirected edge is a hidden variable of two children.
-
-    What is there is there, so a world knows no doubt.
-    """
+    """Replace each bidirected edge by a hidden variable with two children, and drop the marks."""
     if not graph.bidirected_edges and not graph.marks:
         return graph
     edges = list(graph.directed_edges)
-    for one, other in graph.bidirected_edges:
-        cause = f"U({one},{other})"
+    for left, right in graph.bidirected_edges:
+        cause = f"U({left},{right})"
         while cause in graph:
             cause += "'"
-        edges += [(cause, one), (cause, other)]
+        edges += [(cause, left), (cause, right)]
     return CausalGraph(edges, variables={*graph, *(end for edge in edges for end in edge)})
 
 
-SHARE_OUT_OF_REACH = 0.15
+NON_MANIPULABLE_SHARE = 0.15
 MAX_CONTEXT = 2
 MIN_ARMS, MAX_ARMS = 2, 64
-MAX_SIZE = 60  # of a problem; larger ones hardly ever have so few arms
-_ATTEMPTS = 300
+MAX_SIZE = 60  # larger problems hardly ever have so few arms
+_MAX_ATTEMPTS = 300
 
 
 @dataclass(frozen=True)
 class RandomProblem:
-    """A random problem, and how many were thrown away before it."""
+    """A random problem, with the numbers of instances that were rejected before it.
+
+    Attributes
+    ----------
+    problem : Problem
+    too_few : int
+        Instances with a single arm, where there is nothing to decide.
+    too_many : int
+        Instances with more than 64 arms.
+
+    Examples
+    --------
+    >>> random_problem(10, 0.2, rng=0).redrawn
+    0
+    """
 
     problem: Problem
     too_few: int
-    """Instances with one arm only, where there is nothing to decide."""
     too_many: int
-    """Instances with more than 64 arms."""
 
     @property
     def redrawn(self) -> int:
-        """All instances that were thrown away."""
+        """Number of instances that were rejected."""
         return self.too_few + self.too_many
 
 
 def random_chordal_graph(size: int, density: float, rng: Random) -> CausalGraph:
-    """A connected chordal DAG without unshielded colliders; σ is the order of its names."""
+    """Draw a connected chordal DAG without unshielded colliders.
+
+    Parameters
+    ----------
+    size : int
+        Number of variables, up to 1000.
+    density : float
+        Probability of each parent before the graph is made chordal.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    CausalGraph
+        The names of the variables are in the order σ of the paper.
+
+    Raises
+    ------
+    DowiseError
+        If the size or the density is out of range ("invalid-number").
+
+    Examples
+    --------
+    >>> random_chordal_graph(3, 0.5, rng=0).variables
+    ('V01', 'V02', 'V03')
+    """
     check_graph_shape(size, density, 1, 1000)
     source = generator(rng)
     parents: list[set[int]] = [set()]
@@ -198,34 +250,60 @@ def random_chordal_graph(size: int, density: float, rng: Random) -> CausalGraph:
 
 
 def random_problem(size: int, density: float, rng: Random) -> RandomProblem:
-    """A random problem with 2 to 64 arms, all variables binary; others are redrawn and counted."""
+    """Draw a random problem with 2 to 64 arms and binary variables.
+
+    Parameters
+    ----------
+    size : int
+        Number of variables, from 3 to 60.
+    density : float
+        Density of the chordal graph.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    RandomProblem
+        The problem, and how many others were rejected before it.
+
+    Raises
+    ------
+    DowiseError
+        If the size or the density is out of range ("invalid-number"), or no problem with a
+        suitable number of arms was found ("no-arms").
+
+    Examples
+    --------
+    >>> random_problem(10, 0.2, rng=0).problem.reward
+    'V10'
+    """
     check_graph_shape(size, density, 3, MAX_SIZE)
     source = generator(rng)
     too_few = too_many = 0
-    while too_few + too_many < _ATTEMPTS:
+    while too_few + too_many < _MAX_ATTEMPTS:
         graph = random_chordal_graph(size, density, source)
         *others, reward = graph.variables
-        count = max(1, round(SHARE_OUT_OF_REACH * size))
+        count = max(1, round(NON_MANIPULABLE_SHARE * size))
         fixed = {others[i] for i in source.choice(len(others), count, replace=False)}
-        context = _first_known(graph, others, fixed)
+        context = _context(graph, others, fixed)
         arms = _count_arms(graph.condition(context).project(fixed), reward)
         if arms < MIN_ARMS:
             too_few += 1
         elif arms > MAX_ARMS:
             too_many += 1
         else:
-            named = f"chordal-{size}-{density:g}"
-            problem = Problem(graph, reward, context, fixed, name=named)
+            name = f"chordal-{size}-{density:g}"
+            problem = Problem(graph, reward, context, fixed, name=name)
             return RandomProblem(problem, too_few, too_many)
     raise DowiseError(
-        f"none of {_ATTEMPTS:,} random graphs with size={size} and density={density:g} has "
+        f"none of {_MAX_ATTEMPTS:,} random graphs with size={size} and density={density:g} has "
         f"{MIN_ARMS} to {MAX_ARMS} arms ({too_few:,} have fewer, {too_many:,} have more): choose "
-        f"{'a smaller' if too_many > too_few else 'a larger'} size or density"
+        f"{'a smaller' if too_many > too_few else 'a larger'} size or density",
+        code="no-arms",
     )
 
 
-def _first_known(graph: CausalGraph, others: list[str], fixed: set[str]) -> list[str]:
-    """The context: along σ, the first that can be set and whose parents are all context."""
+def _context(graph: CausalGraph, others: list[str], fixed: set[str]) -> list[str]:
+    """Return the first manipulable variables along σ whose parents are all context."""
     context: list[str] = []
     for name in others:
         if name not in fixed and {*graph.parents(name)} <= {*context}:
@@ -234,7 +312,7 @@ def _first_known(graph: CausalGraph, others: list[str], fixed: set[str]) -> list
 
 
 def _count_arms(projected: CausalGraph, reward: str) -> int:
-    """The number of arms with binary variables, counted up to where it is too large."""
+    """Count the arms with binary variables, until there are too many."""
     arms = 0
     for names in projected.iter_pomis(reward):
         arms += 2 ** len(names)
@@ -244,8 +322,10 @@ def _count_arms(projected: CausalGraph, reward: str) -> int:
 
 
 def check_graph_shape(size: int, density: float, smallest: int, largest: int) -> None:
-    """Raise unless there are graphs of this size and density."""
+    """Raise an error if there are no graphs of this size and density."""
     check_integer("size", size, smallest, largest)
-    number = isinstance(density, Real) and not isinstance(density, bool | np.bool_)
-    if not number or not 0 <= density <= 1:
-        raise DowiseError(f"density={density!r} must be a number from 0 to 1")
+    is_number = isinstance(density, Real) and not isinstance(density, bool | np.bool_)
+    if not is_number or not 0 <= density <= 1:
+        raise DowiseError(
+            f"density={density!r} must be a number from 0 to 1", code="invalid-number"
+        )

@@ -1,7 +1,7 @@
-"""Where the worlds of a race come from: one small class for each kind of source.
+"""Sources of worlds for simulations, one class per kind.
 
-A source has a `label` (None where nothing has a name), a `spec` that tells it from others in a
-manifest, and `draw`, which makes the world of a trial out of that trial's random numbers.
+A source has a `label` (None if nothing has a name), a `spec` that identifies it in the digest of a
+run, and `draw`, which returns the world of a trial given the random generator of that trial.
 
 >>> resolve_worlds("task1").label, resolve_worlds("chordal-15-0.2").size
 ('task1', 15)
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.rng import Random, generator
+from dowise._core.types import FloatArray
 from dowise.environments.environment import Environment, World, world_defect
 from dowise.environments.random_worlds import (
     DEFAULT_OPTIONS,
@@ -39,37 +39,69 @@ from dowise.graph import CausalGraph
 from dowise.problem import Problem, load_problem
 from dowise.problem.problem_file import problem_text
 
-MAX_CONTEXTS = 1024  # whose means tell a world of somebody else's apart
+MAX_CONTEXTS = 1024  # whose means are part of the digest of a custom world
 
 
 @dataclass(frozen=True, eq=False)
 class SampledWorlds:
-    """One problem, with CPTs drawn afresh for every trial."""
+    """One problem, with new random CPTs for every trial.
+
+    Parameters
+    ----------
+    problem : Problem
+    options : WorldOptions
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dowise import load_problem
+    >>> SampledWorlds(load_problem("task1")).draw(np.random.default_rng(0)).problem.name
+    'task1'
+    """
 
     problem: Problem
     options: WorldOptions = DEFAULT_OPTIONS
 
     @property
     def label(self) -> str | None:
-        """The problem's name."""
+        """Name of the problem."""
         return self.problem.name
 
     def spec(self) -> dict[str, Any]:
-        """The text of the problem file, and how worlds are drawn."""
+        """Return the text of the problem file, and the options."""
         return {"problem": problem_text(self.problem), **self.options.spec()}
 
     def draw(self, rng: np.random.Generator) -> Environment:
-        """Doubtful edges first, if they are drawn, then the rows, hidden causes included."""
+        """Draw doubtful edges first, if the options say so, then the CPTs."""
         return sample_world(self.problem, rng, self.options)
 
     def draw_many(self, rngs: Sequence[np.random.Generator]) -> list[Environment]:
-        """The same for several trials at once."""
+        """Draw the worlds of several trials, the same as with `draw` for each."""
         return sample_worlds(self.problem, rngs, self.options)
 
 
 @dataclass(frozen=True)
 class ChordalWorlds:
-    """A random chordal graph with roles and CPTs of its own for every trial."""
+    """A new random chordal graph, roles and CPTs for every trial.
+
+    Parameters
+    ----------
+    name : str
+        Such as "chordal-15-0.2".
+    size : int
+    density : float
+    options : WorldOptions
+
+    Raises
+    ------
+    DowiseError
+        If the size or the density is out of range ("invalid-number").
+
+    Examples
+    --------
+    >>> resolve_worlds("chordal-15-0.2").density
+    0.2
+    """
 
     name: str
     size: int
@@ -81,59 +113,69 @@ class ChordalWorlds:
 
     @property
     def label(self) -> str:
-        """The name as it was given."""
+        """The name."""
         return self.name
 
     def spec(self) -> dict[str, Any]:
-        """The name, and how worlds are drawn."""
+        """Return the name and the options."""
         return {"random": self.name, **self.options.spec()}
 
     def draw_problem(self, rng: np.random.Generator) -> RandomProblem:
-        """The graph and the roles, which are drawn first."""
+        """Draw the graph and the roles, which come before the CPTs."""
         return random_problem(self.size, self.density, rng)
 
     def draw(self, rng: np.random.Generator) -> Environment:
-        """Graph and roles, then the CPTs, all from the same stream."""
+        """Draw graph and roles, then the CPTs, from the same generator."""
         return sample_world(self.draw_problem(rng).problem, rng, self.options)
 
 
 @dataclass(frozen=True, eq=False)
 class FixedWorld:
-    """A world that is there already, played as it is in every trial."""
+    """An existing world, played in every trial.
+
+    Parameters
+    ----------
+    world : World
+
+    Examples
+    --------
+    >>> from dowise.environments import front_door_world
+    >>> FixedWorld(front_door_world()).label
+    'front-door'
+    """
 
     world: World
 
     @property
     def label(self) -> str | None:
-        """The name of the world's problem."""
+        """Name of the world's problem."""
         return self.world.problem.name
 
     def spec(self) -> dict[str, Any]:
-        """Its class, its problem, and a digest of its numbers.
+        """Return the class of the world, its problem, and a digest of its numbers.
 
         The numbers of an `Environment` are its CPTs and its graph, hidden variables included, to
-        the last bit. Of a world of somebody else's only `means` can be asked: the digest is that
-        of the means in all contexts, or in the first 1,024 where there are more. So two such
-        worlds whose means agree are told apart by their class alone; simulations add a digest of
-        its sources.
+        the last bit. A custom world has only `means`: their digest is over all contexts, or the
+        first 1,024 of them. So two custom worlds with equal means differ by their class only;
+        simulations add a digest of its sources.
         """
         kind = type(self.world)
-        found = {
+        spec = {
             "world": f"{kind.__module__}:{kind.__qualname__}",
             "problem": problem_text(self.world.problem),
         }
         if isinstance(self.world, Environment):
-            return found | {"cpts": _digest_of_cpts(self.world)}
-        return found | {"means": _digest_of_means(self.world)}
+            return spec | {"cpts": _digest_of_cpts(self.world)}
+        return spec | {"means": _digest_of_means(self.world)}
 
     def draw(self, _rng: np.random.Generator) -> World:
-        """The world itself: nothing is left to be drawn."""
+        """Return the world: nothing is drawn."""
         return self.world
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # To other processes an Environment travels as what it is made of, which is far less.
+        # An Environment is pickled as its parts, which are much smaller.
         if type(self.world) is Environment:
-            return _remade, (self.world.problem, self.world.cpts, self.world.graph)
+            return _fixed_world, (self.world.problem, self.world.cpts, self.world.graph)
         return FixedWorld, (self.world,)
 
 
@@ -141,56 +183,79 @@ Worlds = SampledWorlds | ChordalWorlds | FixedWorld
 
 
 def resolve_worlds(
-    given: str | Path | Problem | World | Worlds, options: WorldOptions | None = None
+    source: str | Path | Problem | World | Worlds, options: WorldOptions | None = None
 ) -> Worlds:
-    """The source that a name, a path, a problem or a world stands for.
+    """Return the source of worlds for a name, a path, a problem or a world.
 
-    `options` is how worlds are drawn where they are drawn, and an error where they are not.
+    Parameters
+    ----------
+    source : str, Path, Problem, World or Worlds
+        Name of a built-in problem, a name such as "chordal-15-0.2", path of a problem file, or an
+        object.
+    options : WorldOptions, optional
+        Options of random worlds. An error for a world, whose numbers are fixed.
+
+    Returns
+    -------
+    SampledWorlds, ChordalWorlds or FixedWorld
+
+    Raises
+    ------
+    DowiseError
+        If `source` is not a problem or a world ("invalid-type"), a world with `options`
+        ("unused-option"), or an invalid name ("unknown-problem").
+
+    Examples
+    --------
+    >>> resolve_worlds("task1").label
+    'task1'
     """
-    if isinstance(given, SampledWorlds | ChordalWorlds):
-        return given if options is None else replace(given, options=options)
-    if isinstance(given, str | Path | Problem):
-        return random_worlds(given, options or DEFAULT_OPTIONS)
-    if not isinstance(given, FixedWorld) and not hasattr(given, "problem"):
+    if isinstance(source, SampledWorlds | ChordalWorlds):
+        return source if options is None else replace(source, options=options)
+    if isinstance(source, str | Path | Problem):
+        return random_worlds(source, options or DEFAULT_OPTIONS)
+    if not isinstance(source, FixedWorld) and not hasattr(source, "problem"):
         raise DowiseError(
-            f"{given!r} is no problem: give a name, a path, a Problem, or a world that passes "
-            "check_environment"
+            f"{source!r} is not a problem: pass a name, a path, a Problem, or a world that passes "
+            "check_environment",
+            code="invalid-type",
         )
-    one = given if isinstance(given, FixedWorld) else FixedWorld(given)
-    lack = world_defect(one.world)
-    if lack is not None:
+    fixed = source if isinstance(source, FixedWorld) else FixedWorld(source)
+    defect = world_defect(fixed.world)
+    if defect is not None:
         raise DowiseError(
-            f"{given!r} is no world: it needs {lack}; dowise.check_environment says what else"
+            f"{source!r} is not a world: it needs {defect} (see dowise.check_environment)",
+            code="invalid-type",
         )
     if options is not None:
         raise DowiseError(
-            f"{one.world!r} is a world with numbers of its own, so strong and edges don't apply: "
-            "give its problem, whose worlds are drawn, or leave them out"
+            f"{fixed.world!r} is a world with fixed numbers, so strong and edges have no effect: "
+            "pass its problem to draw worlds, or omit them",
+            code="unused-option",
         )
-    return one
+    return fixed
 
 
 def random_worlds(
-    given: str | Path | Problem, options: WorldOptions = DEFAULT_OPTIONS
+    source: str | Path | Problem, options: WorldOptions = DEFAULT_OPTIONS
 ) -> SampledWorlds | ChordalWorlds:
-    """The source of random worlds for a problem, its file, or a name; the one place where a name
-    such as "chordal-15-0.2" is told from others."""
-    if isinstance(given, Problem):
-        return SampledWorlds(given, options)
-    name = str(given)
+    """Return the source of random worlds for a problem, its file, or a name."""
+    if isinstance(source, Problem):
+        return SampledWorlds(source, options)
+    name = str(source)
     if not name.startswith("chordal") or os.path.lexists(name):
-        return SampledWorlds(load_problem(given), options)
+        return SampledWorlds(load_problem(source), options)
     match = re.fullmatch(r"chordal-(\d{1,4})-(\d*\.?\d+)", name)
     if match is None:
         raise DowiseError(
-            f"{name!r}: a random world is called chordal-SIZE-DENSITY, such as chordal-15-0.2"
+            f"unknown random world {name!r} (expected chordal-SIZE-DENSITY, such as "
+            "chordal-15-0.2)",
+            code="unknown-problem",
         )
     return ChordalWorlds(name, int(match[1]), float(match[2]), options)
 
 
-def _remade(
-    problem: Problem, cpts: dict[str, NDArray[np.float64]], graph: CausalGraph
-) -> FixedWorld:
+def _fixed_world(problem: Problem, cpts: dict[str, FloatArray], graph: CausalGraph) -> FixedWorld:
     return FixedWorld(Environment(problem, cpts, graph))
 
 
@@ -222,20 +287,46 @@ def make_environment(
     strong: bool = False,
     edges: EdgeSampling = "all",
 ) -> Environment:
-    """A world for a problem, or the built-in one of that name.
+    """Create a world with random CPTs for a problem.
 
-    CPT rows come from the problem's prior, Dirichlet(1) where it has none.
+    Rows of CPTs are drawn from the problem's prior, by default Dirichlet(1). Each bidirected edge
+    A <-> B becomes a hidden cause `U(A,B)`; hidden variables of the problem keep their domains.
 
-    Each bidirected edge A <-> B becomes a hidden cause of its own, `U(A,B)`, with `hidden_values`
-    values; what the problem calls hidden is there with its domain. With `strong` hidden causes
-    matter more: they have three values at least, unless the problem gives a domain other than 0 and
-    1, and all rows that no prior tells of come from Dirichlet(.2). The world has all edges that are
-    drawn, doubtful or not; `edges="prior"` draws every doubtful one, soft ones included, with its
-    prior.
-    "chordal-15-0.2" is a world on a random chordal graph with 15 variables and density
-    0.2 (`dowise.environments.random_problem`): graph, roles and CPTs all come from the seed.
+    Parameters
+    ----------
+    problem : str or Problem
+        A problem, its file, or the name of a built-in problem. "chordal-15-0.2" draws a random
+        chordal graph with 15 variables and density 0.2, with roles (see `random_problem`).
+    seed : int or numpy.random.Generator
+        Source of everything random.
+    hidden_values : int
+        Number of values of the hidden causes of bidirected edges.
+    strong : bool
+        Make hidden causes matter more: at least three values, unless the problem gives a domain
+        other than 0 and 1, and Dirichlet(0.2) for rows without a prior.
+    edges : {"all", "prior"}
+        "all" keeps every edge of the graph, doubtful or not; "prior" draws each doubtful edge, soft
+        ones included, with its prior.
+
+    Returns
+    -------
+    Environment
+
+    Raises
+    ------
+    DowiseError
+        If an argument is invalid ("invalid-type", "invalid-number", "unknown-value") or there is no
+        such problem ("unknown-problem").
+
+    Examples
+    --------
+    >>> world = make_environment("task1", seed=7)
+    >>> world.best_arm() in world.problem.arms
+    True
     """
     rng = generator(seed)
     if not isinstance(problem, str | Path | Problem):
-        raise DowiseError(f"give a Problem or the name of one, not {problem!r}")
+        raise DowiseError(
+            f"expected a Problem or the name of one, not {problem!r}", code="invalid-type"
+        )
     return random_worlds(problem, WorldOptions(hidden_values, strong, edges)).draw(rng)

@@ -1,4 +1,4 @@
-"""The contract that every world keeps, as a check to run on a world of one's own."""
+"""Conformance suite for custom worlds."""
 
 from __future__ import annotations
 
@@ -12,30 +12,46 @@ from dowise.environments.environment import World, world_defect
 from dowise.errors import USER_CODE_ERRORS, DowiseError
 from dowise.problem import Intervention, Problem
 
-FALSE_ALARMS = 1e-6
-_CONTEXTS, _ARMS = 3, 10  # at most as many are played
+FALSE_ALARM_RATE = 1e-6
+_MAX_CONTEXTS, _MAX_ARMS = 3, 10  # that are played
 _ROUNDING = 1e-9
 
 Labels = dict[str, str]
 
 
 def check_environment(environment: World, plays: int = 1000) -> None:
-    """Play a world and raise a `DowiseError` that says which promise it breaks, if it does.
+    """Play a world and raise an error if it breaks the contract of `World`.
 
-    Contexts and outcomes have the right names and labels; an outcome keeps what the arm set and the
-    context; same seed, same outcome, whatever was played in between; means are one number for each
-    arm within the range of the reward; regret is the distance to the best of them; a context with
-    an unknown variable is a `DowiseError`; and rewards agree with the means. For the last one up
-    to ten arms are played `plays` times in each of up to three contexts. The seed is fixed, and
-    by Hoeffding's inequality at most one right world in a million is found wanting.
+    Contexts and outcomes have the right names and labels; an outcome keeps the context and what the
+    arm set; equal seeds give equal outcomes, whatever was played in between; means are one number
+    per arm within the range of the reward; regret is the distance to the best mean; a context with
+    an unknown variable is a `DowiseError`; and rewards agree with the means. The seed is fixed, and
+    by Hoeffding's inequality at most one correct world in a million fails.
+
+    Parameters
+    ----------
+    environment : World
+    plays : int
+        Number of plays of each of up to ten arms in each of up to three contexts, to compare
+        rewards with means.
+
+    Raises
+    ------
+    DowiseError
+        If the world breaks the contract ("broken-contract"); the message says how.
+
+    Examples
+    --------
+    >>> from dowise import make_environment
+    >>> check_environment(make_environment("task1", seed=0), plays=100)
     """
-    lack = world_defect(environment)
-    _demand(lack is None, f"it needs {lack}")
+    defect = world_defect(environment)
+    _require(defect is None, f"it needs {defect}")
     plays = check_integer("plays", plays, 1)
     problem = environment.problem
     contexts = _contexts(environment, problem)
     rng = np.random.default_rng(0)
-    chosen = rng.permutation(len(problem.arms))[:_ARMS]
+    chosen = rng.permutation(len(problem.arms))[:_MAX_ARMS]
     arms = [problem.arms[i] for i in sorted(chosen)]
     for context in contexts:
         _check_means(environment, problem, context)
@@ -45,40 +61,40 @@ def check_environment(environment: World, plays: int = 1000) -> None:
     _check_rewards(environment, contexts, arms, plays, rng)
 
 
-def _demand(kept: bool, promise: str) -> None:
-    if not kept:
-        raise DowiseError(f"this world breaks the contract: {promise}")
+def _require(is_kept: bool, clause: str) -> None:
+    if not is_kept:
+        raise DowiseError(f"the world breaks the contract: {clause}", code="broken-contract")
 
 
 def _contexts(world: World, problem: Problem) -> list[Labels]:
-    """A few different contexts, in the order in which the world shows them."""
-    found: list[Labels] = []
+    """Return a few different contexts, in the order in which the world shows them."""
+    contexts: list[Labels] = []
     for seed in range(100):
         context = world.draw_context(seed)
         _check_labels(problem, context, problem.context, "draw_context")
-        _demand(context == world.draw_context(seed), "same seed, same context")
-        if context not in found and len(found) < _CONTEXTS:
-            found.append(context)
-    return found
+        _require(context == world.draw_context(seed), "equal seeds must give equal contexts")
+        if context not in contexts and len(contexts) < _MAX_CONTEXTS:
+            contexts.append(context)
+    return contexts
 
 
 def _check_labels(problem: Problem, labels: object, names: tuple[str, ...], method: str) -> None:
-    _demand(isinstance(labels, Mapping), f"{method} must return a dict, not {labels!r}")
+    _require(isinstance(labels, Mapping), f"{method} must return a dict, not {labels!r}")
     assert isinstance(labels, Mapping)
     for name in names:
-        _demand(name in labels, f"{method} must give a label of {name}")
-        _demand(
+        _require(name in labels, f"{method} must return a label of {name}")
+        _require(
             labels[name] in problem.domains[name],
-            f"{method} gave {name}={labels[name]!r}; its labels are "
+            f"{method} returned {name}={labels[name]!r}; its labels are "
             f"{', '.join(problem.domains[name])}",
         )
     for name in labels:
-        _demand(name in names, f"{method} must not show {name!r}, only {', '.join(names) or '{}'}")
+        _require(name in names, f"{method} must not show {name!r}, only {', '.join(names) or '{}'}")
 
 
 def _check_means(world: World, problem: Problem, context: Labels) -> None:
     means, shown = world.means(context), dict(context) or "no context"
-    _demand(
+    _require(
         isinstance(means, np.ndarray) and means.shape == (len(problem.arms),),
         f"means must be an array with one number for each of {len(problem.arms)} arms",
     )
@@ -86,25 +102,27 @@ def _check_means(world: World, problem: Problem, context: Labels) -> None:
     ends = (np.full(len(means), end) for end in (payoff.values.min(), payoff.values.max()))
     low, high = map(payoff.net, ends)
     net = ", net of cost" if payoff.has_costs else ""
-    _demand(
+    _require(
         bool(((means >= low - slack) & (means <= high + slack)).all()),
-        f"means lie between {low.min():g} and {high.max():g}{net}; in {shown} they go from "
+        f"means must be between {low.min():g} and {high.max():g}{net}; in {shown} they range from "
         f"{means.min():g} to {means.max():g}",
     )
     best = world.best_arm(context)
-    _demand(
+    _require(
         best == problem.arms[payoff.best_of(means)],
         f"best_arm must be the first arm with the {_best(problem)} mean; in {shown} it is {best}",
     )
     for arm, distance in zip(problem.arms, payoff.regrets(means), strict=True):
         regret = world.regret(arm, context)
-        _demand(regret >= 0, f"regret is never negative; that of {arm} in {shown} is {regret:g}")
-        _demand(
+        _require(
+            regret >= 0, f"regret must not be negative; that of {arm} in {shown} is {regret:g}"
+        )
+        _require(
             abs(regret - distance) <= slack,
-            f"regret is how far an arm's mean is from the {_best(problem)} one; that of {arm} in "
+            f"regret must be the distance to the {_best(problem)} mean; that of {arm} in "
             f"{shown} is {regret:g}, not {distance:g}",
         )
-    _demand(world.regret(best, context) == 0, f"the regret of the best arm is 0; see {shown}")
+    _require(world.regret(best, context) == 0, f"the regret of the best arm must be 0; see {shown}")
 
 
 def _best(problem: Problem) -> str:
@@ -114,17 +132,20 @@ def _best(problem: Problem) -> str:
 def _check_repeatable(world: World, problem: Problem, arm: Intervention, context: Labels) -> None:
     first = []
     for seed in range(5):
-        handed_over = dict(context)
-        first.append(outcome := world.play(arm, handed_over, seed))
-        _demand(handed_over == context, "play must leave the context that it is given as it is")
+        passed = dict(context)
+        first.append(outcome := world.play(arm, passed, seed))
+        _require(passed == context, "play must not change the context that is passed to it")
         _check_labels(problem, outcome, problem.graph.variables, "play")
         for name, label in {**context, **arm}.items():
-            _demand(
+            _require(
                 outcome[name] == label,
                 f"play of {arm} must keep {name}={label}, but returned {outcome[name]}",
             )
     again = [world.play(arm, context, seed) for seed in reversed(range(5))]
-    _demand(first == again[::-1], f"same seed, same outcome, whatever was played before; see {arm}")
+    _require(
+        first == again[::-1],
+        f"equal seeds must give equal outcomes, whatever was played before; see {arm}",
+    )
 
 
 def _check_bad_context(world: World) -> None:
@@ -133,8 +154,8 @@ def _check_bad_context(world: World) -> None:
     except DowiseError:
         return
     except USER_CODE_ERRORS as error:
-        _demand(False, f"an unknown context variable must be a DowiseError, not {error!r}")
-    _demand(False, "a context with an unknown variable must be a DowiseError")
+        _require(False, f"an unknown context variable must raise a DowiseError, not {error!r}")
+    _require(False, "a context with an unknown variable must raise a DowiseError")
 
 
 def _check_rewards(
@@ -145,18 +166,18 @@ def _check_rewards(
     rng: np.random.Generator,
 ) -> None:
     problem = world.problem
-    worth = problem.reward_values
+    values = problem.reward_values
     tests = len(contexts) * len(arms)
-    radius = problem.payoff.span * sqrt(log(2 * tests / FALSE_ALARMS) / (2 * plays))
+    radius = problem.payoff.span * sqrt(log(2 * tests / FALSE_ALARM_RATE) / (2 * plays))
     for context in contexts:
         means = world.means(context)
         for arm in arms:
-            total = sum(worth[world.play(arm, context, rng)[problem.reward]] for _ in range(plays))
-            place = problem.arm_index(arm)
-            claimed, brought = means[place], problem.payoff.net(total / plays, place)
-            net = ", net of cost" if problem.payoff.costs[place] else ""
-            _demand(
-                abs(brought - claimed) <= radius,
-                f"means says {claimed:.3f} for {arm} in {context or 'no context'}, but {plays:,} "
-                f"plays brought {brought:.3f}{net} (more than ±{radius:.3f} apart)",
+            total = sum(values[world.play(arm, context, rng)[problem.reward]] for _ in range(plays))
+            index = problem.arm_index(arm)
+            expected, observed = means[index], problem.payoff.net(total / plays, index)
+            net = ", net of cost" if problem.payoff.costs[index] else ""
+            _require(
+                abs(observed - expected) <= radius,
+                f"the mean of {arm} in {context or 'no context'} is {expected:.3f}, but "
+                f"{plays:,} plays average {observed:.3f}{net} (they differ by more than {radius:.3f})",
             )
