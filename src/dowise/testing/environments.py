@@ -179,5 +179,5 @@ def _check_rewards(
             _require(
                 abs(observed - expected) <= radius,
                 f"the mean of {arm} in {context or 'no context'} is {expected:.3f}, but "
-                f"{plays:,} plays average {observed:.3f}{net} (they differ by more than {radius:.3f})",
+                f"{plays:,} plays average {observed:.3f}{net} (more than ±{radius:.3f} apart)",
             )
