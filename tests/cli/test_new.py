@@ -52,7 +52,7 @@ def test_a_name_is_the_problem_s_or_the_file_s_or_given(desk):
     shown = desk.well("new", "a.db", "plain.toml", "--name", "ward 7")
     assert "ward 7 is in a.db" in shown and "\n  dowise ask a.db --name 'ward 7'\n" in shown
     assert "soft" not in shown
-    assert "holds plain, task1, ward 7: say which (--name)" in desk.fails("ask", "a.db")
+    assert "so a name is needed: plain, task1, ward 7" in desk.fails("ask", "a.db")
     assert desk.json("ask", "a.db", "--name", "plain")["id"] == 1
     assert "did you mean 'plain'" in desk.fails("ask", "a.db", "--name", "plein")
     again = desk.fails("new", "a.db", "plain.toml")
@@ -222,7 +222,7 @@ def test_revisions_that_are_refused(desk):
     desk.well("ask", "ward.db", "-c", "Age=1")
     desk.well("tell", "ward.db", "1", "Frailty=1")
     assert "nothing to change" in desk.fails("revise", "ward.db", "--reason", "x")
-    assert "say why" in desk.fails("revise", "ward.db", "--policy", "ts")
+    assert "a reason is required" in desk.fails("revise", "ward.db", "--policy", "ts")
     (desk.folder / "other.toml").write_text(WARD + 'Frailty = ["no", "yes"]\n')
     refused = desk.fails("revise", "ward.db", "--problem", "other.toml", "--reason", "labels")
     assert "Frailty=1 is in 1 decision" in refused

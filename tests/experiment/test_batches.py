@@ -17,7 +17,7 @@ def test_a_batch_is_decided_as_if_outcomes_were_known():
     experiment = played(6)
     asked = experiment.ask_many(CONTEXTS)
     assert [one.imagined for one in asked] == [0, 1, 2, 3, 4]
-    policy = experiment._journal.state().config.make_policy()
+    policy = experiment._journal.read().config.make_policy()
     policy.knowledge.belief = experiment.belief
     fantasy, decided = None, []
     for one in asked:
@@ -89,7 +89,7 @@ def test_an_erased_decision_of_a_batch_makes_the_later_ones_underivable():
 def test_what_nothing_is_learned_from_is_not_imagined():
     experiment = played(4, learn_restricted=False)
     asked = experiment.ask_many([{"C": 0}] * 3, allowed=["do(X=1)", "do(X=0)"])
-    policy = experiment._journal.state().config.make_policy()
+    policy = experiment._journal.read().config.make_policy()
     policy.knowledge.belief = experiment.belief
     arms = [WARD.arms[i] for i in experiment.events()[-1].payload["allowed"]]
     alone = [policy.decide({"C": 0}, stream(7, one.id), arms).reason for one in asked]

@@ -6,7 +6,8 @@ import pytest
 from support.experiments import WARD
 
 from dowise import DowiseError
-from dowise.experiment.case import Case, labels_of
+from dowise.experiment.case import Case
+from dowise.experiment.tell import new_values, to_labels
 from dowise.problem import Intervention
 
 
@@ -35,7 +36,7 @@ def test_what_is_known_and_what_is_open():
     ],
 )
 def test_what_is_new(labels, news):
-    assert case().new_values(labels, None) == news
+    assert new_values(case(), labels, None) == news
 
 
 def test_a_copy_shares_nothing_with_its_original():
@@ -55,21 +56,21 @@ def test_a_copy_shares_nothing_with_its_original():
     ],
 )
 def test_a_row_comes_back_as_it_was(one):
-    again = Case.from_snapshot_row(json.loads(one.row()), Intervention)
-    assert again == one and again.row() == one.row()
+    again = Case.from_snapshot_row(json.loads(one.snapshot_row()), Intervention)
+    assert again == one and again.snapshot_row() == one.snapshot_row()
 
 
 def test_a_row_of_what_was_erased_holds_nothing_of_it():
     gone = Case(1, 2, "", {}, Intervention(), status="erased", last_event=7)
-    assert json.loads(gone.row()) == [1, 2, "erased", 7]
+    assert json.loads(gone.snapshot_row()) == [1, 2, "erased", 7]
 
 
 def test_labels_of_what_users_give():
-    assert labels_of(WARD, {"Y": 1, "Z": "0", "X": None, "W": float("nan")}, "it") == {
+    assert to_labels(WARD, {"Y": 1, "Z": "0", "X": None, "W": float("nan")}, "it") == {
         "Y": "1", "Z": "0", "X": None, "W": None,
     }  # fmt: skip
     with pytest.raises(DowiseError, match="it names 'V'"):
-        labels_of(WARD, {"V": 1}, "it")
+        to_labels(WARD, {"V": 1}, "it")
 
 
 def test_in_words():

@@ -1,7 +1,7 @@
 """Whole experiments with the policy that decides unless another is named."""
 
 import pytest
-from support.experiments import WARD
+from support.experiments import WARD, deciding_policy
 
 from dowise import CausalGraph, Problem
 from dowise.errors import DowiseError
@@ -66,7 +66,7 @@ def test_a_whole_experiment(options):
     assert not audit.not_derivable and not audit.made_elsewhere
     again = Experiment.open(storage, "w")
     assert again.head == experiment.head
-    own, other = (one._journal.learner().policy for one in (experiment, again))
+    own, other = (deciding_policy(one) for one in (experiment, again))
     assert own.fingerprint() == other.fingerprint() and own.state() == other.state()
     assert own.rounds == 11  # those with something told; records that were imported are none
     chances = [event.payload["probabilities"] for event in _asked(experiment)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.experiments import WARD, new, played
+from support.experiments import WARD, deciding_policy, new, played
 
 from dowise import DowiseError
 from dowise.experiment.experiment import Experiment
@@ -33,7 +33,7 @@ def test_a_journal_is_replayed(policy, options):
     audit = experiment.audit()
     assert audit.ok, audit.finding
     again = Experiment.open(storage, "w")
-    kept = {name: again._journal.state().config.options[name] for name in options}
+    kept = {name: again._journal.read().config.options[name] for name in options}
     assert kept == options
     context = {"C": "0"}
     twin = played(9, policy=policy, options=options)
@@ -42,8 +42,8 @@ def test_a_journal_is_replayed(policy, options):
 
 def test_what_a_belief_says_is_still_asked_of_the_policy():
     experiment = played(6, policy="ts", options={"floor": 0.1})
-    assert isinstance(experiment._journal.learner().policy, BayesianPolicy)
-    own = experiment._journal.learner().policy.belief
+    assert isinstance(deciding_policy(experiment), BayesianPolicy)
+    own = deciding_policy(experiment).belief
     np.testing.assert_array_equal(
         experiment.belief.mean_rewards({"C": 1}), own.mean_rewards({"C": 1})
     )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.experiments import WARD, InOrder, new
+from support.experiments import WARD, InOrder, deciding_policy, new
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, register_policy
 from dowise.experiment import replay as learning
@@ -61,7 +61,7 @@ def test_learning_all_at_once_on_opening_gives_what_was_learned_one_by_one(polic
         seen = {name: label for name, label in outcome.items() if name in problem.domains}
         if number % 5:
             tell(step_by_step, number, seen)
-    monkeypatch.setattr(learning, "_MANY", 3)
+    monkeypatch.setattr(learning, "MIN_BATCH", 3)
     at_once = Experiment.open(step_by_step._journal.storage)
     one, other = step_by_step.ask(context), at_once.ask(context)
     says = [event.payload["known"] for event in at_once.events()[-2:]]
@@ -71,7 +71,7 @@ def test_learning_all_at_once_on_opening_gives_what_was_learned_one_by_one(polic
 
 @pytest.mark.parametrize("many", [1, 64])
 def test_decisions_among_fewer_arms_are_left_out_where_that_is_wanted(many, monkeypatch):
-    monkeypatch.setattr(learning, "_MANY", many)
+    monkeypatch.setattr(learning, "MIN_BATCH", many)
     experiment = new(learn_restricted=False)
     experiment.ask_many([{"C": 0}] * 2, allowed=["do(X=1)"])
     for number in (1, 2):
@@ -161,7 +161,7 @@ def test_learning_that_was_stopped_half_way_is_done_again_from_the_start(policy,
     for number, outcome in enumerate(OUTCOMES, start=1):
         experiment.ask({"C": 0})
         tell(experiment, number, outcome)
-    kind = type(experiment._journal.learner().policy)
+    kind = type(deciding_policy(experiment))
     learn, calls = kind.learn, []
 
     def stops(self, record):

@@ -14,7 +14,7 @@ from dowise.experiment.storage import Snapshot
 
 @pytest.fixture(autouse=True)
 def _early(monkeypatch):
-    monkeypatch.setattr(snapshots, "_FIRST", 8)
+    monkeypatch.setattr(snapshots, "FIRST_SNAPSHOT", 8)
 
 
 def kept(experiment):
@@ -37,7 +37,8 @@ def opened(experiment, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(ExperimentState, "apply", counting)
         again = Experiment.open(experiment._journal.storage)
-        one, other = again._journal.state(), experiment._journal.state()
+        again._journal.read(), experiment._journal.read()
+        one, other = again._journal._state, experiment._journal._state
     assert again.records() == experiment.records() and again.head == experiment.head
     assert (
         one.digest() == other.digest()

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from dowise import DowiseError, Experiment
-from dowise.experiment import state as facts
+from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage import sql
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
@@ -33,7 +33,7 @@ def stopped_once(monkeypatch, module, name):
 
 def test_a_sum_that_was_stopped_half_way_is_not_gone_on_with(experiment, monkeypatch):
     experiment.tell(1, {"Z": 0})
-    stopped_once(monkeypatch, facts, "_mark")
+    stopped_once(monkeypatch, ExperimentState, "_hash_row")
     with pytest.raises(KeyboardInterrupt):
         experiment.ask({"C": 1})
     assert experiment.ask({"C": 1}).id == 2

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from support.experiments import WARD, new
+from support.experiments import WARD, deciding_policy, new
 
 from dowise import Belief, DowiseError
 from dowise.experiment.config import ExperimentConfig
@@ -147,7 +147,7 @@ def test_an_actor_has_a_name_and_whoever_made_the_experiment_keeps_theirs():
 def test_a_plan_is_warmed_up_once_whoever_asks_and_another_plan_again(monkeypatch):
     experiment = new()
     warm_ups = []
-    policy = type(experiment._journal.learner().policy)
+    policy = type(deciding_policy(experiment))
     decide = policy.decide
 
     def counted(self, context, rng, allowed=None):
@@ -307,7 +307,7 @@ def test_two_looks_compute_at_the_same_time(look, warm, monkeypatch):
 def test_looks_go_on_while_a_decision_is_made(policy, monkeypatch):
     experiment = new(policy=policy)
     experiment.ask({"C": 1})
-    held = Held(monkeypatch, type(experiment._journal.learner().policy), "decide")
+    held = Held(monkeypatch, type(deciding_policy(experiment)), "decide")
 
     def looks():
         assert experiment.head.number == 2

@@ -71,3 +71,9 @@ class InOrder:
     def observe(self, arm, outcome):
         for text in (str(arm), *map(str, sorted(outcome.items()))):
             self.sum = (31 * self.sum + sum(text.encode())) % 1_000_003
+
+
+def deciding_policy(experiment):
+    """Return the policy that decides, after it has learned everything."""
+    with experiment._journal.replayed() as (_, replay):
+        return replay.policy

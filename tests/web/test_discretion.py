@@ -14,7 +14,7 @@ def house(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["a", "ward"])
 def test_a_store_with_the_name_of_a_word_leaves_words_alone(house, tmp_path, name):
-    said = "there is no decision 9 in a ward: nothing was asked yet"
+    said = "there is no decision 9 in a ward: none was made yet"
     found = house(name)
     assert found.discreet(said) == said
     assert str(tmp_path) not in found.discreet(f"{tmp_path / name} can't be read")

@@ -405,9 +405,9 @@ def erase(target: StoreTarget, number: str, reason: str, yes: bool, as_json: boo
     The journal records that it was erased, and still verifies. Exports and backups are yours to
     erase.
     """
-    from dowise.experiment.tell import checked_reason
+    from dowise.experiment.tell import validate_reason
 
-    decision_id, reason = parse_decision_id(number), checked_reason(reason, "erase")
+    decision_id, reason = parse_decision_id(number), validate_reason(reason, "erase a decision")
     with target.open() as experiment:
         case = experiment.case(decision_id)
         if case.status != "erased" and not yes:
@@ -696,7 +696,7 @@ def _print_case(
     told: Mapping[str, str | None] | None,
 ) -> None:
     """Print a decision after it was `told` values: what changed, and what is missing."""
-    from dowise.experiment.case import labels_of
+    from dowise.experiment.tell import to_labels
 
     text, problem = str(case), experiment.problem
     blocks: list[Block]
@@ -706,7 +706,7 @@ def _print_case(
         lines = [] if case.previous is None else list(case.changes_from(case.previous))
     else:
         blocks = [Paragraph(f"Nothing new: {text}")]
-        superseded = case.superseded_values(labels_of(problem, told, "")).values()
+        superseded = case.superseded_values(to_labels(problem, told, "")).values()
         lines = [f"{line}; `dowise amend` changes it again." for line in superseded]
     lines += [f"{line}." for line in experiment.idle(case.id)]
     if lines:

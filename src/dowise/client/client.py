@@ -23,7 +23,7 @@ from dowise.client.transport import (
 )
 from dowise.errors import DowiseError, DowiseWarning, NotFoundError, suggestion
 from dowise.experiment.advice import RecordUsage
-from dowise.experiment.ask import LiveDecision, listed_arms, listed_contexts, validate_request_id
+from dowise.experiment.ask import AskRequest, LiveDecision
 from dowise.experiment.audit import Audit, head_of
 from dowise.experiment.base import ExperimentBase
 from dowise.experiment.case import Case
@@ -180,8 +180,8 @@ class Client(ExperimentBase):
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
     ) -> LiveDecision:
-        body = {"context": _context_to_json(context)}
-        return self._ask("ask", body, request_id, allowed, forbid)[0]
+        request = AskRequest.from_user([context], request_id, allowed, forbid)
+        return self._ask("ask", {"context": _context_to_json(context)}, request)[0]
 
     def ask_many(
         self,
@@ -190,21 +190,15 @@ class Client(ExperimentBase):
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
     ) -> list[LiveDecision]:
-        body = {"contexts": [_context_to_json(context) for context in listed_contexts(contexts)]}
-        return self._ask("ask-many", body, request_id, allowed, forbid)
+        request = AskRequest.from_user(contexts, request_id, allowed, forbid)
+        body = {"contexts": [_context_to_json(context) for context in request.contexts]}
+        return self._ask("ask-many", body, request)
 
-    def _ask(
-        self,
-        verb: str,
-        body: Json,
-        request_id: str | None,
-        allowed: Iterable[ArmLike] | None,
-        forbid: Iterable[ArmLike] | None,
-    ) -> list[LiveDecision]:
-        body["allowed"] = arms_to_json(listed_arms("allowed", allowed))
-        body["forbid"] = arms_to_json(listed_arms("forbid", forbid))
+    def _ask(self, verb: str, body: Json, request: AskRequest) -> list[LiveDecision]:
+        body["allowed"] = arms_to_json(request.allowed)
+        body["forbid"] = arms_to_json(request.forbid)
         # Every request has a key, so that it can be repeated after a broken connection.
-        key = validate_request_id(request_id) or secrets.token_hex(16)
+        key = request.request_id or secrets.token_hex(16)
         is_header = key.isascii() and key.isprintable() and key == key.strip()
         if not is_header or len(key) > MAX_HEADER:
             body["request_id"], key = key, secrets.token_hex(16)

@@ -1,16 +1,22 @@
-"""Asking: which arms there are to choose from, what the policy says, and what comes of it."""
+"""Ask: validate a request, let the policy decide, and describe the decisions.
+
+What an `asked` event says follows from the events before it, except for the request and the build:
+an audit derives it again with `decide`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.codec import to_json
 from dowise._core.rng import stream
-from dowise.errors import DowiseError
+from dowise._core.types import FloatArray
+from dowise.errors import ConflictError, DowiseError
 from dowise.experiment.event import Event, build_info
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
@@ -18,52 +24,124 @@ from dowise.policies.base import allowed_arms
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
 
-_DIGITS = 6  # of figures, which are for people; probabilities are kept to the last bit
+FIGURE_DIGITS = 6  # figures are for people; probabilities are kept to the last bit
 
 
+@dataclass(frozen=True)
 class AskRequest:
-    """A context, and the arms that may be chosen from; `allowed` is None where all may."""
+    """Arguments of `ask_many`, as far as they can be validated without the problem."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        context: Context,
-        allowed: Iterable[ArmLike] | None = None,
-        forbid: Iterable[ArmLike] | None = None,
-    ) -> None:
-        self.context = problem.context_labels(problem.context_codes(context))
-        self.forbid = () if forbid is None else _forbidden(problem, forbid)
-        positions = allowed_arms(problem, allowed).tolist()
-        left = [i for i in positions if not _is_forbidden(problem.arms[i], self.forbid)]
-        if not left:
+    contexts: list[Context]
+    request_id: str | None = None
+    allowed: list[ArmLike] | None = None
+    forbid: list[ArmLike] | None = None
+
+    @classmethod
+    def from_user(
+        cls,
+        contexts: object,
+        request_id: object = None,
+        allowed: object = None,
+        forbid: object = None,
+    ) -> AskRequest:
+        """Validate the arguments of `ask_many` before taking the lock.
+
+        `contexts` may also be a table, with one context per row.
+        """
+        if hasattr(contexts, "to_dict") and getattr(contexts, "ndim", 0) == 2:  # pandas
+            contexts = contexts.to_dict("records")
+        if isinstance(contexts, str | Mapping) or not isinstance(contexts, Iterable):
             raise DowiseError(
-                f"nothing is left to choose from: {', '.join(map(str, self.forbid))} rules out "
-                f"every arm{'' if allowed is None else ' that is allowed'}"
+                "ask_many takes a list of contexts, one per decision", code="invalid-type"
             )
-        self.allowed = None if len(left) == len(problem.arms) else left
+        if request_id is not None and (not isinstance(request_id, str) or not request_id.strip()):
+            raise DowiseError(f"request_id={request_id!r:.80} must be a text", code="invalid-type")
+        arms: dict[str, list[ArmLike] | None] = {}
+        for name, listed in (("allowed", allowed), ("forbid", forbid)):
+            is_list = isinstance(listed, Iterable) and not isinstance(listed, str | Mapping)
+            if listed is not None and not is_list:
+                raise DowiseError(
+                    f"{name}={listed!r} must be a list of arms, such as ['do(X=1)']",
+                    code="invalid-type",
+                )
+            arms[name] = None if listed is None else list(listed)  # type: ignore[call-overload]
+        request = cls(list(contexts), request_id, **arms)
+        if not request.contexts:
+            raise DowiseError(
+                "ask_many takes a list of contexts, at least one", code="missing-value"
+            )
+        return request
 
-    def arms(self, problem: Problem) -> list[Intervention] | None:
-        """The allowed arms, None where all are."""
-        return None if self.allowed is None else [problem.arms[i] for i in self.allowed]
+    def questions(self, problem: Problem) -> list[Question]:
+        """Validate the request under a problem; one question per context."""
+        forbidden = tuple(problem.intervention(arm) for arm in self.forbid or ())
+        indices = allowed_arms(problem, self.allowed).tolist()
+        if forbidden:
+            indices = [i for i in indices if not _is_forbidden(problem.arms[i], forbidden)]
+            if not indices:
+                raise DowiseError(
+                    f"no arm left: forbidding {', '.join(map(str, forbidden))} excludes every "
+                    f"{'arm' if self.allowed is None else 'allowed arm'}",
+                    code="no-arms",
+                )
+        allowed = None if len(indices) == len(problem.arms) else indices
+        return [
+            Question(problem.context_labels(problem.context_codes(context)), allowed, forbidden)
+            for context in self.contexts
+        ]
 
-    def is_that_of(self, says: Mapping[str, Any]) -> bool:
-        """Whether an earlier decision was asked for by the same question."""
-        return bool(says["context"] == self.context and says["allowed"] == self.allowed)
+
+class Question(NamedTuple):
+    """One context, and the arms to choose from."""
+
+    context: dict[str, str]
+    allowed: list[int] | None = None
+    """Indices of the allowed arms; None if all are allowed."""
+    forbid: tuple[Intervention, ...] = ()
 
 
-def _forbidden(problem: Problem, forbid: Iterable[ArmLike]) -> tuple[Intervention, ...]:
-    if isinstance(forbid, str | Mapping) or not isinstance(forbid, Iterable):
-        raise DowiseError(f"forbid={forbid!r}: give a list, such as ['do(X=1)']")
-    return tuple(problem.intervention(arm) for arm in forbid)
-
-
-def _is_forbidden(arm: Intervention, forbidden: Collection[Intervention]) -> bool:
-    """Whether the arm sets all that is forbidden to be set together; do() forbids itself only."""
+def _is_forbidden(arm: Intervention, forbidden: Iterable[Intervention]) -> bool:
+    """Return True if an arm sets everything that some entry forbids; do() forbids only itself."""
     return any(arm.items() >= settings.items() if settings else not arm for settings in forbidden)
 
 
-class _Said(NamedTuple):
-    """What an event said, as a document has it."""
+def find_answer(
+    state: ExperimentState, request: AskRequest, read_event: Callable[[int], Event]
+) -> list[Event]:
+    """Return the decisions that a request got before; none if it is new.
+
+    Raises `ConflictError` if another question was asked under the same id.
+    """
+    ids = [] if request.request_id is None else state.requests.get(request.request_id, [])
+    if not ids:
+        return []
+    events = [read_event(state.cases[number].event) for number in ids]
+    numbers = ", ".join(map(str, ids))
+    if events[0].payload["batch"] > len(ids):
+        raise DowiseError(
+            f"some decisions of the request {request.request_id!r} were erased, so it can't be "
+            f"repeated: {numbers} are left",
+            code="decision-erased",
+        )
+    questions = request.questions(state.config_at(events[0].number).problem)
+    if len(ids) != len(questions):
+        difference = f"for {len(ids)} at once, now for {len(questions)}"
+    elif any(
+        question.context != event.payload["context"] or question.allowed != event.payload["allowed"]
+        for question, event in zip(questions, events, strict=True)
+    ):
+        difference = "with another context or restriction"
+    else:
+        return events
+    raise ConflictError(
+        f"the request {request.request_id!r} was made before, as decision {numbers}, "
+        f"{difference}: use a new request_id for another question",
+        code="request-conflict",
+    )
+
+
+class _AskedEvent(NamedTuple):
+    """The parts of an `asked` event that JSON of a decision contains."""
 
     number: int
     at: str
@@ -71,39 +149,74 @@ class _Said(NamedTuple):
 
 
 class LiveDecision:
-    """A decision of a live experiment; `id` is what `tell` wants."""
+    """Decision of a live experiment: the arm to play, and why.
 
-    def __init__(self, event: Event | _Said, problem: Problem) -> None:
-        says = event.payload
-        self.id: int = says["decision"]
+    Attributes
+    ----------
+    id : int
+        Number of the decision, which `tell` takes.
+    event, at : int, str
+        Number and time of the event that recorded it.
+    context : dict of str to str
+        The context it was made in.
+    arm : Intervention
+        The arm to play.
+    probabilities : array or None
+        Probability of every arm of the problem at that moment; None if the policy has none.
+    allowed : sequence of Intervention
+        The arms to choose from.
+    reason : str
+        Why this arm, in a sentence.
+    figures : dict
+        Numbers behind the reason.
+    request_id : str or None
+        Id of the request.
+    imagined : int
+        Number of earlier decisions of its batch whose outcomes were imagined.
+    problem : Problem
+        The problem at that moment.
+
+    Examples
+    --------
+    >>> from dowise import Experiment
+    >>> from dowise.experiment.storage import MemoryStorage
+    >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", "random", seed=1)
+    >>> decision = experiment.ask()
+    >>> decision.id, decision.arm in experiment.problem.arms
+    (1, True)
+    """
+
+    def __init__(self, event: Event | _AskedEvent, problem: Problem) -> None:
+        payload = event.payload
+        self.id: int = payload["decision"]
         self.event = event.number
         self.at = event.at
-        self.context: dict[str, str] = {**says["context"]}
-        self.arm = Intervention(says["arm"])
-        self.probabilities: NDArray[np.float64] | None = (
-            None if says["probabilities"] is None else np.array(says["probabilities"], dtype=float)
+        self.context: dict[str, str] = {**payload["context"]}
+        self.arm = Intervention(payload["arm"])
+        self.probabilities: FloatArray | None = (
+            None
+            if payload["probabilities"] is None
+            else np.array(payload["probabilities"], dtype=float)
         )
-        """Of every arm of the problem, at that moment; None where the policy does not know."""
-        self.reason: str = says["reason"]
-        self.figures: dict[str, Any] = {**says["figures"]}
-        self.request_id: str | None = says["request_id"]
-        self.imagined: int = says.get("imagined", 0)
-        """How many decisions of its batch came before it, whose outcomes were imagined."""
-        every = problem.arms
-        self.allowed = every if says["allowed"] is None else [every[i] for i in says["allowed"]]
+        self.reason: str = payload["reason"]
+        self.figures: dict[str, Any] = {**payload["figures"]}
+        self.request_id: str | None = payload["request_id"]
+        self.imagined: int = payload.get("imagined", 0)
+        arms, allowed = problem.arms, payload["allowed"]
+        self.allowed = arms if allowed is None else [arms[i] for i in allowed]
         self.problem = problem
 
     @property
     def probability(self) -> float | None:
-        """With which the arm was chosen."""
+        """Probability with which the arm was chosen."""
         if self.probabilities is None:
             return None
         return float(self.probabilities[self.problem.arm_index(self.arm)])
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: `probabilities` are those of `arms`; `allowed` is null where all were."""
-        is_free = len(self.allowed) == len(self.problem.arms)
-        page: dict[str, Any] = to_json(
+        """Return plain data for JSON: `probabilities` of `arms`; `allowed` is null if all were."""
+        is_unrestricted = len(self.allowed) == len(self.problem.arms)
+        data: dict[str, Any] = to_json(
             {
                 "id": self.id,
                 "context": self.context,
@@ -111,25 +224,25 @@ class LiveDecision:
                 "text": str(self.arm),
                 "arms": [str(arm) for arm in self.problem.arms],
                 "probabilities": self.probabilities,
-                "allowed": None if is_free else [str(arm) for arm in self.allowed],
+                "allowed": None if is_unrestricted else [str(arm) for arm in self.allowed],
                 "reason": self.reason,
             }
         )
-        return page
+        return data
 
-    def document(self) -> dict[str, Any]:
-        """The same, and all that the way back needs; it also tells when and where that was."""
+    def to_json(self) -> dict[str, Any]:
+        """Return `as_dict` with everything that `from_dict` needs."""
         more = {"figures": self.figures, "request_id": self.request_id, "imagined": self.imagined}
         return self.as_dict() | {"event": self.event, "asked_at": self.at} | more
 
     @classmethod
-    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> LiveDecision:
-        """The way back from `document`, under the problem that held then."""
-        says = {**page, "decision": page["id"]}
-        if page["allowed"] is not None:
-            places = {str(arm): i for i, arm in enumerate(problem.arms)}
-            says["allowed"] = [places[text] for text in page["allowed"]]
-        return cls(_Said(page["event"], page["asked_at"], says), problem)
+    def from_dict(cls, data: Mapping[str, Any], problem: Problem) -> LiveDecision:
+        """Inverse of `to_json`, under the problem of that moment."""
+        payload = {**data, "decision": data["id"]}
+        if data["allowed"] is not None:
+            indices = {str(arm): i for i, arm in enumerate(problem.arms)}
+            payload["allowed"] = [indices[text] for text in data["allowed"]]
+        return cls(_AskedEvent(data["event"], data["asked_at"], payload), problem)
 
     def __str__(self) -> str:
         return f"{self.id}: {self.arm}: {self.reason}"
@@ -139,85 +252,77 @@ class LiveDecision:
 
 
 def decide(
-    state: ExperimentState, learner: PolicyReplay, question: AskRequest, before: int = 0
+    state: ExperimentState, replay: PolicyReplay, question: Question, position: int = 0
 ) -> dict[str, Any]:
-    """What the next `asked` event says, but for the request: it follows from what is known.
+    """Return what the next `asked` event says, as far as it follows from the events before.
 
-    `before` is how many decisions of the same batch came before it. Policies that imagine their
-    outcomes say so (`imagined`).
+    `position` is the number of decisions of the same batch before this one. A policy that imagines
+    their outcomes is recorded with that number (`imagined`).
     """
-    problem, number = state.config.problem, state.next_id
-    rng, policy = stream(state.seed, number), learner.batch_policy(state, before)
-    decision = policy.decide(question.context, rng, question.arms(problem))
-    assert state.head is not None
-    names = [name for name in decision.figures if not name.endswith("_interval")]
-    return {
+    problem, number, head = state.config.problem, len(state.cases) + 1, state.head
+    assert head is not None
+    policy = replay.batch_policy(state, position)
+    allowed = question.allowed
+    arms = None if allowed is None else [problem.arms[i] for i in allowed]
+    decision = policy.decide(question.context, stream(state.seed, number), arms)
+    figures, probabilities = decision.figures, decision.probabilities
+    payload = {
         "decision": number,
         "context": question.context,
-        "allowed": question.allowed,
+        "allowed": allowed,
         "arm": dict(decision.arm),
-        "probabilities": to_json(decision.probabilities),
+        "probabilities": None if probabilities is None else probabilities.tolist(),
         "reason": decision.reason,
-        "figures": {name: _short(to_json(decision.figures[name])) for name in names},
+        "figures": {
+            name: _round_figure(figures[name]) for name in figures if not name.endswith("_interval")
+        },
         "stream": [number],
         "known": {
-            "event": state.head.number,
-            "counts": learner.policy.fingerprint().hex(),
+            "event": head.number,
+            "counts": replay.policy.fingerprint().hex(),
             "cases": state.digest(),
         },
-        **({} if policy is learner.policy else {"imagined": before}),
     }
+    if policy is not replay.policy:
+        payload["imagined"] = position
+    return payload
 
 
-def as_asked(
-    says: dict[str, Any], state: ExperimentState, question: AskRequest, request: Any, batch: int
-) -> dict[str, Any]:
-    """The whole body of the event, with what does not follow from what is known.
+def decide_batch(
+    state: ExperimentState, replay: Callable[[], PolicyReplay], request: AskRequest
+) -> Iterable[dict[str, Any]]:
+    """Yield the payloads of the `asked` events of a request.
 
-    `batch` is how many decisions were asked for together.
+    Each is derived when it is asked for, from the state in which the one before it is pending.
     """
-    more: dict[str, Any] = {"request_id": request, "batch": batch}
-    if question.forbid:
-        more["forbid"] = [str(settings) for settings in question.forbid]
-    if state.maker != build_info():
-        more["maker"] = build_info()
-    return says | more
+    questions = request.questions(state.config.problem)
+    for position, question in enumerate(questions):
+        payload = decide(state, replay(), question, position)
+        payload |= {"request_id": request.request_id, "batch": len(questions)}
+        if question.forbid:
+            payload["forbid"] = [str(settings) for settings in question.forbid]
+        if state.build_info != build_info():
+            payload["maker"] = build_info()
+        yield payload
 
 
-def _short(value: Any) -> Any:
-    """Numbers with as many digits as people look at."""
-    if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}")
-    if isinstance(value, list):
-        return [_short(part) for part in value]
-    if isinstance(value, dict):
-        return {name: _short(part) for name, part in value.items()}
-    return value
-
-
-def listed_contexts(given: object) -> list[Context]:
-    """A list of contexts; a table is one row a context."""
-    if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 2:  # of pandas
-        given = given.to_dict("records")
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise DowiseError("ask_many takes a list of contexts, one for each decision")
-    contexts = list(given)
-    if not contexts:
-        raise DowiseError("ask_many takes a list of contexts, one at least")
-    return contexts
-
-
-def validate_request_id(request: object) -> str | None:
-    """A request's id, if there is one."""
-    if request is not None and (not isinstance(request, str) or not request.strip()):
-        raise DowiseError(f"request_id={request!r:.80} must be a text")
-    return request
-
-
-def listed_arms(what: str, arms: Iterable[ArmLike] | None) -> list[ArmLike] | None:
-    """Arms, if any are named; a single one is no list."""
-    if arms is None:
-        return None
-    if isinstance(arms, str | Mapping) or not isinstance(arms, Iterable):
-        raise DowiseError(f"{what}={arms!r}: give a list of arms, such as ['do(X=1)']")
-    return list(arms)
+def _round_figure(value: Any) -> Any:
+    """Return a figure as plain data with as many digits as people read."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float) and isfinite(value):
+        return float(f"{value:.{FIGURE_DIGITS}g}")
+    if isinstance(value, list | tuple):
+        return [
+            float(f"{part:.{FIGURE_DIGITS}g}")
+            if isinstance(part, float) and isfinite(part)
+            else _round_figure(part)
+            for part in value
+        ]
+    if isinstance(value, Mapping):
+        return {
+            str(name): part if isinstance(part, str) else _round_figure(part)
+            for name, part in value.items()
+        }
+    plain = to_json(value)
+    return _round_figure(plain) if isinstance(plain, list | dict) else plain

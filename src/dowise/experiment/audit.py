@@ -212,7 +212,7 @@ class _Auditor:
         self.learner.sync(state)
         allowed = None if says["allowed"] is None else [problem.arms[i] for i in says["allowed"]]
         try:
-            question = AskRequest(problem, says["context"], allowed)
+            (question,) = AskRequest([says["context"]], allowed=allowed).questions(problem)
             derived = decide(state, self.learner, question, self._before(event))
         except DowiseError as error:
             raise _Found(f"it can't be decided again: {error}") from error
@@ -224,7 +224,7 @@ class _Auditor:
         for part in ("event", "counts") if is_blank else known:
             if known[part] != then[part]:
                 raise _Found("what it says was known is not what the events before it amount to")
-        made, here = says.get("maker", state.maker), build_info()
+        made, here = says.get("maker", state.build_info), build_info()
         for name, value in derived.items():
             if says.get(name) == value or (name == "reason" and _has_other_words(made, here)):
                 continue

@@ -248,32 +248,43 @@ class ExperimentBase(ExperimentQueries):
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
     ) -> LiveDecision:
-        """Decide which arm to play in a context. The decision is pending from then on.
+        """Decide which arm to play; the decision is pending from then on.
 
-        Learning from restricted decisions is biased if what restricts the choice also affects the
-        outcome and is not in the context.
+        If whatever restricts the choice also affects the outcome and is not part of the context,
+        learning from such decisions is biased.
 
         Parameters
         ----------
-        context
-            The values of the context variables; not needed if the problem has none.
-        request_id
-            Makes the call repeatable, after a broken connection for instance: the same id returns
+        context : mapping, optional
+            Value of every context variable.
+        request_id : str, optional
+            Id under which the call can be repeated, for example after a lost connection: it returns
             the same decision.
-        allowed
-            The arms to choose from; by default all.
-        forbid
-            Settings such as "do(X=1)": arms that set them are excluded.
+        allowed : iterable of arms, optional
+            The arms to choose from; by default all of them.
+        forbid : iterable of arms, optional
+            Settings that must not be made, such as "do(X=1)": excludes every arm that makes them.
 
         Returns
         -------
         LiveDecision
-            Its `id` is what `tell` takes, its `arm` is what to do.
+            The arm to play, its probability and the reason.
 
         Raises
         ------
         ConflictError
-            If the `request_id` was used before for something else.
+            If another question was asked under the same `request_id`.
+        DowiseError
+            If the context or an arm is invalid, or if no arm is left.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task2", seed=1)
+        >>> decision = experiment.ask({"C": 0}, "visit 17")
+        >>> experiment.ask({"C": 0}, "visit 17").id == decision.id
+        True
         """
 
     @abstractmethod
@@ -284,7 +295,35 @@ class ExperimentBase(ExperimentQueries):
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
     ) -> list[LiveDecision]:
-        """Decide for several contexts in one step, without needless repetition; see `ask`."""
+        """Decide for several contexts together, without needless repeats of the same arm.
+
+        Parameters
+        ----------
+        contexts : sequence of mappings
+            One context per decision; a pandas table has one per row.
+        request_id, allowed, forbid
+            As in `ask`, for all of them.
+
+        Returns
+        -------
+        list of LiveDecision
+            One decision per context. All of them are recorded, or none.
+
+        Raises
+        ------
+        ConflictError
+            If another question was asked under the same `request_id`.
+        DowiseError
+            If a context or an arm is invalid, or if no arm is left.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task2", seed=1)
+        >>> [decision.id for decision in experiment.ask_many([{"C": 0}, {"C": 1}])]
+        [1, 2]
+        """
 
     @abstractmethod
     def tell(
@@ -297,26 +336,45 @@ class ExperimentBase(ExperimentQueries):
     ) -> Case:
         """Record what was seen after a decision: in pieces, at any time, in any order.
 
-        Telling the same again changes nothing. Other values for the same variable are an error:
-        `amend` corrects them.
+        Telling the same again changes nothing. The context and the settings of the arm are known
+        and may be repeated if they agree.
 
         Parameters
         ----------
-        id
-            The number of the decision.
-        values
-            Values by variable; None means that a value is missing for good. The context and what
-            the arm set are known, and may be told again if they agree.
-        played
-            What was done instead of the arm that was decided on. Such a decision has no propensity,
-            and is learned from only with `unrelated`.
-        unrelated
-            True if what made you deviate had nothing to do with the unit.
+        id : int
+            Number of the decision.
+        values : mapping, optional
+            Values by variable; None means that a value is missing for good.
+        played : arm, optional
+            The arm that was played instead of the one that was chosen. Such a decision has no
+            propensity, and is learned from only if `unrelated` is true.
+        unrelated : bool, default False
+            The reason to play another arm had nothing to do with the unit.
+
+        Returns
+        -------
+        Case
+            The decision after the call; `changed` is true if anything was new.
 
         Raises
         ------
         ConflictError
-            If a value contradicts what was told before.
+            If another value was told before; `amend` corrects it.
+        NotFoundError
+            If there is no such decision.
+        DowiseError
+            If a variable, value or arm is invalid, or if nothing was told.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decision = experiment.ask()
+        >>> experiment.tell(decision.id, {"Y": 1}).changed
+        True
+        >>> experiment.tell(decision.id, {"Y": 1}).changed
+        False
         """
 
     @abstractmethod
@@ -329,14 +387,75 @@ class ExperimentBase(ExperimentQueries):
         played: ArmLike | None = None,
         unrelated: bool = False,
     ) -> Case:
-        """Correct what was told, or the context; the journal keeps what was recorded before.
+        """Correct what was told, or the context; the journal keeps the values before.
 
-        A reason is required; the other parameters are those of `tell`.
+        Parameters
+        ----------
+        id : int
+            Number of the decision.
+        values : mapping, optional
+            The right values by variable.
+        reason : str
+            Why; required.
+        played, unrelated
+            As in `tell`.
+
+        Returns
+        -------
+        Case
+            The decision after the call; `previous` is the decision before it.
+
+        Raises
+        ------
+        ConflictError
+            If the decision was withdrawn or erased.
+        NotFoundError
+            If there is no such decision.
+        DowiseError
+            If a value was never told, if a variable, value or arm is invalid, or if the reason is
+            missing.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> case = experiment.tell(experiment.ask().id, {"Y": 1})
+        >>> experiment.amend(case.id, {"Y": 0}, "typing error").values
+        {'Y': '0'}
         """
 
     @abstractmethod
     def withdraw(self, id: int, reason: str = "") -> Case:  # noqa: A002
-        """Close a pending decision that will not get an outcome; a reason is required."""
+        """Close a pending decision that will not get an outcome.
+
+        Parameters
+        ----------
+        id : int
+            Number of the decision.
+        reason : str
+            Why; required.
+
+        Returns
+        -------
+        Case
+            The decision after the call.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no such decision.
+        DowiseError
+            If the decision has its outcome, or if the reason is missing.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> experiment.withdraw(experiment.ask().id, "the patient left").status
+        'withdrawn'
+        """
 
     @abstractmethod
     def revise(
@@ -348,31 +467,42 @@ class ExperimentBase(ExperimentQueries):
         *,
         learn_restricted: bool | None = None,
     ) -> bool:
-        """Continue with another problem, prior or policy; past records are learned again.
+        """Change the problem, the policy or its options from here on.
 
-        Records are read by label: variables that are new are missing in them, and dropped ones are
-        ignored. A reason is required, and on a server an admin's token.
+        Past records are learned again under the new configuration, read by label: new variables are
+        missing in them, dropped ones are ignored.
 
         Parameters
         ----------
-        problem
-            The new problem; by default it is kept.
-        policy
-            The name of the new policy; by default it is kept.
-        options
-            Options of the policy; by default they are kept, unless the policy is new.
-        learn_restricted
-            False to learn nothing from decisions among fewer than all arms.
+        problem : Problem, str or Path, optional
+            The new problem.
+        policy : str, optional
+            The new policy.
+        options : mapping, optional
+            Options to change; with a new policy, all of its options.
+        reason : str
+            Why; required.
+        learn_restricted : bool, optional
+            Learn from decisions for which some arms were not allowed.
 
         Returns
         -------
         bool
-            True if that changes anything.
+            True if anything changed.
 
         Raises
         ------
         DowiseError
-            If records have a label that the new problem lacks; it names them.
+            If an argument is invalid, if the reason is missing, or if a past record has a label
+            that the new problem lacks; the message names the records.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", "ts", seed=1)
+        >>> experiment.revise(policy="ids", reason="explore less"), experiment.policy
+        (True, 'ids')
         """
 
     @abstractmethod
@@ -385,31 +515,79 @@ class ExperimentBase(ExperimentQueries):
         skip_bad: bool = False,
         again: bool = False,
     ) -> int:
-        """Import past records, and return their number; on a server this needs an admin's token.
+        """Import past records.
 
         Parameters
         ----------
-        frame
-            A table as `Belief.update_many` takes it, or the result of `Problem.checked_records` or
-            `dowise.problem.tables.read_records`.
-        arm
-            The arm of all records, if the table has no column `arm`.
-        source
-            Where the records are from, for the journal.
-        skip_bad
-            True leaves out rows that can't be read; by default they are an error, and nothing is
-            imported.
-        again
-            True imports a table that was imported before once more.
+        frame : table
+            Records as `Belief.update_many` takes them, or the result of
+            `Problem.checked_records` or `dowise.problem.tables.read_records`.
+        arm : arm, optional
+            The arm of all records, if the table does not contain it.
+        source : str, optional
+            Where the records are from.
+        skip_bad : bool, default False
+            Skip bad rows instead of refusing all of them.
+        again : bool, default False
+            Import a table that was imported before.
+
+        Returns
+        -------
+        int
+            Number of records imported.
+
+        Raises
+        ------
+        ConflictError
+            If the same table was imported before.
+        DowiseError
+            If rows are bad; the message lists them.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> variables = experiment.problem.domains
+        >>> experiment.import_records({name: [0, 1, 1] for name in variables})
+        3
         """
 
     @abstractmethod
     def erase(self, id: int, reason: str = "") -> bool:  # noqa: A002
-        """Erase all that was recorded of a decision, for good, as a person may demand.
+        """Erase everything that was recorded of a decision, for good.
 
-        An event records that this was done, and the chain of hashes stays valid, but what rested on
-        the decision can no longer be derived. Backups and exports are yours to look after. A reason
-        is required, and on a server an admin's token. Returns True if there was something to erase.
+        An event records the erasure, and the hash chain still holds. What depended on the decision
+        can no longer be derived. Backups and exports are not erased.
+
+        Parameters
+        ----------
+        id : int
+            Number of the decision.
+        reason : str
+            Why; required.
+
+        Returns
+        -------
+        bool
+            True if there was something to erase, which there is once.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no such decision.
+        DowiseError
+            If the reason is missing, or if old copies remain in the store's files: then erase the
+            decision again.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decision = experiment.ask()
+        >>> experiment.erase(decision.id, "consent withdrawn")
+        True
         """
 
     @abstractmethod

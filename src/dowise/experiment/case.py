@@ -1,7 +1,6 @@
-"""A case: a decision that was asked for, and what was told of it so far.
+"""A case: one decision with what has been told of it so far.
 
-Told values are labels; None says that a value is missing for good. What a case may still be told is
-decided here, by what it was told before: the journal only keeps what passed.
+Told values are labels; None means that a value is missing for good.
 """
 
 from __future__ import annotations
@@ -10,12 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dowise.errors import ConflictError, DowiseError, suggestion
 from dowise.experiment.event import as_text
 from dowise.problem import Intervention, Problem
-from dowise.problem.domains import as_mapping, label_of, refuse_hidden, text_of
-
-__all__ = ["Case", "Labels", "Status", "labels_of"]
 
 Labels = dict[str, str | None]
 Status = Literal["pending", "done", "withdrawn", "erased"]
@@ -23,51 +18,64 @@ Status = Literal["pending", "done", "withdrawn", "erased"]
 
 @dataclass(slots=True)
 class Case:
-    """One decision: pending until its reward is told, or known to be missing, or withdrawn."""
+    """One decision of a live experiment, with what has been told of it.
+
+    It is pending until its reward is told (or known to be missing), or until it is withdrawn.
+    `tell`, `amend` and `withdraw` of an experiment return one.
+
+    Examples
+    --------
+    >>> from dowise import Experiment
+    >>> from dowise.experiment.storage import MemoryStorage
+    >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", "random", seed=1)
+    >>> case = experiment.tell(experiment.ask().id, {"Y": 1})
+    >>> case.id, case.status, case.values, case.changed
+    (1, 'done', {'Y': '1'}, True)
+    """
 
     id: int
     event: int
-    """The number of the event by which it was asked for."""
+    """Number of the event that recorded the decision."""
     asked_at: str
     context: dict[str, str]
     asked: Intervention
-    """The arm that was decided on."""
+    """The arm that was chosen."""
     is_restricted: bool = False
-    """Whether some arms were not allowed."""
+    """True if some arms were not allowed."""
     request_id: str | None = None
     values: Labels = field(default_factory=dict)
-    """What was told, by name; None where a value is missing for good."""
+    """Values that were told; None if a value is missing for good."""
     superseded: dict[str, list[str | None]] = field(default_factory=dict)
-    """What was told, seen in the context or set by the arm once, and corrected since."""
+    """Values of the context, the arm or the outcome that were corrected since, oldest first."""
     played: Intervention | None = None
-    """What was done instead, if anything."""
+    """The arm that was played instead of `asked`, if any."""
     is_unrelated: bool = False
-    """Whether it was said that what was done instead had nothing to do with the unit."""
+    """True if the reason to play another arm had nothing to do with the unit."""
     status: Status = "pending"
     last_event: int = 0
-    """The number of the last event that changed it."""
+    """Number of the last event that changed the case."""
     previous: Case | None = field(default=None, compare=False, repr=False)
-    """What it was before, in the answer to a call that changed it."""
+    """The case before the call that returned this one, if that call changed it."""
     changed: bool = field(default=False, compare=False, repr=False)
-    """Whether the call that this answers changed it."""
+    """True if the call that returned this case changed it."""
 
     @property
     def arm(self) -> Intervention:
-        """What was done: the arm that was decided on, unless something else was told."""
+        """The arm that was played: the chosen one, unless another one was told."""
         return self.asked if self.played is None else self.played
 
     @property
     def known(self) -> Labels:
-        """All that is known of it: the context, what was set, what was told."""
+        """All known values: the context, the outcome, and what the arm set."""
         return {**self.context, **self.values, **self.arm}
 
     def missing_variables(self, problem: Problem) -> tuple[str, ...]:
-        """The variables that have not been told."""
+        """Return the variables that have not been told."""
         known = self.known
         return tuple(name for name in problem.graph.variables if name not in known)
 
     def copy(self) -> Case:
-        """A case of its own, for handing out."""
+        """Return an independent copy."""
         return Case(
             self.id,
             self.event,
@@ -84,126 +92,27 @@ class Case:
             self.last_event,
         )
 
-    # -- what it may be told ------------------------------------------------------------------
-
-    def check_open(self, verb: str) -> None:
-        """Raise unless something can still be said of it."""
-        if self.status == "erased":
-            raise ConflictError(
-                f"decision {self.id} was erased: nothing of it can be {verb} any more"
-            )
-        if self.status == "withdrawn":
-            raise ConflictError(
-                f"decision {self.id} was withdrawn: nothing of it can be {verb} any more. "
-                "`import` brings what was seen in as a record of its own"
-            )
-
-    def repeats(self, values: Mapping[str, object], problem: Problem) -> bool:
-        """Whether all of this was told or known before, perhaps corrected since.
-
-        What an arm set that was not played after all leaves its variable open: a value of it is
-        news, even the one that the arm set. Variables that the problem no longer has are compared
-        by their texts.
-        """
-        known = self.known
-        for name, value in values.items():
-            domain = problem.domains.get(name)
-            label = text_of(value) if domain is None else label_of(name, value, domain)
-            if name not in known or label not in (known[name], *self.superseded.get(name, ())):
-                return False
-        return bool(values)
-
-    def new_values(self, labels: Labels, played: Intervention | None) -> Labels:
-        """What of this is new; what contradicts what was told is an error that names both."""
-        arm = self.arm if played is None else played
-        self._check_set(labels, arm)
-        fresh, old = {}, False
-        for name, label in labels.items():
-            known = self.context.get(name) if name in self.context else self.values.get(name)
-            if name in arm or (name in (*self.context, *self.values) and known == label):
-                continue
-            if name in self.context:
-                raise ConflictError(self._conflict(name, known, label, "asked with"))
-            if name not in self.values:
-                fresh[name] = label
-            elif label in self.superseded.get(name, ()):
-                old = True
-            else:
-                raise ConflictError(self._conflict(name, known, label, "told"))
-        if old and fresh:  # no mere repetition of an earlier tell
-            name = next(x for x in labels if labels[x] in self.superseded.get(x, ()))
-            raise ConflictError(self._conflict(name, self.values[name], labels[name], "amended to"))
-        return fresh
-
     def superseded_values(self, labels: Labels) -> dict[str, str]:
-        """What of this was told once and is another value now, in words."""
+        """Return a sentence for each of these values that was recorded once and amended since."""
+        known = self.known
         return {
             name: f"{name}={_shown(label)} was told before and amended to "
-            f"{_shown(self.known[name])} since"
+            f"{_shown(known[name])} since"
             for name, label in labels.items()
-            if label in self.superseded.get(name, ()) and self.known[name] != label
+            if label in self.superseded.get(name, ()) and known[name] != label
         }
 
-    def changes_from(self, earlier: Case) -> list[str]:
-        """What was known of it earlier and is otherwise now, context included, in words."""
+    def changes_from(self, previous: Case) -> list[str]:
+        """Return a sentence for each value that differs from the same decision before."""
         now = self.known
         return [
-            f"{name} is {_shown(now[name])} now; it was {_shown(label)}"
-            for name, label in earlier.known.items()
+            f"{name} changed from {_shown(label)} to {_shown(now[name])}"
+            for name, label in previous.known.items()
             if name in now and now[name] != label
         ]
 
-    def changed_values(self, labels: Labels, arm: Intervention) -> Labels:
-        """What an amendment changes, where `arm` was done."""
-        self._check_set({**self.values, **labels}, arm)
-        for name, label in labels.items():
-            if name in self.context and label is None:
-                raise DowiseError(f"{name} is context, which is always seen: give its value")
-            if name not in (*self.context, *self.values, *self.arm, *arm):
-                raise DowiseError(
-                    f"{name} of decision {self.id} has not been told: `tell` tells it, `amend` "
-                    "corrects what was told"
-                )
-        known = {**self.context, **self.values, **arm}
-        return {
-            name: label
-            for name, label in labels.items()
-            if name not in arm and (name not in known or known[name] != label)
-        }
-
-    def check_played(self, played: Intervention, is_unrelated: bool) -> bool:
-        """Whether it is news that this was done instead; a contradiction is an error."""
-        if self.played is None and played == self.asked:
-            return False
-        if self.played == played and self.is_unrelated == is_unrelated:
-            return False
-        if self.played is not None:
-            raise ConflictError(
-                f"decision {self.id}: it was told that {self.played} was played"
-                f"{' for an unrelated reason' if self.is_unrelated else ''}, and now {played}"
-                f"{' for an unrelated reason' if is_unrelated else ''}: `amend` corrects it"
-            )
-        self._check_set(self.values, played)
-        return True
-
-    def _check_set(self, labels: Labels, arm: Intervention) -> None:
-        for name, label in labels.items():
-            if name in arm and label not in (None, arm[name]):
-                raise DowiseError(
-                    f"decision {self.id}: {arm} set {name}={arm[name]}, but {name}={label} was "
-                    "told; if something else was done, say what (`played`)"
-                )
-
-    def _conflict(self, name: str, known: str | None, label: str | None, how: str) -> str:
-        return (
-            f"decision {self.id}: {name} was {how} {_shown(known)}, and now {_shown(label)}: "
-            "`amend` corrects it"
-        )
-
-    # -- keeping it ---------------------------------------------------------------------------
-
-    def row(self) -> str:
-        """The case as a line of a snapshot: the same text for the same case."""
+    def snapshot_row(self) -> str:
+        """Return the case as a line of a snapshot; equal cases have equal lines."""
         if self.status == "erased":
             return as_text([self.id, self.event, "erased", self.last_event])
         return as_text(
@@ -228,7 +137,7 @@ class Case:
     def from_snapshot_row(
         cls, row: list[Any], arm_of: Callable[[dict[str, str]], Intervention]
     ) -> Case:
-        """The way back from `row`; `arm_of` gives the intervention with some settings."""
+        """Inverse of `snapshot_row`; `arm_of` returns the intervention with some settings."""
         number, event, status, last, *rest = row
         if status == "erased":
             return cls(number, event, "", {}, Intervention(), status="erased", last_event=last)
@@ -250,7 +159,7 @@ class Case:
         )
 
     def as_dict(self, problem: Problem) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain data for JSON."""
         where = {"event": self.event, "last_event": self.last_event}
         if self.status == "erased":
             return {"id": self.id, "status": "erased", **where}
@@ -274,7 +183,7 @@ class Case:
 
     @classmethod
     def from_dict(cls, page: Mapping[str, Any]) -> Case:
-        """The way back from `as_dict`."""
+        """Inverse of `as_dict`."""
         number, event, last = page["id"], page["event"], page["last_event"]
         if page["status"] == "erased":
             return cls(number, event, "", {}, Intervention(), status="erased", last_event=last)
@@ -304,17 +213,3 @@ class Case:
 
 def _shown(label: str | None) -> str:
     return "missing" if label is None else label
-
-
-def labels_of(problem: Problem, values: Mapping[str, object] | None, what: str) -> Labels:
-    """What a user gives, as labels of the problem's variables."""
-    labels: Labels = {}
-    for name, value in as_mapping(values, what).items():
-        if name not in problem.domains:
-            refuse_hidden(name, problem.hidden, f"{what} has a value for a hidden variable: ")
-            raise DowiseError(
-                f"{what} names {name!r}, which is no variable of the problem"
-                f"{suggestion(str(name), problem.graph.variables)}"
-            )
-        labels[name] = label_of(name, value, problem.domains[name])
-    return labels

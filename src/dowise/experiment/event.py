@@ -146,7 +146,14 @@ class Event:
         if self.is_erased:
             inner = self.payload.get("erased")
             return str(inner) if self.body == as_body({"erased": inner}) else "not blank"
-        return _sealed(self.salt, self.body)
+        return sha256(f"{self.salt}:{self.body}".encode()).hexdigest()
+
+
+class EventDraft(NamedTuple):
+    """An event to append: its kind, and what it says."""
+
+    kind: str
+    payload: dict[str, Any]
 
 
 def next_event(
@@ -160,14 +167,11 @@ def next_event(
     """Return the event that follows `previous`, or the first one if that is None."""
     number = 1 if previous is None else previous.number + 1
     salt, body = secrets.token_hex(16), as_body(payload)
-    digest = _chained(previous, experiment, number, kind, at, actor, _sealed(salt, body))
+    inner = sha256(f"{salt}:{body}".encode()).hexdigest()
+    digest = _chained(previous, experiment, number, kind, at, actor, inner)
     event = Event(experiment, number, kind, at, actor, salt, body, digest)
     event._payload = dict(payload)
     return event
-
-
-def _sealed(salt: str, body: str) -> str:
-    return sha256(f"{salt}:{body}".encode()).hexdigest()
 
 
 def _chained(
@@ -197,7 +201,7 @@ def as_text(value: Any) -> str:
 def as_body(page: Mapping[str, Any]) -> str:
     """The text of an event's body."""
     try:
-        text = as_text(dict(page))
+        text = _ENCODER.encode(dict(page))
         text.encode()
     except UnicodeEncodeError as error:
         odd = error.object[error.start : error.end]

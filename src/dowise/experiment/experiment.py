@@ -1,8 +1,8 @@
-"""A live experiment: ask which arm to play, do it, tell what was seen.
+"""A live experiment: ask which arm to play, play it, tell what was seen.
 
-Everything that is said goes into a journal, event by event, and what is known is the fold of that
-journal. So nothing is lost when the program stops, and every past decision can be explained and
-derived again.
+Every call is an event in a journal, and the state of the experiment is the fold of that journal.
+So nothing is lost when the program stops, and every past decision can be explained and derived
+again.
 """
 
 from __future__ import annotations
@@ -10,25 +10,15 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dowise._core.validation import check_integer
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
-from dowise.errors import ConflictError, DowiseError, NotFoundError, suggestion
-from dowise.experiment import tell as telling
+from dowise.errors import DowiseError, NotFoundError, suggestion
 from dowise.experiment.advice import RecordUsage
-from dowise.experiment.ask import (
-    AskRequest,
-    LiveDecision,
-    as_asked,
-    decide,
-    listed_arms,
-    listed_contexts,
-    validate_request_id,
-)
+from dowise.experiment.ask import AskRequest, LiveDecision, decide_batch, find_answer
 from dowise.experiment.audit import Audit, audit, head_of
 from dowise.experiment.base import ExperimentBase
 from dowise.experiment.case import Case
@@ -36,10 +26,18 @@ from dowise.experiment.case import Status as CaseStatus
 from dowise.experiment.config import DEFAULT_POLICY, ExperimentConfig
 from dowise.experiment.evaluation import Evaluation
 from dowise.experiment.evaluation.replay import TargetLike
-from dowise.experiment.event import DamagedEventError, Event, Head, Track, build_info, resolve_actor
+from dowise.experiment.event import (
+    DamagedEventError,
+    Event,
+    EventDraft,
+    Head,
+    Track,
+    build_info,
+    resolve_actor,
+)
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History
-from dowise.experiment.journal import Journal, prepare_snapshot
+from dowise.experiment.journal import Journal
 from dowise.experiment.records import (
     check_readable,
     checked_import,
@@ -47,86 +45,42 @@ from dowise.experiment.records import (
     refuse_twice,
     warn_of_forbidden,
 )
-from dowise.experiment.state import FORMAT, ExperimentState
+from dowise.experiment.state import FORMAT
 from dowise.experiment.status import Status
 from dowise.experiment.storage import MemoryStorage, open_storage
 from dowise.experiment.storage.base import HOW_TO_MAKE, WITHOUT_WAL, Storage
+from dowise.experiment.tell import amend, tell, validate_reason, withdraw
 from dowise.experiment.view import StateView, take_view
 from dowise.policies.value_of_continuing import Continuing
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
 
-
-def play_a_round(experiment: Experiment) -> None:
-    """Ask, tell in two pieces, amend, import, ask for several and look, where nothing was yet."""
-    problem = experiment.problem
-    first = {name: domain[0] for name, domain in problem.domains.items()}
-    asked = experiment.ask({name: first[name] for name in problem.context})
-    seen = {
-        name: label
-        for name, label in first.items()
-        if name not in (*asked.context, *asked.arm, problem.reward)
-    }
-    if seen:
-        experiment.tell(asked.id, seen)
-    experiment.tell(asked.id, {problem.reward: first[problem.reward]})
-    experiment.amend(asked.id, {problem.reward: problem.domains[problem.reward][-1]}, "a try")
-    experiment.import_records({name: [label] for name, label in first.items()})
-    experiment.ask_many([asked.context] * 2)
-    with suppress(DowiseError):  # of a graph that is too large for some look, the others serve
-        experiment.status()
-        experiment.history(points=2)
-        experiment.explain(asked.id)
-        experiment.value_of_continuing(2, worlds=4)
-
-
+MAX_NAME_LENGTH = 200  # characters
 Store = str | Path | Storage
 
 
-@contextmanager
-def opened(store: Store, create: bool = False) -> Iterator[Storage]:
-    """Open a store, and close it again if the block fails."""
-    storage = open_storage(store, create=create)
-    try:
-        yield storage
-    except BaseException:
-        if storage is not store:
-            storage.close()
-        raise
-
-
-def resolve_name(storage: Storage, name: str | None) -> str:
-    """Return the name of an experiment in a store; it is optional if there is only one."""
-    names = storage.experiments()
-    if not names:
-        is_file = not str(storage).startswith("postgresql")
-        raise DowiseError(
-            f"{storage} holds no experiment: make one ({HOW_TO_MAKE})"
-            f"{f'; or {WITHOUT_WAL}' if is_file else ''}"
-        )
-    if name is None and len(names) > 1:
-        raise DowiseError(f"{storage} holds {', '.join(names)}: say which (`name`)")
-    if name is not None and name not in names:
-        raise NotFoundError(
-            f"{storage} has no experiment {name!r}{suggestion(str(name), names)}: it holds "
-            f"{', '.join(names)}"
-        )
-    return names[0] if name is None else name
-
-
-def validate_name(name: object) -> str:
-    """Validate the name of an experiment, and strip it."""
-    if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 200:
-        raise DowiseError(f"{name!r:.80} is no name for an experiment: use a short text")
-    return name.strip()
-
-
 class Experiment(ExperimentBase):
-    """An experiment in a store; make one with `create`, go on with `open`.
+    """A live experiment in a store.
 
-    `store` is a file name, a URL (`sqlite:///ward.db`, `postgresql://…`) or a `Storage`. Safe for
-    threads, and any number of processes may have the same experiment open: each call first takes in
-    what others have written. What a call has said is durable when it returns.
+    Create one with `create`, continue with `open`. Experiments are safe for threads, and any number
+    of processes may have the same one open: each call first reads what others have written. What a
+    call has recorded is durable when it returns.
+
+    Parameters
+    ----------
+    journal : Journal
+        The journal of the experiment; use `create` or `open` instead of the constructor.
+    actor : str
+        Name recorded with every event.
+
+    Examples
+    --------
+    >>> from dowise import Experiment
+    >>> from dowise.experiment.storage import MemoryStorage
+    >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+    >>> decision = experiment.ask()
+    >>> experiment.tell(decision.id, {"Y": 1}).status
+    'done'
     """
 
     def __init__(self, journal: Journal, actor: str) -> None:
@@ -135,7 +89,7 @@ class Experiment(ExperimentBase):
     def __repr__(self) -> str:
         return f"<Experiment {self.name} in {self._journal.storage}>"
 
-    # -- making and opening -------------------------------------------------------------------
+    # -- creating and opening -----------------------------------------------------------------
 
     @classmethod
     def create(
@@ -154,30 +108,72 @@ class Experiment(ExperimentBase):
         actor: str | None = None,
         accept_clock: bool = False,
     ) -> Experiment:
-        """A new experiment; the store is made if it is not there.
+        """Create an experiment; the store is created if it does not exist.
 
-        `options` are the policy's, with the prior among them. The seed is 128 bits of the system's
-        where none is given, so that nobody can foresee an arm; it is kept in the journal. With
-        `learn_restricted=False` nothing is learned from decisions among fewer than all arms.
-        `records` are past ones to begin with, as `import_records` takes them: where they are
-        refused nothing is made.
+        Parameters
+        ----------
+        store : str, Path or Storage
+            File name, URL (`sqlite:///ward.db`, `postgresql://…`) or a `Storage`.
+        name : str
+            Name of the experiment in its store.
+        problem : Problem, str or Path
+            The decision problem, the path of a problem file or the name of a built-in problem.
+        policy : str, default "best"
+            Name of the policy.
+        options : mapping, optional
+            Options of the policy, the prior among them.
+        seed : int, optional
+            Random seed below 2**128; by default 128 random bits of the system, so that nobody can
+            predict an arm. It is stored in the journal.
+        learn_restricted : bool, default True
+            Learn from decisions for which some arms were not allowed.
+        records : table, optional
+            Past records to begin with, as in `import_records`. If they are refused, nothing is
+            created.
+        source : str, optional
+            Where the records are from.
+        skip_bad : bool, default False
+            Skip bad rows of the records instead of refusing all of them.
+        actor : str, optional
+            Name recorded with every event; by default the user of the operating system.
+        accept_clock : bool, default False
+            Continue although the clock of this machine is behind the last event.
+
+        Returns
+        -------
+        Experiment
+            The new experiment.
+
+        Raises
+        ------
+        ConflictError
+            If the store has an experiment of this name.
+        DowiseError
+            If an argument is invalid.
+
+        Examples
+        --------
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> Experiment.create(MemoryStorage(), "ward", "task1", "ids", {"samples": 50}).policy
+        'ids'
         """
         config = ExperimentConfig.from_user(problem, policy, options, learn_restricted)
-        chosen = (
-            secrets.randbits(128) if seed is None else check_integer("seed", seed, 0, 2**128 - 1)
-        )
-        checked, who = validate_name(name), resolve_actor(actor)
-        past = None
+        if seed is None:
+            seed = secrets.randbits(128)
+        else:
+            seed = check_integer("seed", seed, 0, 2**128 - 1)
+        name, actor = validate_name(name), resolve_actor(actor)
+        imported = None
         if records is not None:
-            past = checked_import(checked_rows(config.problem, records, None), source, skip_bad)
-        page = {"format": FORMAT, "seed": str(chosen), "maker": build_info(), **config.to_json()}
-        with opened(store, create=True) as storage:
-            journal = Journal(storage, checked, accept_clock)
-            with journal.transaction(who, is_new=True) as step:
-                step.write("created", page)
-                if past is not None:
-                    step.write("imported", past)
-            return cls(journal, who)
+            imported = checked_import(checked_rows(config.problem, records, None), source, skip_bad)
+        created = {"format": FORMAT, "seed": str(seed), "maker": build_info(), **config.to_json()}
+        with _open_store(store, create=True) as storage:
+            journal = Journal(storage, name, accept_clock)
+            with journal.transaction(actor, is_new=True) as tx:
+                tx.append("created", created)
+                if imported is not None:
+                    tx.append("imported", imported)
+            return cls(journal, actor)
 
     @classmethod
     def open(
@@ -188,23 +184,76 @@ class Experiment(ExperimentBase):
         actor: str | None = None,
         accept_clock: bool = False,
     ) -> Experiment:
-        """Go on with an experiment; the name may be left out where the store has only one.
+        """Open an existing experiment.
 
-        `accept_clock` goes on although this machine's clock is behind the last event. A journal
-        that was changed can be opened, for its `audit`; whatever else is asked of it is an error.
+        A journal that was tampered with can be opened, for its `audit`; other calls raise.
+
+        Parameters
+        ----------
+        store : str, Path or Storage
+            File name, URL or a `Storage`, as in `create`.
+        name : str, optional
+            Name of the experiment; optional if the store has only one.
+        actor : str, optional
+            Name recorded with every event; by default the user of the operating system.
+        accept_clock : bool, default False
+            Continue although the clock of this machine is behind the last event.
+
+        Returns
+        -------
+        Experiment
+            The experiment.
+
+        Raises
+        ------
+        NotFoundError
+            If the store has no experiment of this name.
+        DowiseError
+            If the store can't be opened, or if a name is needed.
+
+        Examples
+        --------
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> store = MemoryStorage()
+        >>> created = Experiment.create(store, "ward", "task1")
+        >>> Experiment.open(store).name
+        'ward'
         """
-        with opened(store) as storage:
-            chosen, who = resolve_name(storage, name), resolve_actor(actor)
-            journal = Journal(storage, chosen, accept_clock)
+        with _open_store(store) as storage:
+            name, actor = resolve_name(storage, name), resolve_actor(actor)
+            journal = Journal(storage, name, accept_clock)
             with suppress(DamagedEventError):
-                journal.state()
-            return cls(journal, who)
+                journal.read()
+            return cls(journal, actor)
 
     def acting_as(self, actor: str) -> Experiment:
-        """The same experiment with another actor in what it writes.
+        """Return the same experiment with another actor.
 
         Nothing is read or learned again: any number of actors share what is known, each perhaps in
-        a thread of its own. To close one is to close all of them.
+        a thread of its own. Closing one closes all of them.
+
+        Parameters
+        ----------
+        actor : str
+            Name recorded with every event.
+
+        Returns
+        -------
+        Experiment
+            The experiment for this actor.
+
+        Raises
+        ------
+        DowiseError
+            If the name is empty, too long or not printable.
+
+        Examples
+        --------
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", actor="ann")
+        >>> decision = experiment.acting_as("bob").ask()
+        >>> [event.actor for event in experiment.events()]
+        ['ann', 'bob']
         """
         return type(self)(self._journal, resolve_actor(actor))
 
@@ -229,68 +278,29 @@ class Experiment(ExperimentBase):
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
     ) -> list[LiveDecision]:
-        request = validate_request_id(request_id)
-        may, never = listed_arms("allowed", allowed), listed_arms("forbid", forbid)
-        contexts, journal = listed_contexts(contexts), self._journal
-        with journal.turn():
-            journal.warm_up()
-            with journal.transaction(self._actor) as step:
-                state, draft = step.state, None
-                events = self._answered(state, request, contexts, may, never)
-                if not events:
-                    draft, problem = prepare_snapshot(state), state.config.problem
-                    questions = [AskRequest(problem, c, may, never) for c in contexts]
-                    for before, question in enumerate(questions):
-                        page = decide(state, step.learner(), question, before)
-                        page = as_asked(page, state, question, request, len(questions))
-                        events.append(step.write("asked", page))
-                asked = [
-                    LiveDecision(event, state.config_at(event.number).problem) for event in events
-                ]
-        journal.keep(draft)
-        return asked
-
-    def _answered(
-        self,
-        state: ExperimentState,
-        request: str | None,
-        contexts: Sequence[Context],
-        *restriction: Any,
-    ) -> list[Event]:
-        """The decisions that a request had before, if it had any."""
-        ids = [] if request is None else state.requests.get(request, [])
-        if not ids:
-            return []
-        events = [self._journal.event(state.cases[i].event) for i in ids]
-        if events[0].payload["batch"] > len(ids):
-            raise DowiseError(
-                f"of the request {request!r} some decisions were erased, so it can't be repeated: "
-                f"{', '.join(map(str, ids))} are left"
-            )
-        problem = state.config_at(events[0].number).problem
-        asked = [AskRequest(problem, context, *restriction) for context in contexts]
-        if len(ids) != len(asked):
-            other = f"for {len(ids)} at once, and now for {len(asked)}"
-        elif not all(
-            one.is_that_of(event.payload) for one, event in zip(asked, events, strict=True)
-        ):
-            other = "with another context or restriction"
-        else:
-            return events
-        raise ConflictError(
-            f"the request {request!r} was made before, as decision {', '.join(map(str, ids))}, "
-            f"{other}: another question needs another `request_id`"
-        )
+        request = AskRequest.from_user(contexts, request_id, allowed, forbid)
+        journal = self._journal
+        while True:
+            with journal.transaction(self._actor) as tx:
+                state = tx.state
+                events = find_answer(state, request, journal.event)
+                if events or journal.compiled is state.config:
+                    # Each decision sees the state in which the one before it is pending.
+                    events = events or [
+                        tx.append("asked", payload)
+                        for payload in decide_batch(state, tx.replay, request)
+                    ]
+                    return [LiveDecision(e, state.config_at(e.number).problem) for e in events]
+            journal.compile_policy()  # which takes seconds: others may write in the meantime
 
     def warm_up(self) -> None:
-        """Compile and load what asking, telling and looking need, before anybody has to wait.
+        """Compile and load what asking, telling and queries need, so that no user waits for it.
 
-        A round is played in an experiment of the same config that nobody keeps.
+        Plays a round in a temporary experiment with the same configuration.
         """
-        with self._journal.turn():
-            self._journal.warm_up()
+        self._journal.compile_policy()
         config, store = self.view().config, MemoryStorage()
-        play_a_round(
+        _play_round(
             Experiment.create(store, self.name, config.problem, config.policy, config.options, 0)
         )
 
@@ -304,9 +314,7 @@ class Experiment(ExperimentBase):
         played: ArmLike | None = None,
         unrelated: bool = False,
     ) -> Case:
-        return self._say(
-            "told", id, lambda case, p: telling.told(case, p, values, played, unrelated)
-        )
+        return self._change(id, lambda case, p: tell(case, p, values, played, unrelated))
 
     def amend(
         self,
@@ -317,26 +325,22 @@ class Experiment(ExperimentBase):
         played: ArmLike | None = None,
         unrelated: bool = False,
     ) -> Case:
-        return self._say(
-            "amended",
-            id,
-            lambda case, p: telling.amended(case, p, values, reason, played, unrelated),
-        )
+        return self._change(id, lambda case, p: amend(case, p, values, reason, played, unrelated))
 
     def withdraw(self, id: int, reason: str = "") -> Case:  # noqa: A002
-        return self._say("withdrawn", id, lambda case, _: telling.withdrawn(case, reason))
+        return self._change(id, lambda case, _: withdraw(case, reason))
 
-    def _say(
-        self, kind: str, number: int, body: Callable[[Case, Problem], dict[str, Any] | None]
-    ) -> Case:
-        with self._journal.transaction(self._actor) as step:
-            state = step.state
-            before = state.case(number)
-            page = body(before, state.config.problem)
-            if page is None:
+    def _change(self, number: int, draft: Callable[[Case, Problem], EventDraft | None]) -> Case:
+        """Append the event that `draft` returns for a decision, if any."""
+        with self._journal.transaction(self._actor) as tx:
+            before = tx.state.case(number)
+            event = draft(before, tx.state.config.problem)
+            if event is None:
                 return before.copy()
-            step.write(kind, page)
-            return replace(state.case(number).copy(), previous=before.copy(), changed=True)
+            tx.append(*event)
+            after = tx.state.cases[before.id].copy()
+            after.previous, after.changed = before.copy(), True
+            return after
 
     # -- changing the experiment itself -------------------------------------------------------
 
@@ -349,16 +353,16 @@ class Experiment(ExperimentBase):
         *,
         learn_restricted: bool | None = None,
     ) -> bool:
-        why = telling.checked_reason(reason, "revise")
-        with self._journal.transaction(self._actor) as step:
-            state = step.state
+        reason = validate_reason(reason, "revise an experiment")
+        with self._journal.transaction(self._actor) as tx:
+            state = tx.state
             config = state.config.with_changes(
                 problem=problem, policy=policy, options=options, learn_restricted=learn_restricted
             )
             if config.to_json() == state.config.to_json():
                 return False
             check_readable(state, config.problem, self._journal.columns)
-            step.write("revised", {**config.to_json(), "reason": why})
+            tx.append("revised", {**config.to_json(), "reason": reason})
             pending = [*state.pending.values()]
         warn_of_forbidden(pending, config.problem)
         return True
@@ -373,19 +377,22 @@ class Experiment(ExperimentBase):
         again: bool = False,
     ) -> int:
         config = self.view().config
-        found = checked_rows(config.problem, frame, arm)
-        page = checked_import(found, source, skip_bad)
-        if page is None:
+        checked = checked_rows(config.problem, frame, arm)
+        payload = checked_import(checked, source, skip_bad)
+        if payload is None:
             return 0
-        with self._journal.transaction(self._actor) as step:
-            if step.state.config.to_json() != config.to_json():
-                raise DowiseError("the experiment was revised meanwhile: import the records again")
-            refuse_twice(step.state, page, found, again)
-            step.write("imported", page)
-        return int(page["records"])
+        with self._journal.transaction(self._actor) as tx:
+            if tx.state.config.to_json() != config.to_json():
+                raise DowiseError(
+                    "the experiment was revised during the import: import the records again",
+                    code="conflict",
+                )
+            refuse_twice(tx.state, payload, checked, again)
+            tx.append("imported", payload)
+        return int(payload["records"])
 
     def erase(self, id: int, reason: str = "") -> bool:  # noqa: A002
-        return self._journal.erase(id, self._actor, telling.checked_reason(reason, "erase"))
+        return self._journal.erase(id, self._actor, validate_reason(reason, "erase a decision"))
 
     # -- queries ------------------------------------------------------------------------------
 
@@ -504,3 +511,75 @@ class Experiment(ExperimentBase):
 
     def audit(self, head: object = None, track: Track | None = None) -> Audit:
         return audit(self._journal.storage, self.name, head_of(head), track)
+
+
+# -- opening ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _open_store(store: Store, create: bool = False) -> Iterator[Storage]:
+    """Open a store, and close it again if the block fails."""
+    storage = open_storage(store, create=create)
+    try:
+        yield storage
+    except BaseException:
+        if storage is not store:
+            storage.close()
+        raise
+
+
+def resolve_name(storage: Storage, name: str | None) -> str:
+    """Return the name of an experiment in a store; it is optional if there is only one."""
+    names = storage.experiments()
+    if not names:
+        is_file = not str(storage).startswith("postgresql")
+        raise DowiseError(
+            f"{storage} has no experiment: create one ({HOW_TO_MAKE})"
+            f"{f'; or {WITHOUT_WAL}' if is_file else ''}",
+            code="not-found",
+        )
+    if name is None and len(names) > 1:
+        raise DowiseError(
+            f"{storage} has several experiments, so a name is needed: {', '.join(names)}",
+            code="missing-value",
+        )
+    if name is not None and name not in names:
+        raise NotFoundError(
+            f"{storage} has no experiment {name!r}{suggestion(str(name), names)}: it has "
+            f"{', '.join(names)}",
+            code="unknown-experiment",
+        )
+    return names[0] if name is None else name
+
+
+def validate_name(name: object) -> str:
+    """Validate the name of an experiment, and strip it."""
+    if (
+        not isinstance(name, str)
+        or not name.strip()
+        or not name.isprintable()
+        or len(name) > MAX_NAME_LENGTH
+    ):
+        raise DowiseError(
+            f"{name!r:.80} is not a name for an experiment: use a short text", code="invalid-input"
+        )
+    return name.strip()
+
+
+def _play_round(experiment: Experiment) -> None:
+    """Call every verb once, in a new experiment."""
+    problem = experiment.problem
+    first = {name: domain[0] for name, domain in problem.domains.items()}
+    decision = experiment.ask({name: first[name] for name in problem.context})
+    known = (*decision.context, *decision.arm, problem.reward)
+    if seen := {name: label for name, label in first.items() if name not in known}:
+        experiment.tell(decision.id, seen)
+    experiment.tell(decision.id, {problem.reward: first[problem.reward]})
+    experiment.amend(decision.id, {problem.reward: problem.domains[problem.reward][-1]}, "warm-up")
+    experiment.import_records({name: [label] for name, label in first.items()})
+    experiment.ask_many([decision.context] * 2)
+    with suppress(DowiseError):  # a graph may be too large for some queries
+        experiment.status()
+        experiment.history(points=2)
+        experiment.explain(decision.id)
+        experiment.value_of_continuing(2, worlds=4)

@@ -141,7 +141,7 @@ class Explanation:
         decision = self.decision
         page: dict[str, Any] = to_json(
             {
-                **decision.document(),
+                **decision.to_json(),
                 "policy": self.policy,
                 "known": {
                     "event": decision.event - 1,

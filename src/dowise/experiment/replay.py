@@ -1,7 +1,7 @@
-"""A policy that follows an experiment: it learns what the cases and imports have to teach.
+"""Replay of an experiment by its policy, which learns from cases and imports.
 
-What is told of a case replaces what was known of it before: the earlier record is retracted, the
-later one learned. So a factor counts when its last variable arrives, once, whatever came first.
+If a case changes, its earlier record is retracted and the later one learned. So a factor counts
+once, when its last variable is known, in whatever order the values arrive.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dowise.problem.record import RecordBatch, past_record
 
 
 class ReplayAdapter(Policy):
-    """A policy made by `make`, which is shown a record once its reward is known."""
+    """Adapter that adds `retract` to a custom policy by replaying its records."""
 
     def __init__(self, make: Callable[[], MinimalPolicy]) -> None:
         self._make, self.inner = make, make()
@@ -49,11 +49,11 @@ class ReplayAdapter(Policy):
         rng: Random | None = None,
         allowed: Iterable[ArmLike] | None = None,
     ) -> Decision:
-        """As the policy itself does."""
+        """Let the custom policy decide."""
         return self.inner.decide(context, rng, allowed)
 
     def rejection_reason(self, record: Record) -> str | None:
-        """It learns from outcomes of the problem's arms that have a reward."""
+        """Return why a record can't be used: no reward, or not one of the arms."""
         if record.reward == MISSING:
             return "the reward was not seen"
         if record.arm not in self.problem.arms:
@@ -61,7 +61,7 @@ class ReplayAdapter(Policy):
         return None
 
     def usable_mask(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
-        """All that lack nothing; none of them depends on another."""
+        """Return the records that can be used."""
         found = RecordMask.all_usable(len(records))
         for i, record in enumerate(records.each(numbers)):
             why = self.rejection_reason(record)
@@ -70,12 +70,12 @@ class ReplayAdapter(Policy):
         return found
 
     def learn(self, record: Record) -> None:
-        """Show it one record more."""
+        """Pass a record to the custom policy."""
         self._show(record)
         self._seen.append(record)
 
     def retract(self, record: Record) -> None:
-        """Make the policy anew from all other records."""
+        """Make the policy again from all other records."""
         if record not in self._seen:
             raise DowiseError(f"{record!r} can't be retracted: it was not learned")
         self._seen.remove(record)
@@ -84,11 +84,11 @@ class ReplayAdapter(Policy):
             self._show(other)
 
     def state(self) -> Mapping[str, object]:
-        """The records that it was shown."""
+        """Return the records that the policy has seen."""
         return {"records": [record.as_dict() for record in self._seen]}
 
     def fingerprint(self) -> bytes:
-        """Of the records, in their order."""
+        """Return a hash of the records, in their order."""
         whole = sha256()
         for record in self._seen:
             whole.update(str(record.arm).encode() + record.codes.astype("<i8").tobytes())
@@ -102,7 +102,7 @@ _IMAGINED = 2**32  # in the key of a stream, behind the decision's number
 
 
 def uses_fantasies(policy: Policy) -> bool:
-    """Whether a policy imagines the outcomes of what it asked for before in the same batch."""
+    """Return True if a policy imagines the outcomes of earlier decisions of the same batch."""
     return isinstance(policy, BayesianPolicy) and policy.uses_fantasies
 
 
@@ -115,28 +115,26 @@ class Fantasies:
         self._first = self._next = first
 
     def suits(self, policy: Policy, first: int, upto: int) -> bool:
-        """Whether it can go on to a later decision of a batch that begins with this one."""
+        """Return True if it can advance to decision `upto` of a batch that begins with `first`."""
         is_same = self._first == first and self._next <= upto
         return is_same and policy.fingerprint() == self._known
 
-    def go_on(self, state: ExperimentState, upto: int, config: ExperimentConfig) -> BayesianPolicy:
-        """Imagine the outcomes of all decisions of the batch before this one."""
+    def advance(
+        self, state: ExperimentState, upto: int, config: ExperimentConfig
+    ) -> BayesianPolicy:
+        """Imagine the outcomes of all decisions of the batch before `upto`."""
         for number in range(self._next, upto):
             case = state.cases[number]
-            if _teaches(case, config):
+            is_learnable = config.learn_restricted or not case.is_restricted
+            if case.status == "pending" and is_learnable:
                 source = stream(state.seed, number, _IMAGINED)
                 self._fantasy.fantasize(case.arm, case.context, source)
         self._next = upto
         return self._fantasy
 
 
-def _teaches(case: Case, config: ExperimentConfig) -> bool:
-    """Whether something will be learned of a pending decision once it is told."""
-    return case.status == "pending" and (config.learn_restricted or not case.is_restricted)
-
-
-_MANY = 64  # from so many changed cases on they are learned together
-_MOST_ALIKE = 4096  # outcomes that are remembered, so that the same one need not be read again
+MIN_BATCH = 64  # changed cases that are learned together rather than one by one
+MAX_CACHED_RECORDS = 4096  # equal cases are converted to a record once
 
 RESTRICTED = "some arms were not allowed, and learn_restricted is False"
 INSTEAD = (
@@ -146,7 +144,7 @@ INSTEAD = (
 
 
 class PolicyReplay:
-    """A policy, and what it has learned of which case."""
+    """The policy of an experiment, kept in step with its cases and imports."""
 
     def __init__(
         self,
@@ -160,31 +158,32 @@ class PolicyReplay:
             self.policy.suppress_warnings = True  # the status of the experiment says it
         self._read_import = read_import
         self._learned: dict[int, Record] = {}
-        self._expected: dict[int, tuple[Intervention, dict[str, str]]] = {}
+        self._tracks_pending = type(self.policy).add_pending is not Policy.add_pending
+        self._pending: dict[int, tuple[Intervention, dict[str, str]]] = {}
         self._left_out: dict[int, str] = {}
-        self._alike: dict[tuple[Any, ...], Record | str] = {}
+        self._cache: dict[tuple[Any, ...], Record | str] = {}
         self._imports_left_out: Counter[str] = Counter()
-        self._place = Cursor()
-        self._ahead: Fantasies | None = None
+        self._cursor = Cursor()
+        self._fantasies: Fantasies | None = None
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many records it could not learn from, by the reason; none of these is pending."""
+        """Number of records it could not learn from, by reason; pending ones are not counted."""
         return dict(Counter(self._left_out.values()) + self._imports_left_out)
 
     @property
     def records(self) -> int:
-        """How many cases it has learned something of."""
+        """Number of cases it has learned from."""
         return len(self._learned)
 
     def sync(self, state: ExperimentState) -> None:
-        """Learn what was changed since the last call."""
-        self.learn(self._place.news(state))
+        """Learn what has changed since the last call."""
+        self.learn(self._cursor.advance(state))
 
-    def learn(self, news: Changes) -> None:
-        """Learn what became known, each time all that did since the last one."""
-        changed, imports = news
-        if len(changed) > _MANY and not isinstance(self.policy, ReplayAdapter):
+    def learn(self, changes: Changes) -> None:
+        """Learn changed cases and new imports, in the order of their events."""
+        changed, imports = changes
+        if len(changed) > MIN_BATCH and not isinstance(self.policy, ReplayAdapter):
             for number in imports:
                 self._learn_import(number)
             self._learn_many(changed)
@@ -223,13 +222,14 @@ class PolicyReplay:
         return belief, dict(Counter(left_out.values()) + self._imports_left_out)
 
     def batch_policy(self, state: ExperimentState, before: int) -> Policy:
-        """Who makes the next decision, asked for together with so many before it."""
-        first = state.next_id - before
+        """Return the policy for the next decision of a batch, after `before` others."""
         if not before or not uses_fantasies(self.policy):
             return self.policy
-        if self._ahead is None or not self._ahead.suits(self.policy, first, state.next_id):
-            self._ahead = Fantasies(self.policy, first)
-        return self._ahead.go_on(state, state.next_id, self.config)
+        number = len(state.cases) + 1
+        first = number - before
+        if self._fantasies is None or not self._fantasies.suits(self.policy, first, number):
+            self._fantasies = Fantasies(self.policy, first)
+        return self._fantasies.advance(state, number, self.config)
 
     def _learn(self, case: Case) -> None:
         before, now = self._learned.get(case.id), self._record(case)
@@ -247,7 +247,7 @@ class PolicyReplay:
         self._track_pending(case)
 
     def _learn_many(self, cases: list[Case]) -> None:
-        """The same, all that is new of them at once."""
+        """Learn many cases; those that are new together."""
         fresh: list[tuple[Case, Record]] = []
         for case in cases:
             if case.id in self._learned:
@@ -279,36 +279,38 @@ class PolicyReplay:
             self._track_pending(case)
 
     def _record(self, case: Case) -> Record | None:
-        """What a case has to teach, if anything; why it can't be used is noted."""
+        """Return the record of a case; None if there is none, and note why if it is excluded."""
         self._left_out.pop(case.id, None)
         if not case.values:
             return None
-        found = self._read(case)
-        if isinstance(found, str):
-            self._exclude(case, found)
+        record = self._read(case)
+        if isinstance(record, str):
+            self._exclude(case, record)
             return None
-        return Record(found.problem, found.arm, found.codes, found.fixed, case.id)
+        return Record(record.problem, record.arm, record.codes, record.fixed, case.id)
 
     def _read(self, case: Case) -> Record | str:
-        """As `record_of`; cases that are alike are read once."""
-        otherwise = case.is_restricted, case.played is not None, case.is_unrelated
-        key = (case.arm, *case.context.items(), otherwise, *case.values.items())
-        found = self._alike.get(key)
-        if found is None:
-            if len(self._alike) >= _MOST_ALIKE:
-                self._alike.clear()
-            found = self._alike[key] = record_of(case, self.config)
-        return found
+        """Return `record_of` a case, cached for cases that are equal."""
+        flags = case.is_restricted, case.played is not None, case.is_unrelated
+        key = (case.arm, *case.context.items(), flags, *case.values.items())
+        record = self._cache.get(key)
+        if record is None:
+            if len(self._cache) >= MAX_CACHED_RECORDS:
+                self._cache.clear()
+            record = self._cache[key] = record_of(case, self.config)
+        return record
 
     def _exclude(self, case: Case, why: str) -> None:
-        """Note why a case can't be used, unless something is still to come."""
+        """Note why a case can't be used, unless it is pending."""
         if case.status != "pending":
             self._left_out[case.id] = why
 
     def _track_pending(self, case: Case) -> None:
-        """Index policies count plays that are under way."""
-        if case.id in self._expected:
-            self.policy.add_pending(*self._expected.pop(case.id), -1)
+        """Tell index policies which plays have no outcome yet; others ignore them."""
+        if not self._tracks_pending:
+            return
+        if case.id in self._pending:
+            self.policy.add_pending(*self._pending.pop(case.id), -1)
         if (
             case.status != "pending"
             or case.id in self._learned
@@ -317,7 +319,7 @@ class PolicyReplay:
             return
         problem = self.config.problem
         if case.arm in problem.arms and {*case.context} == {*problem.context}:
-            self._expected[case.id] = case.arm, {**case.context}
+            self._pending[case.id] = case.arm, {**case.context}
             self.policy.add_pending(case.arm, case.context, 1)
 
     def _learn_import(self, number: int) -> None:
@@ -332,7 +334,7 @@ class PolicyReplay:
 
 
 def record_of(case: Case, config: ExperimentConfig) -> Record | str:
-    """A case as a record of the config's problem, by label, or why it can't be one."""
+    """Convert a case to a record of the problem, by label; return the reason if that fails."""
     problem, why = config.problem, exclusion_reason(case, config)
     if why is not None:
         return why
@@ -345,7 +347,7 @@ def record_of(case: Case, config: ExperimentConfig) -> Record | str:
 
 
 def exclusion_reason(case: Case, config: ExperimentConfig) -> str | None:
-    """Why nothing is ever learned of a case, whatever will be told; None where something may be."""
+    """Return why a case is never learned from, whatever is told; None if it may be."""
     if case.is_restricted and not config.learn_restricted:
         return RESTRICTED
     return INSTEAD if case.played is not None and not case.is_unrelated else None

@@ -1,8 +1,8 @@
-"""The fold of a journal, what its events amount to: the config, the cases, the imports.
+"""State of an experiment, folded from its journal: configurations, cases, imports.
 
-Folding parses no code and learns nothing: what policies make of the cases is the learner's part
-(`dowise.experiment.replay`), which follows `log`. A case is never changed, but another one takes
-its place: who has taken the cases for a look may go on with them while others write.
+Folding neither parses code nor learns: what a policy makes of the cases is up to
+`dowise.experiment.replay`, which follows `log`. A case is never changed but replaced, so that a
+copy of the state can share the cases while others write.
 """
 
 from __future__ import annotations
@@ -20,63 +20,67 @@ from dowise.experiment.event import DamagedEventError, Event, Head
 from dowise.problem import Intervention
 
 FORMAT = 1
-"""The version of what events say; a journal with a newer one is refused."""
-_MARKS = 2**128
+"""Version of what events say; a journal with a newer one is refused."""
+_DIGEST_MODULUS = 2**128
 
 
 class ExperimentState:
-    """The state of an experiment after its first so many events."""
+    """State of an experiment after its first `head.number` events."""
 
+    config: ExperimentConfig
+    """Configuration of the next decision."""
     seed: int
-    maker: dict[str, str]
-    """The versions and the processor that the last decision was made by."""
+    build_info: dict[str, str]
+    """Versions and processor that made the last decision."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.head: Head | None = None
         self.at = ""
-        """The time of the last event."""
+        """Time of the last event."""
         self.cases: dict[int, Case] = {}
         self.pending: dict[int, Case] = {}
-        """Those of them whose reward was not told yet, oldest first."""
+        """Cases whose reward has not been told, oldest first."""
         self.requests: dict[str, list[int]] = {}
-        """The decisions of each request."""
+        """Decisions of each request."""
         self.imports: list[int] = []
-        """The numbers of the events that brought records in."""
+        """Numbers of the events that imported records."""
         self.import_digests: dict[str, int] = {}
         self.imported = 0
-        """How many records these were."""
+        """Number of imported records."""
         self.configs: list[tuple[int, ExperimentConfig]] = []
-        """What held from which event on."""
+        """Every configuration, with the number of the event that introduced it."""
         self.log: list[int] = []
-        """The cases that were changed, in order; learners follow it."""
+        """Ids of the cases that were changed, in order."""
         self.changes = 0
-        """How much of the log belongs to a copy (`copy`)."""
+        """Number of entries of `log` that belong to a copy."""
         self.last_asked = 0
-        """The number of the event of the last decision."""
+        """Number of the event of the last decision."""
         self._arms: dict[tuple[tuple[str, str], ...], Intervention] = {}
         self._rows: dict[int, str] = {}
-        self._marks = 0
-        self._unwritten: dict[int, Case] = {}  # cases that have changed since their row was made
+        self._digest = 0
+        self._unhashed: dict[int, Case] = {}  # cases that changed since they were hashed
 
     @property
-    def config(self) -> ExperimentConfig:
-        """What holds for the next decision."""
-        return self.configs[-1][1]
+    def number(self) -> int:
+        """Number of the last event; 0 if there is none."""
+        return 0 if self.head is None else self.head.number
 
     def config_at(self, number: int) -> ExperimentConfig:
-        """What held when an event was written."""
+        """Return the configuration at the time of an event."""
         return next(config for since, config in reversed(self.configs) if since <= number)
 
     def copy(self) -> ExperimentState:
         """Return a copy for queries, which no later event changes; events can't be applied to it.
 
-        It shares the log, which only grows: `changes` is how much of it belongs to the copy.
+        It shares the cases, and the log, which only grows: `changes` of its entries belong to the
+        copy.
         """
         twin = ExperimentState(self.name)
         twin.head, twin.at, twin.imported = self.head, self.at, self.imported
         twin.cases, twin.pending, twin.configs = {**self.cases}, {**self.pending}, [*self.configs]
         twin.imports, twin.log, twin.changes = [*self.imports], self.log, len(self.log)
+        twin.config, twin._unhashed = self.config, twin.cases
         return twin
 
     def snapshot_rows(self) -> dict[int, str]:
@@ -87,197 +91,206 @@ class ExperimentState:
     def digest(self) -> str:
         """Return the sum of a hash of every case, in hexadecimal: equal digests, equal cases."""
         self.refresh_digest()
-        return f"{self._marks:032x}"
+        return f"{self._digest:032x}"
 
     def refresh_digest(self) -> None:
         """Hash the cases that have changed since, so that the next `digest` need not."""
-        for number, case in self._unwritten.items():
-            self._write_row(number, case.row())
-        self._unwritten.clear()
+        for number, case in self._unhashed.items():
+            self._hash_row(number, case.snapshot_row())
+        self._unhashed = {}
 
-    @property
-    def next_id(self) -> int:
-        """The number of the next decision."""
-        return len(self.cases) + 1
+    def _hash_row(self, number: int, row: str) -> None:
+        digest, before = self._digest, self._rows.get(number)
+        if before is not None:
+            digest -= int.from_bytes(sha256(before.encode()).digest()[:16])
+        digest += int.from_bytes(sha256(row.encode()).digest()[:16])
+        self._digest, self._rows[number] = digest % _DIGEST_MODULUS, row
 
     def case(self, number: object) -> Case:
-        """A decision by its number."""
-        found = None
+        """Return a decision by its number."""
+        case = None
         if isinstance(number, Integral) and not isinstance(number, bool):
-            found = self.cases.get(int(number))
-        if found is None:
-            there = f"there are 1 to {len(self.cases)}" if self.cases else "nothing was asked yet"
-            raise NotFoundError(f"there is no decision {number!r} in {self.name}: {there}")
-        return found
+            case = self.cases.get(int(number))
+        if case is None:
+            existing = f"there are 1 to {len(self.cases)}" if self.cases else "none was made yet"
+            raise NotFoundError(
+                f"there is no decision {number!r} in {self.name}: {existing}",
+                code="unknown-decision",
+            )
+        return case
 
     def apply_all(self, events: Iterable[Event]) -> None:
-        """Take in the events that follow, each of which must follow from the one before."""
+        """Apply the events that follow, after verifying the hash chain."""
         for event in events:
             if not event.follows(self.head):
                 raise DamagedEventError(
-                    f"event {event.number} of {self.name} does not follow from what is before it: "
-                    "the journal was changed; `audit` says where"
+                    f"event {event.number} of {self.name} does not follow from the events before "
+                    "it: the journal was changed; an audit shows where"
                 )
             self.apply(event)
 
     def apply(self, event: Event) -> None:
-        """Take in one event that follows."""
+        """Apply the next event."""
         handle = _HANDLERS.get(event.kind)
         if handle is None:
             raise DowiseError(
-                f"event {event.number} of {self.name} is {event.kind!r}, which this dowise does "
-                "not know: update dowise"
+                f"event {event.number} of {self.name} is of kind {event.kind!r}, which this "
+                "version of dowise does not know: update dowise",
+                code="other-version",
             )
         try:
-            if not event.is_erased:
+            if event.salt:
                 handle(self, event, event.parsed())
-            elif event.kind == "asked":
-                self._add(Case(self.next_id, event.number, "", {}, Intervention(), status="erased"))
+            elif event.kind == "asked":  # erased
+                number = len(self.cases) + 1
+                self._add(Case(number, event.number, "", {}, Intervention(), status="erased"))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedEventError(
                 f"event {event.number} of {self.name} can't be read ({error!r:.80}): run an audit"
             ) from error
-        self.head, self.at = event.head, event.at
+        self.head, self.at = Head(event.number, event.hash), event.at
 
     def restore(self, rows: list[str]) -> None:
-        """Take over the cases of a snapshot."""
-        for row, page in zip(rows, json.loads(f"[{','.join(rows)}]"), strict=True):
-            case = Case.from_snapshot_row(page, self._arm)
-            if case.id != self.next_id:  # marks don't tell one order from another
-                raise ValueError(f"decision {case.id} where {self.next_id} is next")
+        """Add the cases of a snapshot."""
+        for row, data in zip(rows, json.loads(f"[{','.join(rows)}]"), strict=True):
+            case = Case.from_snapshot_row(data, self._arm)
+            self._check_next(case.id)  # the digest does not depend on the order
             self._add(case)
-            self._write_row(case.id, row)
-        self._unwritten.clear()
+            self._hash_row(case.id, row)
+        self._unhashed = {}
 
-    # -- one handler a kind -------------------------------------------------------------------
+    # -- one handler per kind -----------------------------------------------------------------
 
-    def _created(self, event: Event, says: dict[str, Any]) -> None:
-        if says["format"] > FORMAT:
+    def _created(self, event: Event, payload: dict[str, Any]) -> None:
+        if payload["format"] > FORMAT:
             raise DowiseError(
-                f"{self.name} was made by a newer dowise (format {says['format']}): update dowise"
+                f"{self.name} was created by a newer dowise (format {payload['format']}): update "
+                "dowise",
+                code="other-version",
             )
-        self.configs.append((event.number, ExperimentConfig.from_json(says)))
-        self.seed, self.maker = int(says["seed"]), says["maker"]
+        self.seed, self.build_info = int(payload["seed"]), payload["maker"]
+        self._configure(event, payload)
 
-    def _revised(self, event: Event, says: dict[str, Any]) -> None:
-        self.configs.append((event.number, ExperimentConfig.from_json(says)))
-        for case in [*self.pending.values()]:  # the reward may be another, and told already
+    def _revised(self, event: Event, payload: dict[str, Any]) -> None:
+        self._configure(event, payload)
+        for case in [*self.pending.values()]:  # the new reward may have been told already
             if self.config.problem.reward in case.values:
-                self._update(self._another(case.id), event)
+                self._update(case.copy(), event)
 
-    def _imported(self, event: Event, says: dict[str, Any]) -> None:
+    def _imported(self, event: Event, payload: dict[str, Any]) -> None:
         self.imports.append(event.number)
-        self.import_digests[says["digest"]] = event.number
-        self.imported += says["records"]
+        self.import_digests[payload["digest"]] = event.number
+        self.imported += payload["records"]
 
-    def _asked(self, event: Event, says: dict[str, Any]) -> None:
-        self.maker = says.get("maker", self.maker)
-        if says["decision"] != self.next_id:
-            raise ValueError(f"decision {says['decision']} where {self.next_id} is next")
+    def _asked(self, event: Event, payload: dict[str, Any]) -> None:
+        self.build_info = payload.get("maker", self.build_info)
+        number = payload["decision"]
+        self._check_next(number)
         case = Case(
-            self.next_id, event.number, event.at, {**says["context"]}, self._arm(says["arm"]),
-            says["allowed"] is not None, says["request_id"], last_event=event.number,
-        )  # fmt: skip
+            id=number,
+            event=event.number,
+            asked_at=event.at,
+            context={**payload["context"]},
+            asked=self._arm(payload["arm"]),
+            is_restricted=payload["allowed"] is not None,
+            request_id=payload["request_id"],
+            last_event=event.number,
+        )
         self._add(case)
 
-    def _told(self, event: Event, says: dict[str, Any]) -> None:
-        case = self._another(says["decision"])
-        case.values.update(says["values"])
-        self._took_place(case, says)
+    def _told(self, event: Event, payload: dict[str, Any]) -> None:
+        case = self.cases[payload["decision"]].copy()
+        case.values.update(payload["values"])
+        if "played" in payload:
+            self._play(case, payload)
         self._update(case, event)
 
-    def _amended(self, event: Event, says: dict[str, Any]) -> None:
-        case = self._another(says["decision"])
-        for name, label in says["values"].items():
-            said = case.context if name in case.context else case.values
-            if name in said:
-                case.superseded.setdefault(name, []).append(said[name])
-            said[name] = label
-        self._took_place(case, says)
+    def _amended(self, event: Event, payload: dict[str, Any]) -> None:
+        case = self.cases[payload["decision"]].copy()
+        for name, label in payload["values"].items():
+            recorded = case.context if name in case.context else case.values
+            if name in recorded:
+                case.superseded.setdefault(name, []).append(recorded[name])
+            recorded[name] = label
+        if "played" in payload:
+            self._play(case, payload)
         self._update(case, event)
 
-    def _withdrawn(self, event: Event, says: dict[str, Any]) -> None:
-        case = self._another(says["decision"])
+    def _withdrawn(self, event: Event, payload: dict[str, Any]) -> None:
+        case = self.cases[payload["decision"]].copy()
         case.status = "withdrawn"
         self._update(case, event)
 
-    def _erased(self, event: Event, says: dict[str, Any]) -> None:
-        case = self.cases[says["decision"]]
+    def _erased(self, event: Event, payload: dict[str, Any]) -> None:
+        case = self.cases[payload["decision"]]
         if case.request_id in self.requests:
             self.requests[case.request_id].remove(case.id)
         blank = Case(case.id, case.event, "", {}, Intervention(), status="erased")
-        self.cases[case.id] = blank
         self._update(blank, event)
 
-    def _another(self, number: int) -> Case:
-        """One in the place of a case, to be changed."""
-        case = self.cases[number] = self.cases[number].copy()
-        return case
+    def _configure(self, event: Event, payload: dict[str, Any]) -> None:
+        self.config = ExperimentConfig.from_json(payload)
+        self.configs.append((event.number, self.config))
 
-    def _took_place(self, case: Case, says: dict[str, Any]) -> None:
-        if "played" in says:
-            for name, label in case.arm.items():
-                case.superseded.setdefault(name, []).append(label)
-            case.played = None if says["played"] is None else self._arm(says["played"])
-            case.is_unrelated = bool(says.get("unrelated", False))
+    def _play(self, case: Case, payload: dict[str, Any]) -> None:
+        """Record that another arm was played."""
+        for name, label in case.arm.items():
+            case.superseded.setdefault(name, []).append(label)
+        case.played = None if payload["played"] is None else self._arm(payload["played"])
+        case.is_unrelated = bool(payload.get("unrelated", False))
 
     def _arm(self, settings: dict[str, str]) -> Intervention:
-        """An intervention; the same object for the same settings, of which there are few."""
+        """Return an intervention, the same object for the same settings: there are few."""
         key = tuple(settings.items())
         if key not in self._arms:
             self._arms[key] = Intervention(settings)
         return self._arms[key]
 
+    def _check_next(self, number: int) -> None:
+        if number != len(self.cases) + 1:
+            raise ValueError(f"decision {number} where {len(self.cases) + 1} is next")
+
     def _add(self, case: Case) -> None:
-        self.cases[case.id], self.last_asked = case, case.event
+        self.last_asked = case.event
         if case.request_id is not None:
             self.requests.setdefault(case.request_id, []).append(case.id)
-        self._changed(case)
+        self._replace(case)
 
     def _update(self, case: Case, event: Event) -> None:
         case.last_event = event.number
         if case.status == "pending" and self.config.problem.reward in case.values:
             case.status = "done"
-        self._changed(case)
+        self._replace(case)
 
-    def _changed(self, case: Case) -> None:
+    def _replace(self, case: Case) -> None:
+        self.cases[case.id] = case
         if case.status == "pending":
             self.pending[case.id] = case
         else:
             self.pending.pop(case.id, None)
         self.log.append(case.id)
-        self._unwritten[case.id] = case
-
-    def _write_row(self, number: int, row: str) -> None:
-        before = self._rows.get(number)
-        self._rows[number] = row
-        self._marks += _mark(row) - (0 if before is None else _mark(before))
-        self._marks %= _MARKS
+        self._unhashed[case.id] = case
 
 
 class Changes(NamedTuple):
-    """What became known since somebody last looked."""
+    """What changed between two states."""
 
     cases: list[Case]
     imports: list[int]
 
 
 class Cursor:
-    """How far somebody who follows an experiment has come."""
+    """Position of a follower in the changes of a state."""
 
     def __init__(self) -> None:
         self._cases, self._imports = 0, 0
 
-    def news(self, state: ExperimentState) -> Changes:
-        """What was changed since the last call."""
+    def advance(self, state: ExperimentState) -> Changes:
+        """Return what has changed since the last call."""
         changed = [state.cases[number] for number in dict.fromkeys(state.log[self._cases :])]
         imports = state.imports[self._imports :]
         self._cases, self._imports = len(state.log), len(state.imports)
         return Changes(changed, imports)
-
-
-def _mark(row: str) -> int:
-    return int.from_bytes(sha256(row.encode()).digest()[:16])
 
 
 _HANDLERS: dict[str, Callable[[ExperimentState, Event, dict[str, Any]], None]] = {

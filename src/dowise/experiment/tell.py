@@ -1,7 +1,7 @@
-"""What is told, amended and withdrawn: checked against what is known, then said in an event.
+"""Tell, amend, withdraw: compare what a user says of a decision with what is recorded.
 
-Each function gives the body of an event, or None where nothing would change: the same call may be
-made again.
+Each function returns the event to append, or None if nothing would change, so that the same call
+can be repeated. Contradictions are errors that name both values.
 """
 
 from __future__ import annotations
@@ -10,95 +10,240 @@ from collections.abc import Mapping
 from typing import Any
 
 from dowise._core.validation import check_flag
-from dowise.errors import DowiseError
-from dowise.experiment.case import Case, labels_of
+from dowise.errors import ConflictError, DowiseError, suggestion
+from dowise.experiment.case import Case, Labels
+from dowise.experiment.event import EventDraft
 from dowise.problem import Intervention, Problem
-from dowise.problem.domains import as_mapping
+from dowise.problem.domains import as_mapping, label_of, refuse_hidden, text_of
 from dowise.problem.problem import ArmLike
 
-Body = dict[str, Any]
 
-
-def told(
+def tell(
     case: Case,
     problem: Problem,
     values: Mapping[str, object] | None,
     played: ArmLike | None,
     unrelated: bool,
-) -> Body | None:
-    """What is new of a decision."""
-    given = as_mapping(values, "what was told")
-    if played is None and case.status != "erased" and case.repeats(given, problem):
+) -> EventDraft | None:
+    """Return what is new of a decision."""
+    labels = _read_labels(problem, as_mapping(values, "what was told"))
+    if played is None and case.status != "erased" and _repeats(case, labels):
         return None
-    case.check_open("told")
-    labels = labels_of(problem, given, "what was told")
+    check_open(case, "told")
+    _check_variables(problem, labels, "what was told")
     if not labels and played is None:
-        raise DowiseError(f"decision {case.id}: nothing was told; say what was seen, Y=1")
+        raise DowiseError(
+            f"decision {case.id}: nothing was told; pass what was seen, such as Y=1",
+            code="missing-value",
+        )
     unrelated = check_flag("unrelated", unrelated)
-    arm = _done_instead(problem, played, unrelated)
-    is_news = arm is not None and case.check_played(arm, unrelated)
-    fresh = case.new_values(labels, arm if is_news else None)
-    if not fresh and not is_news:
-        return None
-    body: Body = {"decision": case.id, "values": fresh}
-    if is_news and arm is not None:
-        body |= {"played": dict(arm), "unrelated": unrelated}
-    return body
+    arm = _played_arm(problem, played, unrelated)
+    if arm is not None and not _is_new_arm(case, arm, unrelated):
+        arm = None
+    payload: dict[str, Any] = {"decision": case.id, "values": new_values(case, labels, arm)}
+    if arm is not None:
+        payload |= {"played": dict(arm), "unrelated": unrelated}
+    return EventDraft("told", payload) if payload["values"] or arm is not None else None
 
 
-def amended(
+def amend(
     case: Case,
     problem: Problem,
     values: Mapping[str, object] | None,
     reason: str,
     played: ArmLike | None,
     unrelated: bool,
-) -> Body | None:
-    """What an amendment changes, with what there was before."""
-    case.check_open("amended")
-    labels = labels_of(problem, values, "an amendment")
+) -> EventDraft | None:
+    """Return what an amendment changes, with the values before."""
+    check_open(case, "amended")
+    labels = to_labels(problem, values, "an amendment")
     if not labels and played is None:
-        raise DowiseError(f"decision {case.id}: say what is corrected, such as Y=0")
+        raise DowiseError(
+            f"decision {case.id}: no correction was passed, such as Y=0", code="missing-value"
+        )
     unrelated = check_flag("unrelated", unrelated)
-    arm = _done_instead(problem, played, unrelated)
-    body: Body = {"decision": case.id, "reason": checked_reason(reason, "amend")}
+    arm = _played_arm(problem, played, unrelated)
+    payload: dict[str, Any] = {
+        "decision": case.id,
+        "reason": validate_reason(reason, "amend a decision"),
+    }
     if arm is not None:
-        now = None if arm == case.asked else arm
-        is_unrelated = unrelated and now is not None
-        if now == case.played and is_unrelated == case.is_unrelated:
+        deviation = None if arm == case.asked else arm
+        is_unrelated = unrelated and deviation is not None
+        if deviation == case.played and is_unrelated == case.is_unrelated:
             arm = None
         else:
-            played_page = None if now is None else dict(now)
-            body |= {"played": played_page, "unrelated": is_unrelated}
+            payload["played"] = None if deviation is None else dict(deviation)
+            payload["unrelated"] = is_unrelated
     known = case.known
-    changed = case.changed_values(labels, case.arm if arm is None else arm)
+    changed = _changed_values(case, labels, case.arm if arm is None else arm)
     if not changed and arm is None:
         return None
     before = {name: known[name] for name in changed if name in known}
-    return body | {"values": changed, "before": before}
+    return EventDraft("amended", payload | {"values": changed, "before": before})
 
 
-def withdrawn(case: Case, reason: str) -> Body | None:
-    """The end of a decision that nothing more will be told of."""
+def withdraw(case: Case, reason: str) -> EventDraft | None:
+    """Return the end of a decision that will not get an outcome."""
     if case.status == "withdrawn":
         return None
-    case.check_open("withdrawn")
+    check_open(case, "withdrawn")
     if case.status == "done":
         raise DowiseError(
-            f"decision {case.id} has its outcome, so it can't be withdrawn: `amend` corrects "
-            "it, `erase` takes it out for good"
+            f"decision {case.id} has its outcome, so it can't be withdrawn: amend it to correct "
+            "it, erase it to remove it for good",
+            code="conflict",
         )
-    return {"decision": case.id, "reason": checked_reason(reason, "withdraw")}
+    reason = validate_reason(reason, "withdraw a decision")
+    return EventDraft("withdrawn", {"decision": case.id, "reason": reason})
 
 
-def checked_reason(reason: object, verb: str) -> str:
-    """A reason in words."""
+def validate_reason(reason: object, verb: str) -> str:
+    """Return a reason without surrounding blanks; it must not be empty."""
     if not isinstance(reason, str) or not reason.strip():
-        raise DowiseError(f"say why: {verb} needs a `reason`")
+        raise DowiseError(f"a reason is required to {verb}", code="missing-value")
     return reason.strip()
 
 
-def _done_instead(problem: Problem, played: ArmLike | None, unrelated: bool) -> Intervention | None:
-    if unrelated and played is None:
-        raise DowiseError("`unrelated` goes with `played`: say what was done instead")
-    return None if played is None else problem.intervention(played)
+def to_labels(problem: Problem, values: Mapping[str, object] | None, what: str) -> Labels:
+    """Convert values of a user to labels of the problem's variables."""
+    mapping = as_mapping(values, what)
+    _check_variables(problem, mapping, what)
+    return _read_labels(problem, mapping)
+
+
+def _read_labels(problem: Problem, values: Mapping[str, object]) -> Labels:
+    """Convert values to labels; those of variables that the problem lacks to their texts."""
+    domains = problem.domains
+    return {
+        name: label_of(name, value, domains[name]) if name in domains else text_of(value)
+        for name, value in values.items()
+    }
+
+
+def _check_variables(problem: Problem, names: Mapping[str, object], what: str) -> None:
+    for name in names:
+        if name not in problem.domains:
+            refuse_hidden(name, problem.hidden, f"{what} has a value for a hidden variable: ")
+            raise DowiseError(
+                f"{what} names {name!r}, which is not a variable of the problem"
+                f"{suggestion(str(name), problem.graph.variables)}",
+                code="unknown-variable",
+            )
+
+
+def _repeats(case: Case, labels: Labels) -> bool:
+    """Return True if all of this is recorded, or was and has been corrected since.
+
+    If another arm was played, the variables that the chosen arm would have set are open: a value of
+    one of them is new, even the one that the chosen arm would have set.
+    """
+    known, superseded = case.known, case.superseded
+    return bool(labels) and all(
+        name in known and (label == known[name] or label in superseded.get(name, ()))
+        for name, label in labels.items()
+    )
+
+
+def check_open(case: Case, verb: str) -> None:
+    """Raise unless a case can still change."""
+    if case.status == "erased":
+        raise ConflictError(
+            f"decision {case.id} was erased, so it can't be {verb}", code="decision-erased"
+        )
+    if case.status == "withdrawn":
+        raise ConflictError(
+            f"decision {case.id} was withdrawn, so it can't be {verb}: import what was seen as a "
+            "record of its own",
+            code="decision-withdrawn",
+        )
+
+
+def new_values(case: Case, labels: Labels, played: Intervention | None) -> Labels:
+    """Return the values that are new, given that `played` was played instead (None: not)."""
+    settings = dict(case.arm if played is None else played)
+    _check_settings(case, labels, settings)
+    new, repeats_old = {}, None
+    for name, label in labels.items():
+        if name in settings:
+            continue
+        recorded = case.context if name in case.context else case.values
+        if name not in recorded:
+            new[name] = label
+        elif recorded[name] != label:
+            if recorded is case.context or label not in case.superseded.get(name, ()):
+                raise _conflict(case, name, "is recorded as", recorded[name], label)
+            repeats_old = name
+    if repeats_old is not None and new:  # not a mere repetition of an earlier call
+        now, old = case.values[repeats_old], labels[repeats_old]
+        raise _conflict(case, repeats_old, "was amended to", now, old)
+    return new
+
+
+def _changed_values(case: Case, labels: Labels, arm: Intervention) -> Labels:
+    """Return the values that an amendment changes, if `arm` was played."""
+    settings = dict(arm)
+    _check_settings(case, {**case.values, **labels}, settings)
+    for name, label in labels.items():
+        if name in case.context and label is None:
+            raise DowiseError(
+                f"{name} is context, which is always seen, so it can't be missing",
+                code="missing-value",
+            )
+        if name not in (*case.context, *case.values, *case.arm, *settings):
+            raise DowiseError(
+                f"{name} of decision {case.id} has not been told yet: tell it first",
+                code="conflict",
+            )
+    known = {**case.context, **case.values, **settings}
+    return {
+        name: label
+        for name, label in labels.items()
+        if name not in settings and (name not in known or known[name] != label)
+    }
+
+
+def _played_arm(problem: Problem, played: ArmLike | None, unrelated: bool) -> Intervention | None:
+    if played is not None:
+        return problem.intervention(played)
+    if unrelated:
+        raise DowiseError(
+            "unrelated=True needs the arm that was played instead (played)", code="missing-value"
+        )
+    return None
+
+
+def _is_new_arm(case: Case, played: Intervention, is_unrelated: bool) -> bool:
+    """Return True if it is new that this arm was played instead of the chosen one."""
+    if case.played is None and played == case.asked:
+        return False
+    if case.played == played and case.is_unrelated == is_unrelated:
+        return False
+    if case.played is not None:
+        reasons = [" for an unrelated reason" * flag for flag in (case.is_unrelated, is_unrelated)]
+        raise ConflictError(
+            f"decision {case.id} is recorded as played {case.played}{reasons[0]}, not "
+            f"{played}{reasons[1]}; amend it if that is wrong"
+        )
+    _check_settings(case, case.values, dict(played))
+    return True
+
+
+def _check_settings(case: Case, labels: Labels, settings: Mapping[str, str]) -> None:
+    """Raise if a value contradicts what the arm set."""
+    for name, label in labels.items():
+        if name in settings and label not in (None, settings[name]):
+            raise DowiseError(
+                f"decision {case.id}: {Intervention(settings)} set {name}={settings[name]}, but "
+                f"{name}={label} was told; if another arm was played, pass it as well (played)",
+                code="conflict",
+            )
+
+
+def _conflict(
+    case: Case, name: str, verb: str, recorded: str | None, label: str | None
+) -> ConflictError:
+    before, now = ("missing" if text is None else text for text in (recorded, label))
+    return ConflictError(
+        f"decision {case.id}: {name} {verb} {before}, not {now}; amend it if that is wrong"
+    )

@@ -53,10 +53,10 @@ def take_view(journal: Journal, recent: int = 0) -> StateView:
     if recent and journal.known_number:
         first = max(journal.known_number - recent, 0)
         events = journal.storage.read(journal.name, first)
-    with journal.looking(events) as state:
-        last: StateView | None = journal.last_view
-        if last is None or not last.is_of(state):
-            last = journal.last_view = StateView(journal, state.copy())
+    state = journal.read(events)
+    last: StateView | None = journal.last_view
+    if last is None or not last.is_of(state):
+        last = journal.last_view = StateView(journal, state)
     return last if events is None else last.with_events(events)
 
 
@@ -87,8 +87,8 @@ class StateView(ExperimentQueries):
         return f"<StateView of {self.name} at {self.head}>"
 
     def is_of(self, state: ExperimentState) -> bool:
-        """Return True if nothing was written since the view was taken of this state."""
-        return self._state.log is state.log and self._state.head == state.head
+        """Return True if this is the state of the view."""
+        return self._state is state
 
     def with_events(self, events: list[Event]) -> StateView:
         """Return the same view with its last events at hand."""

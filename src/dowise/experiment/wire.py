@@ -82,7 +82,7 @@ def experiment_to_json(experiment: Experiment) -> Document:
 
 def decision_to_json(asked: LiveDecision) -> Document:
     """A decision, as it was made."""
-    return asked.document() | {"problem_id": problem_id(asked.problem)}
+    return asked.to_json() | {"problem_id": problem_id(asked.problem)}
 
 
 def case_to_json(view: StateView, case: Case) -> Document:

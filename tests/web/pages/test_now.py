@@ -91,7 +91,7 @@ def test_an_error_stands_at_its_form_and_keeps_what_was_chosen(visit, trial):
     trial.tell(number, {"Frailty": "="})
     page = visit.send(page, "now/tell", seen__Frailty="=-", seen__Recovery="=full")
     assert page.status == 422
-    assert "Frailty was told =, and now -: “Correct something” changes it." in page.text
+    assert "Frailty is recorded as =, not -; amend it if that is wrong" in page.text
     assert "dowise amend" not in page.text and page.form("now/tell")["seen.Recovery"] == "=full"
     page = visit.send(visit.see(decision=number), "now/tell")
     assert "choose a value of what was seen" in page.text
