@@ -117,7 +117,7 @@ class Courses(RuleBasedStateMachine):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(snapshots, "_FIRST", 4)
-        self.patch.setattr(learner, "_MANY", 3)
+        self.patch.setattr(learner, "MIN_BATCH", 3)
         self.patch.setattr(registry, "_POLICIES", dict(registry._POLICIES))
         registry.register_policy("in-order")(InOrder)
 
