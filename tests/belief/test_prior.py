@@ -1,9 +1,8 @@
 """Priors: numbers, counts by variable or factor, files of them, and what is refused."""
 
-import re
-
 import numpy as np
 import pytest
+from support.errors import raises_code
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_policy
 
@@ -26,27 +25,27 @@ def test_prior_of_many_kinds(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("prior", "message"),
+    ("prior", "code", "mentioned"),
     [
-        (0, "prior=0 must be above 0"),
-        (1e300, "from 1e-06 to 1e+09"),
-        (1e-300, "from 1e-06 to 1e+09"),
-        (True, "must be numbers"),
-        ([1, 2], "give one number, or a mapping"),
-        ({"X": "2"}, "the prior of X must be numbers"),
-        ({"X": {"a": 1}}, "the prior of X must be numbers"),
-        ({"X": [[1, 2], [3]]}, "the prior of X must be numbers"),
-        ({"X": [3]}, "the prior of X does not fit its CPT: give a number, 2 numbers, or"),
-        (-1.0, "must be above 0"),
-        (float("nan"), "must be above 0"),
-        ({"XX": 1}, "the prior names 'XX', which is not a variable (did you mean 'X'?)"),
-        ({"X": [1, 2, 3]}, "array of shape (2, 2) (axes Z, X)"),
-        ({"X": 0}, "the prior of X must be above 0"),
-        ("nowhere.toml", "nowhere.toml"),
+        (0, "invalid-number", "prior=0"),
+        (1e300, "invalid-number", "1e+09"),
+        (1e-300, "invalid-number", "1e-06"),
+        (True, "invalid-number", "numbers"),
+        ([1, 2], "invalid-type", "mapping"),
+        ({"X": "2"}, "invalid-number", "prior of X"),
+        ({"X": {"a": 1}}, "invalid-number", "prior of X"),
+        ({"X": [[1, 2], [3]]}, "invalid-number", "prior of X"),
+        ({"X": [3]}, "invalid-shape", "prior of X"),
+        (-1.0, "invalid-number", "-1.0"),
+        (float("nan"), "invalid-number", "nan"),
+        ({"XX": 1}, "unknown-variable", "did you mean 'X'?"),
+        ({"X": [1, 2, 3]}, "invalid-shape", "(2, 2) (axes Z, X)"),
+        ({"X": 0}, "invalid-number", "prior of X"),
+        ("nowhere.toml", "file-not-found", "nowhere.toml"),
     ],
 )
-def test_a_bad_prior_is_explained(prior, message):
-    with pytest.raises(DowiseError, match=re.escape(message)):
+def test_a_bad_prior_is_an_error(prior, code, mentioned):
+    with raises_code(code, mentioned):
         Belief(load_problem("task1"), prior)
 
 
@@ -61,9 +60,9 @@ def test_priors_by_the_name_of_a_factor():
     belief.update("do(X=1)", {"Z": 0, "Y": 1})
     np.testing.assert_allclose(belief.mean_cpts()["Y"], [[0.25, 0.75], [0.2, 0.8]])
     np.testing.assert_allclose(belief.mean_cpts()["Y | X"], 0.5)
-    with pytest.raises(DowiseError, match=r"hidden causes give it several.*name 'Y', 'Y | X'"):
+    with raises_code("invalid-shape", "hidden causes", "'Y', 'Y | X'"):
         Belief(problem, {"Y": np.ones((2, 2, 2))})
-    with pytest.raises(DowiseError, match=r"'Y \| Z', which is not a variable"):
+    with raises_code("unknown-variable", "'Y | Z'"):
         Belief(problem, {"Y | Z": 1.0})
 
 
@@ -72,11 +71,9 @@ def test_priors_by_variable_where_edges_are_doubtful():
     belief = Belief(problem, {"Y": [1, 3], "X": [[1, 1], [1, 3]]})
     np.testing.assert_allclose(belief.mean_cpts()["Y"], [[[0.25, 0.75]] * 2] * 2)
     np.testing.assert_allclose(belief.mean_cpts()["X"], [[0.5, 0.5], [0.25, 0.75]])
-    with pytest.raises(DowiseError, match=r"doubtful edges give it several: give a number or 2"):
+    with raises_code("invalid-shape", "doubtful edges"):
         Belief(problem, {"Y": np.ones((2, 2, 2))})
-    with pytest.raises(
-        DowiseError, match="doubtful edges give variables several tables.*mean_cpts has"
-    ):
+    with raises_code("doubtful-edges", "mean_cpts"):
         _ = belief.parameters
 
 

@@ -118,7 +118,7 @@ def test_too_many_sets_of_edges_have_no_exact_means():
     more = "A0 ?-> B1; A1 ?-> B2; A2 ?-> B3; A0 ?-> B3; A0 <?> B1; A1 <?> B2; A2 <?> B3; A0 <?> B3"
     graph = CausalGraph.parse("; ".join([*pairs, more, "A0 <?> A1; A1 <?> A2"]))
     problem = Problem(graph, "Y", arms=["do()", "do(B1=1)"])  # one that no other test warns of
-    with pytest.warns(DowiseWarning, match="the 128 likeliest serve"):
+    with pytest.warns(DowiseWarning, match="the 128 likeliest"):
         posterior = Belief(problem).posterior
     assert not posterior.has_exact_means
 

@@ -1,4 +1,4 @@
-"""What is known of the numbers: posteriors behind one protocol, and the belief that users hold."""
+"""Posterior of a problem's factors, and the belief that users hold."""
 
 from dowise.belief.belief import Belief
 from dowise.belief.posterior import Posterior

@@ -1,20 +1,15 @@
-"""What is known of the factors, and what follows for every arm.
+"""Belief about a problem: what records say about the rewards of all arms.
 
 The posterior of section 4: each row of each CPT has an independent Dirichlet distribution whose
-parameters are the prior counts plus how often each value was seen, equations (2) and (3). Every
-observation teaches about every arm, because the arms share the CPTs. Where causes are hidden,
-factors take the place of CPTs (`dowise.graph.transforms`), and where edges are doubtful there is such
-a posterior for every set of them (`dowise.belief.posterior`).
-
->>> from dowise.problem import load_problem
->>> belief = Belief(load_problem("task1"))
->>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
->>> belief.mean_rewards().round(3).tolist()          # do(), do(X=0), do(X=1)
-[0.556, 0.5, 0.611]
+parameters are the prior counts plus the number of times each value was seen, equations (2) and (3).
+Every record is evidence about every arm, because the arms share the CPTs. Where causes are hidden,
+factors take the place of CPTs (`dowise.model.factors`), and where edges are doubtful there is
+such a posterior for every set of them (`dowise.belief.posterior`).
 """
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -31,22 +26,22 @@ from dowise._core.validation import check_flag, check_fraction
 from dowise.belief.evidence import Evidence
 from dowise.belief.monitor import KeptRecords, Monitor
 from dowise.belief.posterior import Posterior
-from dowise.belief.prior import Prior
 from dowise.errors import DowiseError, DowiseWarning, type_name
 from dowise.model import Codes
 from dowise.model.draws import Draws
 from dowise.problem import Problem, Record
 from dowise.problem.domains import MISSING
+from dowise.problem.prior import Prior
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch, check_record, check_same_problem
 
 
 def warn_of_no_reward(records: RecordBatch, stacklevel: int = 3) -> None:
-    """Say so where there are records and the reward was seen in none of them."""
+    """Warn if there are records and none of them has a value of the reward."""
     problem = records.problem
     if len(records) and (records.codes[problem.reward_position] == MISSING).all():
         warnings.warn(
-            f"{pluralize(len(records), 'record')}, none with a value of the reward: they teach "
+            f"{pluralize(len(records), 'record')}, none with a value of the reward: they say "
             f"nothing about {problem.reward}; its values belong in a column of that name",
             DowiseWarning,
             stacklevel=stacklevel,
@@ -59,13 +54,34 @@ _ROW_WORK, _WHOLE_ROW_WORK = 20, 60  # multiplications that take as long as draw
 
 
 class Belief:
-    """A Dirichlet posterior over every row of a problem's factors, or a posterior of your own.
+    """Belief about the conditional probabilities of a problem, learned from records.
 
-    `prior` is the Dirichlet parameter of every entry, or a mapping from variable to counts (see
-    `dowise.belief.prior`), or the path of a TOML file with such a mapping; unless given, it is the
-    problem's, which is 1 unless told. `posterior` is anything
-    that keeps the promises of `dowise.belief.posterior.Posterior`. With `evidence` all records are
-    kept, each with its count, and what they say about edges that the graph lacks: see `evidence`.
+    Parameters
+    ----------
+    problem : Problem
+        The problem that the belief is about.
+    prior : float, mapping or path, optional
+        Dirichlet parameter of every entry, a mapping from variable to counts, or the path of a TOML
+        file with such a mapping. Defaults to the prior of the problem, which is 1 by default.
+    posterior : Posterior, optional
+        Posterior to continue from, in place of a prior.
+    evidence : bool, default False
+        Keep all records, and with them the evidence about edges that the graph lacks; see
+        `evidence`.
+
+    Raises
+    ------
+    DowiseError
+        If the prior does not fit the problem, the tables are too large, or the posterior belongs
+        to another problem.
+
+    Examples
+    --------
+    >>> from dowise import load_problem
+    >>> belief = Belief(load_problem("task1"), prior=1.0)
+    >>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
+    >>> belief.mean_rewards().round(3).tolist()          # do(), do(X=0), do(X=1)
+    [0.556, 0.5, 0.611]
     """
 
     has_factors = True
@@ -81,44 +97,73 @@ class Belief:
     ) -> None:
         if not isinstance(problem, Problem):
             raise DowiseError(
-                f"a belief is about a Problem, not {type_name(problem)}: "
-                "make one with Problem(graph, reward) or load_problem(name)"
+                f"problem must be a Problem, not {type_name(problem)}: make one with "
+                "Problem(graph, reward) or load_problem(name)",
+                code="invalid-type",
             )
         if posterior is not None and posterior.problem != problem:
-            raise DowiseError(f"the posterior is about another problem, {posterior.problem!r}")
+            raise DowiseError(
+                f"the posterior belongs to another problem, {posterior.problem!r}",
+                code="wrong-problem",
+            )
         if posterior is not None and evidence and posterior.counts.any():
             raise DowiseError(
                 "evidence=True needs all records, and this posterior has learned some before: make "
-                "Belief(problem, evidence=True), and let it learn the records again"
+                "Belief(problem, evidence=True) and learn all records again",
+                code="missing-records",
             )
         self.problem = problem
         self.posterior = Posterior(problem, prior) if posterior is None else posterior
-        """What is known, by itself: counts, draws, means."""
+        """Posterior of the factors: counts, draws and means."""
         self.monitor = Monitor(problem) if check_flag("evidence", evidence) else None
-        """The records, and the evidence against the graph, where they are kept."""
+        """Records and evidence against the graph; None unless `evidence` was set."""
 
-    # -- learning -----------------------------------------------------------------------------
+    # -- learning ----------------------------------------------------------------------------------
 
     def update(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
         """Learn from one outcome of an intervention on manipulable variables.
 
-        `outcome` maps variables, the context among them, to values; variables that the arm set may
-        be absent. A family (a variable and its parents) counts only where all of it was seen. That
-        is valid as long as whether a family is complete does not depend on the variable's own
-        value, given its parents: a parent may be unseen more often for some values of the parents,
-        but not more often for some values of the child. What was seen of an incomplete family is
-        not used. A bad outcome is an error and changes nothing.
+        A family (a variable and its parents) counts only if all of it was seen. This is valid as
+        long as the completeness of a family does not depend on the variable's own value, given its
+        parents: a parent may be missing more often for some values of the parents, but not more
+        often for some values of the child. Values of an incomplete family are not used.
+
+        Parameters
+        ----------
+        arm : Intervention, mapping or str
+            The intervention, such as "do(X=1)".
+        outcome : mapping
+            Values of the variables, including the context; variables set by the arm may be absent.
+
+        Raises
+        ------
+        DowiseError
+            If the arm or the outcome does not fit the problem. The belief is then unchanged.
         """
         self.learn(self.problem.record(arm, outcome))
 
     def update_many(self, frame: Any, arm: ArmLike | None = None) -> int:
-        """Learn from a table of past records: a pandas or pyarrow table, or a mapping of columns.
+        """Learn from a table of past records; warns if none of them has a reward.
 
-        A column `arm` holds each record's intervention as text, "do(X=1)"; without it all records
-        are of `arm`, or of do() where that is not given. (Where the graph itself has a variable
-        `arm`, the column is that variable.) A variable without a column is missing. Returns the
-        number of records, and warns where none of them has a reward. Of missing values `update`
-        says when leaving them out is valid. A bad table is an error and changes nothing.
+        `update` explains when missing values are valid.
+
+        Parameters
+        ----------
+        frame : pandas or pyarrow table, or mapping of columns
+            One record per row. A column `arm` holds each record's intervention as text, "do(X=1)"
+            (unless the graph has a variable of that name). A variable without a column is missing.
+        arm : Intervention, mapping or str, optional
+            Intervention of all records if there is no column `arm`. Defaults to do().
+
+        Returns
+        -------
+        int
+            Number of records.
+
+        Raises
+        ------
+        DowiseError
+            If the table does not fit the problem. The belief is then unchanged.
         """
         records = self.problem.records(frame, arm)
         self.learn_many(records)
@@ -126,24 +171,24 @@ class Belief:
         return len(records)
 
     def learn_many(self, records: RecordBatch) -> None:
-        """Learn from many records (`problem.records`), the same as one by one."""
+        """Learn from many records (`problem.records`), with the same result as one by one."""
         check_same_problem(records, self.problem)
-        ready = None if self.monitor is None else self.monitor.get_ready(records)
+        prepared = None if self.monitor is None else self.monitor.prepare(records)
         self.posterior.learn_many(records)
         if self.monitor is not None:
-            self.monitor.learn_many(records, ready)
+            self.monitor.learn_many(records, prepared)
 
     def learn(self, record: Record) -> None:
-        """Learn from a record (`problem.record`), the same as `update`."""
+        """Learn from a record (`problem.record`), like `update`."""
         if self.monitor is not None:
             check_record(record, self.problem)
-            self.monitor.get_ready(record)
+            self.monitor.prepare(record)
         self.posterior.learn(record)
         if self.monitor is not None:
             self.monitor.learn(record)
 
     def retract(self, record: Record) -> None:
-        """Forget a record that was learned: exactly what there would be without it."""
+        """Undo `learn` exactly. Raises `DowiseError` if the record was not learned."""
         check_record(record, self.problem)
         if self.monitor is not None:
             self.monitor.check_learned(record)
@@ -151,13 +196,13 @@ class Belief:
         if self.monitor is not None:
             self.monitor.retract(record)
 
-    # -- what it says -------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------
 
     @property
     def unused(self) -> dict[str, dict[str, int]]:
-        """What was seen of a variable and could not be used, by variable and reason: how often.
+        """Number of values of each variable that could not be used, by reason.
 
-        A record teaches about a variable where it was seen together with all that its factor is
+        A record counts for a variable if it was seen together with everything that its factor is
         conditioned on.
         """
         return {
@@ -169,17 +214,19 @@ class Belief:
         }
 
     def lacking(self) -> dict[str, dict[str, int]]:
-        """The same as `unused`, by the names of what was not seen; "" where no arm needs it."""
+        """Return `unused` by the name of the missing variable, "" if no arm needs the factor."""
         return self.posterior.unused_by_name()
 
     def times_learned(self) -> dict[str, int]:
-        """How many records taught something about each variable."""
+        """Return the number of records that counted for each variable."""
         times = self.posterior.times_learned().tolist()
         return dict(zip(self.problem.graph.variables, times, strict=True))
 
     def never_used(self) -> dict[str, tuple[str, ...]]:
-        """The variables that rewards depend on and of which nothing was ever learned, though there
-        were records: for each what was lacking in them."""
+        """Return the variables that matter and were never learned despite records.
+
+        The values are the variables that were missing in these records.
+        """
         learned, factors = self.times_learned(), self.posterior.model.factors
         needed = factors.graph.names(factors.order.useful & ~factors.order.context)
         return {
@@ -189,7 +236,10 @@ class Belief:
         }
 
     def edges(self) -> dict[str, float]:
-        """How likely each doubtful edge is; one that makes no difference keeps its prior."""
+        """Return the probability of each doubtful edge.
+
+        An edge that makes no difference to any arm keeps its prior.
+        """
         return self.posterior.edges()
 
     def edge_snapshot(self) -> Callable[[], dict[str, float]]:
@@ -198,51 +248,75 @@ class Belief:
 
     @property
     def undecidable_edges(self) -> tuple[str, ...]:
-        """The doubtful edges that make no difference to any arm: no record tells of them."""
+        """Doubtful edges that make no difference to any arm, so that no record tells of them."""
         posterior = self.posterior
-        told = () if posterior.is_settled else posterior.shared.structures.relevant
-        return tuple(text for text in self.problem.edge_priors if text not in told)
+        relevant = () if posterior.is_settled else posterior.shared.structures.relevant
+        return tuple(text for text in self.problem.edge_priors if text not in relevant)
 
     def evidence(self, alpha: float = 0.05, strict: bool = False) -> Evidence:
-        """What the records say against the graph: a Bayes factor for each edge that it lacks.
+        """Return the evidence of the records against the graph: edges that it may lack.
 
         There is an alarm from the first record on after which the mean e-value over all these edges
-        is 1/alpha or more. A right graph is then accused with a probability of about alpha at most,
-        however often one looks: by simulation, or with `strict` by proof, which takes more records
-        to see the same. docs/evidence.md has both.
+        is 1/alpha or more. The probability of an alarm for a correct graph is then about alpha at
+        most, however often it is checked: by simulation, or with `strict` by proof, which needs
+        more records for the same alarm. See docs/evidence.md.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            Level of the alarm.
+        strict : bool, default False
+            Use the e-value whose level is proven.
+
+        Raises
+        ------
+        DowiseError
+            If the belief was not made with `evidence=True`.
         """
         if self.monitor is None:
             raise DowiseError(
                 "this belief keeps no records to judge the graph by: make it with "
-                "Belief(problem, evidence=True), and let it learn the records again"
+                "Belief(problem, evidence=True) and learn the records again",
+                code="missing-records",
             )
         return self.monitor.evidence(alpha, strict)
 
     @property
     def parameters(self) -> FloatArray:
-        """The Dirichlet parameter of every CPT entry, flat: prior plus observed."""
+        """Dirichlet parameter of every CPT entry, flat: prior plus counts."""
         if not self.posterior.is_settled:
             raise DowiseError(
                 "doubtful edges give variables several tables, so there is no parameter of every "
-                "CPT entry: mean_cpts has the means"
+                "CPT entry: use mean_cpts",
+                code="doubtful-edges",
             )
         return self.posterior.parameters
 
     def mean_cpts(self) -> dict[str, FloatArray]:
-        """The posterior mean of every CPT: axes the parents in the order of names, then itself.
+        """Return the posterior mean of every CPT: axes parents in the order of names, then itself.
 
-        Where hidden causes give a variable several factors, each of them by its name ("Y | X": the
-        factor of Y where X is not set either). Averaged over doubtful edges.
+        If hidden causes give a variable several factors, they are listed by name ("Y | X": the
+        factor of Y where X is not set either). Means are averaged over doubtful edges.
         """
         means, factors = self.posterior.mean_entries(), self.posterior.model.factors
         return {name: factors.view(means, name).copy() for name in factors.names}
 
     def mean_distributions(self, context: Context = None) -> FloatArray:
-        """P(Y = y | do(arm), c), averaged over the posterior, exact: (arms, values of Y)."""
+        """Return the posterior mean of P(Y = y | do(arm), c), exact: (arms, values of Y)."""
         return self.posterior.mean_distributions(self.problem.context_codes(context))
 
     def mean_rewards(self, context: Context = None) -> FloatArray:
-        """The exact posterior mean reward of every arm, net of cost, in the user's units."""
+        """Return the exact posterior mean reward of every arm, net of cost, in the user's units.
+
+        Parameters
+        ----------
+        context : mapping, optional
+            Values of all context variables; None if the problem has none.
+
+        Returns
+        -------
+        array (arms,)
+        """
         payoff = self.problem.payoff
         rewards: FloatArray = payoff.net(self.mean_distributions(context) @ payoff.values)
         return rewards
@@ -250,21 +324,37 @@ class Belief:
     def draw_distributions(
         self, context: Context, samples: int, rng: Random
     ) -> NDArray[np.floating]:
-        """P(Y = y | do(arm), c) under draws from the posterior: (arms, values of Y, samples)."""
+        """Return P(Y = y | do(arm), c) under posterior draws: (arms, values of Y, samples)."""
         return self.draw(self.problem.context_codes(context), samples, rng).distributions()
 
     def draw_rewards(self, context: Context, samples: int, rng: Random) -> NDArray[np.floating]:
-        """The mean reward of every arm under draws from the posterior: (arms, samples).
+        """Return the mean reward of every arm under posterior draws, net of cost.
 
-        In the user's units, net of what the arms cost. The draws are in single precision; where the
-        reward's values are other than 0 and 1, what they are worth is put in in double precision,
-        and so are costs. All arms of one draw share its CPTs.
+        All arms of one draw share its CPTs. Probabilities are drawn in single precision; reward
+        values other than 0 and 1 and costs are applied in double precision.
+
+        Parameters
+        ----------
+        context : mapping, optional
+            Values of all context variables; None if the problem has none.
+        samples : int
+            Number of draws.
+        rng : int or numpy.random.Generator
+            Seed or source of random numbers; equal seeds give equal worlds in every context.
+
+        Returns
+        -------
+        array (arms, samples)
+            Rewards in the user's units.
         """
         drawn = self.draw(self.problem.context_codes(context), samples, rng)
         return drawn.rewards(self.problem.payoff)
 
     def probability_best(self, context: Context, samples: int, rng: Random) -> FloatArray:
-        """p*(a): how often each arm is best among draws, net; of arms alike the first counts."""
+        """Return p*(a), the share of posterior draws in which each arm is best, net of cost.
+
+        Parameters are those of `draw_rewards`. Ties go to the first arm.
+        """
         drawn = self.draw(self.problem.context_codes(context), samples, rng)
         best, _ = drawn.winners(self.problem.payoff)
         return np.bincount(best, minlength=len(self.problem.arms)) / samples
@@ -272,13 +362,13 @@ class Belief:
     def reward_intervals(
         self, context: Context = None, level: float = 0.95, samples: int = 10_000, rng: Random = 0
     ) -> FloatArray:
-        """Central credible intervals of every arm's mean reward, net, from draws: (arms, 2)."""
+        """Return credible intervals of every arm's net mean reward, from draws: (arms, 2)."""
         tail = (1 - check_fraction("level", level, 0.95)) / 2
         rewards = self.draw_rewards(context, samples, rng)
         return np.quantile(rewards.astype(np.float64), [tail, 1 - tail], axis=1).T
 
     def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
-        """Draws for a context given by the positions of its values; see `Posterior.draw`."""
+        """Draw reward distributions in a context given by codes; see `Posterior.draw`."""
         return self.posterior.draw(codes, samples, rng)
 
     def draw_in_blocks(self, codes: Codes, samples: int, rng: Random) -> Iterator[Draws]:
@@ -295,10 +385,10 @@ class Belief:
         for first in range(0, samples, lanes):
             yield posterior.draw_lanes(key, codes, first, min(lanes, samples - first))
 
-    # -- keeping it ---------------------------------------------------------------------------
+    # -- copies and files --------------------------------------------------------------------------
 
     def copy(self) -> Belief:
-        """A belief that learns on its own from here; what never changes is shared."""
+        """Return a belief that learns independently from here."""
         twin = Belief(self.problem, posterior=self.posterior.copy())
         twin.monitor = None if self.monitor is None else self.monitor.copy()
         return twin
@@ -306,38 +396,42 @@ class Belief:
     def save(self, path: str | Path) -> None:
         """Write the belief to a JSON file; `dowise.belief.serialization` documents the format.
 
-        A write that fails leaves an older file as it was.
+        A failed write leaves an existing file unchanged.
         """
-        from dowise.belief.serialization import as_text
-
-        write_text(path, as_text(self.as_dict()))
+        write_text(path, json.dumps(self.as_dict(), indent=1) + "\n")
 
     def as_dict(self) -> dict[str, Any]:
-        """The page that `save` writes."""
-        return self.posterior.as_dict() | ({} if self.monitor is None else self.monitor.page())
+        """Return the JSON data that `save` writes."""
+        monitor = {} if self.monitor is None else self.monitor.to_json()
+        return self.posterior.as_dict() | monitor
 
     @classmethod
     def load(cls, path: str | Path, problem: Problem) -> Belief:
-        """Read a belief of this problem back from the file that `save` wrote."""
-        from dowise.belief.serialization import as_page
+        """Read a belief of this problem from a file that `save` wrote."""
+        from dowise.belief.serialization import parse_belief
 
         if not isinstance(problem, Problem):
-            raise DowiseError("Belief.load takes the path and then the Problem it is about")
-        return read_file(path, lambda text: cls.from_dict(as_page(text), problem))
+            raise DowiseError(
+                f"problem must be a Problem, not {type_name(problem)}: pass it after the path",
+                code="invalid-type",
+            )
+        return read_file(path, lambda text: cls.from_dict(parse_belief(text), problem))
 
     @classmethod
-    def from_dict(cls, page: dict[str, Any], problem: Problem) -> Belief:
+    def from_dict(cls, data: dict[str, Any], problem: Problem) -> Belief:
         """Inverse of `as_dict`.
 
         Raises `DowiseError` if the data are damaged or belong to another problem.
         """
-        belief = cls(problem, posterior=Posterior.from_dict(page, problem))
-        if "records" in page:
-            records = KeptRecords.read(page["records"], problem)
+        belief = cls(problem, posterior=Posterior.from_dict(data, problem))
+        if "records" in data:
+            records = KeptRecords.from_json(data["records"], problem)
             records.check_counted_by(belief.posterior)
-            belief.monitor = Monitor.read(page, records)
-        elif "evidence" in page:
-            raise DowiseError("the belief is damaged: it has evidence without records")
+            belief.monitor = Monitor.from_json(data, records)
+        elif "evidence" in data:
+            raise DowiseError(
+                "the belief is damaged: it has evidence without records", code="damaged-file"
+            )
         return belief
 
     def __repr__(self) -> str:

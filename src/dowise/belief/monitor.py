@@ -1,16 +1,16 @@
-"""Evidence against the graph, kept up to date record by record.
+"""Monitor of the evidence against the graph, updated record by record.
 
 For each edge that the graph lacks there are three logarithms (docs/evidence.md):
 
-- the *Bayes factor*, Dirichlet(1) rows with the edge against such rows without it, which ranks;
+- the *Bayes factor*, Dirichlet(1) rows with the edge against such rows without it, for ranking;
 - the *e-value*, in which each table's evidence is averaged over several concentrations, on both
   sides. Where all values are about as likely, a larger table, which has learned less of each row
   and stays nearer to even odds, predicts better, and plain Bayes factors alarm far too often;
-- the *strict* e-value, which divides by the largest likelihood that the graph can give instead:
-  universal inference (Wasserman, Ramdas & Balakrishnan 2020).
+- the *strict* e-value, which divides by the largest likelihood under the graph instead: universal
+  inference (Wasserman, Ramdas & Balakrishnan 2020).
 
-The alarm looks at the mean over all alternatives after every record, so the moment of the first
-crossing is kept, for every level at once: it is a new largest mean.
+The alarm depends on the mean over all alternatives after every record. So each new largest mean is
+kept, which gives the time of the first crossing for every level.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from dowise._core.kernels import lazy_kernels
 from dowise._core.types import FloatArray, IntArray
 from dowise._core.validation import check_flag, check_fraction
 from dowise.belief.evidence import Evidence
+from dowise.belief.posterior import Posterior
 from dowise.errors import DowiseError
 from dowise.graph.adjacency import bits
 from dowise.model.missing_edges import Contrasts, alternatives_of
@@ -35,30 +36,31 @@ from dowise.problem.domains import MISSING
 from dowise.problem.record import RecordBatch, equal_columns, past_record
 
 MAX_COUNT = 10**8
-"""So many records a file may have; beyond them 64 bits are too few for what they say."""
+"""Maximum number of records in a file; beyond it 64 bits are too few for their evidence."""
 
 
 @dataclass
 class KeptRecords:
-    """In the order in which each was first seen: what was set, as bits, and the codes of values."""
+    """Records with their counts, in the order in which each was first seen."""
 
     problem: Problem
     counts: dict[tuple[int, bytes], int] = field(default_factory=dict)
+    """(variables that were set as bits, bytes of the codes) -> count."""
 
     def add(self, cut: int, codes: IntArray, times: int = 1) -> None:
-        """So many more of these."""
+        """Add a record `times` times."""
         key = cut, codes.tobytes()
         self.counts[key] = self.counts.get(key, 0) + times
 
     def add_many(self, batch: RecordBatch, sets: list[int], place: IntArray) -> None:
-        """All records of a batch, `batch.by_set()` being sets and place."""
+        """Add all records of a batch; `batch.by_set()` returned `sets` and `place`."""
         first, which = equal_columns([place, *batch.codes])
         counts = np.bincount(which)
         for i in np.argsort(first):
             self.add(sets[place[first[i]]], batch.codes[:, first[i]], int(counts[i]))
 
     def remove(self, record: Record, cut: int) -> None:
-        """One less; refuses what is not there."""
+        """Remove a record. Raises `DowiseError` if there is none."""
         self.check_has(record, cut)
         key = cut, record.codes.tobytes()
         self.counts[key] -= 1
@@ -66,28 +68,30 @@ class KeptRecords:
             del self.counts[key]
 
     def check_has(self, record: Record, cut: int) -> None:
-        """Raise unless it is there."""
+        """Raise `DowiseError` if there is no such record."""
         if (cut, record.codes.tobytes()) not in self.counts:
-            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
+            raise DowiseError(
+                f"{record!r} can't be retracted: it was not learned", code="not-learned"
+            )
 
     def __len__(self) -> int:
-        """The number of records, equal ones included."""
+        """Return the number of records, equal ones included."""
         return sum(self.counts.values())
 
     def copy(self) -> Self:
-        """Records that grow on their own from here."""
+        """Return records that grow independently from here."""
         return type(self)(self.problem, dict(self.counts))
 
     def batch(self, problem: Problem | None = None) -> RecordBatch:
-        """All of them, equal ones next to each other, perhaps as records of another problem.
+        """Return all records, equal ones next to each other.
 
-        That must have the same variables with the same values.
+        They may be records of another `problem` with the same variables and values.
         """
         codes, cuts, times = self.distinct()
         return self._batch(problem or self.problem, codes, cuts, times)
 
     def distinct(self) -> tuple[IntArray, list[int], IntArray]:
-        """(codes, cuts, times): codes[:, i] was seen times[i] where what cuts[i] says was set."""
+        """Return (codes, cuts, times): codes[:, i] was seen times[i] times when cuts[i] was set."""
         codes = np.empty((len(self.problem.graph), len(self.counts)), dtype=np.int64)
         for i, (_, raw) in enumerate(self.counts):
             codes[:, i] = np.frombuffer(raw, dtype=np.int64)
@@ -95,7 +99,7 @@ class KeptRecords:
         return codes, [cut for cut, _ in self.counts], times
 
     def by_bits(self) -> Iterator[tuple[int, RecordBatch]]:
-        """(times, batch): all records are each batch so many times, however many there are."""
+        """Yield (times, batch): all records are the batches, each repeated `times` times."""
         codes, cuts, times = self.distinct()
         for b in range(int(times.max(initial=0)).bit_length()):
             yield 1 << b, self._batch(self.problem, codes, cuts, times >> b & 1)
@@ -110,67 +114,73 @@ class KeptRecords:
             problem, np.repeat(codes, times, axis=1), np.repeat(was_set, times, axis=1)
         )
 
-    # -- for JSON ---------------------------------------------------------------------------------
+    # -- JSON --------------------------------------------------------------------------------------
 
-    def page(self) -> list[dict[str, Any]]:
-        """The labels of what was seen, the names of what was set, and how often."""
-        return list(self._pages())
-
-    def _pages(self) -> Iterator[dict[str, Any]]:
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return names of the variables set, labels of the values, and the count of each record."""
+        data = []
         for (cut, raw), count in self.counts.items():
             codes = np.frombuffer(raw, dtype=np.int64).tolist()
             pairs = zip(self.problem.domains.items(), codes, strict=True)
             values = {name: domain[code] for (name, domain), code in pairs if code != MISSING}
             names = self.problem.graph.names(cut)
-            yield {"set": sorted(names), "values": values, "count": count}
+            data.append({"set": sorted(names), "values": values, "count": count})
+        return data
 
     @classmethod
-    def read(cls, page: Any, problem: Problem) -> Self:
-        """The way back from `page`."""
+    def from_json(cls, data: Any, problem: Problem) -> Self:
+        """Inverse of `to_json`."""
         kept = cls(problem)
-        for entry in page if isinstance(page, list) else [page]:
+        for entry in data if isinstance(data, list) else [data]:
             try:
                 values, names = dict(entry["values"]), list(entry["set"])
                 arm = {name: values[name] for name in names}
                 count = entry["count"]
             except (TypeError, KeyError, ValueError):
                 raise DowiseError(
-                    f"the belief is damaged: {str(entry)[:80]} is no record"
+                    f"the belief is damaged: not a record: {str(entry)[:80]}", code="damaged-file"
                 ) from None
             if type(count) is not int or not 1 <= count <= MAX_COUNT:
-                raise DowiseError(f"the belief is damaged: a record was seen {count!r:.30} times")
+                raise DowiseError(
+                    f"the belief is damaged: a record was seen {count!r:.30} times",
+                    code="damaged-file",
+                )
             try:
                 record = past_record(problem, arm, values)
             except DowiseError as error:
                 raise DowiseError(
-                    f"the belief is damaged: a record does not fit: {error}"
+                    f"the belief is damaged: a record does not fit: {error}", code="damaged-file"
                 ) from None
             kept.add(problem.graph.mask(names), record.codes, count)
         if len(kept) > MAX_COUNT:
-            raise DowiseError(f"the belief is damaged: it has {len(kept):.1e} records")
+            raise DowiseError(
+                f"the belief is damaged: it has {len(kept):.1e} records", code="damaged-file"
+            )
         return kept
 
-    def check_counted_by(self, posterior: Any) -> None:
-        """Raise unless the counts of a posterior come from just these records."""
+    def check_counted_by(self, posterior: Posterior) -> None:
+        """Raise `DowiseError` unless these records are those that a posterior has counted."""
         counts, unused = np.zeros_like(posterior.counts), np.zeros_like(posterior.unused)
         for times, batch in self.by_bits():
-            fresh = type(posterior)(self.problem)
+            fresh = Posterior(self.problem)
             fresh.learn_many(batch)
             counts += times * fresh.counts
             unused += times * fresh.unused
         if (counts != posterior.counts).any() or (unused != posterior.unused).any():
-            raise DowiseError("the belief is damaged: its counts are not those of its records")
+            raise DowiseError(
+                "the belief is damaged: its counts are not those of its records",
+                code="damaged-file",
+            )
 
 
 Steps = list[tuple[int, float]]
 """(number of a record, logarithm): each the largest mean so far."""
 
-Ready = tuple[list[int], IntArray]
-"""The sets of variables that records set, as bits, and which of them each record has."""
+SetIndex = tuple[list[int], IntArray]
+"""Sets of variables that records set, as bits, and the index of each record's set."""
 
-SMALLEST = 1e-12
-"""The smallest level of an alarm; nothing beyond it is kept."""
-HIGHEST = -log(SMALLEST)
+MIN_ALPHA = 1e-12  # smallest level of an alarm
+MAX_LOG = -log(MIN_ALPHA)  # larger means are not kept
 KINDS = ("mixed", "strict")
 
 _kernels = lazy_kernels("dowise.belief.monitor_kernels")
@@ -178,7 +188,7 @@ _contrasts = lru_cache(maxsize=16)(Contrasts)
 
 
 class _RecordBuffer:
-    """For one record, as kernels take many."""
+    """Arrays for one record, as kernels take them for many."""
 
     def __init__(self, variables: int) -> None:
         self.codes = np.empty((variables, 1), dtype=np.int64)
@@ -187,30 +197,30 @@ class _RecordBuffer:
 
 
 class Monitor:
-    """The records that a belief has learned, and what they say about edges that the graph lacks."""
+    """Records that a belief has learned, and their evidence about edges that the graph lacks."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.records = KeptRecords(problem)
         self.arrived = 0
-        """The number of records."""
+        """Number of records."""
         self.recomputed = False
-        """Whether a record was retracted, so that the order of arrival is not known any more."""
+        """True if a record was retracted, so that the order of arrival is lost."""
         self.steps: tuple[Steps, Steps] = [], []
-        """How the largest mean e-value has grown, the mixed and the strict one."""
+        """History of the largest mean e-value, the mixed and the strict one."""
         mask = problem.graph.mask
         self._cuts: dict[Intervention, int] = {}
         self._one = _RecordBuffer(len(problem.graph))
         sets = dict.fromkeys([0, *(mask(names) for names in problem.intervention_sets)])
-        self._start_anew(_contrasts(problem, tuple(sets)))
+        self._reset(_contrasts(problem, tuple(sets)))
 
-    def _start_anew(self, contrasts: Contrasts) -> None:
+    def _reset(self, contrasts: Contrasts) -> None:
         self._contrasts, layout = contrasts, contrasts.layout
         tables, many = len(layout.families), len(contrasts.alternatives)
         self._tables = _kernels.TableIndex(
             contrasts.owners, layout.starts, *contrasts.axes, layout.sizes
         )
-        self._told = _kernels.EvidenceCounts(
+        self._counts = _kernels.EvidenceCounts(
             np.zeros(layout.entries, dtype=np.int64),
             np.zeros((tables, len(_kernels.LEVELS)), dtype=np.int64),
             np.zeros(tables, dtype=np.int64),
@@ -219,40 +229,40 @@ class Monitor:
             np.zeros(many, dtype=np.int64),
         )
 
-    # -- learning -----------------------------------------------------------------------------
+    # -- learning ----------------------------------------------------------------------------------
 
-    def get_ready(self, records: Record | RecordBatch) -> Ready | None:
-        """Make room for what these set; raises where there is too little, and says nothing else.
+    def prepare(self, records: Record | RecordBatch) -> SetIndex | None:
+        """Make room for the intervention sets of records; raises if the tables are too large.
 
-        What comes back is for `learn_many`, which then need not find it anew.
+        Returns the index of sets, for `learn_many`.
         """
         if isinstance(records, Record):
-            self._know([self._cut(records.arm)])
+            self._make_room([self._cut(records.arm)])
             return None
         if not len(records):
             return None
         sets, place = records.by_set()
-        self._know(sets)
+        self._make_room(sets)
         return sets, place
 
     def learn(self, record: Record) -> None:
-        """One record more."""
+        """Learn a record."""
         cut, room = self._cut(record.arm), self._one
-        self._know([cut])
+        self._make_room([cut])
         room.codes[:, 0], room.place[0] = record.codes, self._contrasts.places[cut]
         self._run(room.codes, room.place, room.path)
         self.arrived += 1
         for steps, (mean,) in zip(self.steps, room.path.tolist(), strict=True):
             top = steps[-1][1] if steps else 0.0
-            if top < mean and top < HIGHEST:
+            if top < mean and top < MAX_LOG:
                 steps.append((self.arrived, mean))
         self.records.add(cut, record.codes)
 
-    def learn_many(self, batch: RecordBatch, ready: Ready | None = None) -> None:
-        """Many records more, the same as one by one; `ready` is what `get_ready` gave."""
-        ready = ready or self.get_ready(batch)
-        if ready is not None:
-            sets, place = ready
+    def learn_many(self, batch: RecordBatch, prepared: SetIndex | None = None) -> None:
+        """Learn many records, with the same result as one by one."""
+        prepared = prepared or self.prepare(batch)
+        if prepared is not None:
+            sets, place = prepared
             places = np.array([self._contrasts.places[cut] for cut in sets])
             path = np.empty((len(KINDS), len(batch)))
             self._run(np.require(batch.codes, requirements=["C", "W"]), places[place], path)
@@ -261,85 +271,90 @@ class Monitor:
             self.records.add_many(batch, sets, place)
 
     def check_learned(self, record: Record) -> None:
-        """Raise unless this record was learned."""
+        """Raise `DowiseError` if this record was not learned."""
         self.records.check_has(record, self._cut(record.arm))
 
     def retract(self, record: Record) -> None:
-        """One record less. All is what there would be without it; only since when is not known."""
+        """Undo `learn`, except for the history of the evidence, which is forgotten."""
         cut = self._cut(record.arm)
         self.records.remove(record, cut)
         under = self._contrasts.tables[self._contrasts.places[cut]]
-        _kernels.watch_record(self._told, self._tables, under, record.codes.copy(), -1)
+        _kernels.watch_record(self._counts, self._tables, under, record.codes.copy(), -1)
         self.arrived -= 1
         self.mark_recomputed()
 
     def mark_recomputed(self) -> None:
-        """Forget how the evidence has grown, because the order of arrival is not known."""
+        """Forget the history of the evidence, because the order of arrival is not known."""
         self.recomputed = True
-        self._told.largest[...] = np.maximum(self._told.totals[1:], 0)
-        logs = self._told.totals[1:] / _kernels.NAT
+        self._counts.largest[...] = np.maximum(self._counts.totals[1:], 0)
+        logs = self._counts.totals[1:] / _kernels.NAT
         for steps, now in zip(self.steps, logs, strict=True):
             mean = _log_mean(now)
             steps[:] = [(self.arrived, mean)] if mean > 0 else []
 
     def _cut(self, arm: Intervention) -> int:
-        found = self._cuts.get(arm)
-        if found is None:
-            found = self._cuts[arm] = self.problem.graph.mask(arm)
-        return found
+        cut = self._cuts.get(arm)
+        if cut is None:
+            cut = self._cuts[arm] = self.problem.graph.mask(arm)
+        return cut
 
-    def _know(self, sets: Iterable[int]) -> None:
-        """Make room for interventions that no arm has, and count all records anew where needed."""
+    def _make_room(self, sets: Iterable[int]) -> None:
+        """Make room for interventions that no arm has, and recount all records if needed."""
         known = self._contrasts.places
         new = [cut for cut in sets if cut not in known]
         if new:
-            largest = self._told.largest
-            self._start_anew(_contrasts(self.problem, (*self._contrasts.sets, *new)))
+            largest = self._counts.largest
+            self._reset(_contrasts(self.problem, (*self._contrasts.sets, *new)))
             self._recount()
-            self._told.largest[...] = largest
+            self._counts.largest[...] = largest
 
     def _recount(self) -> None:
-        """Work out what the kept records say; nothing may have been counted."""
+        """Compute the evidence of the kept records; nothing may have been counted before."""
         codes, cuts, times = self.records.distinct()
         place = np.array([self._contrasts.places[cut] for cut in cuts], dtype=np.int64)
-        _kernels.recount(self._told, self._tables, self._contrasts, codes, place, times)
+        _kernels.recount(self._counts, self._tables, self._contrasts, codes, place, times)
 
     def _run(self, codes: IntArray, place: IntArray, path: FloatArray) -> None:
-        _kernels.watch_many(self._told, self._tables, self._contrasts.tables, codes, place, path)
+        _kernels.watch_many(self._counts, self._tables, self._contrasts.tables, codes, place, path)
 
     def _follow(self, path: FloatArray) -> None:
-        """Keep each new largest mean."""
+        """Add each new largest mean to the history."""
         for steps, means in zip(self.steps, path, strict=True):
             top = steps[-1][1] if steps else 0.0
             heights = np.maximum.accumulate(np.concatenate([[top], means]))
-            rises = np.flatnonzero((np.diff(heights) > 0) & (heights[:-1] < HIGHEST))
+            rises = np.flatnonzero((np.diff(heights) > 0) & (heights[:-1] < MAX_LOG))
             steps += [(self.arrived + int(i) + 1, float(heights[i + 1])) for i in rises]
 
-    # -- what it says -------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------
 
     def is_alarmed(self, alpha: float) -> bool:
-        """Whether `evidence` is an alarm at this level."""
+        """Return True if `evidence` is an alarm at this level."""
         steps = self.steps[0]
         return bool(steps) and steps[-1][1] >= -log(alpha)
 
     def evidence(self, alpha: float = 0.05, strict: bool = False) -> Evidence:
-        """What the records say by now, and whether that is an alarm at this level."""
+        """Return the evidence of all records, and whether it is an alarm at this level."""
         alpha, kind = check_fraction("alpha", alpha), int(check_flag("strict", strict))
-        if alpha < SMALLEST:
-            raise DowiseError(f"alpha={alpha!r} is too small: {SMALLEST:g} is the least")
+        if alpha < MIN_ALPHA:
+            raise DowiseError(
+                f"alpha={alpha!r} must be at least {MIN_ALPHA:g}", code="invalid-number"
+            )
         threshold = -log(alpha)
-        logs, largest = self._told.totals / _kernels.NAT, self._told.largest[kind] / _kernels.NAT
+        logs, largest = (
+            self._counts.totals / _kernels.NAT,
+            self._counts.largest[kind] / _kernels.NAT,
+        )
         since = next((number for number, top in self.steps[kind] if top >= threshold), None)
         named = largest - log(max(len(largest), 1)) >= threshold
         if since is not None:
             named[largest.argmax()] = True
         return Evidence(
             problem=self.problem,
-            edges=tuple(one.edge for one in self._contrasts.alternatives),
+            edges=tuple(alternative.edge for alternative in self._contrasts.alternatives),
             log_bayes_factors=logs[0],
             log_e_values=logs[1 + kind],
             alarmed=named if since is not None else np.zeros(len(largest), dtype=bool),
-            scored=self._told.scored.copy(),
+            scored=self._counts.scored.copy(),
             records=self.arrived,
             since=since,
             alpha=alpha,
@@ -347,64 +362,71 @@ class Monitor:
             recomputed=self.recomputed,
         )
 
-    # -- keeping it ---------------------------------------------------------------------------
+    # -- copies and files --------------------------------------------------------------------------
 
     def copy(self) -> Self:
-        """A monitor that learns on its own from here."""
+        """Return a monitor that learns independently from here."""
         twin = object.__new__(type(self))
         twin.__dict__ |= self.__dict__
-        twin._told = type(self._told)(*(array.copy() for array in self._told))
+        twin._counts = type(self._counts)(*(array.copy() for array in self._counts))
         twin.records, twin._one = self.records.copy(), _RecordBuffer(len(self.problem.graph))
         twin.steps = [*self.steps[0]], [*self.steps[1]]
         return twin
 
-    def page(self) -> dict[str, Any]:
-        """For JSON, beside the page of the posterior."""
-        texts = [one.text for one in self._contrasts.alternatives]
+    def to_json(self) -> dict[str, Any]:
+        """Return records and history, to be merged with the data of the posterior."""
+        texts = [alternative.text for alternative in self._contrasts.alternatives]
         kinds = {
             kind: {
                 "steps": [list(step) for step in steps],
                 "largest": dict(zip(texts, top, strict=True)),
             }
-            for kind, steps, top in zip(KINDS, self.steps, self._told.largest.tolist(), strict=True)
+            for kind, steps, top in zip(
+                KINDS, self.steps, self._counts.largest.tolist(), strict=True
+            )
         }
-        return {"records": self.records.page(), "evidence": {"recomputed": self.recomputed} | kinds}
+        return {
+            "records": self.records.to_json(),
+            "evidence": {"recomputed": self.recomputed} | kinds,
+        }
 
     @classmethod
-    def of(cls, records: KeptRecords) -> Self:
-        """What there is after these records, whose order is not known."""
+    def from_records(cls, records: KeptRecords) -> Self:
+        """Return the monitor after these records, whose order is not known."""
         monitor = cls(records.problem)
-        monitor._know({cut for cut, _ in records.counts})
+        monitor._make_room({cut for cut, _ in records.counts})
         monitor.records, monitor.arrived = records, len(records)
         monitor._recount()
         monitor.mark_recomputed()
         return monitor
 
     @classmethod
-    def read(cls, page: dict[str, Any], records: KeptRecords) -> Self:
-        """The way back from `page`, once its records are read."""
-        monitor = cls.of(records)
-        texts = [one.text for one in alternatives_of(records.problem)]
+    def from_json(cls, data: dict[str, Any], records: KeptRecords) -> Self:
+        """Inverse of `to_json`, after its records were read."""
+        monitor = cls.from_records(records)
+        texts = [alternative.text for alternative in alternatives_of(records.problem)]
         try:
-            kept = page["evidence"]
+            kept = data["evidence"]
             monitor.recomputed = check_flag("recomputed", kept["recomputed"])
             for i, kind in enumerate(KINDS):
                 monitor.steps[i][:] = _checked_steps(kept[kind]["steps"], monitor.arrived)
-                largest, least = monitor._told.largest[i], monitor._told.totals[i + 1]
+                largest, least = monitor._counts.largest[i], monitor._counts.totals[i + 1]
                 largest[:] = [_checked_log(kept[kind]["largest"][text]) for text in texts]
                 if (largest < np.maximum(least, 0)).any():
                     raise ValueError("the largest is not the largest")
         except (TypeError, KeyError, ValueError, DowiseError):
-            raise DowiseError("the belief is damaged: its evidence does not fit") from None
+            raise DowiseError(
+                "the belief is damaged: its evidence does not fit", code="damaged-file"
+            ) from None
         return monitor
 
 
-def _checked_steps(given: Any, arrived: int) -> Steps:
-    """Steps that rise, at records that there have been."""
+def _checked_steps(data: Any, arrived: int) -> Steps:
+    """Validate steps: they rise, at records that have arrived."""
     steps, number, height = [], 0, 0.0
-    for n, top in given:
+    for n, top in data:
         if type(n) is not int or type(top) is not float or not isfinite(top):
-            raise ValueError("no step")
+            raise ValueError("not a step")
         if not number < n <= arrived or not height < top:
             raise ValueError("steps must rise")
         steps.append((n, top))
@@ -412,10 +434,10 @@ def _checked_steps(given: Any, arrived: int) -> Steps:
     return steps
 
 
-def _checked_log(given: Any) -> int:
-    if type(given) is not int or not 0 <= given < 2**62:
-        raise ValueError("no logarithm in 2⁻³⁶ nats")
-    return given
+def _checked_log(data: Any) -> int:
+    if type(data) is not int or not 0 <= data < 2**62:
+        raise ValueError("not a logarithm in 2⁻³⁶ nats")
+    return data
 
 
 def _log_mean(logs: FloatArray) -> float:

@@ -22,7 +22,7 @@ from dowise._core.rng import Random, draw_key, generator
 from dowise._core.types import FloatArray, IntArray, UInt64Array
 from dowise._core.validation import check_integer
 from dowise.belief.edge_weights import MAX_LANES, EdgeWeights, Lane, Weights, lanes_of, mean_inputs
-from dowise.belief.prior import Prior, prior_counts
+from dowise.belief.prior import prior_counts
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.model import Codes, model_of
 from dowise.model.circuit import Builder, Circuit
@@ -32,6 +32,7 @@ from dowise.model.factors import NONE, TableLayout
 from dowise.model.model import Model, with_first_value
 from dowise.model.reward_circuit import Reading, reading_of
 from dowise.problem import Problem, Record
+from dowise.problem.prior import Prior
 from dowise.problem.record import RecordBatch, check_record, check_same_problem
 
 Key = UInt64Array
@@ -175,7 +176,9 @@ class Posterior:
             if not was_learned:
                 self.counts[:], self.evidence[:], self.unused[:] = before
         if not was_learned:
-            raise DowiseError(f"{record!r} can't be retracted: it was not learned")
+            raise DowiseError(
+                f"{record!r} can't be retracted: it was not learned", code="not-learned"
+            )
 
     def learn_many(self, records: RecordBatch) -> None:
         """Learn many records, with the same result as one by one."""
@@ -494,7 +497,8 @@ def check_samples(samples: int, circuit: Circuit, is_single: bool) -> int:
     size = count * arms * (4 * others if is_single else 8 * (others + 1))
     if size > MAX_BYTES:
         raise DowiseError(
-            f"{count:,} draws for {arms:,} arms take {size:.1e} bytes: draw fewer at a time"
+            f"{count:,} draws for {arms:,} arms take {size:.1e} bytes: draw fewer at a time",
+            code="too-large",
         )
     return count
 
@@ -557,12 +561,12 @@ def shared_tables(problem: Problem) -> SharedTables:
     shared = SharedTables(problem)
     structures = shared.structures
     if structures.cut:
-        names, (sets, serve) = max(structures.cut.items(), key=lambda cut: cut[1])
+        names, (sets, kept) = max(structures.cut.items(), key=lambda cut: cut[1])
         warnings.warn(
-            f"there are {sets:,} sets of doubtful edges around {names}: of these the {serve} "
-            "likeliest serve. All that was left out counted, what is there is among the rest with "
-            f"prior probability {structures.kept:.3f}; to have all, mark edges as certain or leave "
-            "them out",
+            f"there are {sets:,} sets of doubtful edges around {names}: only the {kept} likeliest "
+            "are considered. The true set is among those considered everywhere with prior "
+            f"probability {structures.kept:.3f}; to consider all, mark edges as certain or remove "
+            "them",
             DowiseWarning,
             stacklevel=5,
         )
@@ -613,7 +617,8 @@ class RowDraws:
         if 4 * entries * count > MAX_BYTES:
             raise DowiseError(
                 f"{count:,} draws of {entries:,} entries take {4.0 * entries * count:.1e} bytes: "
-                "draw fewer samples"
+                "draw fewer samples",
+                code="too-large",
             )
         out = np.empty((entries, 1, count), dtype=np.float32)
         if posterior.is_settled:

@@ -415,7 +415,7 @@ def _parse_prior(text: str | None) -> Any:
         return float(text)
     except ValueError:
         from dowise._core.files import read_file
-        from dowise.belief.prior import parse_prior
+        from dowise.problem.prior import parse_prior
 
         return read_file(text, parse_prior)
 

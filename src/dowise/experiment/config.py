@@ -16,14 +16,13 @@ from weakref import WeakValueDictionary
 from dowise._core.codec import to_json
 from dowise._core.files import read_file
 from dowise._core.validation import check_flag
-from dowise.belief.prior import parse_prior
 from dowise.errors import DowiseError, type_name
 from dowise.experiment.event import DamagedEventError
 from dowise.policies.base import MinimalPolicy
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.registry import is_known, make_policy, policy_factory, real_name
 from dowise.problem import Problem, load_problem
-from dowise.problem.prior import plain_prior
+from dowise.problem.prior import parse_prior, plain_prior
 from dowise.problem.problem_file import parse_problem, problem_text
 
 DEFAULT_POLICY = "best"

@@ -213,7 +213,7 @@ class MonitorPolicy(BayesianPolicy):
 
     def learn(self, record: Record) -> None:
         """Add a record."""
-        self.monitor.get_ready(record)
+        self.monitor.prepare(record)
         self.monitor.learn(record)
 
     def retract(self, record: Record) -> None:
@@ -223,7 +223,7 @@ class MonitorPolicy(BayesianPolicy):
 
     def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:  # noqa: ARG002
         """Add many records."""
-        self.monitor.learn_many(records, self.monitor.get_ready(records))
+        self.monitor.learn_many(records, self.monitor.prepare(records))
 
 
 class LearnedState(NamedTuple):

@@ -26,7 +26,6 @@ import numpy as np
 from dowise._core.codec import to_json
 from dowise._core.files import read_file
 from dowise.belief import Belief
-from dowise.belief.prior import parse_prior
 from dowise.errors import DowiseError
 from dowise.experiment.ask import LiveDecision
 from dowise.experiment.case import Case
@@ -37,6 +36,7 @@ from dowise.experiment.status import Status
 from dowise.experiment.view import StateView
 from dowise.problem import Intervention, Problem
 from dowise.problem.domains import MISSING, as_mapping, text_of
+from dowise.problem.prior import parse_prior
 from dowise.problem.problem import ArmLike
 from dowise.problem.problem_file import problem_text
 from dowise.problem.tables import CheckedRecords

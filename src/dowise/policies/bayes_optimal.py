@@ -15,7 +15,6 @@ from dowise._core.rng import Random, generator
 from dowise._core.types import FloatArray, Int32Array, IntArray
 from dowise._core.validation import check_integer
 from dowise.belief import Belief, Posterior
-from dowise.belief.prior import Prior
 from dowise.errors import DowiseError
 from dowise.model import Codes, FactorLayout, model_of
 from dowise.policies.base import (
@@ -29,6 +28,7 @@ from dowise.policies.base import (
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import Decision, DecisionTrace
 from dowise.problem import Problem, Record
+from dowise.problem.prior import Prior
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch
 

@@ -14,7 +14,6 @@ from dowise._core.rng import Random, generator
 from dowise._core.types import IntArray
 from dowise.belief import Belief
 from dowise.belief.predictive import draw_record
-from dowise.belief.prior import Prior
 from dowise.errors import DowiseError, DowiseWarning, type_name
 from dowise.model import Codes
 from dowise.policies.base import (
@@ -27,6 +26,7 @@ from dowise.policies.base import (
 )
 from dowise.policies.decision import Decision, Edges
 from dowise.problem import Problem, Record
+from dowise.problem.prior import Prior
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch
 

@@ -15,7 +15,6 @@ from dowise._core.validation import check_fraction, check_integer, check_number
 from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_results, mean_results
 from dowise.belief.posterior import check_samples
-from dowise.belief.prior import Prior
 from dowise.errors import DowiseError
 from dowise.information.certificate import (
     LEAST_SAMPLES,
@@ -38,6 +37,7 @@ from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import DecisionTrace, Edges, sampled_reason
 from dowise.policies.thompson import Learned, arms_of, play_steps
 from dowise.problem import Problem
+from dowise.problem.prior import Prior
 
 MAX_WORDS = 4  # random words per round: the key of the draws, a coin or the key of another draw
 

@@ -21,7 +21,6 @@ import numpy as np
 from dowise._core.document import format_number
 from dowise._core.types import FloatArray, IntArray
 from dowise.belief import Belief, Posterior
-from dowise.belief.prior import Prior
 from dowise.model import Codes
 from dowise.model.kernels import trace_of
 from dowise.model.sampler import TrialScript
@@ -42,6 +41,7 @@ from dowise.policies.commit_kg_kernels import (
 from dowise.policies.decision import DecisionTrace
 from dowise.policies.thompson import arms_of
 from dowise.problem import Problem, Record
+from dowise.problem.prior import Prior
 from dowise.problem.record import RecordBatch, equal_columns
 
 FEW_CONTEXTS = 16  # up to here all contexts count from the start, else those that were seen

@@ -15,7 +15,6 @@ from dowise._core.validation import check_fraction, check_fraction_or_zero, chec
 from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_results
 from dowise.belief.posterior import check_samples
-from dowise.belief.prior import Prior
 from dowise.errors import DowiseError
 from dowise.information import (
     Estimate,
@@ -39,6 +38,7 @@ from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import DecisionTrace, Edges, floor_reason
 from dowise.policies.thompson import Learned, arms_of, play_steps
 from dowise.problem import Intervention, Problem
+from dowise.problem.prior import Prior
 
 
 def play_trial(

@@ -14,7 +14,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dowise._core.validation import check_fraction_or_zero
-from dowise.belief.prior import Prior
 from dowise.errors import (
     USER_CODE_ERRORS,
     DowiseError,
@@ -26,6 +25,7 @@ from dowise.errors import (
 )
 from dowise.policies.base import FLOOR_SAMPLES, MinimalPolicy, add_floor
 from dowise.problem import Problem
+from dowise.problem.prior import Prior
 
 if TYPE_CHECKING:
     from dowise.belief import Belief

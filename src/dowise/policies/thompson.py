@@ -14,7 +14,6 @@ from dowise._core.types import FloatArray, IntArray
 from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_block, workspace
 from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
-from dowise.belief.prior import Prior
 from dowise.model import Codes, FactorLayout
 from dowise.model.kernels import observe_round, unrolled
 from dowise.model.sampler import TrialScript
@@ -22,6 +21,7 @@ from dowise.policies.base import Choice, TrialLoop, pick_winner, validate_propen
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import DecisionTrace, sampled_reason
 from dowise.problem import Problem
+from dowise.problem.prior import Prior
 
 
 class ThompsonSampling(BayesianPolicy):
