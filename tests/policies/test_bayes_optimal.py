@@ -229,7 +229,7 @@ def test_it_says_when_a_problem_is_too_large():
 
 def test_no_round_after_the_last_and_no_missing_value():
     policy = make_policy("bayes-optimal", load_problem("task1"), horizon=2)
-    with pytest.raises(DowiseError, match="no value for Z: .* give all of X, Y, Z"):
+    with pytest.raises(DowiseError, match="no value for Z: .*X, Y, Z"):
         policy.observe("do(X=1)", {"Y": 1})
     for _ in range(2):
         policy.decide(rng=0)
@@ -240,7 +240,7 @@ def test_no_round_after_the_last_and_no_missing_value():
         policy.observe("do(X=1)", {"Y": 1, "Z": 0})
     policy = make_policy("bayes-optimal", load_problem("task1"), horizon=2)
     policy.belief.update("do()", {"Z": 1})
-    with pytest.raises(DowiseError, match="what no play of this problem's arms can have shown"):
+    with pytest.raises(DowiseError, match="no play of this problem's arms can show"):
         policy.decide(rng=0)
     for bad in ({"horizon": 0}, {"horizon": 2.5}, {"horizon": 3, "max_states": True}):
         with pytest.raises(DowiseError, match="must be a whole number"):

@@ -46,7 +46,7 @@ def test_it_plays_what_ids_would_by_the_first_draws(task1):
     assert decision.figures["gain"] == pytest.approx(found.gain)
     assert decision.figures["best"] == pytest.approx(found.best)
     assert decision.figures["failure"] == 0.05 / 1000
-    assert decision.reason.startswith("a balance of cost and learning that is certified: less ")
+    assert decision.reason.startswith("best trade-off of cost and information, certified: net ")
     assert "(wrong with a chance of 1 in 20,000), within the limit of" in decision.reason
 
 
@@ -58,8 +58,8 @@ def test_it_falls_back_on_another_draw(task1):
     assert not any(d.figures["certified"] for d in decisions)
     assert all(d.probabilities is None for d in decisions)
     assert decisions[0].figures["certificate"] == decisions[0].figures["limit"] == 3 / (8 * HUGE)
-    assert decisions[0].reason.startswith("drawn by lot, each arm with its chance to be the best")
-    assert "is not certified: less what it teaches it may cost" in decisions[0].reason
+    assert decisions[0].reason.startswith("sampled in proportion to each arm's chance")
+    assert "is not certified: net of what it teaches it may lose" in decisions[0].reason
     played = np.array([sum(d.arm == arm for d in decisions) for arm in task1.arms])
     expected = 3000 * Belief(task1).probability_best(None, 1_000_000, 1)
     assert ((played - expected) ** 2 / expected).sum() < 13.8

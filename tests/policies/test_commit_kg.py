@@ -204,14 +204,14 @@ def test_trigamma():
 
 def test_its_reasons_are_sentences():
     taught = (
-        r"playing this one (once|twice|\d+ times) should teach enough to gain [\d.]+ in all over "
-        r"the next \d+ rounds"
+        r"what is learned by playing this one (once|twice|\d+ times) is expected to gain [\d.]+ in "
+        r"total over the next \d+ rounds"
     )
     ways = {
-        "stays": "no arm looks better by what is known, and trying another would not teach enough "
-        "to pay for itself",
+        "stays": "it has the best expected reward, and what could be learned from another arm "
+        "would not pay for itself",
         "as good": rf"it looks as good as do\(.*\), and {taught}",
-        "dearer": rf"do\(.*\) looks better by [\d.]+ a round, but {taught}, that cost taken off",
+        "dearer": rf"do\(.*\) looks better by [\d.]+ per round, but {taught}, net of that cost",
     }
     seen = set()
     for name, rounds in (("task1", 0), ("task1", 8), ("task3", 0)):
@@ -224,13 +224,9 @@ def test_its_reasons_are_sentences():
     assert seen == {*ways}
 
 
-def test_a_posterior_of_ones_own_is_refused():
-    class Own:
-        problem = load_problem("task1")
-        learn = retract = draw = mean_distributions = None
-
-    with pytest.raises(DowiseError, match="needs a posterior that counts"):
-        make_policy("commit-kg", Own.problem, belief=Own())
+def test_only_a_belief_is_taken_as_belief():
+    with pytest.raises(DowiseError, match="must be a Belief"):
+        make_policy("commit-kg", load_problem("task1"), belief=object())
 
 
 def test_a_problem_whose_circuit_is_too_large_is_refused():
@@ -271,11 +267,11 @@ def test_where_there_is_no_room_fewer_lanes_do(text, monkeypatch):
     problem = Problem(CausalGraph.parse(text), "Y", "C", domains={"C": tuple("012345")})
     policy = played(problem, 3, 40)
     whole = policy.decide({"C": "1"}, 0)
-    monkeypatch.setattr(commit_lanes, "_ROOM", 1)
+    monkeypatch.setattr(commit_lanes, "MAX_NUMBERS", 1)
     alone = policy.decide({"C": "1"}, 0)
     assert alone.arm in problem.arms and whole.arm in problem.arms
-    assert commit_lanes.most_lanes(trace_of(problem)) == 1
-    monkeypatch.setattr(commit_lanes, "_ROOM", 2**22)
+    assert commit_lanes.max_lanes(trace_of(problem)) == 1
+    monkeypatch.setattr(commit_lanes, "MAX_NUMBERS", 2**22)
     assert policy.decide({"C": "1"}, 0).as_dict() == whole.as_dict()
 
 

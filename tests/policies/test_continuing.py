@@ -204,12 +204,12 @@ def test_refusals():
         (lambda: value_of_continuing(belief, 2.5), "rounds=2.5 must be a whole number"),
         (lambda: value_of_continuing(belief, 10**9), "rounds=1000000000 must be at most 1,000,000"),
         (lambda: value_of_continuing(belief, 5, 3), "worlds=3 must be a whole number, 4 or more"),
-        (lambda: value_of_continuing(belief, 10**6, 10**6), "the limit is 20,000,000: take fewer"),
+        (lambda: value_of_continuing(belief, 10**6, 10**6), "the limit is 20,000,000: use fewer"),
         (lambda: value_of_continuing(belief, 5, rng=None), "rng=None must be a seed"),
-        (lambda: value_of_continuing(TWO_ARMS, 5), "give a Belief, not "),
+        (lambda: value_of_continuing(TWO_ARMS, 5), "belief must be a Belief, not "),
         (
             lambda: value_of_continuing(IndependentArmsBelief(TWO_ARMS), 5),
-            "no worlds can be drawn from <IndependentArmsBelief",
+            "knows rewards of arms only",
         ),
     ]:
         with pytest.raises(DowiseError, match=words):

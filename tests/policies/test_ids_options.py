@@ -97,7 +97,7 @@ def test_only_allowed_arms_are_played_and_asked_about():
     for seed in range(20):
         decision = policy.decide({"C": 0}, seed, allowed)
         assert decision.probabilities[places].sum() == pytest.approx(1)
-        assert "bits about which arm is the best in each context" in decision.reason
+        assert "bits about which arm is best in each context" in decision.reason
 
 
 @pytest.mark.parametrize("options", OPTIONS[1:3], ids=str)

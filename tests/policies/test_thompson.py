@@ -101,7 +101,7 @@ def test_what_was_played_never_has_probability_zero(name):
     for seed in range(50):
         decision = policy.decide(rng=seed)
         assert decision.probabilities[policy.problem.arm_index(decision.arm)] >= 1 / 3
-        assert decision.reason.startswith("drawn by lot, each arm with its chance to be the best")
+        assert decision.reason.startswith("sampled in proportion to each arm's chance")
 
 
 @pytest.mark.parametrize("name", DRAWING)

@@ -1,4 +1,4 @@
-"""The policy that no other can beat on average, for problems that are small enough to plan."""
+"""`bayes-optimal`: the best possible policy on average, for problems small enough to plan."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BITS = 62  # of a word of a key
 
 
 def relevant_variables(problem: Problem) -> tuple[str, ...]:
-    """The variables that can matter, sorted: the reward, and whatever a relevant one depends on.
+    """Return the variables that can matter, sorted: the reward and what relevant ones depend on.
 
     A relevant variable that an arm leaves alone depends on those of its parents that the arm leaves
     alone too. Variables outside don't touch the rewards nor what can be learned of them.
@@ -59,7 +59,7 @@ def relevant_variables(problem: Problem) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """All that one round can show, ordered by context, then arm.
+    """All possible records of one round, ordered by context, then arm.
 
     `hits[r]` are the entries that record r adds 1 to, one for each relevant variable; where the arm
     set the variable it is `len(entries)`, one past the last.
@@ -67,19 +67,19 @@ class Outcomes:
 
     variables: tuple[str, ...]
     contexts: IntArray
-    """The number of each record's context: the positions of its values in mixed radix."""
+    """Number of each record's context: the codes of its values in mixed radix."""
     arms: IntArray
     rewards: FloatArray
     """Net of what the arm costs, in the user's units, with a sign such that more is better."""
     hits: IntArray
     entries: IntArray
-    """The flat CPT entries that some record hits: whole rows, rising."""
+    """Flat CPT entries that some record hits: whole rows, rising."""
     rows: IntArray
-    """Where each row starts among `entries`."""
+    """Start of each row among `entries`."""
 
     @classmethod
     def of(cls, problem: Problem, factors: FactorLayout) -> Outcomes:
-        """Enumerate them."""
+        """Enumerate all possible records."""
         variables = relevant_variables(problem)
         numbers = [problem.positions[name] for name in variables]
         context = [problem.positions[name] for name in variables if name in problem.context]
@@ -112,7 +112,7 @@ class Outcomes:
 
     @cached_property
     def choices(self) -> list[list[range]]:
-        """For each context and each arm the numbers of the records that it can lead to."""
+        """For each context and each arm, the numbers of the records that it can lead to."""
         new = np.diff(self.contexts, prepend=-1) | np.diff(self.arms, prepend=-1)
         starts = np.flatnonzero(new).tolist()
         runs = [range(*ends) for ends in zip(starts, [*starts[1:], len(new)], strict=True)]
@@ -121,7 +121,7 @@ class Outcomes:
 
     @staticmethod
     def count(problem: Problem) -> int:
-        """How many there are, before any is made."""
+        """Return the number of possible records without enumerating them."""
         variables = relevant_variables(problem)
         return sum(
             prod(len(problem.domains[name]) for name in variables if name not in arm)
@@ -130,7 +130,7 @@ class Outcomes:
 
 
 class StatePlan:
-    """The value of every state that `horizon` rounds can lead to, the last round's included.
+    """Value of every state that `horizon` rounds can lead to, including the last round's.
 
     `counts` are the prior's, for all CPT entries. Values are those of `Outcomes.rewards`: more is
     better.
@@ -159,25 +159,25 @@ class StatePlan:
         self._number_states(horizon)
         successors = self._forward()
         self.layers: list[FloatArray] = [np.zeros(1)] * horizon
-        """The values of the states of each layer: expected rewards from there to the end."""
+        """Values of the states of each layer: expected rewards from there to the end."""
         for t in reversed(range(horizon)):
             later = self.layers[t + 1] if t + 1 < horizon else None
             self.layers[t] = self._values(self.keys[t], later, successors.pop())
 
     @property
     def value(self) -> float:
-        """The expected total reward from the start, over all rounds."""
+        """Expected total reward from the start, over all rounds."""
         return float(self.layers[0][0])
 
     def context_chances(self) -> FloatArray:
-        """The probability of each context under the prior."""
+        """Return the probability of each context under the prior."""
         one_arm = self.outcomes.arms == 0
         means = self._means(np.zeros((len(self._prior), 1)))[:, 0]
         chances = means[self.outcomes.hits[one_arm]].prod(axis=1)
         return _sums(self.outcomes.contexts[one_arm], chances)
 
     def arm_values(self, counts: IntArray, rounds: int, context: int) -> FloatArray | None:
-        """What each arm brings in this context, this round and all later ones played best.
+        """Return the value of each arm in this context if all later rounds are played optimally.
 
         `counts` are how often each of `records.entries` was seen in the rounds so far; None if no
         play of the arms leads there.
@@ -205,10 +205,10 @@ class StatePlan:
         self._weights[np.arange(entries), self._word] = self._place
         none = np.zeros_like(self._weights[:1])
         self._steps: IntArray = np.vstack([self._weights, none])[self.outcomes.hits].sum(axis=1)
-        """What each record adds to a key."""
+        """What each record adds to a key: (records, words)."""
 
     def _forward(self) -> list[Int32Array]:
-        """The keys of every layer, and where each record leads from each state."""
+        """Compute the keys of every layer, and the successor of each state by record."""
         self.keys: list[IntArray] = [np.zeros((1, self._weights.shape[1]), dtype=np.int64)]
         successors = []
         for _ in range(self.horizon - 1):
@@ -221,7 +221,7 @@ class StatePlan:
     def _values(
         self, keys: IntArray, later: FloatArray | None, successors: Int32Array
     ) -> FloatArray:
-        """One step of the backward induction, for all states of a layer."""
+        """Return one step of the backward induction, for all states of a layer."""
         hits, rewards = self.outcomes.hits, self.outcomes.rewards
         means = self._means(self._counts(keys))
         values = np.zeros(len(keys))
@@ -237,11 +237,11 @@ class StatePlan:
         return values
 
     def _counts(self, keys: IntArray) -> FloatArray:
-        """How often each entry was seen in each state: (entries, states)."""
+        """Return the counts of each entry in each state: (entries, states)."""
         return (keys.T[self._word] // self._place[:, None] % self._base).astype(np.float64)
 
     def _means(self, counts: FloatArray) -> FloatArray:
-        """The mean of each entry in each state, and a row of ones: (entries + 1, states)."""
+        """Return the mean of each entry in each state, and a row of ones: (entries + 1, states)."""
         counts = counts + self._prior[:, None]
         sizes = np.diff(np.append(self.outcomes.rows, len(counts)))
         sums = np.repeat(np.add.reduceat(counts, self.outcomes.rows, axis=0), sizes, axis=0)
@@ -249,19 +249,19 @@ class StatePlan:
 
 
 def _sums(groups: IntArray, values: FloatArray) -> FloatArray:
-    """The sum of the values of each group."""
+    """Return the sum of the values of each group."""
     return np.asarray(np.bincount(groups, weights=values), dtype=np.float64)
 
 
 def _most_states(kinds: int, horizon: int) -> float:
-    """How many states there are at most before the last round; 1e300 stands for all above."""
+    """Return an upper bound of the number of states before the last round, at most 1e300."""
     few = min(kinds, horizon - 1)
     # A state is a bag of records; different bags may be the same state.
     return float(min(comb(horizon - 1 + kinds, few), 10**300)) if few < 600 else 1e300
 
 
 def _distinct(keys: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct keys in order, first word first, and the place of each key among them."""
+    """Return the distinct keys in order, first word first, and the index of each key among them."""
     code = keys[:, 0]
     for word in keys.T[1:]:
         _, high = np.unique(code, return_inverse=True)
@@ -272,7 +272,7 @@ def _distinct(keys: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _find(keys: IntArray, wanted: IntArray) -> int:
-    """The place of a key among keys in order, −1 where it is not one of them."""
+    """Return the index of a key among sorted keys, −1 if it is not one of them."""
     low, high = 0, len(keys)
     for column, word in zip(keys.T, wanted, strict=True):
         part = column[low:high]
@@ -339,7 +339,7 @@ class BayesOptimal(BayesianPolicy):
         return self.problem.payoff.oriented(self._plan.value)
 
     def expected_regret(self, samples: int, rng: Random) -> tuple[float, float]:
-        """How far the value is from horizon · E[max_a μ(a, C)], and the standard error of that.
+        """Return horizon · E[max_a μ(a, C)] minus the value, and the standard error of that.
 
         Where smaller is better, from that of the minimum. The value is exact, and so is the mean
         reward of all arms, E[Σ_a μ(a, C)] / K; what the best arm has over it is a mean over draws
@@ -420,7 +420,7 @@ class BayesOptimal(BayesianPolicy):
         return f"the horizon of {self.horizon:,} rounds is over: use a longer horizon"
 
     def _number_of(self, codes: tuple[int, ...]) -> int:
-        """The number of a context among those that matter."""
+        """Return the number of a context among those that matter."""
         number = 0
         for name, code in zip(self.problem.context, codes, strict=True):
             if name in self._plan.outcomes.variables:
@@ -428,7 +428,7 @@ class BayesOptimal(BayesianPolicy):
         return number
 
     def _contexts(self) -> list[tuple[dict[str, str], float]]:
-        """A context for each number, with its probability under the prior."""
+        """Return a context for each number, with its probability under the prior."""
         problem = self.problem
         names = [name for name in problem.context if name in self._plan.outcomes.variables]
         others = {name: problem.domains[name][0] for name in problem.context}
@@ -457,6 +457,6 @@ def _refuse_open_edges(problem: Problem, posterior: Posterior) -> None:
 
 @lru_cache(maxsize=2)
 def _plan(problem: Problem, parameters: bytes, horizon: int, max_states: int) -> StatePlan:
-    """Trials of one problem share their plan."""
+    """Return the plan, which trials of one problem share."""
     flat: FloatArray = np.frombuffer(parameters)
     return StatePlan(problem, model_of(problem).factors, flat, horizon, max_states)

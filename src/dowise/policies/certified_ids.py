@@ -1,4 +1,4 @@
-"""Information-Directed Sampling with a regret bound that says something (docs/certificate.md)."""
+"""`certified-ids`: Information-Directed Sampling with a certified regret bound."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ MAX_WORDS = 4  # random words per round: the key of the draws, a coin or the key
 
 
 class Played(NamedTuple):
-    """A trial, round by round."""
+    """Arms and certificates of a trial, by round."""
 
     arms: IntArray
     certificates: FloatArray
     """cert_t."""
     held: BoolArray
-    """Whether draws certified what was played; else Thompson Sampling chose."""
+    """True if draws certified what was played, else Thompson Sampling chose."""
 
 
 class _Terms(NamedTuple):
-    """What certificates are about; see `certificate_of`."""
+    """Constants of a certificate; see `certificate_of`."""
 
     worth: FloatArray
     scaled: FloatArray
@@ -65,7 +65,7 @@ class _Terms(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Where draws come from: the circuit, and rows[c], its rows under context c."""
+    """Source of draws: the circuit, and rows[c], its rows in context c."""
 
     tape: AnyArray
     block: int
@@ -73,7 +73,7 @@ class _Source(NamedTuple):
 
 
 def can_play(rng: np.random.Generator) -> bool:
-    """Whether the generator makes a uniform of one word; NumPy's all do but one."""
+    """Return True if the generator makes a uniform of one word, as all of NumPy's but one do."""
     return not isinstance(rng.bit_generator, np.random.MT19937)
 
 
@@ -87,7 +87,7 @@ def play_trial(
     script: TrialScript,
     rng: np.random.Generator,
 ) -> Played:
-    """All rounds; the posterior has learned them, and the generator is where stepping leaves it.
+    """Play all rounds: the posterior learns them, and the generator ends where stepping leaves it.
 
     How many words a round takes is known when it has been played. So as many as there may be are
     made, and the generator is set back to behind those that were taken.
@@ -116,12 +116,12 @@ def play_trial(
 def _play_rounds(
     words: Any, own: Any, arms: Any, source: Any, terms: Any, drawn: Any, script: Any, played: Any
 ) -> Any:
-    """Each round a decision and one more record; how many words they took.
+    """Play each round, and return the number of random words used.
 
     `drawn` is room for the draws of a round.
     """
     count, others, samples = drawn.shape
-    one = script.contexts.ndim  # a literal would have everything compiled anew for it
+    one = script.contexts.ndim  # a literal would compile everything again for it
     winners = np.empty(samples, dtype=np.int64)
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
     seen = np.empty(len(script.mechanism.observed), dtype=np.int64)

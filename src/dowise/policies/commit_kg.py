@@ -27,15 +27,15 @@ from dowise.model.sampler import TrialScript
 from dowise.policies.base import PAST, Choice, Numbers, TrialLoop, digest_of, one_hot
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.commit_kg_kernels import (
-    MOST_CONTEXTS,
+    MAX_CONTEXTS,
     Contexts,
     DirichletParams,
     PlayPlan,
     RewardScale,
     choose,
     choose_in,
+    max_lanes,
     mixed_lanes,
-    most_lanes,
     play_rounds,
 )
 from dowise.policies.decision import DecisionTrace
@@ -165,14 +165,14 @@ class CommitKG(BayesianPolicy):
             DirichletParams(posterior.prior, posterior.counts),
             trace_of(self.belief.problem),
         )
-        contexts = self._all_contexts([codes], MOST_CONTEXTS)
+        contexts = self._all_contexts([codes], MAX_CONTEXTS)
         now = contexts.index(codes)
         if posterior.is_settled:
             own = self._as_arrays(posterior, contexts)
             plan = choose_in(known, own, now, trace, self._worth, may, self._to_come)
         else:
             visits = np.array([self.visits[c] for c in contexts], dtype=np.int64)
-            most = most_lanes(trace)
+            most = max_lanes(trace)
             lanes = mixed_lanes(posterior, contexts, visits, now, self._has_few, most)
             plan = choose(known, lanes, trace, self._worth, may, self._to_come)
         return PlayPlan(*plan)
@@ -188,7 +188,7 @@ class CommitKG(BayesianPolicy):
         model = posterior.model
         rows = np.array([model.rows_of(model.trace, codes) for codes in contexts])
         visits = np.array([self.visits[codes] for codes in contexts], dtype=np.int64)
-        most = min(MOST_CONTEXTS, most_lanes(trace_of(self.belief.problem)))
+        most = min(MAX_CONTEXTS, max_lanes(trace_of(self.belief.problem)))
         return Contexts(rows, visits, self._has_few, most)
 
     # -- whole trials -------------------------------------------------------------------------

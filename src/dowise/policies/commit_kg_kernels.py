@@ -1,4 +1,4 @@
-"""What n more plays of an arm are worth, in closed form: the kernels of `commit-kg`.
+"""Value of n more plays of an arm in closed form: the kernels of `commit-kg`.
 
 docs/beyond.md derives it. In short, lane by lane, on the scale of
 `dowise.policies.commit_kg_kernels`:
@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel
+from dowise._core.types import IntArray
 from dowise.belief import Posterior
 from dowise.belief.draw_kernels import count_record
 from dowise.belief.edge_weights import edge_sets
@@ -32,7 +32,7 @@ _TIE = 1e-12  # of the span: means as near as this are the same
 
 
 class DirichletParams(NamedTuple):
-    """The Dirichlet parameters, entry by entry."""
+    """Dirichlet parameters, entry by entry."""
 
     prior: Any
     counts: Any
@@ -46,9 +46,9 @@ class ContextLanes(NamedTuple):
     leaders: Any
     """leaders[lane, block]: the first block that reads the same row."""
     weights: Any
-    """How likely each lane is; they sum to 1."""
+    """Probability of each lane."""
     twins: Any
-    """The lane of the present context with the same edges."""
+    """Lane of the present context with the same edges."""
 
 
 class Contexts(NamedTuple):
@@ -57,29 +57,29 @@ class Contexts(NamedTuple):
     rows: Any
     """rows[context, block], as in `ContextLanes`."""
     visits: Any
-    """How often each was seen."""
+    """Number of times that each was seen."""
     every: bool
-    """Whether all of them count, or those that were seen."""
+    """True if all of them count, False if only those that were seen."""
     most: int
-    """So many count at most, those that were seen most often, and the present one."""
+    """Maximum number that count: the most frequent ones, and the present one."""
 
 
 class RewardScale(NamedTuple):
-    """What values of the reward are worth and arms cost, on the scale from 0 to 1."""
+    """Reward values and arm costs, on the scale from 0 to 1."""
 
     values: Any
     costs: Any
 
 
 class ArmSensitivity(NamedTuple):
-    """All arms at the posterior means."""
+    """Means, slopes and spreads of all arms at the posterior means."""
 
     values: Any
-    """Of every slot of the trace: (slots, lanes)."""
+    """Value of every slot of the trace: (slots, lanes)."""
     totals: Any
-    """The sum of each row's parameters: (blocks, lanes)."""
+    """Sum of each row's parameters: (blocks, lanes)."""
     means: Any
-    """Net of cost: (arms, lanes)."""
+    """Mean rewards net of cost: (arms, lanes)."""
     slopes: Any
     """S(μ): (arms, lanes)."""
     scores: Any
@@ -94,7 +94,7 @@ class ArmSensitivity(NamedTuple):
 
 @njit
 def trigamma(x):
-    """ψ′(x) for x > 0: recurrence up to 8, then the asymptotic series, to about 1e-11."""
+    """Return ψ′(x) for x > 0: recurrence up to 8, then the asymptotic series, to about 1e-11."""
     total = 0.0
     while x < 8.0:
         total += 1.0 / (x * x)
@@ -106,7 +106,7 @@ def trigamma(x):
 
 @njit
 def look_at(known, lanes, trace, worth):
-    """Means, slopes and gradients of all arms in all lanes."""
+    """Compute means, slopes and gradients of all arms in all lanes."""
     arms, width = len(trace.results), len(lanes.rows)
     values, adjoints = np.empty((trace.slots, width)), np.zeros((trace.slots, width))
     totals = np.empty((len(trace.block_slots), width))
@@ -138,13 +138,13 @@ def look_at(known, lanes, trace, worth):
 
 @njit
 def ends(worth):
-    """The least and the most that a reward net of cost can be."""
+    """Return the smallest and the largest possible reward net of cost."""
     return -worth.costs.max(), 1.0 - worth.costs.min()
 
 
 @njit
 def _gather(table, leaders, trace):
-    """Where several blocks read one row, add what they have up at the first of them."""
+    """Add up the gradients of blocks that read the same row, at the first of them."""
     first = len(trace.constants)
     for r in range(len(trace.block_slots)):
         for lane in range(len(leaders)):
@@ -160,7 +160,7 @@ def _gather(table, leaders, trace):
 
 @njit
 def _standardise(look, known, lanes, trace):
-    """Turn gradients into spreads: centred row by row first, never a difference of squares."""
+    """Turn gradients into spreads, centred row by row first to avoid differences of squares."""
     first = len(trace.constants)
     for r in range(len(trace.block_slots)):
         slot, size = trace.block_slots[r] - first, trace.block_sizes[r]
@@ -183,7 +183,7 @@ def _standardise(look, known, lanes, trace):
 
 @njit
 def best_of(means, lane, may, span):
-    """The first arm, of those that may be played, whose mean is the largest but for rounding."""
+    """Return the first allowed arm whose mean is the largest up to rounding."""
     top = -np.inf
     for a in range(len(means)):
         if may[a] and means[a, lane] > top:
@@ -196,7 +196,7 @@ def best_of(means, lane, may, span):
 
 @njit
 def lanes_in(contexts, now):
-    """A lane for each context that counts, each as likely as one visit more than it had."""
+    """Return a lane for each context that counts, weighted by its visits plus one."""
     total = len(contexts.visits)
     counts, seen = np.zeros(total, dtype=np.bool_), 0
     for c in range(total):
@@ -231,16 +231,16 @@ _TINY = 1e-24  # a variance that is rounding
 
 
 class PlayPlan(NamedTuple):
-    """The arm to play, and how many plays of it are worth most: 0 where it is the incumbent."""
+    """Arm to play, and the number of plays that is worth most: 0 if it is the incumbent."""
 
     arm: int
     best: int
-    """The incumbent: the arm with the best mean reward."""
+    """Incumbent: the arm with the best mean reward."""
     plays: float
     gain: float
-    """What they bring, less what they cost."""
+    """Gain of the plays, net of their cost."""
     cost: float
-    """What one play is expected to cost."""
+    """Expected cost of one play."""
 
 
 class _Challengers(NamedTuple):
@@ -250,16 +250,16 @@ class _Challengers(NamedTuple):
     gaps: Any
     slopes: Any
     caps: Any
-    """No gain can be larger: (hi − μ_inc) and (μ_b − lo)."""
+    """Upper bound of the gain, from (hi − μ_inc) and (μ_b − lo)."""
     shares: Any
     """w_r of every row: (pairs, blocks)."""
     most: Any
-    """What knowing all of them would be worth."""
+    """Value of complete knowledge."""
 
 
 @njit
 def _overtaking(gap, s):
-    """s·ψ(gap/s): how far a normal variate of mean −gap and deviation s is expected above 0."""
+    """Return s·ψ(gap/s) = E[max(X, 0)] for a normal X of mean −gap and standard deviation s."""
     z = gap / s
     if z >= _FARTHEST:
         return 0.0
@@ -269,7 +269,7 @@ def _overtaking(gap, s):
 
 @njit
 def _challengers(look, trace, worth):
-    """All pairs of a lane and an arm that may overtake the lane's incumbent."""
+    """Return all pairs of a lane and an arm that may overtake the lane's incumbent."""
     arms, width = look.means.shape
     first, blocks = len(trace.constants), len(trace.block_slots)
     low, high = ends(worth)
@@ -298,7 +298,7 @@ def _challengers(look, trace, worth):
             if b == best or total <= _TINY or gap >= _FARTHEST * math.sqrt(total):
                 continue
             lanes[count], gaps[count] = lane, gap
-            # Where b is the unknown one it comes up to the incumbent, else that comes down to b.
+            # If b is the unknown one it comes up to the incumbent, else that comes down to b.
             mixed = there * look.slopes[best, lane] + here * look.slopes[b, lane]
             slopes[count] = mixed / (there + here)
             caps[count] = min(look.means[b, lane] - low, high - look.means[best, lane])
@@ -311,7 +311,7 @@ def _challengers(look, trace, worth):
 
 @njit
 def _visits(look, lanes, trace):
-    """visits[block, here, arm]: how likely a play in the present context is to visit a row.
+    """Return visits[block, here, arm]: the probability that a play in this context visits a row.
 
     `here` counts the lanes of the present context; places[lane] is that of a lane's twin.
     """
@@ -341,7 +341,7 @@ def _visits(look, lanes, trace):
 
 @njit
 def _rows_that_matter(shares):
-    """The blocks in which some challenger has a share."""
+    """Return the blocks in which some challenger has a share."""
     found, count = np.empty(shares.shape[1], dtype=np.int64), 0
     for r in range(shares.shape[1]):
         some = 0.0
@@ -361,7 +361,7 @@ class _Room(NamedTuple):
 
 @njit
 def _values(challengers, rows, places, learned, weights, room):
-    """room.values[i]: what is known after plays of the i-th candidate is worth, a round.
+    """Fill room.values[i] with the value per round of what plays of candidate i would teach.
 
     learned[row, here, candidate] is the part of w_r that they take off.
     """
@@ -392,7 +392,7 @@ def _values(challengers, rows, places, learned, weights, room):
 
 @njit
 def _present(look, lanes, may, worth):
-    """What a play of each arm is expected to cost now, how likely this context is, and the best."""
+    """Return the expected cost of a play of each arm, the probability of this context, the best."""
     arms = len(look.means)
     means, here = np.zeros((arms, 1)), 0.0
     for lane in range(len(lanes.twins)):
@@ -412,7 +412,7 @@ def _present(look, lanes, may, worth):
 
 @njit
 def _bound(challengers, weights):
-    """What knowing everything would be worth: no plays are worth more."""
+    """Return the value of complete knowledge: no plays are worth more."""
     bound, top = 0.0, 0.0
     for j in range(len(challengers.gaps)):
         top = max(top, challengers.most[j])
@@ -425,7 +425,7 @@ def _bound(challengers, weights):
 
 @njit
 def _search(look, challengers, lanes, trace, present, rounds):
-    """The arm and the number of plays, 1, 2, 4, …, that bring most beyond what they cost.
+    """Return the arm and the number of plays, 1, 2, 4, …, with the largest net gain.
 
     Beyond what as many plays of the incumbent would teach, too. `present`: costs, the probability
     of this context, the incumbent, and a bound of what plays can be worth.
@@ -464,7 +464,7 @@ def _search(look, challengers, lanes, trace, present, rounds):
 
 @kernel()
 def choose(known, lanes, trace, worth, may, rounds):
-    """The arm to play, of those that may be, if so many rounds are still to come: a `PlayPlan`."""
+    """Return the `PlayPlan` among the allowed arms if `rounds` rounds are still to come."""
     look = look_at(known, lanes, trace, worth)
     costs, here, best = _present(look, lanes, may, worth)
     challengers = _challengers(look, trace, worth)
@@ -479,27 +479,25 @@ def choose(known, lanes, trace, worth, may, rounds):
 
 @kernel()
 def choose_in(known, contexts, now, trace, worth, may, rounds):
-    """The same in the context number `now`, each row being read by one block."""
+    """Return the `PlayPlan` in context `now`, if each row is read by one block."""
     return choose(known, lanes_in(contexts, now), trace, worth, may, rounds)
 
 
-MOST_CONTEXTS = 64  # count, those that were seen most often
-MOST_SETS = 64
-_ROOM = 2**22  # numbers that a decision may keep at a time: 32 MB
-
-Integers = NDArray[np.int64]
+MAX_CONTEXTS = 64  # the most frequent ones
+MAX_EDGE_SETS = 64
+MAX_NUMBERS = 2**22  # that a decision may keep at a time: 32 MB
 
 
 def mixed_lanes(
-    posterior: Posterior, contexts: list[Codes], visits: Integers, now: int, every: bool, most: int
+    posterior: Posterior, contexts: list[Codes], visits: IntArray, now: int, every: bool, most: int
 ) -> ContextLanes:
-    """A lane for each context that counts and each set of edges, about `most` of them."""
+    """Return a lane for each context that counts and each set of edges, about `most` of them."""
     counts = np.ones(len(contexts), dtype=bool) if every else visits > 0
-    counts[np.argsort(-visits, kind="stable")[min(MOST_CONTEXTS, most) :]] = False
+    counts[np.argsort(-visits, kind="stable")[min(MAX_CONTEXTS, most) :]] = False
     counts[now] = True
     kept = np.flatnonzero(counts)
     often = 1.0 + visits[kept]
-    versions, chances = edge_sets(posterior, max(1, min(MOST_SETS, most // len(kept))))
+    versions, chances = edge_sets(posterior, max(1, min(MAX_EDGE_SETS, most // len(kept))))
     reading = posterior.shared.trace_reading
     parts = [_rows(reading, own, len(posterior.model.trace.blocks)) for own in versions]
     first, leaders, shifts = (np.array(part) for part in zip(*parts, strict=True))
@@ -514,15 +512,15 @@ def mixed_lanes(
     )
 
 
-def most_lanes(trace: Trace) -> int:
-    """How many lanes there is room for, at least one."""
+def max_lanes(trace: Trace) -> int:
+    """Return the number of lanes that fit into memory, at least one."""
     inputs, arms = trace.first - len(trace.constants), len(trace.results)
     size: int = 2 * trace.slots + arms * (inputs + len(trace.block_slots))
-    return max(1, _ROOM // size)
+    return max(1, MAX_NUMBERS // size)
 
 
-def _rows(reading: Reading, versions: Integers, blocks: int) -> tuple[Integers, Integers, Integers]:
-    """Of each block the row that it reads, the first block that reads it, and how contexts move."""
+def _rows(reading: Reading, versions: IntArray, blocks: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return for each block its row, the first block that reads it, and its shift by context."""
     rows, leaders = np.zeros(blocks, dtype=np.int64), np.arange(blocks)
     shifts = np.zeros((blocks, reading.shifts.shape[1]), dtype=np.int64)
     for m in versions[reading.variables].tolist():
@@ -535,12 +533,12 @@ def _rows(reading: Reading, versions: Integers, blocks: int) -> tuple[Integers, 
 
 @kernel()
 def play_rounds(known, unused, arms, contexts, numbers, trace, worth, pace, script, chosen):
-    """Each round a choice, then one more record.
+    """Play a whole trial.
 
-    numbers[c] is where the script's context c stands among all; pace: how many rounds are to come
-    for each one played, how many are added to those, and how many there were before the first.
+    numbers[c] is the index of the script's context c among all; pace has the rounds to come per
+    round played, the rounds added to those, and the rounds before the first.
     """
-    one = script.contexts.ndim  # a literal would have everything compiled anew for it
+    one = script.contexts.ndim  # a literal would compile everything again for it
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
     seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
     may = np.ones(len(arms.place), dtype=np.bool_)

@@ -48,7 +48,7 @@ def play_trial(
     script: TrialScript,
     rng: np.random.Generator,
 ) -> IntArray:
-    """The arm of every round; the posterior has learned them."""
+    """Play a whole trial: return the arm of every round; the posterior learns them."""
     model, rounds = posterior.model, len(script.contexts)
     rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
     chosen = np.empty(rounds, dtype=np.int64)
@@ -67,13 +67,13 @@ def _play_rounds(
     keys: Any, coins: Any, own: Any, arms: Any, rows: Any, circuit: Any, drawn: Any, script: Any,
     chosen: Any,
 ) -> None:  # fmt: skip
-    """Each round a decision and one more record; `circuit` is (tape, block, what values are worth).
+    """Play each round: decide and learn. `circuit` is (tape, block, scaled reward values).
 
     rows[c] are the rows of the circuit under context c; `drawn` is room for the draws.
     """
     tape, block, scaled = circuit
     count, others, samples = drawn.shape
-    one = script.contexts.ndim  # a literal would have everything compiled anew for it
+    one = script.contexts.ndim  # a literal would compile everything again for it
     winners = np.empty(samples, dtype=np.int64)
     winning = np.empty(count, dtype=np.int64)
     best, means = np.empty(count), np.empty(count)

@@ -151,7 +151,7 @@ def _observe(script: Any, t: Any, arm: Any, seen: Any) -> None:
 
 
 class Learned(NamedTuple):
-    """A posterior as compiled loops see it."""
+    """Posterior of a settled graph as compiled trials see it."""
 
     prior: FloatArray
     counts: IntArray
@@ -159,7 +159,7 @@ class Learned(NamedTuple):
 
 
 class Mixed(NamedTuple):
-    """A mixture as compiled loops see it."""
+    """Posterior with doubtful edges as compiled trials see it."""
 
     learned: Any
     tables: Any
@@ -170,7 +170,7 @@ class Mixed(NamedTuple):
 
 
 class _Arms(NamedTuple):
-    """What each arm sets, its place, the factors of a place, where these stand; what it costs."""
+    """Settings, factors and costs of the arms, as compiled trials need them."""
 
     fixed: IntArray
     place: IntArray
@@ -181,7 +181,7 @@ class _Arms(NamedTuple):
 
 
 def mixed_of(posterior: Posterior, known: IntArray) -> tuple[Mixed, IntArray]:
-    """A mixture for compiled loops, and what its versions read under each of these contexts."""
+    """Return a posterior with doubtful edges for compiled trials, and its entries by context."""
     shared = posterior.shared
     readings = [shared.reading(tuple(codes)) for codes in known.tolist()]
     own = Mixed(
@@ -192,7 +192,7 @@ def mixed_of(posterior: Posterior, known: IntArray) -> tuple[Mixed, IntArray]:
 
 
 def arms_of(problem: Problem, factors: FactorLayout) -> _Arms:
-    """What compiled loops need of a problem's arms to learn from them."""
+    """Return what compiled trials need to know of the arms to learn from their plays."""
     fixed = np.array([problem.fixed(arm) for arm in problem.arms])
     place = np.array([factors.place(arm) for arm in problem.arms])
     costs = problem.payoff.scaled_costs
@@ -201,7 +201,7 @@ def arms_of(problem: Problem, factors: FactorLayout) -> _Arms:
 
 @njit(inline="always")
 def _best_of(values: Any, results: Any, scaled: Any, costs: Any) -> Any:
-    """The best arm of the first lane, net of cost, the first among equals."""
+    """Return the best arm of the first lane net of cost, the first of equals."""
     best, top = 0, -np.inf
     for arm in range(results.shape[0]):
         reward = scaled[0] - costs[arm]
@@ -217,7 +217,7 @@ def _best_of(values: Any, results: Any, scaled: Any, costs: Any) -> Any:
 def _draw_best(
     key: Any, prior: Any, counts: Any, rows: Any, tape: Any, scaled: Any, costs: Any
 ) -> Any:
-    """The best arm under one draw of all rewards."""
+    """Return the best arm under one draw of all rewards."""
     circuit = unrolled(tape)
     one = rows.ndim
     work = workspace(circuit, one)
@@ -229,12 +229,12 @@ def _draw_best(
 def _play_rounds(
     keys: Any, own: Any, arms: Any, rows: Any, tape: Any, scaled: Any, script: Any, chosen: Any
 ) -> None:
-    """Each round one draw of all rewards, the best arm, one more record.
+    """Play each round: draw all rewards, play the best arm, learn.
 
     rows[c] are the rows of the circuit under context c.
     """
     circuit = unrolled(tape)
-    one = script.contexts.ndim  # a literal would have everything compiled anew for it
+    one = script.contexts.ndim  # a literal would compile everything again for it
     work = workspace(circuit, one)
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
     seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
@@ -254,7 +254,7 @@ def _play_rounds(
 def _play_mixed_rounds(
     keys: Any, own: Any, arms: Any, entries: Any, tape: Any, scaled: Any, script: Any, chosen: Any
 ) -> None:
-    """The same for a mixture; entries[c] is what versions read under context c."""
+    """Play each round with doubtful edges; entries[c] are the entries read in context c."""
     circuit = unrolled(tape)
     one = script.contexts.ndim
     work, room = workspace(circuit, one), room_for(own.tables, own.reading, one)

@@ -1,14 +1,14 @@
-"""What it is worth to play on, against staying with the arms that look best now.
+"""Value of continuing an experiment, compared with staying with the arms that look best now.
 
-By the posterior: worlds are drawn from it, and in each a policy plays on for m of T rounds, from
-what is known now; for the rest of them the arm stays that looks best by then, â_m(c), the one of
-the best posterior mean in each context. If the prior is right that is unbiased for
+Worlds are drawn from the posterior. In each a policy continues for m of T rounds from what is known
+now; for the rest of the rounds the arm stays that looks best by then, â_m(c), the one of the best
+posterior mean in each context. If the prior is right this is unbiased for
 
     V(m) = E[Σ_{t≤m} μ(a_t, C_t) + Σ_{t>m} μ(â_m(C_t), C_t) − Σ_t μ(â_0(C_t), C_t)].
 
-Half of the worlds choose m among some numbers, 0 among them, the other half say without bias what
-that is worth: the gain of one way to play on, so a lower bound on that of the best possible play
-but for the standard error. No play gains more than E[Σ_t max_a μ(a, C_t) − μ(â_0(C_t), C_t)], the
+Half of the worlds choose m among some numbers, including 0, and the other half estimate its value
+without bias: the gain of one way to continue, so a lower bound on that of the best possible play up
+to the standard error. No play gains more than E[Σ_t max_a μ(a, C_t) − μ(â_0(C_t), C_t)], the
 expected regret of stopping over these rounds, which is the `limit`. (Value of
 information; Raiffa & Schlaifer 1961.)
 """
@@ -21,9 +21,9 @@ from math import ceil, prod, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.rng import Random, generator
+from dowise._core.types import FloatArray, IntArray
 from dowise._core.validation import check_integer
 from dowise.belief import Belief, Posterior
 from dowise.belief.predictive import draw_worlds
@@ -34,14 +34,11 @@ from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.registry import make_policy
 from dowise.problem import Problem, Record
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
-POLICY = "ts"  # who plays on: one whose rounds are compiled
-HALVINGS = 6  # m is all rounds, half of them, a quarter …, or none
-MOST_ROUNDS = 1_000_000
-MOST_PLAYS = 20_000_000  # over all worlds: some minutes
-MOST_WORLDS, FEWEST_WORLDS = 1000, 50
+POLICY = "ts"  # policy that continues: one whose rounds are compiled
+HALVINGS = 6  # m is all rounds, half of them, a quarter, …, or none
+MAX_ROUNDS = 1_000_000
+MAX_PLAYS = 20_000_000  # over all worlds: some minutes
+MAX_WORLDS, MIN_WORLDS = 1000, 50
 _WORK = 1e9  # multiplications that are done in a second or two
 _WORK_OF_A_ROUND = 1000  # in multiplications, besides the circuit's
 _WORK_OF_A_ROW = 50  # to draw it
@@ -51,24 +48,29 @@ _ROOM = 2**23  # numbers of worlds that are drawn at a time
 
 @dataclass(frozen=True)
 class Continuing:
-    """What playing on is worth in all, in the user's units; more is better, also with minimise."""
+    """Value of continuing, in the user's units; more is better, also for problems that minimise.
+
+    Examples
+    --------
+    >>> Continuing(100, value=2.0, error=0.5, limit=4.0, explore=25, worlds=50).as_dict()["limit"]
+    4.0
+    """
 
     rounds: int
     value: float
-    """What is expected to be gained over staying with what looks best now."""
+    """Expected total gain over staying with the arms that look best now."""
     error: float
-    """The standard error of the value, over worlds."""
+    """Standard error of the value, over worlds."""
     limit: float
-    """What no play can gain more than, by the same worlds: the expected regret of stopping."""
+    """Upper bound on the gain of any play in the same worlds: the expected regret of stopping."""
     explore: int
-    """For how many of the rounds the policy plays, before the best arms by then stay; 0 where
-    none pays."""
+    """Number of rounds that the policy plays before the best arms by then stay; 0 if none pays."""
     worlds: int
     policy: str = POLICY
-    """Who plays on."""
+    """Policy that continues."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the fields, and value and limit per round."""
         each = {
             "value_a_round": self.value / self.rounds,
             "limit_a_round": self.limit / self.rounds,
@@ -77,31 +79,56 @@ class Continuing:
 
     @classmethod
     def from_dict(cls, page: Mapping[str, Any]) -> Continuing:
-        """The way back from `as_dict`."""
+        """Inverse of `as_dict`."""
         return cls(**{part.name: page[part.name] for part in fields(cls)})
 
 
 def value_of_continuing(
     belief: Belief, rounds: int, worlds: int | None = None, rng: Random = 0
 ) -> Continuing:
-    """What so many rounds more are expected to gain over staying with what looks best now.
+    """Estimate what more rounds are expected to gain over staying with what looks best now.
 
-    Contexts come as the belief expects them. Unless given, there are so many `worlds` that it takes
-    a second or two, from 50 to 1,000. The belief is not changed.
+    Parameters
+    ----------
+    belief : Belief
+        What is known now. It is not changed.
+    rounds : int
+        Number of rounds to continue for. Contexts come as the belief expects them.
+    worlds : int, optional
+        Number of worlds to draw. Defaults to as many as take a second or two, from 50 to 1,000.
+    rng : int or numpy.random.Generator
+        Seed or source of randomness.
+
+    Returns
+    -------
+    Continuing
+
+    Raises
+    ------
+    DowiseError
+        If an argument is invalid, or if the belief knows only rewards of arms.
+
+    Examples
+    --------
+    >>> from dowise import Belief, load_problem
+    >>> found = value_of_continuing(Belief(load_problem("task1")), rounds=20, worlds=20)
+    >>> found.value <= found.limit + 3 * found.error
+    True
     """
     if not isinstance(belief, Belief):
-        raise DowiseError(f"give a Belief, not {type_name(belief)}")
+        raise DowiseError(f"belief must be a Belief, not {type_name(belief)}", code="invalid-type")
     if not belief.has_factors:
         raise DowiseError(
-            f"no worlds can be drawn from {belief!r}, which says nothing of single variables: "
-            "what playing on is worth is known for posteriors of the graph alone"
+            f"{belief!r} knows rewards of arms only: the value of continuing needs a posterior of "
+            "the graph",
+            code="unsupported-belief",
         )
     posterior = belief.posterior
-    count = check_integer("rounds", rounds, 1, MOST_ROUNDS)
+    count = check_integer("rounds", rounds, 1, MAX_ROUNDS)
     many = _worlds_for(posterior, count, worlds)
     source, play = generator(rng), _Play(posterior, count)
     together = max(1, _ROOM // posterior.model.factors.entries)
-    found: list[Floats] = []
+    found: list[FloatArray] = []
     for start in range(0, many, together):
         drawn = draw_worlds(posterior, min(together, many - start), source)
         found += [play.compare(entries, source) for entries in drawn]
@@ -116,10 +143,11 @@ def value_of_continuing(
 def _worlds_for(posterior: Posterior, rounds: int, worlds: int | None) -> int:
     if worlds is not None:
         count = check_integer("worlds", worlds, 4)
-        if count * rounds > MOST_PLAYS:
+        if count * rounds > MAX_PLAYS:
             raise DowiseError(
                 f"{count:,} worlds of {rounds:,} rounds are {count * rounds:,} plays, and the "
-                f"limit is {MOST_PLAYS:,}: take fewer worlds or fewer rounds"
+                f"limit is {MAX_PLAYS:,}: use fewer worlds or fewer rounds",
+                code="too-large",
             )
         return count
     circuit, problem = posterior.model.circuit, posterior.problem
@@ -127,17 +155,17 @@ def _worlds_for(posterior: Posterior, rounds: int, worlds: int | None) -> int:
     work += sum(part.size for part in circuit.operations)
     contexts = prod(len(problem.domains[name]) for name in problem.context)
     means = HALVINGS * min(contexts, rounds) * _WORK_OF_MEANS
-    most = min(MOST_WORLDS, MOST_PLAYS // rounds)
-    return int(np.clip(_WORK / (rounds * work + means), min(FEWEST_WORLDS, most), most))
+    most = min(MAX_WORLDS, MAX_PLAYS // rounds)
+    return int(np.clip(_WORK / (rounds * work + means), min(MIN_WORLDS, most), most))
 
 
 def _stops(rounds: int) -> tuple[int, ...]:
-    """The numbers of rounds to play on for, rising from none to all."""
+    """Return the numbers of rounds to continue for, rising from none to all."""
     return (0, *sorted({ceil(rounds / 2**i) for i in range(HALVINGS)}))
 
 
-def _distinct(contexts: Integers) -> tuple[Integers, Integers]:
-    """The different contexts, and which of them each round has."""
+def _distinct(contexts: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct contexts, and the index of each round's context."""
     if not contexts.shape[1]:
         return contexts[:1], np.zeros(len(contexts), dtype=np.int64)
     kinds, numbers = np.unique(contexts, axis=0, return_inverse=True)
@@ -145,7 +173,7 @@ def _distinct(contexts: Integers) -> tuple[Integers, Integers]:
 
 
 class _Play:
-    """Rounds of the policy in one world after the other, each from what is known now."""
+    """Plays the policy in one world after the other, each time from what is known now."""
 
     def __init__(self, posterior: Posterior, rounds: int) -> None:
         self.problem: Problem = posterior.problem
@@ -153,8 +181,8 @@ class _Play:
         self.sampler: Sampler = sampler_of(self.problem)
         self._now: dict[Codes, int] = {}
 
-    def compare(self, entries: Floats, source: np.random.Generator) -> Floats:
-        """In the world of these entries: what could be gained at most, then V(m) for each m."""
+    def compare(self, entries: FloatArray, source: np.random.Generator) -> FloatArray:
+        """Return the limit and V(m) for each m in the world of these entries."""
         problem, world = self.problem, self.sampler.at(entries)
         kinds, numbers = _distinct(self.sampler.contexts(world, self.rounds, source))
         known = [tuple(codes) for codes in kinds.tolist()]
@@ -180,15 +208,15 @@ class _Play:
         policy.suppress_warnings = True
         return policy
 
-    def _best_now(self, known: list[Codes]) -> Integers:
-        """The arm that looks best now in each of these contexts."""
+    def _best_now(self, known: list[Codes]) -> IntArray:
+        """Return the arm that looks best now in each of these contexts."""
         new = [codes for codes in known if codes not in self._now]
         if new:
             self._now |= zip(new, self._best(self._policy(), new).tolist(), strict=True)
         return np.array([self._now[codes] for codes in known])
 
-    def _best(self, policy: BayesianPolicy, known: list[Codes]) -> Integers:
-        """The arm of the best posterior mean in each of these contexts."""
+    def _best(self, policy: BayesianPolicy, known: list[Codes]) -> IntArray:
+        """Return the arm of the best posterior mean in each of these contexts."""
         posterior, payoff = policy.belief.posterior, self.problem.payoff
         means = [payoff.net(posterior.mean_distributions(codes) @ payoff.values) for codes in known]
         return np.array([payoff.best_of(one) for one in means])
@@ -197,10 +225,10 @@ class _Play:
         self,
         policy: BayesianPolicy,
         script: TrialScript,
-        entries: Floats,
+        entries: FloatArray,
         source: np.random.Generator,
-    ) -> Integers:
-        """The arms of these rounds; stepped where they are not compiled for this posterior."""
+    ) -> IntArray:
+        """Return the arms of these rounds, stepped if there is no compiled trial."""
         loop = policy.compiled_trial()
         if loop is not None:
             return loop(script, source)

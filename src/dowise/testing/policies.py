@@ -1,4 +1,4 @@
-"""The contract that every policy keeps, as a check to run on a policy of one's own."""
+"""Conformance suite for policies: `check_policy` checks the contract that every policy keeps."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dowise.problem.record import RecordBatch, past_record
 
 
 def demand(kept: bool, promise: str) -> None:
-    """Raise, unless the promise was kept."""
+    """Raise `DowiseError` unless the promise was kept."""
     if not kept:
-        raise DowiseError(f"this policy breaks the contract: {promise}")
+        raise DowiseError(f"this policy breaks the contract: {promise}", code="broken-contract")
 
 
 def check_records(make: Callable[[], MinimalPolicy]) -> None:
-    """Check a policy that `make` makes anew, if it is one that learns from records."""
+    """Check how fresh policies of `make` learn and forget records, if they are `Policy` objects."""
     fresh = [policy for policy in (make() for _ in range(7)) if isinstance(policy, Policy)]
     if not fresh:
         return
@@ -49,7 +49,7 @@ def _records(problem: Problem) -> list[Record]:
 
 
 def _check_order(one: Policy, other: Policy, records: list[Record]) -> None:
-    """Six records in order, beside eight in another order of which two are retracted."""
+    """Compare six records in order with eight in another order, two of which are retracted."""
     for record in records[:6]:
         one.learn(record)
     for record in reversed(records):
@@ -64,7 +64,7 @@ def _check_order(one: Policy, other: Policy, records: list[Record]) -> None:
 
 
 def _check_fingerprint(one: Policy, other: Policy, records: list[Record]) -> None:
-    """Both know the same six records."""
+    """Check fingerprints of two policies that have learned the same six records."""
     first = one.fingerprint()
     demand(isinstance(first, bytes), f"fingerprint() must be bytes, not {first!r}")
     demand(
@@ -82,7 +82,7 @@ def _check_fingerprint(one: Policy, other: Policy, records: list[Record]) -> Non
 
 
 def _check_rejections(policy: Policy, records: list[Record]) -> None:
-    """Of each record, lacks says just what learn does; asking changes nothing."""
+    """Check that `rejection_reason` is what `learn` raises, and changes nothing."""
     policy.learn(records[0])
     before = policy.fingerprint()
     for record in (records[1], *_odd_records(records[1])):
@@ -97,7 +97,8 @@ def _check_rejections(policy: Policy, records: list[Record]) -> None:
         except DowiseError as error:
             demand(
                 str(error) == why,
-                f"rejection_reason(record) must be the reason why learn refuses it: {why!r} is not {str(error)!r}",
+                "rejection_reason(record) must be the reason why learn refuses it: "
+                f"{why!r} is not {str(error)!r}",
             )
             demand(policy.fingerprint() == before, "a record that is refused must change nothing")
         else:
@@ -106,7 +107,7 @@ def _check_rejections(policy: Policy, records: list[Record]) -> None:
 
 
 def _odd_records(record: Record) -> Iterable[Record]:
-    """Without the reward, without the context, and after what may be no arm."""
+    """Return records without reward, without context, and after what may not be an arm."""
     problem, seen = record.problem, record.labels
     number = 100
     yield past_record(problem, record.arm, _without(seen, problem.reward), number)
@@ -122,7 +123,7 @@ def _without(seen: dict[str, str], *names: str) -> dict[str, str]:
 
 
 def _check_many(one: Policy, other: Policy, third: Policy, records: list[Record]) -> None:
-    """Six records at once, beside one by one; and which of some that lack something are taken."""
+    """Compare learning many records with learning one by one, and the mask with the reasons."""
     for record in records[:6]:
         one.learn(record)
     other.learn_many(_batch(records[:6]), _numbers(records[:6]))
@@ -148,7 +149,7 @@ def _check_many(one: Policy, other: Policy, third: Policy, records: list[Record]
 
 
 def _check_pending(policy: Policy, records: list[Record]) -> None:
-    """What is under way is not learned, and once taken back leaves no trace."""
+    """Check that pending plays are not learned, and leave no trace once taken back."""
     problem = policy.problem
     policy.learn(records[0])
     known, pages = policy.fingerprint(), _pages(policy)
@@ -157,7 +158,7 @@ def _check_pending(policy: Policy, records: list[Record]) -> None:
         policy.add_pending(arm, context)
         policy.add_pending(arm, context, 2)
     demand(policy.fingerprint() == known, "add_pending must not change what was learned")
-    cast(MinimalPolicy, policy).decide(context, 0)
+    policy.decide(context, 0)
     for arm in (problem.arms[0], problem.arms[-1]):
         policy.add_pending(arm, context, -3)
     demand(_pages(policy) == pages, "plays that are pending and taken back must leave no trace")
@@ -169,11 +170,11 @@ def _demand_same(one: Policy, other: Policy, promise: str) -> None:
 
 
 def _pages(policy: Policy) -> list[dict[str, object]]:
-    """What it decides in every context."""
+    """Return the decisions in every context."""
     problem, pages = policy.problem, []
     for labels in product(*(problem.domains[name] for name in problem.context)):
         context = dict(zip(problem.context, labels, strict=True))
-        pages.append(cast(MinimalPolicy, policy).decide(context, 3).as_dict())
+        pages.append(policy.decide(context, 3).as_dict())
     return pages
 
 
@@ -197,7 +198,7 @@ DecideMany = Callable[..., list[Decision]]
 
 
 def check_batches(policy: MinimalPolicy, most: int) -> None:
-    """Check a policy that may be asked for so many decisions; one without `decide_many` passes."""
+    """Check batches of up to `most` decisions; a policy without `decide_many` passes."""
     if not hasattr(policy, "decide_many"):
         return
     many, problem = cast(DecideMany, policy.decide_many), policy.problem
@@ -224,7 +225,7 @@ def check_batches(policy: MinimalPolicy, most: int) -> None:
 
 
 def _contexts(problem: Problem, count: int) -> list[dict[str, str]]:
-    """The first one often, the last values in between."""
+    """Return contexts of first values, with one of last values in between."""
     kinds = [{name: problem.domains[name][i] for name in problem.context} for i in (0, 0, -1, 0)]
     return kinds[:count]
 
@@ -237,7 +238,7 @@ def _check_one(problem: Problem, decision: object, context: dict[str, str]) -> N
     assert isinstance(decision, Decision)
     demand(
         decision.context is None or dict(decision.context) == context,
-        f"decide_many: a decision for {context} says that it was for {decision.context}",
+        f"decide_many: a decision for {context} is labelled {decision.context}",
     )
     known = decision.probabilities
     demand(
@@ -248,7 +249,7 @@ def _check_one(problem: Problem, decision: object, context: dict[str, str]) -> N
 
 
 def _check_bad(many: DecideMany, contexts: list[dict[str, str]]) -> None:
-    """One bad context among good ones, an empty list, and a number where there is a context."""
+    """Check a bad context among good ones, an empty list, and a number despite a context."""
     bad: list[Any] = [[*contexts, {**contexts[0], "no such variable": "1"}], []]
     bad += [len(contexts)] if contexts[0] else [0]
     for given in bad:
@@ -279,18 +280,35 @@ def check_policy(
     problems: Iterable[str | Problem] = ("task1", "task2"),
     **options: Any,
 ) -> None:
-    """Play a policy on small problems and raise a `DowiseError` where it breaks the contract.
+    """Play a policy on small problems and check that it keeps the contract.
 
-    Same seed, same decisions; probabilities sum to 1 where they are known; never an arm outside the
-    allowed ones; `decide` changes no state; `rounds` rounds without a warning; a bad context gets a
-    `DowiseError`. A `Policy` decides alike whatever the order of its records, and as if those
-    that it retracted had never been; `lacks` says just what `learn` refuses, `learn_many` learns as
-    one by one, `fingerprint` is that of what was learned, and plays that were expected and taken
-    back leave no trace. `decide_many`, where a policy has it, makes a decision for each context and
-    changes no state either. `policy` is a registered name, or what makes one from a problem and the
-    options. A policy that only fits smaller problems or fewer
-    rounds says so by `problems` and `rounds`; it must be able to decide once more after the last
-    round.
+    The same seed gives the same decisions; probabilities sum to 1 if they are known; only allowed
+    arms are played; `decide` changes no state; `rounds` rounds pass without a warning; a bad
+    context raises a `DowiseError`. The decisions of a `Policy` do not depend on the order of its
+    records, nor on those that were retracted; `rejection_reason` is what `learn` raises;
+    `learn_many` is the same as one by one; `fingerprint` changes with what was learned and with
+    nothing else; pending plays that are taken back leave no trace. `decide_many`, if there is one,
+    makes a decision for each context and changes no state.
+
+    Parameters
+    ----------
+    policy : str or callable
+        Registered name, or a class or function that makes a policy from a problem and the options.
+    rounds : int
+        Number of rounds to play. The policy must be able to decide once more after the last one.
+    problems : iterable of str or Problem
+        Problems to play on, for policies that fit only some.
+    **options
+        Options of the policy.
+
+    Raises
+    ------
+    DowiseError
+        If the policy breaks the contract, with the promise that is broken.
+
+    Examples
+    --------
+    >>> check_policy("random", rounds=10)
     """
 
     def make(problem: Problem) -> MinimalPolicy:
@@ -312,17 +330,20 @@ def check_policy(
                 check_batches(_played(make(problem), min(rounds // 2, 5)), rounds - rounds // 2)
                 _play(make(problem), rounds, seed=0)
         except Warning as warning:
-            raise DowiseError(f"this policy breaks the contract: it warns, {warning}") from warning
+            raise DowiseError(
+                f"this policy breaks the contract: it warns, {warning}", code="broken-contract"
+            ) from warning
         except DowiseError:
             raise
         except USER_CODE_ERRORS as error:
             raise DowiseError(
-                f"this policy breaks the contract: it raises {type(error).__name__}: {error}"
+                f"this policy breaks the contract: it raises {type(error).__name__}: {error}",
+                code="broken-contract",
             ) from error
 
 
 def _play(policy: MinimalPolicy, rounds: int, seed: int) -> list[str]:
-    """Outcomes are fair coins: whether a policy learns well is not the question here."""
+    """Play rounds with uniformly random outcomes; return the arms."""
     rng = np.random.default_rng(seed)
     problem, played = policy.problem, []
     for t in range(rounds):
@@ -331,7 +352,7 @@ def _play(policy: MinimalPolicy, rounds: int, seed: int) -> list[str]:
         demand(isinstance(decision, Decision), f"decide must return a Decision, not {decision!r}")
         demand(
             isinstance(decision.arm, Intervention) and decision.arm in problem.arms,
-            f"it played {decision.arm!r}, which is none of the problem's arms",
+            f"it played {decision.arm!r}, which is not one of the problem's arms",
         )
         known = decision.probabilities
         if known is not None:
