@@ -457,7 +457,7 @@ def rehearse(job: _Job, progress: Progress) -> dict[str, Any]:
         )  # fmt: skip
     except DowiseError as error:
         raise BadInputError(str(error), "policy") from None
-    return {**found.as_dict(), "words": found.in_words()}
+    return {**found.as_dict(), "words": "\n".join(found.sentences())}
 
 
 JOBS: dict[str, Callable[[_Job, Progress], dict[str, Any]]] = {

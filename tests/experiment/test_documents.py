@@ -28,7 +28,7 @@ from dowise.experiment.event import WITHHELD, Event
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import History
 from dowise.experiment.read_model import FORMAT, IndependentArmsBelief
-from dowise.experiment.status import ArmsStatus, Status
+from dowise.experiment.status import ArmSummary, Status
 from dowise.experiment.wire import (
     options_to_json,
     records_from_json,
@@ -169,7 +169,7 @@ def test_arms_of_another_problem_are_no_arms_of_this_one():
     then = experiment.explain(1).then
     page = to_json(then.as_dict(experiment.explain(1).decision.problem))
     with pytest.raises(ValueError, match="not those of the problem"):
-        ArmsStatus.from_dict(page, experiment.problem)
+        ArmSummary.from_dict(page, experiment.problem)
 
 
 def test_what_a_finding_says():

@@ -8,7 +8,7 @@ from support.experiments import WARD, new
 from dowise import CausalGraph, Problem
 from dowise.experiment.counters import PlayCounts, UnusedValues
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.status import contexts_of
+from dowise.experiment.status import contexts_to_show
 
 OTHER = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y; C -> W"), "Y", ("C", "W"), "Z")
 
@@ -105,7 +105,7 @@ def test_of_contexts_that_came_as_often_the_first_by_name_is_shown():
         for context in order:
             experiment.ask(context)
         came = PlayCounts(OTHER, experiment.records())
-        assert contexts_of(OTHER, came, 2) == [{"C": "1", "W": "1"}, {"C": "0", "W": "0"}]
+        assert contexts_to_show(OTHER, came, 2) == [{"C": "1", "W": "1"}, {"C": "0", "W": "0"}]
 
 
 def test_what_a_look_has_taken_stays_as_it_was():

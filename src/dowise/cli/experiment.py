@@ -386,7 +386,7 @@ def revise(
                 (
                     Heading(f"{experiment.name}, from now on"),
                     *_config_blocks(experiment),
-                    Paragraph(usage.in_words(), "warning" if usage.is_in_vain else "plain"),
+                    *usage.document().blocks,
                 )
             )
         )
@@ -540,7 +540,7 @@ def _unused_records(experiment: LiveExperiment) -> list[str]:
     except DowiseError:  # a custom policy that is not registered in this process
         return []
     left_out = (f"{pluralize(n, 'record')} left out: {why}." for why, n in usage.left_out.items())
-    return [*left_out, *usage.unused_in_words()]
+    return [*left_out, *usage.describe_unused()]
 
 
 def _unused_record_blocks(experiment: LiveExperiment) -> list[Block]:

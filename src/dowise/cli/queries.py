@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dowise._core.document import (
-    Block,
-    BulletList,
     Document,
-    Heading,
-    Paragraph,
-    Table,
-    format_number,
     pluralize,
 )
 from dowise.cli.arguments import (
@@ -33,10 +27,7 @@ from dowise.cli.arguments import (
 from dowise.cli.console import print_document, print_json, spinner, track
 
 if TYPE_CHECKING:
-    from dowise.experiment.audit import Audit
-    from dowise.experiment.evaluation import Evaluation
-    from dowise.experiment.explanation import Explanation
-    from dowise.experiment.status import ArmsStatus, Status
+    pass
 
 
 def _figure_option(content: str) -> Callable[[Any], Any]:
@@ -62,8 +53,8 @@ def _track_journal(target: StoreTarget, label: str) -> Iterator[Any]:
         yield track_events
 
 
-def _print_result(blocks: Iterable[Block], figure: Path | None = None) -> None:
-    print_document(Document(tuple(blocks)))
+def _print_result(document: Document, figure: Path | None = None) -> None:
+    print_document(document)
     if figure is not None:
         click.echo(f"\nDrawn in {figure}")
 
@@ -132,7 +123,7 @@ def status(
     if as_json:
         print_json(result.as_dict(tolerance))
     else:
-        _print_result(status_blocks(result, tolerance), figure)
+        _print_result(result.document(tolerance), figure)
 
 
 @command("""\
@@ -155,7 +146,7 @@ def explain(target: StoreTarget, as_json: bool, number: str, figure: Path | None
     if as_json:
         print_json(result.as_dict())
     else:
-        _print_result(explanation_blocks(result), figure)
+        _print_result(result.document(), figure)
 
 
 @command("""\
@@ -215,7 +206,7 @@ def evaluate(
     if as_json:
         print_json(result.as_dict())
     else:
-        _print_result(evaluation_blocks(result))
+        _print_result(result.document())
 
 
 @command("""\
@@ -243,159 +234,7 @@ def audit(process: click.Context, target: StoreTarget, as_json: bool, head: str 
     if as_json:
         print_json(result.as_dict())
     else:
-        _print_result(audit_blocks(result))
+        _print_result(result.document())
         if result.head is not None:
             click.echo(f"  head {result.head}")  # unbroken, so that it can be copied
     process.exit(0 if result.ok else 1)
-
-
-_MAX_CONTEXTS, _MAX_ARMS = 8, 12  # if there are more, the most relevant ones are shown
-
-
-def status_blocks(status: Status, tolerance: float | None) -> Iterator[Block]:
-    """A table per context, then whether to stop, what is pending, notes, and the graph."""
-    from dowise.experiment.status import (
-        continuing_in_words,
-        decisions_in_words,
-        graph_in_words,
-        lacking_in_words,
-        pending_in_words,
-        stopping_in_words,
-    )
-
-    yield Heading(status.name)
-    yield BulletList((decisions_in_words(status),))
-    shown = sorted(status.contexts, key=lambda arms: -arms.weight)[:_MAX_CONTEXTS]
-    for arms in status.contexts:
-        if arms in shown:
-            yield from _arm_blocks(status, arms)
-    if len(shown) < len(status.contexts):
-        hidden = pluralize(len(status.contexts) - len(shown), "context")
-        yield Paragraph(f"{hidden} not shown: use -c NAME=VALUE, or --json")
-    lines = [stopping_in_words(status), *continuing_in_words(status)]
-    if tolerance is not None:
-        lines.append(status.advice(tolerance))
-    yield Paragraph("\n".join(lines), "strong")
-    for title, items in (
-        ("Pending", pending_in_words(status)),
-        ("Notes", [*lacking_in_words(status), *status.notes]),
-        ("The graph", graph_in_words(status)),
-    ):
-        if lines := list(items):
-            yield Heading(title)
-            has_alarm = title == "The graph" and status.alarms
-            yield Paragraph("\n".join(lines), "strong") if has_alarm else BulletList(tuple(lines))
-
-
-def _arm_blocks(status: Status, arms: ArmsStatus) -> Iterator[Block]:
-    from dowise.experiment.status import context_text, leader_in_words
-
-    if arms.context:
-        is_share_known = status.has_contexts and not status.is_one_context
-        share = f" ({arms.weight:.0%} of decisions)" if is_share_known else ""
-        yield Heading(f"{context_text(arms)}{share}")
-    order = list(range(len(arms.arms)))
-    if len(order) > _MAX_ARMS:
-        order = sorted(order, key=lambda i: (i != arms.leader, -arms.best[i], i))[:_MAX_ARMS]
-    yield Table(
-        ("arm", "mean", "90 % interval", "P(best)", "plays"),
-        tuple(
-            (
-                str(arms.arms[i]),
-                format_number(arms.mean[i]),
-                f"{format_number(arms.low[i])} to {format_number(arms.high[i])}",
-                f"{arms.best[i]:.2f}",
-                f"{arms.plays[i]:,}",
-            )
-            for i in order
-        ),
-        right=("mean", "P(best)", "plays"),
-    )
-    lines = [leader_in_words(status, arms)]
-    if len(order) < len(arms.arms):
-        hidden = pluralize(len(arms.arms) - len(order), "arm")
-        lines.insert(0, f"{hidden} less likely to be the best left out; --json has all")
-    yield BulletList(tuple(lines))
-
-
-def explanation_blocks(explanation: Explanation) -> Iterator[Block]:
-    """The sentences, then the arms as they looked at the time."""
-    first, *rest = explanation.in_words().splitlines()
-    yield Heading(first)
-    if rest:
-        yield BulletList(tuple(rest))
-    rows = explanation.rows()
-    if len(rows) > _MAX_ARMS:
-        rows = sorted(rows, key=lambda row: (-(row["probability"] or 0.0), -row["best"]))
-    has_bits = any(row["bits"] is not None for row in rows)
-    bits = ("bits",) if has_bits else ()
-    columns = ("arm", "probability", "mean", "90 % interval", "P(best)", "cost", *bits)
-    yield Heading("The arms, by what was known then")
-    yield Table(
-        (*columns, *explanation.own),
-        tuple(
-            (
-                row["arm"],
-                _format(row["probability"]) if row["allowed"] else "not allowed",
-                format_number(row["mean"]),
-                f"{format_number(row['low'])} to {format_number(row['high'])}",
-                f"{row['best']:.2f}",
-                "" if row["cost"] is None else format_number(row["cost"]),
-                *([_format(row["bits"])] if has_bits else []),
-                *map(_format, row["own"].values()),
-            )
-            for row in rows
-        ),
-        right=("probability", "mean", "P(best)", "cost", "bits", *explanation.own),
-    )
-    notes = ["cost: expected loss of one play against the best allowed arm"]
-    if has_bits:
-        notes.append("bits: expected information about which arm is best")
-    if explanation.own:
-        notes.append(f"{', '.join(explanation.own)}: figures of the policy")
-    yield BulletList(tuple(notes))
-
-
-def evaluation_blocks(evaluation: Evaluation) -> Iterator[Block]:
-    """The estimates, then what they mean."""
-    yield Heading(f"{evaluation.target} on {pluralize(evaluation.decisions, 'decision')}")
-    estimates = {
-        "doubly robust": evaluation.dr,
-        "inverse propensity": evaluation.ips,
-        "the policy that decided": evaluation.logged,
-        "difference": evaluation.difference,
-    }
-    yield Table(
-        ("per decision", f"{100 * evaluation.level:g} % interval", "estimate"),
-        tuple(
-            (name, "refused", "")
-            if estimate is None
-            else (
-                name,
-                f"{format_number(estimate.low)} to {format_number(estimate.high)}",
-                format_number(estimate.value),
-            )
-            for name, estimate in estimates.items()
-        ),
-        right=("estimate",),
-    )
-    yield BulletList(tuple(evaluation.in_words().splitlines()))
-
-
-def audit_blocks(audit: Audit) -> Iterator[Block]:
-    """The verdict and further notes."""
-    if audit.finding is None:
-        some = bool(audit.not_derivable or audit.made_elsewhere)
-        which = " that can be derived again here" if some else ""
-        events = pluralize(audit.events, "event")
-        yield Paragraph(f"The journal is whole: {events}, every decision{which} follows.", "strong")
-    else:
-        yield Paragraph(f"Found at {audit.finding}", "warning")
-    if notes := tuple(audit.notes()):
-        yield BulletList(notes)
-
-
-def _format(value: object) -> str:
-    if isinstance(value, int | float):
-        return format_number(value)
-    return "" if value is None else str(value)

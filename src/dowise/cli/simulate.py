@@ -422,7 +422,7 @@ def _parse_prior(text: str | None) -> Any:
 
 def _rehearsal_blocks(rehearsal: Rehearsal) -> Iterator[Block]:
     """The sentences, then the curves at some rounds."""
-    yield Paragraph(rehearsal.in_words())
+    yield from rehearsal.document().blocks
     points = _spread_evenly(rehearsal.curve(), _MAX_POINTS)
     columns = ("round", "regret", "at random", "stopping", "truly", "sure", "right", "advised")
     yield Table(

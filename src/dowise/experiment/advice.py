@@ -1,4 +1,4 @@
-"""What to consider before an experiment begins: a graph in which an arrow may be missing.
+"""Advice before an experiment begins, and how much past records contribute.
 
 >>> from dowise.problem import load_problem
 >>> advice = soft_advice(load_problem("task2"))
@@ -11,9 +11,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from dowise._core.document import pluralize
+from dowise._core.codec import JsonResult
+from dowise._core.document import BulletList, Document, Documented, Paragraph, pluralize
 from dowise.belief import Belief
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.graph.edges import EdgeName
@@ -22,10 +23,10 @@ from dowise.problem import Problem
 
 SOFT = 0.1
 """The prior of an edge that was not drawn, as docs/hidden.md measured it."""
-MOST_EDGES = 12
-"""With so many, building the posterior takes a fraction of a second, and a round milliseconds."""
+MAX_EDGES = 12
+"""Up to here the posterior is built in a fraction of a second, and a round takes milliseconds."""
 
-_SURE = ("bayes-optimal", "commit-kg", "kl-ucb", "ucb", "z2-kl-ucb")
+_DETERMINISTIC = ("bayes-optimal", "commit-kg", "kl-ucb", "ucb", "z2-kl-ucb")
 """Policies that play one arm with probability 1."""
 
 
@@ -34,19 +35,19 @@ class SoftAdvice:
     """What the soft graph of a problem would add, and cost."""
 
     edges: tuple[str, ...]
-    """The edges that would be doubtful besides those that are."""
+    """Edges that would become doubtful."""
     arms: int
-    """How many arms there would be."""
+    """Number of arms with the soft graph."""
     more_arms: int
-    """How many of them there are not now."""
+    """Number of arms that it adds."""
 
     @property
     def times(self) -> int:
-        """About how many times as long a round takes; measured with `ids` and up to 10 edges."""
+        """Factor by which a round takes longer; measured with `ids` and up to 10 edges."""
         return len(self.edges) + 1
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the JSON document."""
         return {
             "soft": SOFT,
             "edges": list(self.edges),
@@ -55,24 +56,24 @@ class SoftAdvice:
         }
 
     def __str__(self) -> str:
-        plural = "" if self.more_arms == 1 else "s"
-        arms = f", {self.more_arms} more arm{plural} to choose from" if self.more_arms else ""
+        more = pluralize(self.more_arms, "more arm")
+        arms = f", {more} to choose from" if self.more_arms else ""
         return (
-            f"Is an arrow missing in the graph? Write soft = {SOFT:g} into the problem file, and "
-            "edges that are not drawn may be there after all: the data decide. In our "
-            "worlds a missing arrow cost ten times less that way. The price: about a tenth more "
-            f"regret where the graph is right{arms}, and a round takes about {self.times} times as "
-            "long (docs/hidden.md)."
+            f"Could an arrow be missing in the graph? With soft = {SOFT:g} in the problem file, "
+            "edges that are not drawn may exist after all, and the data decide. In our simulations "
+            "a missing arrow then cost ten times less. The price: about 10 % more regret if the "
+            f"graph is right{arms}, and a round takes about {self.times} times as long "
+            "(docs/hidden.md)."
         )
 
 
 def soft_advice(problem: Problem, policy: str = "best") -> SoftAdvice | None:
-    """What the soft graph would mean, or None where it is no option.
+    """Return what a soft graph would mean, or None if it is not an option.
 
-    It is none where there is one already, where the policy does not learn by the graph or can't
-    have doubtful edges, where no arrow could be missing (for hidden causes alone it did not help
-    measurably), and where the problem is too large for it: above `MOST_EDGES`, or where some sets
-    of edges would have to be left out.
+    It is not an option if the graph is soft already, if the policy does not use the graph or can't
+    have doubtful edges, if no arrow could be missing (for hidden causes alone it did not help
+    measurably), or if the problem is too large: above `MAX_EDGES`, or if some sets of edges would
+    have to be left out.
     """
     info = policy_info(policy)
     if problem.soft is not None or info.learns_from != "everything" or info.needs_all_causes:
@@ -83,7 +84,7 @@ def soft_advice(problem: Problem, policy: str = "best") -> SoftAdvice | None:
             soft = softened(problem)
             edges = tuple(edge for edge in soft.edge_priors if edge not in problem.edge_priors)
             arrows = [edge for edge in edges if not EdgeName.parse(edge).is_bidirected]
-            if not arrows or len(edges) > MOST_EDGES:
+            if not arrows or len(edges) > MAX_EDGES:
                 return None
             posterior = Belief(soft).posterior
     except (DowiseError, DowiseWarning):
@@ -94,90 +95,76 @@ def soft_advice(problem: Problem, policy: str = "best") -> SoftAdvice | None:
 
 
 def floor_advice(policy: str, options: Mapping[str, Any]) -> str | None:
-    """What a floor is for, where a policy plays without chance; None where there is some."""
-    is_sure = policy in _SURE or options.get("choice") == "deterministic"
+    """Return what a floor is for if a policy is deterministic, otherwise None."""
+    is_sure = policy in _DETERMINISTIC or options.get("choice") == "deterministic"
     if not is_sure or options.get("floor"):
         return None
     return (
-        "It leaves nothing to chance. With the option floor=0.1 every arm that may be the best "
-        "has one, which `evaluate` needs."
+        "It is deterministic. The option floor=0.1 gives every arm that may be the best a chance, "
+        "which the evaluation of other policies needs."
     )
 
 
 def softened(problem: Problem, soft: float = SOFT) -> Problem:
-    """The same problem with a prior for edges that were not drawn."""
+    """Return the problem with a prior for edges that were not drawn."""
     _, (options,) = problem.__reduce__()
     return Problem(**{**options, "soft": soft})
 
 
 @dataclass(frozen=True)
-class RecordUsage:
-    """How many past records there are, and how many the policy that holds can't learn from."""
+class RecordUsage(JsonResult, Documented):
+    """How many past records there are, and how many of them the policy can learn from."""
+
+    json_extras: ClassVar[tuple[str, ...]] = ("used",)
 
     decisions: int
-    """The decisions that have an outcome, or were withdrawn after something was told."""
+    """Number of decisions with an outcome, or withdrawn after something was told."""
     imported: int
+    """Number of imported records."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """How many are not learned from, by the reason."""
+    """Number of records that are not learned from, by reason."""
     reward: str = ""
     unused: dict[str, dict[str, int]] = field(default_factory=dict)
-    """What was seen in the others and could not be used, by variable and reason: how often."""
+    """How often a variable was seen in the others and could not be used, with the reason."""
 
     @property
     def all(self) -> int:
-        """Decisions and imported records together."""
+        """Number of decisions and imported records."""
         return self.decisions + self.imported
 
     @property
     def used(self) -> int:
-        """How many of them are learned from."""
+        """Number of records that are learned from."""
         return self.all - sum(self.left_out.values())
 
     @property
     def is_in_vain(self) -> bool:
-        """Whether there are records, and none of their rewards counts."""
+        """True if there are records, and none of their rewards counts."""
         lost = sum(self.unused.get(self.reward, {}).values())
         return self.all > 0 and self.used <= lost
 
-    def as_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {
-            "decisions": self.decisions,
-            "imported": self.imported,
-            "used": self.used,
-            "left_out": dict(self.left_out),
-            "unused": {name: dict(reasons) for name, reasons in self.unused.items()},
-            "reward": self.reward,
-        }
-
-    @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> RecordUsage:
-        """The way back from `as_dict`."""
-        unused = {name: dict(reasons) for name, reasons in page["unused"].items()}
-        left_out = dict(page["left_out"])
-        return cls(page["decisions"], page["imported"], left_out, page["reward"], unused)
-
-    def in_words(self) -> str:
-        """What counts, in one sentence, and a line for each reason why others don't."""
+    def document(self) -> Document:
+        """Return what counts, and why the rest does not."""
         if not self.all:
-            return "There are no past records yet."
-        decided = pluralize(self.decisions, "decision")
-        brought = f" and {self.imported:,} imported" if self.imported else ""
-        of = f"{self.all:,} past records ({decided}{brought})"
+            return Document((Paragraph("There are no past records yet."),))
+        imported = f" and {self.imported:,} imported" if self.imported else ""
+        records = f"{self.all:,} past records ({pluralize(self.decisions, 'decision')}{imported})"
         if not self.left_out:
-            first = f"All {of} count under it."
+            first = Paragraph(f"All {records} count.")
         elif self.used:
-            first = f"{self.used:,} of {of} count under it. Left out:"
+            first = Paragraph(f"{self.used:,} of {records} count. Left out:")
         else:
-            first = f"NONE of {of} counts under it, so nothing is known. Left out:"
-        reasons = (f"  {n:,}: {why}" for why, n in self.left_out.items())
-        return "\n".join([first, *reasons, *self.unused_in_words()])
+            text = f"NONE of {records} counts, so nothing is known. Left out:"
+            first = Paragraph(text, "warning")
+        reasons = tuple(f"{times:,}: {why}" for why, times in self.left_out.items())
+        items = (*reasons, *self.describe_unused())
+        return Document((first, BulletList(items)) if items else (first,))
 
-    def unused_in_words(self) -> Iterator[str]:
-        """A sentence for each variable that could not be used, and why; the reward first."""
-        for name, reasons in sorted(self.unused.items(), key=lambda one: one[0] != self.reward):
+    def describe_unused(self) -> Iterator[str]:
+        """Describe each variable that could not be used, and why; the reward first."""
+        for name, reasons in sorted(self.unused.items(), key=lambda item: item[0] != self.reward):
             for why, times in reasons.items():
-                many = pluralize(times, "record")
-                whole = "NOT USED in any of" if times >= self.used else "not used in"
-                lost = ", so nothing is known of the arms" if name == self.reward else ""
-                yield f"{name} is {whole} {many}: {why}{lost if times >= self.used else ''}."
+                is_all = times >= self.used
+                which = "NOT USED in any of" if is_all else "not used in"
+                lost = ", so nothing is known of the arms" if name == self.reward and is_all else ""
+                yield f"{name} is {which} {pluralize(times, 'record')}: {why}{lost}."

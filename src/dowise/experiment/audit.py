@@ -12,18 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
+from dowise._core.codec import JsonResult, in_json
+from dowise._core.document import BulletList, Document, Documented, Paragraph, pluralize
 from dowise.errors import DowiseError
 from dowise.experiment.ask import AskRequest, decide
 from dowise.experiment.event import DamagedEventError, Event, Head, Track, build_info, tracked
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage.base import Storage
-
-__all__ = ["Audit", "Finding", "audit", "head_of"]
 
 _CHUNK = 1000  # events read at a time
 _DIGITS, _FEWEST = 64, 12  # of a hash; so many are shown on pages
@@ -32,7 +32,7 @@ _CHOSEN = ("arm", "probabilities", "reason", "figures")  # what the policy has t
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(JsonResult):
     """The first event that does not follow, and why."""
 
     event: int
@@ -43,91 +43,78 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(JsonResult, Documented):
     """What an audit found."""
 
+    json_extras: ClassVar[tuple[str, ...]] = ("ok", "notes")
+
     events: int
-    """How many events there are."""
-    head: Head | None
-    """The last event's number and hash, to be kept elsewhere."""
+    """Number of events."""
+    head: Head | None = field(
+        metadata=in_json(encode=lambda head, _: str(head), decode=lambda data, _: head_of(data))
+    )
+    """Number and hash of the last event, to be kept elsewhere."""
     finding: Finding | None = None
+    """The first event that does not follow; None if the journal is intact."""
     made_elsewhere: tuple[int, ...] = ()
-    """Decisions that came out otherwise here: another version or processor made them."""
+    """Decisions that come out differently here: another version or processor made them."""
     not_derivable: tuple[int, ...] = ()
     """Decisions that rested on something that was erased since."""
     known_upto: int = 0
-    """The number of the head that was given: up to there a cut would have been found."""
+    """Number of the head that was passed: up to there a cut would have been found."""
     known_digits: int = _DIGITS
-    """How many digits of its hash were given."""
+    """Number of digits of its hash that were passed."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """True if nothing was found."""
         return self.finding is None
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        finding = self.finding
-        return {
-            "ok": self.ok,
-            "events": self.events,
-            "finding": None if finding is None else {"event": finding.event, "why": finding.why},
-            "head": None if self.head is None else str(self.head),
-            "made_elsewhere": list(self.made_elsewhere),
-            "not_derivable": list(self.not_derivable),
-            "notes": self.notes(),
-            "known_upto": self.known_upto,
-            "known_digits": self.known_digits,
-        }
-
-    @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> Audit:
-        """The way back from `as_dict`."""
-        finding = page["finding"]
-        return cls(
-            page["events"],
-            head_of(page["head"]),
-            None if finding is None else Finding(finding["event"], finding["why"]),
-            tuple(page["made_elsewhere"]),
-            tuple(page["not_derivable"]),
-            page["known_upto"],
-            page.get("known_digits", _DIGITS),
-        )
+    def document(self) -> Document:
+        """Return the verdict, and further notes."""
+        if self.finding is None:
+            some = bool(self.not_derivable or self.made_elsewhere)
+            which = " that can be derived again here" if some else ""
+            verdict = Paragraph(
+                f"The journal is intact: {pluralize(self.events, 'event')}, and every "
+                f"decision{which} follows from what was known.",
+                "strong",
+            )
+        else:
+            verdict = Paragraph(f"Found at {self.finding}", "warning")
+        notes = tuple(self.notes())
+        return Document((verdict, BulletList(notes)) if notes else (verdict,))
 
     def notes(self) -> list[str]:
-        """What there is to say besides a finding."""
+        """Return notes on what the audit could not check."""
         notes = []
         if self.made_elsewhere:
             notes.append(
-                f"{_decisions(self.made_elsewhere)} came out otherwise here, because another "
-                "version or processor made it then; what had been counted is the same"
+                f"{pluralize(len(self.made_elsewhere), 'decision')} came out differently here, "
+                "because another version or processor made them; the counts are the same"
             )
         if self.not_derivable:
             notes.append(
-                f"{_decisions(self.not_derivable)} can't be derived again, because something that "
-                "was known then was erased since: that is no finding"
+                f"{pluralize(len(self.not_derivable), 'decision')} can't be derived again, because "
+                "something that was known then was erased since; this is not a finding"
             )
         if not self.known_upto:
             notes.append(
-                "whether events were cut off at the end can't be told without a head that was kept "
-                "elsewhere"
+                "without a head that was kept elsewhere, events cut off at the end can't be "
+                "detected"
             )
         elif self.known_upto < self.events:
             notes.append(
-                f"up to event {self.known_upto} nothing was cut off or rewritten; whether later "
-                "events were cut off only a later head can tell"
+                f"up to event {self.known_upto} nothing was cut off or rewritten; only a later "
+                "head can reveal that later events were cut off"
             )
         if self.known_upto and self.known_digits < _DIGITS:
             notes.append(
-                f"{self.known_digits} of the head's {_DIGITS} digits were given, enough to find an "
-                "accident: whoever rewrites a journal on purpose could make an event with the same "
-                f"{self.known_digits}, but not one with the same {_DIGITS}"
+                f"{self.known_digits} of the {_DIGITS} digits of the head were passed: enough to "
+                "find an accident, but someone who rewrites a journal on purpose could make an "
+                f"event with the same {self.known_digits} digits, though not with all {_DIGITS}"
             )
         return notes
-
-
-def _decisions(ids: tuple[int, ...]) -> str:
-    return f"{len(ids):,} decision{'' if len(ids) == 1 else 's'}"
 
 
 class _Found(Exception):  # noqa: N818 (it is no error)

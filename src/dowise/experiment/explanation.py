@@ -1,47 +1,59 @@
-"""Why a decision came out as it did: what was known then, and what each arm was expected to do."""
+"""Explanation of a decision: what was known then, and what each arm was expected to do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
 from typing import Any
 
-from dowise._core.codec import to_json
+from dowise._core.codec import JsonResult, to_json
+from dowise._core.document import (
+    Block,
+    BulletList,
+    Document,
+    Documented,
+    Heading,
+    Table,
+    format_number,
+    pluralize,
+)
 from dowise.experiment.ask import LiveDecision
 from dowise.experiment.case import Case
-from dowise.experiment.status import ArmsStatus
-from dowise.problem import Problem
+from dowise.experiment.status import MAX_SHOWN_ARMS, ArmSummary
 
 _COMMON = ("delta", "gain", "best", "pair")
 _REWARDS = ("means", "index")  # of the arms, scaled
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
-    """A decision, and what was known when it was made."""
+class Explanation(JsonResult, Documented):
+    """A decision, and what was known when it was made.
+
+    `str(explanation)` is a readable summary.
+    """
 
     decision: LiveDecision
     policy: str
     case: Case
-    """What was told of it since."""
+    """The decision with what was told of it since."""
     records: int
-    """How many decisions something was known of then."""
+    """Number of decisions with an outcome at the time."""
     pending: int
-    """How many were pending then."""
+    """Number of pending decisions at the time."""
     imported: int
-    then: ArmsStatus
+    """Number of imported records at the time."""
+    then: ArmSummary
     """The arms in its context, by what was known then."""
     is_complete: bool
-    """Whether all that was known then is known still: nothing of it was erased."""
+    """True if nothing that was known then was erased since."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """For each arm: its probability, what it was expected to bring, to cost and to teach.
+        """Return for each arm its probability, and what it was expected to earn, cost and teach.
 
-        `bits` is what playing it was expected to tell about which arm is best, None where the
-        policy did not reckon with that. `own` has what else the policy had of each arm, rewards
-        among it in the user's units.
+        `bits` is the expected information about which arm is best, None if the policy did not use
+        it. `own` has the policy's other figures of each arm, rewards in the user's units.
         """
         decision, then = self.decision, self.then
         chances, figures = decision.probabilities, decision.figures
@@ -66,7 +78,7 @@ class Explanation:
         return rows
 
     def _cost(self, i: int, cost: float | None) -> float | None:
-        """Against the best of the allowed arms, where that is known."""
+        """Return the expected loss against the best allowed arm, if it is known."""
         if cost is not None:
             return cost * self.decision.problem.payoff.span
         is_restricted = len(self.decision.allowed) < len(self.then.arms)
@@ -74,7 +86,7 @@ class Explanation:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The names of what the policy had of each arm, besides cost, gain and P(best)."""
+        """Names of the policy's figures of each arm, apart from cost, gain and P(best)."""
         arms = len(self.then.arms)
         return tuple(
             name
@@ -83,7 +95,7 @@ class Explanation:
         )
 
     def _in_units(self, name: str, value: Any) -> Any:
-        """Policies reckon with rewards in [0, 1]; a figure that is no number stays what it is."""
+        # Policies use rewards in [0, 1]; a figure that is not a number stays as it is.
         if name not in _REWARDS or not isinstance(value, int | float):
             return value
         return self.decision.problem.payoff.unscale(value)
@@ -94,32 +106,33 @@ class Explanation:
 
         draw(intervals_then(self), path)
 
-    def in_words(self) -> str:
-        """A few sentences."""
+    def sentences(self) -> list[str]:
+        """Return the explanation in sentences."""
         decision, case = self.decision, self.case
-        seen = ", ".join(f"{name}={label}" for name, label in decision.context.items())
-        known = f"the outcomes of {_count(self.records, 'decision')}"
+        context = ", ".join(f"{name}={label}" for name, label in decision.context.items())
+        known = f"the outcomes of {pluralize(self.records, 'decision')}"
         if self.imported:
-            known += f" and {_count(self.imported, 'imported record')}"
+            known += f" and {pluralize(self.imported, 'imported record')}"
         lines = [
             f"Decision {decision.id} was asked for at {decision.at}"
-            f"{f', in the context {seen}' if seen else ''}.",
+            f"{f', in the context {context}' if context else ''}.",
             f"Known then: {known}; {self.pending} pending.",
         ]
         if not self.is_complete:
             lines.append(
-                "Something that was known then was erased since, so what each arm looked like may "
-                "differ from what the policy saw."
+                "Something that was known then was erased since, so the arms may have looked "
+                "different to the policy."
             )
         if len(decision.allowed) < len(self.then.arms):
             lines.append(
-                f"Allowed were {len(decision.allowed)} of {_count(len(self.then.arms), 'arm')}."
+                f"{len(decision.allowed)} of {pluralize(len(self.then.arms), 'arm')} were allowed."
             )
         if decision.imagined:
             lines.append(
-                f"It is one of a batch: of {_count(decision.imagined, 'decision')} before it in "
-                "the batch the policy imagined outcomes, and decided as if they were known. Its "
-                "reason and figures of its own count those; means, intervals and P(best) do not."
+                "It is part of a batch: the policy imagined outcomes of "
+                f"{pluralize(decision.imagined, 'decision')} before it in the batch, and decided "
+                "as if they were known. Its reason and its own figures include them; means, "
+                "intervals and P(best) do not."
             )
         chance = decision.probability
         with_chance = "" if chance is None else f" with probability {chance:.3g}"
@@ -127,19 +140,54 @@ class Explanation:
         lines.append(f"The policy {self.policy} chose {decision.arm}{with_chance}{why}.")
         lines.append(f"Since then: {case}.")
         lines += [
-            f"Its context was amended since: {name} is {now} now; it was {decision.context[name]}."
+            f"Its context was amended since: {name} changed from {decision.context[name]} to {now}."
             for name, now in case.context.items()
             if decision.context.get(name, now) != now
         ]
-        return "\n".join(lines)
+        return lines
 
-    def __str__(self) -> str:
-        return self.in_words()
+    def document(self) -> Document:
+        """Return the sentences, and a table of the arms as they looked then."""
+        return Document(tuple(self._blocks()))
+
+    def _blocks(self) -> Iterator[Block]:
+        first, *rest = self.sentences()
+        yield Heading(first)
+        yield BulletList(tuple(rest))
+        rows, names = self.rows(), self.own
+        if len(rows) > MAX_SHOWN_ARMS:
+            rows = sorted(rows, key=lambda row: (-(row["probability"] or 0.0), -row["best"]))
+        bits = ("bits",) if any(row["bits"] is not None for row in rows) else ()
+        columns = ("arm", "probability", "mean", "90 % interval", "P(best)", "cost", *bits)
+        yield Heading("The arms, by what was known then")
+        yield Table(
+            (*columns, *names),
+            tuple(
+                (
+                    row["arm"],
+                    _format(row["probability"]) if row["allowed"] else "not allowed",
+                    format_number(row["mean"]),
+                    f"{format_number(row['low'])} to {format_number(row['high'])}",
+                    f"{row['best']:.2f}",
+                    _format(row["cost"]),
+                    *(_format(row[name]) for name in bits),
+                    *map(_format, row["own"].values()),
+                )
+                for row in rows
+            ),
+            right=("probability", "mean", "P(best)", "cost", "bits", *names),
+        )
+        notes = ["cost: expected loss of one play against the best allowed arm"]
+        if bits:
+            notes.append("bits: expected information about which arm is best")
+        if names:
+            notes.append(f"{', '.join(names)}: figures of the policy")
+        yield BulletList(tuple(notes))
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the JSON document."""
         decision = self.decision
-        page: dict[str, Any] = to_json(
+        data: dict[str, Any] = to_json(
             {
                 **decision.to_json(),
                 "policy": self.policy,
@@ -152,27 +200,29 @@ class Explanation:
                     "imagined": decision.imagined,
                 },
                 "arms": self.rows(),
-                "then": self.then.as_dict(decision.problem),
+                "then": self.then.as_dict(),
                 "now": self.case.as_dict(decision.problem),
             }
         )
-        return page
+        return data
 
     @classmethod
-    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Explanation:
-        """The way back from `as_dict`, under the problem that held then."""
-        known = page["known"]
+    def from_dict(cls, data: Mapping[str, Any], problem: Any = None) -> Explanation:
+        """Inverse of `as_dict`, under the problem that held then."""
+        known = data["known"]
         return cls(
-            LiveDecision.from_dict(page, problem),
-            page["policy"],
-            Case.from_dict(page["now"]),
+            LiveDecision.from_dict(data, problem),
+            data["policy"],
+            Case.from_dict(data["now"]),
             known["records"],
             known["pending"],
             known["imported"],
-            ArmsStatus.from_dict(page["then"], problem),
+            ArmSummary.from_dict(data["then"], problem),
             known["complete"],
         )
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+def _format(value: object) -> str:
+    if isinstance(value, int | float):
+        return format_number(value)
+    return "" if value is None else str(value)

@@ -1,70 +1,77 @@
-"""How an experiment came where it is: P(best) and the regret of stopping along its journal.
+"""History of an experiment: how certain it was at some points of its journal; events as text.
 
-The journal is folded once more from its start. At some points of it what was told by then is read
-under the config that holds now, so that the numbers are comparable along the way; decisions were
-made by what held then (`Experiment.explain`).
+The journal is folded again from its start. At each point what was told by then is read under the
+configuration that holds now, so that the numbers are comparable. Decisions were made by what held
+then (`Experiment.explain`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dowise._core.codec import array_from_json, to_json
+from dowise._core.codec import JsonResult, in_json
 from dowise._core.document import pluralize
+from dowise._core.types import FloatArray, IntArray
 from dowise._core.validation import check_integer
 from dowise.errors import import_extra
 from dowise.experiment.counters import PlayCounts
 from dowise.experiment.event import DamagedEventError, Event
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
-from dowise.experiment.status import ArmsStatus, arms_status, contexts_of, draws_for
+from dowise.experiment.status import (
+    ArmSummary,
+    contexts_to_show,
+    number_of_draws,
+    summarize_arms,
+)
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.problem import Intervention
 from dowise.problem.problem import Context
 
 POINTS = 30
-MOST_CONTEXTS = 4
-_FEWEST, _MOST = 200, 2000  # draws at a point
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+MAX_CONTEXTS = 4
+MIN_DRAWS, MAX_DRAWS = 200, 2000  # at a point
 
 
 @dataclass(frozen=True, eq=False)
-class History:
-    """Arrays with a row for each point of the journal."""
+class History(JsonResult):
+    """How certain an experiment was along its journal: arrays with a row for each point."""
 
-    arms: tuple[Intervention, ...]
+    arms: tuple[Intervention, ...] = field(
+        metadata=in_json(
+            encode=lambda arms, _: [str(arm) for arm in arms],
+            decode=lambda data, _: tuple(map(Intervention.parse, data)),
+        )
+    )
     contexts: tuple[dict[str, str], ...]
-    """Those that came most often, at most four."""
-    weights: Floats
-    """Their shares, of the decisions so far."""
-    events: Integers
-    """How many events there were at each point."""
-    outcomes: Integers
-    """How many decisions had an outcome."""
-    imported: Integers
-    """How many records had been brought in."""
-    best: Floats
-    """How likely each arm was to be the best: (points, contexts, arms)."""
-    mean: Floats
-    """What each arm was expected to bring, net of cost: (points, contexts, arms)."""
-    stopping: Floats
-    """What stopping there was expected to cost a round, in the user's units: (points, contexts)."""
+    """The most frequent contexts, at most four."""
+    weights: FloatArray
+    """Their shares of the decisions so far."""
+    events: IntArray
+    """Number of events at each point."""
+    outcomes: IntArray
+    """Number of decisions with an outcome."""
+    imported: IntArray
+    """Number of imported records."""
+    best: FloatArray
+    """Probability that each arm is the best: (points, contexts, arms)."""
+    mean: FloatArray
+    """Expected reward of each arm, net of cost: (points, contexts, arms)."""
+    stopping: FloatArray
+    """Expected loss per round of stopping there, in the user's units: (points, contexts)."""
 
     @property
-    def expected_regret_of_stopping(self) -> Floats:
-        """Over the contexts as they came: one number for each point."""
-        cost: Floats = self.stopping @ self.weights
-        return cost
+    def expected_regret_of_stopping(self) -> FloatArray:
+        """Expected loss per round of stopping, averaged over the contexts: one per point."""
+        loss: FloatArray = self.stopping @ self.weights
+        return loss
 
     def frame(self) -> Any:
-        """A pandas table: events, outcomes, imported, the context, arm, best, mean, stopping."""
+        """Return a DataFrame with a row for each point, context and arm."""
         pandas = import_extra("pandas", "simulate", "a table")
         return pandas.DataFrame(
             {
@@ -82,97 +89,72 @@ class History:
             for a, arm in enumerate(self.arms)
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        page: dict[str, Any] = to_json({**vars(self), "arms": [str(arm) for arm in self.arms]})
-        return page
 
-    @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> History:
-        """The way back from `as_dict`."""
-        arms, contexts = page["arms"], page["contexts"]
-        events, outcomes, imported = (
-            np.array(page[name], dtype=np.int64) for name in ("events", "outcomes", "imported")
-        )
-        shape = len(events), len(contexts), len(arms)
-        return cls(
-            tuple(map(Intervention.parse, arms)),
-            tuple(dict(context) for context in contexts),
-            array_from_json(page["weights"]),
-            events,
-            outcomes,
-            imported,
-            array_from_json(page["best"]).reshape(shape),
-            array_from_json(page["mean"]).reshape(shape),
-            array_from_json(page["stopping"]).reshape(shape[:2]),
-        )
-
-
-def history(
+def compute_history(
     name: str,
-    learner: PolicyReplay,
+    replay: PolicyReplay,
     events: Iterable[Event],
     total: int,
-    came: PlayCounts,
+    plays: PlayCounts,
     context: Context = None,
     points: int = POINTS,
 ) -> History:
-    """Fold the events, of which there are `total`, and look at so many points of them.
+    """Fold `total` events, and summarize the arms at some points of them.
 
-    `learner` has a policy with a belief, which has learned nothing yet; `came` says which contexts
-    came how often.
+    `replay` has a policy with a belief that has learned nothing yet; `plays` counts contexts.
     """
     points = check_integer("points", points, 2)
-    problem, policy = learner.config.problem, learner.policy
+    problem, policy = replay.config.problem, replay.policy
     assert isinstance(policy, BayesianPolicy)
     if context is None:
-        contexts = contexts_of(problem, came, MOST_CONTEXTS)
+        contexts = contexts_to_show(problem, plays, MAX_CONTEXTS)
     else:
         contexts = [problem.context_labels(problem.context_codes(context))]
-    draws = draws_for(policy.belief, points * len(contexts), _FEWEST, _MOST)
+    draws = number_of_draws(policy.belief, points * len(contexts), MIN_DRAWS, MAX_DRAWS)
     then, at = ExperimentState(name), {round(number) for number in np.linspace(1, total, points)}
-    rows: list[tuple[int, int, int, list[ArmsStatus]]] = []
+    counts: list[tuple[int, int, int]] = []
+    summaries: list[list[ArmSummary]] = []
     for event in events:
         then.apply_all([event])
         if event.number in at:
-            learner.sync(then)
-            looks = [arms_status(policy.belief, one, draws=draws) for one in contexts]
+            replay.sync(then)
             done = sum(case.status == "done" for case in then.cases.values())
-            rows.append((event.number, done, then.imported, looks))
+            counts.append((event.number, done, then.imported))
+            summaries.append(
+                [summarize_arms(policy.belief, labels, draws=draws) for labels in contexts]
+            )
+    numbers, outcomes, imported = np.array(counts).T
     return History(
-        problem.arms,
-        tuple(contexts),
-        np.array(came.shares(contexts)),
-        np.array([row[0] for row in rows]),
-        np.array([row[1] for row in rows]),
-        np.array([row[2] for row in rows]),
-        np.array([[look.best for look in row[3]] for row in rows]),
-        np.array([[look.mean for look in row[3]] for row in rows]),
-        np.array([[look.stopping for look in row[3]] for row in rows]),
+        arms=problem.arms,
+        contexts=tuple(contexts),
+        weights=np.array(plays.shares(contexts)),
+        events=numbers,
+        outcomes=outcomes,
+        imported=imported,
+        best=np.array([[arms.best for arms in row] for row in summaries]),
+        mean=np.array([[arms.mean for arms in row] for row in summaries]),
+        stopping=np.array([[arms.stopping for arms in row] for row in summaries]),
     )
 
 
-Page = Mapping[str, Any]
+def event_text(event: Event) -> str:
+    """Describe an event in a sentence.
 
-
-def event_in_words(event: Event) -> str:
-    """What an event says, in a sentence.
-
-    >>> says = {"decision": 2, "values": {"Y": "0"}, "before": {"Y": "1"}, "reason": "typo"}
-    >>> event = next_event(None, "ward", "amended", "2026-01-01T00:00:00Z", "ann", says)
-    >>> event_in_words(event)
-    'Of decision 2, Y is 0 now; it was 1 (typo)'
+    >>> from dowise.experiment.event import next_event
+    >>> payload = {"decision": 2, "values": {"Y": "0"}, "before": {"Y": "1"}, "reason": "typo"}
+    >>> event_text(next_event(None, "ward", "amended", "2026-01-01T00:00:00Z", "ann", payload))
+    'Decision 2: Y changed from 1 to 0 (typo)'
     """
     if event.is_erased:
-        return "What it said was erased"
+        return "Its content was erased"
     try:
-        return _SENTENCES[event.kind](event.parsed())
+        return _DESCRIPTIONS[event.kind](event.parsed())
     except (DamagedEventError, KeyError, TypeError, ValueError, AttributeError):
         return "It can't be read: run an audit"
 
 
 def decision_of(event: Event) -> int | None:
-    """The number of the decision that an event is about, if it is about one."""
+    """Return the number of the decision that an event is about, if it is about one."""
     try:
         number = event.parsed().get("decision")
     except DamagedEventError:
@@ -180,76 +162,66 @@ def decision_of(event: Event) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def _created(says: Page) -> str:
-    return f"The experiment began, with the policy {says['policy']}"
+Payload = Mapping[str, Any]
 
 
-def _asked(says: Page) -> str:
-    where = f" where {_pairs(says['context'])}" if says["context"] else ""
-    few = "" if says["allowed"] is None else ", among fewer than all arms"
-    return f"Decision {says['decision']}: {Intervention(says['arm'])}{where}{few}"
+def _asked(payload: Payload) -> str:
+    where = f" where {_pairs(payload['context'])}" if payload["context"] else ""
+    few = "" if payload["allowed"] is None else ", among fewer than all arms"
+    return f"Decision {payload['decision']}: {Intervention(payload['arm'])}{where}{few}"
 
 
-def _told(says: Page) -> str:
-    told = f" {_pairs(says['values'])}" if says["values"] else ""
-    return f"Of decision {says['decision']} was told{_instead(says)}{told}"
+def _told(payload: Payload) -> str:
+    parts = [_played(payload)] if "played" in payload else []
+    parts += [_pairs(payload["values"])] if payload["values"] else []
+    return f"Decision {payload['decision']}: told {'; '.join(parts)}"
 
 
-def _instead(says: Page) -> str:
-    if "played" not in says:
-        return ""
-    if says["played"] is None:
-        return " that it was done as decided;"
-    unrelated = ", for a reason that had nothing to do with it" if says.get("unrelated") else ""
-    return f" that {Intervention(says['played'])} was done instead{unrelated};"
+def _played(payload: Payload) -> str:
+    if payload["played"] is None:
+        return "that it was done as decided"
+    unrelated = ", for an unrelated reason" if payload.get("unrelated") else ""
+    return f"that {Intervention(payload['played'])} was done instead{unrelated}"
 
 
-def _amended(says: Page) -> str:
-    before = says["before"]
-    changes = [
-        f"{name} is {_shown(label)} now; it was {_shown(before[name])}"
+def _amended(payload: Payload) -> str:
+    before = payload["before"]
+    changes = [f"corrected {_played(payload)}"] if "played" in payload else []
+    changes += [
+        f"{name} changed from {_label(before[name])} to {_label(label)}"
         if name in before
-        else f"{name} is {_shown(label)} now"
-        for name, label in says["values"].items()
+        else f"{name} is {_label(label)} now"
+        for name, label in payload["values"].items()
     ]
-    if "played" in says:
-        changes.insert(0, f"it is corrected{_instead(says).rstrip(';')}")
-    return f"Of decision {says['decision']}, {', '.join(changes)} ({says['reason']})"
+    return f"Decision {payload['decision']}: {', '.join(changes)} ({payload['reason']})"
 
 
-def _withdrawn(says: Page) -> str:
-    return f"Decision {says['decision']} was withdrawn ({says['reason']})"
-
-
-def _revised(says: Page) -> str:
-    return f"The experiment was revised; the policy is {says['policy']} ({says['reason']})"
-
-
-def _imported(says: Page) -> str:
-    source = f" from {says['source']}" if says["source"] else ""
-    left = f", {pluralize(says['skipped'], 'bad row')} left out" if says["skipped"] else ""
-    return f"{pluralize(says['records'], 'record')} came in{source}{left}"
-
-
-def _erased(says: Page) -> str:
-    return f"All that was said of decision {says['decision']} was erased ({says['reason']})"
+def _imported(payload: Payload) -> str:
+    source = f" from {payload['source']}" if payload["source"] else ""
+    skipped = payload["skipped"]
+    left_out = f", {pluralize(skipped, 'bad row')} left out" if skipped else ""
+    return f"{pluralize(payload['records'], 'record')} imported{source}{left_out}"
 
 
 def _pairs(values: Mapping[str, str | None]) -> str:
-    return ", ".join(f"{name}={_shown(label)}" for name, label in values.items())
+    return ", ".join(f"{name}={_label(label)}" for name, label in values.items())
 
 
-def _shown(label: str | None) -> str:
+def _label(label: str | None) -> str:
     return "missing" if label is None else str(label)
 
 
-_SENTENCES: Mapping[str, Callable[[Page], str]] = {
-    "created": _created,
+_DESCRIPTIONS: Mapping[str, Callable[[Payload], str]] = {
+    "created": lambda payload: f"Experiment created, with the policy {payload['policy']}",
     "asked": _asked,
     "told": _told,
     "amended": _amended,
-    "withdrawn": _withdrawn,
-    "revised": _revised,
+    "withdrawn": lambda payload: f"Decision {payload['decision']} withdrawn ({payload['reason']})",
+    "revised": lambda payload: (
+        f"Experiment revised; the policy is {payload['policy']} ({payload['reason']})"
+    ),
     "imported": _imported,
-    "erased": _erased,
+    "erased": lambda payload: (
+        f"All records of decision {payload['decision']} erased ({payload['reason']})"
+    ),
 }

@@ -23,8 +23,8 @@ from dowise.experiment.case import Case
 from dowise.experiment.counters import PlayCounts
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import History
-from dowise.experiment.rehearsal import Rehearsal, given
-from dowise.experiment.status import ArmsStatus, Status, context_text, tied
+from dowise.experiment.rehearsal import Rehearsal, exact_number
+from dowise.experiment.status import ArmSummary, Status, context_text
 from dowise.plotting.figures import (
     COLOURS,
     DASHES,
@@ -153,8 +153,8 @@ def _unit(problem: Problem) -> str:
     return f"mean {problem.reward}{net}{', smaller is better' if problem.minimise else ''}"
 
 
-def _context(problem: Problem, one: ArmsStatus, best: Floats) -> ContextData:
-    same, says = tied(problem, one), "▸ looks best"
+def _context(problem: Problem, one: ArmSummary, best: Floats) -> ContextData:
+    same, says = one.leaders, "▸ looks best"
     if len(same) > 1:
         is_all = len(same) == len(one.arms)
         says = "nothing tells the arms apart" if is_all else f"{len(same)} arms tie for the best"
@@ -168,7 +168,7 @@ def _context(problem: Problem, one: ArmsStatus, best: Floats) -> ContextData:
 
 
 def _intervals(
-    one: ArmsStatus, title: str, along: str, marked: int, interest: Floats
+    one: ArmSummary, title: str, along: str, marked: int, interest: Floats
 ) -> IntervalData:
     """The marked arm, and those with the largest `interest`, today's P(best) deciding ties."""
     order = np.lexsort((np.arange(len(one.arms)), -one.best, -np.maximum(interest, one.best)))
@@ -432,7 +432,7 @@ def rehearsal_figure(rehearsal: Rehearsal) -> RehearsalFigure:
 
 
 def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
-    looks, tolerance = rehearsal.curve(), given(rehearsal.tolerance)
+    looks, tolerance = rehearsal.curve(), exact_number(rehearsal.tolerance)
 
     def numbers(name: str) -> Floats:
         return np.array([look[name] for look in looks])
@@ -503,12 +503,12 @@ def _draw_panel(axes: Any, rounds: NDArray[np.int64], panel: Panel) -> None:
             rounds, line.middle, color=colour, linestyle=dashes, linewidth=1.8, label=line.label
         )
     axes.set_xlim(rounds[0], rounds[-1])
-    axes.xaxis.set_major_formatter(lambda number, _: given(number))
+    axes.xaxis.set_major_formatter(lambda number, _: exact_number(number))
     if panel.is_share:
         axes.set_ylim(-0.02, 1.02)
         axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
     else:
         axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(lambda value, _: given(value))
+        axes.yaxis.set_major_formatter(lambda value, _: exact_number(value))
     finish_axes(axes, panel.title, size=10)
     axes.legend(frameon=False, fontsize=8, loc="best")

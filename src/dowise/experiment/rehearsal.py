@@ -1,8 +1,8 @@
-"""A rehearsal: the whole experiment, played against worlds drawn from the prior.
+"""Rehearsal of an experiment in worlds drawn from the prior.
 
-Each world is asked and told by the same code as a live experiment, on a store in memory. So before
-anything is done to anybody one sees what to expect: how much regret, how sure one will be and how
-rightly so, and after how many rounds the advice is to stop.
+Each world is asked and told by the same code as a live experiment, on a store in memory. It shows
+what to expect before anything is done to anybody: how much regret, how certain the result will be
+and how rightly so, and after how many rounds the advice is to stop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise._core.codec import to_json
-from dowise._core.document import format_number, pluralize
+from dowise._core.document import (
+    BulletList,
+    Document,
+    Documented,
+    Heading,
+    format_number,
+    pluralize,
+)
 from dowise._core.rng import stream
 from dowise._core.validation import check_integer, check_number
 from dowise.belief import Belief
@@ -29,7 +36,7 @@ from dowise.errors import USER_CODE_ERRORS, user_code_error
 from dowise.experiment.config import DEFAULT_POLICY, ExperimentConfig, is_bayesian
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.read_model import prior_of
-from dowise.experiment.status import Status, usual_tolerance
+from dowise.experiment.status import Status, default_tolerance
 from dowise.experiment.storage import MemoryStorage
 from dowise.policies.registry import import_policies, imported_modules, policy_factory
 from dowise.problem import Problem
@@ -60,49 +67,49 @@ class Spread:
 
     @property
     def ends(self) -> str:
-        """The range in words."""
+        """The range as text."""
         return f"{format_number(self.low)} to {format_number(self.high)}"
 
 
 @dataclass(frozen=True, eq=False)
-class Rehearsal:
-    """What the worlds showed; arrays are (worlds, looks), in the user's units."""
+class Rehearsal(Documented):
+    """Result of `rehearse`; arrays are (worlds, looks), in the user's units."""
 
     problem: Problem
     policy: str
     options: Mapping[str, Any]
     prior: Any
-    """What the rows of the worlds' tables were drawn from."""
+    """Prior of the rows of the worlds' tables."""
     horizon: int
     tolerance: float
     delay: int
     seed: int
     rounds: NDArray[np.int64]
-    """After how many rounds there was a look, from 0 to the horizon."""
+    """Rounds at which the status was noted, from 0 to the horizon."""
     regret: Floats
-    """What the arms played so far have cost against the best ones, by the world's own word."""
+    """True regret of the arms played so far."""
     at_random: Floats
-    """What choosing any arm with the same probability would have cost instead, on average."""
+    """Expected regret of choosing all arms with the same probability instead."""
     stopping: Floats
-    """What the posterior expects stopping then to cost a round: what the advice goes by."""
+    """Loss per round of stopping then, as the posterior expects it; the advice rests on it."""
     cost: Floats
-    """What playing the arms that look best then would truly cost a round."""
+    """True loss per round of playing the arms that look best then."""
     sure: Floats
-    """How likely the posterior holds the arms that look best to be the best."""
+    """Posterior probability that the arms that look best are the best."""
 
     @property
     def worlds(self) -> int:
-        """How many worlds were played."""
+        """Number of worlds."""
         return len(self.regret)
 
     @property
     def per_round(self) -> Floats:
-        """The regret a round at the end, for each world: over the last tenth of the rounds."""
+        """Regret per round over the last tenth of the rounds, for each world."""
         return self._at_the_end(self.regret)
 
     @property
     def per_round_at_random(self) -> Floats:
-        """The same had arms been chosen at random."""
+        """Regret per round over the last tenth, had arms been chosen at random."""
         return self._at_the_end(self.at_random)
 
     def _at_the_end(self, sums: Floats) -> Floats:
@@ -157,7 +164,7 @@ class Rehearsal:
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: a number of rounds that never came is "inf"."""
+        """Return the JSON document; a number of rounds that never came is "inf"."""
         stop = Spread.of(self.stops)
         page: dict[str, Any] = to_json(
             {
@@ -187,26 +194,31 @@ class Rehearsal:
         )  # fmt: skip
         return page
 
-    def in_words(self) -> str:
-        """A few sentences."""
+    def sentences(self) -> list[str]:
+        """Return the result in sentences."""
         regret, random = Spread.of(self.regret[:, -1]), self.at_random[:, -1].mean()
         end, sure = Spread.of(self.per_round), Spread.of(self.sure[:, -1])
         late = f", outcomes told {pluralize(self.delay, 'round')} late" if self.delay else ""
         chances = f"{_percent(sure.low)} to {_percent(sure.high)}"
-        lines = [
+        return [
             f"In {pluralize(self.worlds, 'world')} drawn from the prior, {self.policy} over "
             f"{pluralize(self.horizon, 'round')}{late}:",
-            f"The regret is {format_number(regret.mean)} in all{self._averaged(regret.ends)}; choosing at "
-            f"random costs {format_number(random)}.",
+            f"The total regret is {format_number(regret.mean)}{self._averaged(regret.ends)}; "
+            f"choosing at random costs {format_number(random)}.",
             f"At the end a round costs {format_number(end.mean)}{self._averaged()}; at random "
             f"{format_number(self.per_round_at_random.mean())}.",
-            f"Then you take what looks best for the best with probability {_percent(sure.mean)}"
-            f"{self._averaged(chances)}. It is the best{self._everywhere} in "
+            "The chance that what looks best then is the best is believed to be "
+            f"{_percent(sure.mean)}{self._averaged(chances)}. It is the best{self._everywhere} in "
             f"{_percent(self.is_best[:, -1].mean())} of worlds, and within "
-            f"{given(self.tolerance)} of it in {_percent(self.is_nearly_best[:, -1].mean())}.",
-            self._stop_in_words(),
+            f"{exact_number(self.tolerance)} of it in "
+            f"{_percent(self.is_nearly_best[:, -1].mean())}.",
+            self._stopping_sentence(),
         ]
-        return "\n".join(lines)
+
+    def document(self) -> Document:
+        """Return the result in sentences."""
+        first, *rest = self.sentences()
+        return Document((Heading(first), BulletList(tuple(rest))))
 
     @property
     def _everywhere(self) -> str:
@@ -219,19 +231,21 @@ class Rehearsal:
             return ""
         return f" on average{'' if ends is None else f' (90 % of worlds: {ends})'}"
 
-    def _stop_in_words(self) -> str:
+    def _stopping_sentence(self) -> str:
         when_it_came = self.stops[np.isfinite(self.stops)]
-        advice = f"The advice to stop, with a tolerance of {given(self.tolerance)} a round,"
+        advice = (
+            f"The advice to stop, with a tolerance of {exact_number(self.tolerance)} per round,"
+        )
         within = f"within {pluralize(self.horizon, 'round')}"
         if self.stopped_cost is None:
-            return f"{advice} comes in no world {within}: take more rounds, or tolerate more."
+            return f"{advice} comes in no world {within}: plan more rounds, or a larger tolerance."
         came, share = Spread.of(when_it_came), len(when_it_came) / self.worlds
         if share == 1:
             when, whose = f"after {pluralize(int(came.median), 'round')}", "worlds"
         else:
             there = f"in {_percent(share)} of worlds {within}"
             when, whose = f"{there}, there after {came.median:,.0f}", "them"
-        cost = f"What looks best then truly costs {format_number(self.stopped_cost)} a round"
+        cost = f"What looks best then truly costs {format_number(self.stopped_cost)} per round"
         if len(when_it_came) == 1:
             return f"{advice} comes {when}. {cost}."
         ends = f"{came.low:,.0f} to {came.high:,.0f}"
@@ -242,8 +256,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def given(value: float) -> str:
-    """A number that somebody chose, with all its digits: "1,250.5", "0.01"."""
+def exact_number(value: float) -> str:
+    """Format a number that a user chose, with all its digits: "1,250.5", "0.01"."""
     return f"{value:,.12g}"
 
 
@@ -266,14 +280,47 @@ def rehearse(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rehearsal:
-    """Play an experiment of so many rounds in worlds drawn from the prior.
+    """Play an experiment in worlds drawn from the prior.
 
-    `prior` is what `Belief` takes. Worlds are drawn from it, doubtful edges with theirs, and a
-    policy that has a belief starts from it. Outcomes are told `delay` rounds late. At the start and
-    at `looks` times along the rounds, evenly spread, it is noted where the experiment stands. The
-    `tolerance` is a hundredth of the range of rewards unless you say. The
-    same seed gives the same numbers with any number of workers; a policy of your own is played in
+    The same seed gives the same numbers with any number of workers. A custom policy is played in
     this process, unless `import_policies` has its module.
+
+    Parameters
+    ----------
+    problem
+        The problem, the path of a problem file, or the name of a built-in problem.
+    horizon
+        The number of rounds.
+    worlds
+        The number of worlds.
+    policy, options
+        The policy and its options.
+    prior
+        Prior counts, as `Belief` takes them: worlds are drawn from it, doubtful edges with their
+        own probabilities, and a policy that has a belief starts from it.
+    tolerance
+        The loss per round at which the advice is to stop; by default a hundredth of the range of
+        rewards.
+    delay
+        The number of rounds after which outcomes are told.
+    looks
+        The number of times, evenly spread, that the status is noted, apart from the start.
+    seed
+        The random seed.
+    workers
+        The number of processes.
+    progress
+        Called with the number of worlds that are done, and of all.
+
+    Returns
+    -------
+    Rehearsal
+
+    Examples
+    --------
+    >>> result = rehearse("task1", 20, worlds=2, policy="ucb")
+    >>> result.worlds, result.horizon
+    (2, 20)
     """
     config, drawn_from = _planned(problem, policy, options, prior)
     play = _Play(
@@ -285,7 +332,7 @@ def rehearse(
         check_integer("seed", seed, 0),
         _modules(policy),
     )
-    count, limit = check_integer("worlds", worlds, 1), usual_tolerance(config.problem)
+    count, limit = check_integer("worlds", worlds, 1), default_tolerance(config.problem)
     if tolerance is not None:
         limit = check_number("tolerance", tolerance, 0)
     crew = min(check_integer("workers", workers, 1), count) if play.modules is not None else 1

@@ -1,6 +1,6 @@
-"""Where an experiment stands: what each arm is expected to bring, how sure that is, what is open.
+"""Status of an experiment: what each arm is expected to earn, how certain that is, what is open.
 
-Everything follows from the posterior as of now (`dowise.experiment.status`).
+Everything follows from the posterior at one moment.
 """
 
 from __future__ import annotations
@@ -10,13 +10,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice, product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dowise._core.codec import array_from_json, float_from_json, to_json
-from dowise._core.document import format_number, pluralize
+from dowise._core.codec import JsonResult, array_from_json, float_from_json, in_json, to_json
+from dowise._core.document import (
+    Block,
+    BulletList,
+    Document,
+    Documented,
+    Heading,
+    Paragraph,
+    Table,
+    format_number,
+    pluralize,
+)
+from dowise._core.types import FloatArray, IntArray
 from dowise._core.validation import check_number
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
@@ -31,95 +41,104 @@ from dowise.problem.problem import Context
 if TYPE_CHECKING:
     from dowise.policies.value_of_continuing import Continuing
 
-
 LEVEL = 0.9  # of the intervals
-DRAWS, FEWEST_DRAWS = 10_000, 1000
-MOST_CONTEXTS = 64
-_OF_AN_ARM = ("mean", "low", "high", "best", "regret", "plays")
-_ALIKE = 1e-9  # means that are closer than this, as a share, are equal
-_WORK = 1.5e9  # multiplications that are done in about a second
-_WORK_OF_AN_ARM = 150  # in multiplications, for one draw: quantiles, who wins
+MAX_DRAWS, MIN_DRAWS = 10_000, 1000
+MAX_CONTEXTS = 64
 
-Floats = NDArray[np.float64]
-Labels = tuple[str, ...]
+MAX_SHOWN_CONTEXTS, MAX_SHOWN_ARMS, MAX_SHOWN_DECISIONS = 8, 12, 10  # in documents
+MAX_NAMED_ARMS = 3  # of those that tie
+
+_COLUMNS = ("mean", "low", "high", "best", "regret", "plays")
+_ALIKE = 1e-9  # means that are closer than this, as a share, are equal
+_TIE = 1e-12  # the same for arms that tie for the best
+_WORK = 1.5e9  # multiplications in about a second
+_WORK_PER_ARM = 150  # in multiplications, for one draw: quantiles and winners
+_UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60))
 
 
 @dataclass(frozen=True, eq=False)
-class ArmsStatus:
-    """The arms in one context."""
+class ArmSummary(JsonResult):
+    """Expected rewards of all arms in one context, and how certain they are."""
 
     context: dict[str, str]
     arms: tuple[Intervention, ...]
-    mean: Floats
-    """The posterior mean reward of each arm, net of cost, exact, in the user's units."""
-    low: Floats
-    """The ends of the central 90 % credible interval of each arm's mean reward."""
-    high: Floats
-    best: Floats
-    """How likely each arm is to be the best."""
-    regret: Floats
-    """What each arm is expected to cost a round, against the best."""
-    plays: NDArray[np.int64]
-    """How many decisions with an outcome played it in this context."""
+    mean: FloatArray
+    """Posterior mean reward of each arm, net of cost, exact, in the user's units."""
+    low: FloatArray
+    """Lower end of the central 90 % credible interval of each arm's mean reward."""
+    high: FloatArray
+    """Upper end of that interval."""
+    best: FloatArray
+    """Probability that each arm is the best."""
+    regret: FloatArray
+    """Expected loss per round of always playing each arm, against the best."""
+    plays: IntArray
+    """Number of decisions with an outcome that played each arm in this context."""
     leader: int
-    """The position of the arm with the best posterior mean; of equals the likeliest to be best."""
+    """Index of the arm with the best posterior mean; of equal ones the likeliest to be best."""
+    leaders: tuple[int, ...]
+    """Indices of all arms whose mean is that of the leader."""
     draws: int
-    """How many draws all but the means rest on."""
+    """Number of posterior draws behind everything but the means."""
     weight: float = 1.0
-    """The share of decisions in this context."""
+    """Share of decisions in this context."""
 
     @property
     def are_alike(self) -> bool:
-        """Whether all arms have the same posterior mean."""
+        """True if all arms have the same posterior mean."""
         return bool(np.ptp(self.mean) <= _ALIKE * np.abs(self.mean).max())
 
     @property
     def stopping(self) -> float:
-        """What stopping now with the best-looking arm is expected to cost a round."""
+        """Expected loss per round of stopping now with the leader."""
         return float(self.regret[self.leader])
 
-    def as_dict(self, problem: Problem) -> dict[str, Any]:
-        """For JSON, once `to_json` has gone over it."""
-
-        return {
-            "context": self.context,
-            "share": self.weight,
-            "leader": str(self.arms[self.leader]),
-            "leaders": [str(self.arms[i]) for i in tied(problem, self)],
-            "expected_regret_of_stopping": self.stopping,
-            "draws": self.draws,
-            "arms": [
-                {"arm": str(arm), **{name: getattr(self, name)[i] for name in _OF_AN_ARM}}
-                for i, arm in enumerate(self.arms)
-            ],
-        }
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON document: one row per arm."""
+        data: dict[str, Any] = to_json(
+            {
+                "context": self.context,
+                "share": self.weight,
+                "leader": str(self.arms[self.leader]),
+                "leaders": [str(self.arms[i]) for i in self.leaders],
+                "expected_regret_of_stopping": self.stopping,
+                "draws": self.draws,
+                "arms": [
+                    {"arm": str(arm), **{name: getattr(self, name)[i] for name in _COLUMNS}}
+                    for i, arm in enumerate(self.arms)
+                ],
+            }
+        )
+        return data
 
     @classmethod
-    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> ArmsStatus:
-        """The way back from `as_dict`, under the same problem."""
-        rows = page["arms"]
-        if [row["arm"] for row in rows] != [str(arm) for arm in problem.arms]:
+    def from_dict(cls, data: Mapping[str, Any], problem: Any = None) -> ArmSummary:
+        """Inverse of `as_dict`, under the same problem."""
+        rows = data["arms"]
+        names = [row["arm"] for row in rows]
+        if names != [str(arm) for arm in problem.arms]:
             raise ValueError("the arms are not those of the problem")
-        numbers = {name: array_from_json([row[name] for row in rows]) for name in _OF_AN_ARM}
+        numbers = {name: array_from_json([row[name] for row in rows]) for name in _COLUMNS[:-1]}
         return cls(
-            dict(page["context"]),
-            problem.arms,
-            **{name: numbers[name] for name in _OF_AN_ARM if name != "plays"},
-            plays=numbers["plays"].astype(np.int64),
-            leader=[row["arm"] for row in rows].index(page["leader"]),
-            draws=page["draws"],
-            weight=float_from_json(page["share"]),
+            context=dict(data["context"]),
+            arms=problem.arms,
+            **numbers,
+            plays=np.array([row["plays"] for row in rows], dtype=np.int64),
+            leader=names.index(data["leader"]),
+            leaders=tuple(names.index(name) for name in data["leaders"]),
+            draws=data["draws"],
+            weight=float_from_json(data["share"]),
         )
 
 
-def arms_status(
+def summarize_arms(
     belief: Belief,
     context: Context,
-    plays: NDArray[np.int64] | None = None,
-    draws: int = DRAWS,
+    plays: IntArray | None = None,
+    draws: int = MAX_DRAWS,
     weight: float = 1.0,
-) -> ArmsStatus:
-    """The arms in one context; what is random about it has a fixed seed."""
+) -> ArmSummary:
+    """Summarize the arms in one context; the random draws have a fixed seed."""
     problem, payoff = belief.problem, belief.problem.payoff
     codes = problem.context_codes(context)
     drawn = belief.draw(codes, draws, 0)
@@ -128,232 +147,71 @@ def arms_status(
     low, high = np.quantile(rewards, [tail, 1 - tail], axis=1)
     winners, _ = drawn.winners(payoff)
     labels = problem.context_labels(codes)
-    mean, many = belief.mean_rewards(labels), len(problem.arms)
-    best = np.bincount(winners, minlength=many) / draws
-    return ArmsStatus(
-        labels,
-        problem.arms,
-        mean,
-        low,
-        high,
-        best,
-        payoff.regrets(rewards.T).mean(axis=0),
-        np.zeros(many, dtype=np.int64) if plays is None else plays,
-        _leader(payoff.regrets(mean), best, payoff.span),
-        draws,
-        weight,
+    mean, arms = belief.mean_rewards(labels), len(problem.arms)
+    best = np.bincount(winners, minlength=arms) / draws
+    equal = np.flatnonzero(payoff.regrets(mean) <= _ALIKE * payoff.span)
+    leader = int(equal[best[equal].argmax()])
+    return ArmSummary(
+        context=labels,
+        arms=problem.arms,
+        mean=mean,
+        low=low,
+        high=high,
+        best=best,
+        regret=payoff.regrets(rewards.T).mean(axis=0),
+        plays=np.zeros(arms, dtype=np.int64) if plays is None else plays,
+        leader=leader,
+        leaders=_leaders(mean, leader, payoff.span),
+        draws=draws,
+        weight=weight,
     )
 
 
-def _leader(regrets: Floats, best: Floats, span: float) -> int:
-    """The arm with the best mean; of those that are equal but for rounding, the likeliest best."""
-    equal = np.flatnonzero(regrets <= _ALIKE * span)
-    return int(equal[best[equal].argmax()])
+def _leaders(mean: FloatArray, leader: int, span: float) -> tuple[int, ...]:
+    largest = float(np.abs(mean).max())
+    if np.ptp(mean) <= _ALIKE * largest:
+        return tuple(range(len(mean)))
+    ties = np.abs(mean - mean[leader]) <= _TIE * max(span, largest)
+    return tuple(np.flatnonzero(ties).tolist())
 
 
-def draws_for(belief: Belief, looks: int, fewest: int = FEWEST_DRAWS, most: int = DRAWS) -> int:
-    """How many draws for each of so many looks take about a second in all, within limits."""
-    circuit = belief.posterior.model.circuit if belief.has_factors else None
-    work = _WORK_OF_AN_ARM * len(belief.problem.arms)
+def number_of_draws(
+    belief: Belief, summaries: int, fewest: int = MIN_DRAWS, most: int = MAX_DRAWS
+) -> int:
+    """Return the draws per summary that take about a second in all, within limits."""
+    circuit = getattr(getattr(belief.posterior, "model", None), "circuit", None)
+    work = _WORK_PER_ARM * len(belief.problem.arms)
     if circuit is not None:
         work += sum(part.size for part in circuit.operations)
-    return int(np.clip(_WORK / (max(looks, 1) * work), fewest, most))
+    return int(np.clip(_WORK / (max(summaries, 1) * work), fewest, most))
 
 
-def contexts_of(
-    problem: Problem, came: PlayCounts, most: int = MOST_CONTEXTS
+def contexts_to_show(
+    problem: Problem, plays: PlayCounts, most: int = MAX_CONTEXTS
 ) -> list[dict[str, str]]:
-    """All contexts where these are few, else those that came most often."""
+    """Return all contexts if they are few, otherwise the most frequent ones."""
     names = problem.context
     every = product(*(problem.domains[name] for name in names))
-    if prod(len(problem.domains[name]) for name in names) <= most or not came.times:
+    if prod(len(problem.domains[name]) for name in names) <= most or not plays.times:
         chosen = list(islice(every, most))
     else:
-        chosen = came.most_common(most)
+        chosen = plays.most_common(most)
     return [dict(zip(names, labels, strict=True)) for labels in chosen]
 
 
-@dataclass(frozen=True, eq=False)
-class Status:
-    """Where an experiment stands; `str(status)` says it in words."""
-
-    name: str
-    problem: Problem
-    policy: str
-    contexts: tuple[ArmsStatus, ...]
-    is_one_context: bool
-    """Whether it was asked for one context only, or there is only one."""
-    counts: dict[str, int]
-    """How many decisions are pending, done, withdrawn, erased; restricted; played otherwise."""
-    pending: tuple[Case, ...]
-    """The decisions whose reward was not told yet, oldest first."""
-    edges: dict[str, float]
-    """How likely each doubtful edge is to be there."""
-    evidence: Evidence | None
-    """What the records say against the graph; None where that was not looked at."""
-    imported: int
-    """How many records were brought in."""
-    unused: dict[str, dict[str, int]] = field(default_factory=dict)
-    """What was seen and could not be used, by variable and reason: how often."""
-    left_out: dict[str, int] = field(default_factory=dict)
-    """Records that the policy left out as a whole, by the reason."""
-    notes: tuple[str, ...] = ()
-    """What to know about these numbers."""
-    has_contexts: bool = True
-    """Whether any decision had one of these contexts; without any all weigh alike."""
-    incomplete: tuple[Case, ...] = ()
-    """Decisions whose reward was told, but of which something does not count until more is."""
-    continuing: Continuing | None = None
-    """What so many rounds more are worth; None where that was not asked for."""
-
-    @property
-    def stopping(self) -> float:
-        """What stopping now is expected to cost a round, over the contexts as they came."""
-        return float(sum(one.weight * one.stopping for one in self.contexts))
-
-    @property
-    def expected_regret_of_stopping(self) -> float:
-        """The same as `stopping`."""
-        return self.stopping
-
-    @property
-    def alarms(self) -> tuple[str, ...] | None:
-        """Edges that the graph seems to lack; None where the evidence was not looked at."""
-        return None if self.evidence is None else self.evidence.alarms
-
-    def should_stop(self, tolerance: float) -> bool:
-        """Whether the advice is to stop."""
-        return self.stopping <= check_number("tolerance", tolerance, 0)
-
-    def advice(self, tolerance: float) -> str:
-        """Whether to stop, if a loss of `tolerance` a round does not matter."""
-        cost, limit = f"{format_number(self.stopping)} a round", f"your tolerance of {tolerance:g}"
-        if self.should_stop(tolerance):
-            return (
-                "You can stop: playing what looks best from now on is expected to cost "
-                f"{cost}, which is within {limit}.{self._but_not_everywhere(tolerance)}"
-            )
-        return f"Go on: stopping now is expected to cost {cost}, which is above {limit}."
-
-    def not_yet(self, tolerance: float) -> tuple[ArmsStatus, ...]:
-        """The contexts in which stopping now is expected to cost more than the tolerance."""
-        return tuple(one for one in self.contexts if one.stopping > tolerance)
-
-    def _but_not_everywhere(self, tolerance: float) -> str:
-        above = self.not_yet(tolerance)
-        if not above:
-            return ""
-        worst = max(above, key=lambda one: one.stopping)
-        where = ", ".join(f"{name}={label}" for name, label in worst.context.items())
-        more = f", and above it in {len(above) - 1} more contexts" if len(above) > 1 else ""
-        came = f", which {worst.weight:.0%} of decisions had" if self.has_contexts else ""
-        return f" But not where {where}{came}: there it is {format_number(worst.stopping)}{more}."
-
-    def in_words(self, tolerance: float | None = None) -> str:
-        """All of it in sentences."""
-
-        return status_in_words(self, tolerance)
-
-    def __str__(self) -> str:
-        return self.in_words()
-
-    def frame(self) -> Any:
-        """A pandas table: arm, mean, low, high, best, plays; the context first, where several."""
-        pandas = import_extra("pandas", "simulate", "a table")
-        return pandas.DataFrame(self.rows())
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The same rows as mappings."""
-        names = ("mean", "low", "high", "best", "plays")
-        return [
-            {
-                **({} if self.is_one_context else one.context),
-                "arm": str(arm),
-                **{name: getattr(one, name)[i].item() for name in names},
-            }
-            for one in self.contexts
-            for i, arm in enumerate(one.arms)
-        ]
-
-    def as_dict(self, tolerance: float | None = None) -> dict[str, Any]:
-        """For JSON."""
-        advice = {} if tolerance is None else {
-            "tolerance": tolerance, "stop": self.should_stop(tolerance),
-            "advice": self.advice(tolerance),
-            "not_yet": [one.context for one in self.not_yet(tolerance)],
-        }  # fmt: skip
-        evidence = self.evidence
-        page: dict[str, Any] = to_json(
-            {
-                "name": self.name,
-                "policy": self.policy,
-                "decisions": self.counts,
-                "imported": self.imported,
-                "expected_regret_of_stopping": self.stopping,
-                **({} if self.continuing is None else {"continuing": self.continuing.as_dict()}),
-                **advice,
-                "contexts": [one.as_dict(self.problem) for one in self.contexts],
-                "pending": [
-                    self._case_page(case) | {"waiting_seconds": waiting(case)}
-                    for case in self.pending
-                ],
-                "incomplete": [self._case_page(case) for case in self.incomplete],
-                "edges": self.edges,
-                "alarms": self.alarms,
-                "suspected": None if evidence is None else evidence.suspected,
-                "unused": self.unused,
-                "left_out": self.left_out,
-                "notes": self.notes,
-                "evidence": None if evidence is None else evidence.as_dict(),
-                "is_one_context": self.is_one_context,
-                "has_contexts": self.has_contexts,
-            }
-        )
-        return page
-
-    def _case_page(self, case: Case) -> dict[str, Any]:
-        """A decision in a list: its arm as a text."""
-        return case.as_dict(self.problem) | {"arm": str(case.arm)}
-
-    @classmethod
-    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Status:
-        """The way back from `as_dict`, under the same problem."""
-        from dowise.policies.value_of_continuing import Continuing
-
-        evidence, more = page["evidence"], page.get("continuing")
-        return cls(
-            page["name"],
-            problem,
-            page["policy"],
-            tuple(ArmsStatus.from_dict(one, problem) for one in page["contexts"]),
-            page["is_one_context"],
-            dict(page["decisions"]),
-            tuple(map(Case.from_dict, page["pending"])),
-            {edge: float_from_json(chance) for edge, chance in page["edges"].items()},
-            None if evidence is None else Evidence.from_dict(evidence, problem),
-            page["imported"],
-            {name: dict(reasons) for name, reasons in page["unused"].items()},
-            dict(page["left_out"]),
-            tuple(page["notes"]),
-            page["has_contexts"],
-            tuple(map(Case.from_dict, page["incomplete"])),
-            None if more is None else Continuing.from_dict(more),
-        )
-
-
-def looked_at(
-    belief: Belief, context: Context, came: PlayCounts
-) -> tuple[tuple[ArmsStatus, ...], list[str]]:
-    """The arms in this context, or in each of them, and what to know about the numbers."""
+def summarize_contexts(
+    belief: Belief, context: Context, plays: PlayCounts
+) -> tuple[tuple[ArmSummary, ...], list[str]]:
+    """Summarize the arms in a context, or in each of them; with notes on the numbers."""
     problem, notes = belief.problem, []
     if context is None and problem.context:
-        contexts = contexts_of(problem, came)
-        there = prod(len(problem.domains[name]) for name in problem.context)
-        if len(contexts) < there:
-            which = "that came most often" if came.times else "that come first"
+        contexts = contexts_to_show(problem, plays)
+        total = prod(len(problem.domains[name]) for name in problem.context)
+        if len(contexts) < total:
+            which = "most frequent ones" if plays.times else "first ones"
             notes.append(
-                f"There are {there:,} contexts: these are the {len(contexts)} {which}. Ask for any "
-                "other by name."
+                f"There are {total:,} contexts; these are the {len(contexts)} {which}. Any other "
+                "can be asked for by name."
             )
     else:
         contexts = [problem.context_labels(problem.context_codes(context))]
@@ -362,205 +220,381 @@ def looked_at(
             "The graph is too large for a posterior, so each arm is judged by its own rewards in "
             f"each context, whatever else was seen: {belief.why}."
         )
-    draws = draws_for(belief, len(contexts))
-    found = tuple(
-        arms_status(belief, one, came.plays(one), draws, share)
-        for one, share in zip(contexts, came.shares(contexts), strict=True)
+    draws, shares = number_of_draws(belief, len(contexts)), plays.shares(contexts)
+    summaries = tuple(
+        summarize_arms(belief, labels, plays.plays(labels), draws, share)
+        for labels, share in zip(contexts, shares, strict=True)
     )
-    return found, notes
+    return summaries, notes
 
 
-def usual_tolerance(problem: Problem) -> float:
-    """A loss a round that matters little, unless somebody says otherwise.
+def _encode_case(case: Case, status: Any) -> dict[str, Any]:
+    return case.as_dict(status.problem) | {"arm": str(case.arm)}
 
-    It is a hundredth of what lies between the best and the worst reward: 0.01 from 0 to 1, and 30
-    from 0 to 3,000.
+
+def _decode_cases(data: Any, _problem: Any) -> tuple[Case, ...]:
+    return tuple(map(Case.from_dict, data))
+
+
+def _decode_continuing(data: Any, _problem: Any) -> Continuing:
+    from dowise.policies.value_of_continuing import Continuing
+
+    return Continuing.from_dict(data)
+
+
+@dataclass(frozen=True, eq=False)
+class Status(JsonResult, Documented):
+    """Status of an experiment: expected rewards of all arms, and what is open.
+
+    `str(status)` is a readable summary, `frame()` a table, `as_dict()` a JSON document.
+
+    Examples
+    --------
+    >>> from dowise import Experiment, load_problem
+    >>> from dowise.experiment.storage import MemoryStorage
+    >>> experiment = Experiment.create(MemoryStorage(), "ward", load_problem("task1"), seed=1)
+    >>> experiment.status(evidence=False).counts["asked"]
+    0
+    """
+
+    json_extras: ClassVar[tuple[str, ...]] = ("expected_regret_of_stopping", "alarms", "suspected")
+
+    name: str
+    problem: Problem = field(metadata=in_json(is_sent=False, decode=lambda _, problem: problem))
+    policy: str
+    contexts: tuple[ArmSummary, ...]
+    is_one_context: bool
+    """True if one context was asked for, or there is only one."""
+    counts: dict[str, int] = field(metadata=in_json(key="decisions"))
+    """Number of decisions: pending, done, withdrawn, erased; restricted; played otherwise."""
+    pending: tuple[Case, ...] = field(
+        metadata=in_json(
+            encode=lambda cases, status: [
+                _encode_case(case, status) | {"waiting_seconds": pending_seconds(case)}
+                for case in cases
+            ],
+            decode=_decode_cases,
+        )
+    )
+    """Decisions whose reward was not told yet, oldest first."""
+    edges: dict[str, float]
+    """Probability of each doubtful edge."""
+    evidence: Evidence | None = field(
+        metadata=in_json(encode=lambda evidence, _: evidence.as_dict(), decode=Evidence.from_dict)
+    )
+    """Evidence against the graph; None if it was not computed."""
+    imported: int
+    """Number of imported records."""
+    unused: dict[str, dict[str, int]] = field(default_factory=dict)
+    """How often a variable was seen and could not be used, by variable and reason."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Number of records that the policy left out as a whole, by reason."""
+    notes: tuple[str, ...] = ()
+    """What to know about these numbers."""
+    has_contexts: bool = True
+    """True if any decision had one of these contexts; otherwise all have the same weight."""
+    incomplete: tuple[Case, ...] = field(
+        metadata=in_json(
+            encode=lambda cases, status: [_encode_case(case, status) for case in cases],
+            decode=_decode_cases,
+        ),
+        default=(),
+    )
+    """Decisions with a reward of which a value counts only once more is told."""
+    continuing: Continuing | None = field(
+        metadata=in_json(
+            encode=lambda continuing, _: continuing.as_dict(),
+            decode=_decode_continuing,
+            omit_none=True,
+        ),
+        default=None,
+    )
+    """What more rounds are worth; None if that was not asked for."""
+
+    @property
+    def stopping(self) -> float:
+        """Expected loss per round of stopping now, averaged over the contexts seen so far."""
+        return float(sum(arms.weight * arms.stopping for arms in self.contexts))
+
+    @property
+    def expected_regret_of_stopping(self) -> float:
+        """Same as `stopping`."""
+        return self.stopping
+
+    @property
+    def alarms(self) -> tuple[str, ...] | None:
+        """Edges that the graph seems to lack; None if the evidence was not computed."""
+        return None if self.evidence is None else self.evidence.alarms
+
+    @property
+    def suspected(self) -> Any:
+        """Edges that the evidence suspects; None if it was not computed."""
+        return None if self.evidence is None else self.evidence.suspected
+
+    def should_stop(self, tolerance: float) -> bool:
+        """Return True if stopping now costs at most `tolerance` per round."""
+        return self.stopping <= check_number("tolerance", tolerance, 0)
+
+    def advice(self, tolerance: float) -> str:
+        """Return a sentence on whether to stop, if a loss of `tolerance` per round is fine."""
+        loss = f"{format_number(self.stopping)} per round"
+        if not self.should_stop(tolerance):
+            return (
+                f"Go on: if you stop now, expect to lose {loss}, which is above your tolerance of "
+                f"{tolerance:g}."
+            )
+        return (
+            f"You can stop: if you stay with what looks best, expect to lose {loss}, which is "
+            f"within your tolerance of {tolerance:g}.{self._exceptions(tolerance)}"
+        )
+
+    def not_yet(self, tolerance: float) -> tuple[ArmSummary, ...]:
+        """Return the contexts in which stopping now costs more than the tolerance."""
+        return tuple(arms for arms in self.contexts if arms.stopping > tolerance)
+
+    def _exceptions(self, tolerance: float) -> str:
+        above = self.not_yet(tolerance)
+        if not above:
+            return ""
+        worst = max(above, key=lambda arms: arms.stopping)
+        share = f" ({worst.weight:.0%} of decisions)" if self.has_contexts else ""
+        more = f"; {len(above) - 1} more contexts are above it too" if len(above) > 1 else ""
+        return (
+            f" Except where {context_text(worst)}{share}: there it is "
+            f"{format_number(worst.stopping)}{more}."
+        )
+
+    def document(self, tolerance: float | None = None) -> Document:
+        """Return what the status tells people; with a tolerance also whether to stop."""
+        return Document(tuple(self._blocks(tolerance)))
+
+    def _blocks(self, tolerance: float | None) -> Iterator[Block]:
+        yield Heading(self.name)
+        yield Paragraph(f"{describe_decisions(self)}.")
+        shown = sorted(self.contexts, key=lambda arms: -arms.weight)[:MAX_SHOWN_CONTEXTS]
+        for arms in self.contexts:
+            if arms in shown:
+                yield from self._arm_blocks(arms)
+        if len(shown) < len(self.contexts):
+            hidden = pluralize(len(self.contexts) - len(shown), "more context")
+            yield Paragraph(f"{hidden} not shown; any can be asked for by name.", "muted")
+        lines = [describe_stopping(self, self.continuing is not None)]
+        lines += describe_continuing(self)
+        if tolerance is not None:
+            lines.append(self.advice(tolerance))
+        yield Paragraph("\n".join(lines), "strong")
+        yield from self._open_blocks()
+        if notes := (*describe_unused(self), *self.notes):
+            yield Heading("Notes")
+            yield BulletList(notes)
+        if graph := tuple(describe_graph(self)):
+            yield Heading("The graph")
+            yield Paragraph("\n".join(graph), "warning") if self.alarms else BulletList(graph)
+
+    def _arm_blocks(self, arms: ArmSummary) -> Iterator[Block]:
+        if arms.context:
+            has_share = self.has_contexts and not self.is_one_context
+            share = f" ({arms.weight:.0%} of decisions)" if has_share else ""
+            yield Heading(f"{context_text(arms)}{share}")
+        order = list(range(len(arms.arms)))
+        if len(order) > MAX_SHOWN_ARMS:
+            order = sorted(order, key=lambda i: (i != arms.leader, -arms.best[i], i))
+            order = order[:MAX_SHOWN_ARMS]
+        yield Table(
+            ("arm", "mean", "90 % interval", "P(best)", "plays"),
+            tuple(
+                (
+                    str(arms.arms[i]),
+                    format_number(arms.mean[i]),
+                    f"{format_number(arms.low[i])} to {format_number(arms.high[i])}",
+                    f"{arms.best[i]:.2f}",
+                    f"{arms.plays[i]:,}",
+                )
+                for i in order
+            ),
+            right=("mean", "P(best)", "plays"),
+        )
+        if len(order) < len(arms.arms):
+            hidden = pluralize(len(arms.arms) - len(order), "arm")
+            yield Paragraph(f"{hidden} less likely to be the best not shown.", "muted")
+        yield Paragraph(describe_leader(self, arms))
+
+    def _open_blocks(self) -> Iterator[Block]:
+        """List the decisions that are not complete, the oldest first."""
+        if self.pending:
+            yield Heading(f"{pluralize(len(self.pending), 'decision')} pending, the oldest first")
+            times = {case.id: f": for {duration(pending_seconds(case))}" for case in self.pending}
+            yield self._list(self.pending, times)
+        if self.incomplete:
+            number = pluralize(len(self.incomplete), "decision")
+            yield Heading(f"{number} with an outcome that does not count before more is told")
+            yield self._list(self.incomplete, {})
+
+    def _list(self, cases: tuple[Case, ...], times: Mapping[int, str]) -> BulletList:
+        lines = [
+            f"decision {case.id}, {case.arm}{times.get(case.id, '')}; not told: "
+            f"{', '.join(case.missing_variables(self.problem))}"
+            for case in cases[:MAX_SHOWN_DECISIONS]
+        ]
+        if len(cases) > MAX_SHOWN_DECISIONS:
+            lines.append(f"… and {len(cases) - MAX_SHOWN_DECISIONS:,} more")
+        return BulletList(tuple(lines))
+
+    def frame(self) -> Any:
+        """Return a pandas DataFrame with a row per context and arm; columns as in `rows`."""
+        pandas = import_extra("pandas", "simulate", "a table")
+        return pandas.DataFrame(self.rows())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per context and arm: the context, arm, mean, low, high, best, plays."""
+        names = ("mean", "low", "high", "best", "plays")
+        return [
+            {
+                **({} if self.is_one_context else summary.context),
+                "arm": str(arm),
+                **{name: getattr(summary, name)[i].item() for name in names},
+            }
+            for summary in self.contexts
+            for i, arm in enumerate(summary.arms)
+        ]
+
+    def as_dict(self, tolerance: float | None = None) -> dict[str, Any]:
+        """Return the JSON document; with a tolerance also whether to stop."""
+        data = super().as_dict()
+        if tolerance is not None:
+            data["tolerance"], data["stop"] = tolerance, self.should_stop(tolerance)
+            data["advice"] = self.advice(tolerance)
+            data["not_yet"] = [arms.context for arms in self.not_yet(tolerance)]
+        return data
+
+
+def default_tolerance(problem: Problem) -> float:
+    """Return a loss per round that usually matters little.
+
+    It is a hundredth of the distance between the best and the worst reward: 0.01 for rewards from 0
+    to 1, and 30 for rewards from 0 to 3,000.
     """
     return problem.payoff.span / 100
 
 
-def waiting(case: Case) -> float:
-    """For how many seconds a decision has been pending."""
+def pending_seconds(case: Case) -> float:
+    """Return for how many seconds a decision has been pending."""
     return max((now() - datetime.fromisoformat(case.asked_at)).total_seconds(), 0.0)
 
 
-_SHOWN, _NAMED = 10, 3  # pending decisions, arms that tie
-_TIE = 1e-12  # means that are closer than this, as a share, are the same
-_UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60))
+def context_text(arms: ArmSummary) -> str:
+    """Format a context: "C=1, D=low"."""
+    return ", ".join(f"{name}={label}" for name, label in arms.context.items())
 
 
-def status_in_words(status: Status, tolerance: float | None = None) -> str:
-    """All that there is to say, a sentence or two a line."""
-    lines = [f"{status.name}: {decisions_in_words(status)}."]
-    for one in status.contexts:
-        where = "" if not one.context else f"{context_text(one)}: "
-        lines.append(f"{where}{leader_in_words(status, one)}")
-    has_more = status.continuing is not None
-    lines += [stopping_in_words(status, has_more), *continuing_in_words(status)]
-    if tolerance is not None:
-        lines.append(status.advice(tolerance))
-    lines += pending_in_words(status)
-    lines += lacking_in_words(status)
-    lines += graph_in_words(status)
-    return "\n".join([*lines, *status.notes])
-
-
-def context_text(one: ArmsStatus) -> str:
-    """ "C=1, D=low"."""
-    return ", ".join(f"{name}={label}" for name, label in one.context.items())
-
-
-def decisions_in_words(status: Status) -> str:
-    """How many decisions there are, and of which kind."""
+def describe_decisions(status: Status) -> str:
+    """Describe how many decisions there are, of which kind, and who decides."""
     counts = status.counts
     parts = [f"{counts['done']:,} with an outcome", f"{counts['pending']:,} pending"]
     parts += [f"{counts[kind]:,} {kind}" for kind in ("withdrawn", "erased") if counts[kind]]
     text = f"{pluralize(counts['asked'], 'decision')} ({', '.join(parts)})"
     if status.imported:
-        brought = pluralize(status.imported, "imported record")
-        text += f", {brought} (in the means; plays are decisions alone)"
+        text += (
+            f", {pluralize(status.imported, 'imported record')} (they count in the means; plays "
+            "are decisions alone)"
+        )
     return f"{text}; the policy is {status.policy}"
 
 
-def leader_in_words(status: Status, one: ArmsStatus) -> str:
-    """Which arm looks best in a context, and how sure that is."""
-    i, same = one.leader, tied(status.problem, one)
-    mean, cost = (
-        format_number(one.mean[i]),
-        f"is expected to cost {format_number(one.stopping)} a round",
-    )
-    if len(same) == len(one.arms) > 1:
+def describe_leader(status: Status, arms: ArmSummary) -> str:
+    """Describe which arm looks best in a context, and how certain that is."""
+    i, leaders = arms.leader, list(arms.leaders)
+    mean, loss = format_number(arms.mean[i]), f"{format_number(arms.stopping)} per round"
+    if len(leaders) == len(arms.arms) > 1:
         return (
-            f"Nothing tells the arms apart yet: all have a mean reward of {mean}, and always "
-            f"playing one of them {cost}."
+            f"Nothing tells the arms apart yet: all have a mean reward of {mean}, and if you "
+            f"always play one of them, expect to lose {loss}."
         )
     notes = ["smaller is better"] * status.problem.minimise
-    notes += ["net of what it costs"] * status.problem.payoff.has_costs
+    notes += ["net of cost"] * status.problem.payoff.has_costs
     order = f" ({', '.join(notes)})" if notes else ""
-    if len(same) > 1:
+    if len(leaders) > 1:
         return (
-            f"{_arms_in_words(one, same)} tie for the best, each with a mean reward of "
-            f"{mean}{order}; one of them is the best with probability {one.best[same].sum():.2g}, "
-            f"and always playing one of them {cost}."
+            f"{_arm_list(arms)} tie for the best, each with a mean reward of {mean}{order}; the "
+            f"chance that one of them is the best is {arms.best[leaders].sum():.2g}, and if you "
+            f"always play one of them, expect to lose {loss}."
         )
     return (
-        f"{one.arms[i]} looks best, with a mean reward of {mean}{order}; it is the best with "
-        f"probability {one.best[i]:.2g}, and always playing it {cost}."
+        f"{arms.arms[i]} looks best, with a mean reward of {mean}{order}; its chance of being the "
+        f"best is {arms.best[i]:.2g}, and if you always play it, expect to lose {loss}."
     )
 
 
-def tied(problem: Problem, one: ArmsStatus) -> list[int]:
-    """The arms whose mean is that of the arm that looks best, which is among them."""
-    if one.are_alike:
-        return list(range(len(one.arms)))
-    scale = max(problem.payoff.span, float(np.abs(one.mean).max()))
-    same: list[int] = np.flatnonzero(
-        np.abs(one.mean - one.mean[one.leader]) <= _TIE * scale
-    ).tolist()
-    return same
-
-
-def _arms_in_words(one: ArmsStatus, places: list[int]) -> str:
-    if len(places) > _NAMED:
-        return f"{len(places):,} of {pluralize(len(one.arms), 'arm')}"
-    *first, last = (str(one.arms[i]) for i in places)
+def _arm_list(arms: ArmSummary) -> str:
+    if len(arms.leaders) > MAX_NAMED_ARMS:
+        return f"{len(arms.leaders):,} of {pluralize(len(arms.arms), 'arm')}"
+    *first, last = (str(arms.arms[i]) for i in arms.leaders)
     return f"{', '.join(first)} and {last}"
 
 
-def stopping_in_words(status: Status, has_more: bool = False) -> str:
-    """What stopping now is expected to cost; `has_more` where it is said what more rounds gain."""
-    over = f", {_weighed(status)}" if len(status.contexts) > 1 else ""
-    cost = f"Expected regret of stopping now: {format_number(status.stopping)} a round{over}."
+def describe_stopping(status: Status, has_more: bool = False) -> str:
+    """Describe what stopping now costs; `has_more` if the value of more rounds follows."""
+    over = f", {_average(status)}" if len(status.contexts) > 1 else ""
+    text = f"If you stop now, expect to lose {format_number(status.stopping)} per round{over}."
     if has_more and status.problem.context:
-        return cost  # what could be gained at most follows, over other contexts
-    return f"{cost} No further experiment can gain more than that."
+        return text  # the most that could be gained follows, over other contexts
+    return f"{text} No further experiment can gain more than that."
 
 
-def continuing_in_words(status: Status) -> Iterator[str]:
-    """What more rounds are worth, where that was asked for."""
-    found = status.continuing
-    if found is None:
+def describe_continuing(status: Status) -> Iterator[str]:
+    """Describe what more rounds are worth, if that was asked for."""
+    continuing = status.continuing
+    if continuing is None:
         return
-    if not found.explore:
+    rounds = continuing.rounds
+    if not continuing.explore:
         yield (
-            f"Experimenting on in the next {pluralize(found.rounds, 'round')} is not expected to "
-            "gain anything over staying with what looks best now."
+            f"Experimenting in the next {pluralize(rounds, 'round')} is not expected to gain "
+            "anything over staying with what looks best now."
         )
     else:
         how = "experiment in all of them"
-        if found.explore < found.rounds:
-            how = f"experiment in {found.explore:,} of them, then stay with what looks best"
-        each = format_number(found.value / found.rounds)
+        if continuing.explore < rounds:
+            how = f"experiment in {continuing.explore:,} of them, then stay with what looks best"
         yield (
-            f"{pluralize(found.rounds, 'more round')} are expected to gain {format_number(found.value)} ± "
-            f"{format_number(found.error)} in all, {each} a round, over staying with what looks best now: "
-            f"{how}."
+            f"{pluralize(rounds, 'more round')} are expected to gain "
+            f"{format_number(continuing.value)} ± {format_number(continuing.error)} in total, "
+            f"{format_number(continuing.value / rounds)} per round, over staying with what looks "
+            f"best now: {how}."
         )
-    if found.policy != status.policy:
+    if continuing.policy != status.policy:
         yield (
-            f"That is reckoned as if {found.policy} chose the arms from now on, since it is quick "
-            f"to play out; the experiment itself goes on with {status.policy}."
+            f"This assumes that {continuing.policy} chooses the arms from now on, because it is "
+            f"quick to simulate; the experiment itself continues with {status.policy}."
         )
     if status.problem.context:
         yield (
-            f"At most {format_number(found.limit)} could be gained, {format_number(found.limit / found.rounds)} "
-            "a round. That is over the contexts as they are to be expected, and the cost of "
-            f"stopping {_weighed(status)}: so the two may differ."
+            f"At most {format_number(continuing.limit)} could be gained, "
+            f"{format_number(continuing.limit / rounds)} per round. This is averaged over the "
+            f"contexts to be expected, but the loss of stopping is {_average(status)}, so the two "
+            "may differ."
         )
 
 
-def _weighed(status: Status) -> str:
-    """Of which contexts the cost of stopping is that, and how much each counts."""
+def _average(status: Status) -> str:
     if status.is_one_context:
         return "in this context alone"
-    return "over the contexts as they came" if status.has_contexts else "over all contexts alike"
+    seen = "the contexts seen so far" if status.has_contexts else "all contexts equally"
+    return f"averaged over {seen}"
 
 
-def pending_in_words(status: Status) -> Iterator[str]:
-    """What has not been told yet, and for how long: the oldest first."""
-    if status.pending:
-        yield f"{pluralize(len(status.pending), 'decision')} pending, the oldest first:"
-        yield from _first_of([pending_line(status, case) for case in status.pending])
-    if status.incomplete:
-        yield (
-            f"{pluralize(len(status.incomplete), 'decision')} with an outcome that does not count "
-            "before more is told:"
-        )
-        yield from _first_of([incomplete_line(status, case) for case in status.incomplete])
-
-
-def _first_of(lines: list[str]) -> Iterator[str]:
-    yield from (f"  {line}" for line in lines[:_SHOWN])
-    if len(lines) > _SHOWN:
-        yield f"  … and {len(lines) - _SHOWN:,} more"
-
-
-def incomplete_line(status: Status, case: Case) -> str:
-    """One decision of which something does not count yet."""
-    missing = ", ".join(case.missing_variables(status.problem))
-    return f"decision {case.id}, {case.arm}; not told: {missing}"
-
-
-def pending_line(status: Status, case: Case) -> str:
-    """One pending decision."""
-    return (
-        f"decision {case.id}, {case.arm}: for {duration(waiting(case))}; not told: "
-        f"{', '.join(case.missing_variables(status.problem))}"
-    )
-
-
-def lacking_in_words(status: Status) -> Iterator[str]:
-    """What does not count, or not as it should, and why."""
-    restricted, instead = status.counts["restricted"], status.counts["played_otherwise"]
+def describe_unused(status: Status) -> Iterator[str]:
+    """Describe what does not count, or not as it should, and why."""
+    restricted, otherwise = status.counts["restricted"], status.counts["played_otherwise"]
     if restricted:
         yield (
-            f"{pluralize(restricted, 'decision')} made among fewer than all arms. Where what "
+            f"{pluralize(restricted, 'decision')} made among fewer than all arms. If what "
             "restricts the choice also affects the outcome and is not in the context, learning "
             "from them is biased."
         )
-    if instead:
+    if otherwise:
         yield (
-            f"{pluralize(instead, 'decision')} where another arm was played: such have no "
+            f"{pluralize(otherwise, 'decision')} where another arm was played: they have no "
             "propensity, and are learned from only if that had nothing to do with the unit."
         )
     for why, times in status.left_out.items():
@@ -570,19 +604,22 @@ def lacking_in_words(status: Status) -> Iterator[str]:
             yield f"{name} was not used in {pluralize(times, 'record')}: {why}."
 
 
-def graph_in_words(status: Status) -> Iterator[str]:
-    """How likely doubtful edges are, and what the records say against the graph."""
+def describe_graph(status: Status) -> Iterator[str]:
+    """Describe the probabilities of doubtful edges, and the evidence against the graph."""
     if status.edges:
         each = ", ".join(f"{edge} ({chance:.2f})" for edge, chance in status.edges.items())
-        yield f"How likely doubtful edges are to be there: {each}."
+        yield f"Probabilities of doubtful edges: {each}."
     if status.evidence is not None:
         yield from str(status.evidence).splitlines()
         if status.evidence.alarms:
-            yield "`revise` takes a problem with these edges; docs/evidence.md tells more."
+            yield (
+                "To add these edges, revise the experiment with a problem that has them; "
+                "docs/evidence.md explains how."
+            )
 
 
 def duration(seconds: float) -> str:
-    """ "3 days", "1 hour", "20 seconds"."""
+    """Format a duration: "3 days", "1 hour", "20 seconds"."""
     for unit, size in _UNITS:
         if seconds >= size:
             return pluralize(int(seconds // size), unit)

@@ -23,7 +23,7 @@ from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, eva
 from dowise.experiment.evaluation.replay import EvaluationLog, TargetLike
 from dowise.experiment.event import Event, Head, Track, tracked
 from dowise.experiment.explanation import Explanation
-from dowise.experiment.history import POINTS, History, history
+from dowise.experiment.history import POINTS, History, compute_history
 from dowise.experiment.journal import Journal
 from dowise.experiment.read_model import (
     IndependentArmsBelief,
@@ -35,7 +35,7 @@ from dowise.experiment.read_model import (
 from dowise.experiment.records import columns_of
 from dowise.experiment.replay import PolicyReplay, exclusion_reason
 from dowise.experiment.state import ExperimentState
-from dowise.experiment.status import Status, looked_at
+from dowise.experiment.status import Status, summarize_contexts
 from dowise.policies.registry import is_known, policy_info
 from dowise.policies.value_of_continuing import Continuing, value_of_continuing
 from dowise.problem import Problem
@@ -210,7 +210,7 @@ class StateView(ExperimentQueries):
         against, evidence_notes = self._evidence(evidence)
         belief, left_out = self._learned
         totals, problem = self._totals, self.problem
-        arms, notes = looked_at(belief, context, totals.plays)
+        arms, notes = summarize_contexts(belief, context, totals.plays)
         continuing, continuing_notes = continued(belief, rounds)
         return Status(
             self.name, problem, self.policy, arms, context is not None or not problem.context,
@@ -242,7 +242,9 @@ class StateView(ExperimentQueries):
         config, last = self.config, self.head.number
         learner = PolicyReplay(config, policy_for_looks(config), self._journal.columns)
         events = tracked(self.events(), last, track)
-        return history(self.name, learner, events, last, self._totals.plays, context, points)
+        return compute_history(
+            self.name, learner, events, last, self._totals.plays, context, points
+        )
 
     def explain(
         self,
@@ -256,17 +258,17 @@ class StateView(ExperimentQueries):
         learner = PolicyReplay(config, policy, self._journal.columns)
         learner.sync(then)
         cases = then.cases.values()
+        plays = PlayCounts(config.problem, cases)
+        (summary,), _ = summarize_contexts(policy.belief, event.payload["context"], plays)
         return Explanation(
-            LiveDecision(event, config.problem),
-            config.policy,
-            case,
-            sum(one.status == "done" for one in cases),
-            sum(one.status == "pending" for one in cases),
-            then.imported,
-            looked_at(policy.belief, event.payload["context"], PlayCounts(config.problem, cases))[
-                0
-            ][0],
-            event.payload["known"]["cases"] == then.digest(),
+            decision=LiveDecision(event, config.problem),
+            policy=config.policy,
+            case=case,
+            records=sum(past.status == "done" for past in cases),
+            pending=sum(past.status == "pending" for past in cases),
+            imported=then.imported,
+            then=summary,
+            is_complete=event.payload["known"]["cases"] == then.digest(),
         )
 
     def evaluate(

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from dowise.errors import DowiseError
 from dowise.experiment.event import KINDS, Event
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.history import decision_of, event_in_words
+from dowise.experiment.history import decision_of, event_text
 from dowise_web.api.dependencies import Here, house_of, whose
 from dowise_web.auth import Reader
 from dowise_web.cache import PatientRoute
@@ -131,7 +131,7 @@ def _newer(experiment: Experiment, kind: str, search: str, after: int) -> tuple[
 def _line(event: Event, kind: str, search: str) -> Line | None:
     if kind and event.kind != kind:
         return None
-    words = event_in_words(event)
+    words = event_text(event)
     if search and search.casefold() not in f"{words} {event.actor} {event.at}".casefold():
         return None
     return Line(event, words, decision_of(event))

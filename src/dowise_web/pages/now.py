@@ -18,7 +18,7 @@ from dowise.experiment.ask import LiveDecision
 from dowise.experiment.case import Case
 from dowise.experiment.event import now as moment
 from dowise.experiment.experiment import Experiment
-from dowise.experiment.status import waiting
+from dowise.experiment.status import pending_seconds
 from dowise.problem import Intervention, Problem
 from dowise_web.api.dependencies import Asking, Here, Telling
 from dowise_web.auth import Principal, Reader
@@ -195,7 +195,8 @@ def _page(
         settings=_settings(problem),
         request_id=f"page-{secrets.token_urlsafe(15)}",
         pending=[
-            (one, waiting(one), one.missing_variables(problem)) for one in pending[:MOST_PENDING]
+            (case, pending_seconds(case), case.missing_variables(problem))
+            for case in pending[:MOST_PENDING]
         ],
         more_pending=max(len(pending) - MOST_PENDING, 0),
         latest=_latest(experiment),

@@ -19,16 +19,15 @@ from dowise.errors import DowiseError
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.history import POINTS, History
 from dowise.experiment.status import (
-    ArmsStatus,
+    ArmSummary,
     Status,
     context_text,
-    continuing_in_words,
-    decisions_in_words,
-    lacking_in_words,
-    leader_in_words,
-    stopping_in_words,
-    tied,
-    usual_tolerance,
+    default_tolerance,
+    describe_continuing,
+    describe_decisions,
+    describe_leader,
+    describe_stopping,
+    describe_unused,
 )
 from dowise.problem import Problem
 from dowise_web.api.dependencies import Here, house_of, key_of, meant, whose
@@ -79,7 +78,7 @@ class Row:
 class ArmTable:
     """The arms of one context."""
 
-    one: ArmsStatus
+    one: ArmSummary
     rows: tuple[Row, ...]
     left_out: int
     """How many arms are not among the rows."""
@@ -90,7 +89,7 @@ class ArmTable:
     """How many arms tie for the best; 1 where one leads."""
 
 
-def standing(status: Status, one: ArmsStatus, shows_all: bool = False) -> ArmTable:
+def standing(status: Status, one: ArmSummary, shows_all: bool = False) -> ArmTable:
     """The arms as they stand: the best mean first, of equals the likeliest to be the best."""
     problem, many = status.problem, len(one.arms)
     worse = problem.payoff.regrets(one.mean)
@@ -98,7 +97,7 @@ def standing(status: Status, one: ArmsStatus, shows_all: bool = False) -> ArmTab
     if not shows_all and many > MOST_ARMS:
         likely = sorted(order, key=lambda i: (i != one.leader, -one.best[i], worse[i]))
         order = [i for i in order if i in {*likely[:MOST_ARMS]}]
-    same = tied(problem, one)
+    same = one.leaders
     in_all = np.sum([other.plays for other in status.contexts], axis=0)
     rows = tuple(
         Row(
@@ -109,7 +108,7 @@ def standing(status: Status, one: ArmsStatus, shows_all: bool = False) -> ArmTab
         for i in order
     )  # fmt: skip
     axis = axis_for(min(row.low for row in rows), max(row.high for row in rows))
-    words = leader_in_words(status, one)
+    words = describe_leader(status, one)
     return ArmTable(one, rows, many - len(rows), axis, words, len(same))
 
 
@@ -211,7 +210,7 @@ class _Asked:
         self, request: Request, problem: Problem, tolerance: str = "", rounds: str = ""
     ) -> None:
         self.context = values_in(request.query_params, "context.")
-        self.usual = f"{usual_tolerance(problem):g}"
+        self.usual = f"{default_tolerance(problem):g}"
         self.tolerance, self.rounds, self.wrong = tolerance.strip(), rounds.strip(), ""
         if "tolerance" in request.query_params and not (self.tolerance or self.rounds):
             self.tolerance = self.usual  # what the empty field shows
@@ -268,13 +267,13 @@ def known(
         where=context_text(one),
         contexts=_contexts(experiment, status, one, asked),
         picked={name: as_sent(label) for name, label in one.context.items()},
-        decisions=decisions_in_words(status),
+        decisions=describe_decisions(status),
         verdict=None if asked.limit is None else status.advice(asked.limit),
         stops=asked.limit is not None and status.should_stop(asked.limit),
-        stopping=stopping_in_words(status, bool(worth)),
+        stopping=describe_stopping(status, bool(worth)),
         worth=worth,
         unit=unit(status.problem),
-        to_know=[*lacking_in_words(status), *status.notes],
+        to_know=[*describe_unused(status), *status.notes],
         all_arms=asked.address(experiment, one.context, arms="all"),
         this=asked.address(experiment, one.context, **({"arms": "all"} if arms == "all" else {})),
         with_past=asked.address(experiment, one.context, past="1"),
@@ -301,7 +300,7 @@ def _status(request: Request, experiment: Experiment, context: Any) -> Status:
     return look(experiment, key, lambda: experiment.status(seen, evidence=False))[1]
 
 
-def _chosen(request: Request, experiment: Experiment, status: Status, asked: _Asked) -> ArmsStatus:
+def _chosen(request: Request, experiment: Experiment, status: Status, asked: _Asked) -> ArmSummary:
     """The context that was asked for, or else the one that came most often."""
     if not asked.context:
         return max(status.contexts, key=lambda one: one.weight)
@@ -322,21 +321,21 @@ def _worth(request: Request, experiment: Experiment, status: Status, rounds: int
         )
     except DowiseError as error:
         return in_page_words(says(request, error))
-    return " ".join(continuing_in_words(replace(status, continuing=found)))
+    return " ".join(describe_continuing(replace(status, continuing=found)))
 
 
 def _contexts(
-    experiment: Experiment, status: Status, chosen: ArmsStatus, asked: _Asked
+    experiment: Experiment, status: Status, chosen: ArmSummary, asked: _Asked
 ) -> list[dict[str, Any]]:
     """Each context in one line, those that came most often first."""
     ordered = sorted(status.contexts, key=lambda one: -one.weight)
-    return [_in_a_line(experiment, status, one, chosen, asked) for one in ordered]
+    return [_in_a_line(experiment, one, chosen, asked) for one in ordered]
 
 
 def _in_a_line(
-    experiment: Experiment, status: Status, one: ArmsStatus, chosen: ArmsStatus, asked: _Asked
+    experiment: Experiment, one: ArmSummary, chosen: ArmSummary, asked: _Asked
 ) -> dict[str, Any]:
-    same = tied(status.problem, one)
+    same = one.leaders
     is_open = len(same) == len(one.arms) > 1
     tie = "nothing tells the arms apart yet" if is_open else f"{len(same)} arms tie"
     return {
@@ -352,7 +351,7 @@ def _in_a_line(
     }
 
 
-def _past(request: Request, experiment: Experiment, status: Status, one: ArmsStatus) -> Any:
+def _past(request: Request, experiment: Experiment, status: Status, one: ArmSummary) -> Any:
     context = one.context or None
     _, found = house_of(request).look(
         experiment,
@@ -363,5 +362,5 @@ def _past(request: Request, experiment: Experiment, status: Status, one: ArmsSta
     return charts(status.problem, found, one.leader)
 
 
-def _query(one: ArmsStatus) -> str:
+def _query(one: ArmSummary) -> str:
     return urlencode({f"context.{name}": as_sent(label) for name, label in one.context.items()})

@@ -69,7 +69,7 @@ def test_the_advice_at_a_tolerance_stays_in_the_address(visit, learned):
     assert "You can stop" not in visit.see("known").text and "Go on" not in visit.see("known").text
 
 
-def test_who_asks_whether_to_stop_and_says_nothing_more_gets_the_usual_tolerance(visit, learned):
+def test_who_asks_whether_to_stop_and_says_nothing_more_gets_the_default_tolerance(visit, learned):
     page = visit.see("known", tolerance="", rounds="")
     assert page.form("known")["tolerance"] == "0.2"
     assert learned.status().advice(0.2) in page.text

@@ -7,16 +7,14 @@ intervals of the gross rewards alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowise._core.codec import float_from_json
 from dowise.experiment.evaluation.replay import Replay
 
 Floats = NDArray[np.float64]
@@ -136,16 +134,6 @@ class Estimated:
             first, second = sorted(map(scale, self.normal))
             normal = first, second
         return Estimated(scale(self.value), low, high, normal)
-
-    @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> Estimated:
-        """The way back from JSON."""
-        normal = None
-        if page["normal"] is not None:
-            first, second = map(float_from_json, page["normal"])
-            normal = first, second
-        value, low, high = (float_from_json(page[name]) for name in ("value", "low", "high"))
-        return cls(value, low, high, normal)
 
 
 def weights(found: Replay) -> Floats:

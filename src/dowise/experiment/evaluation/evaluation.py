@@ -1,13 +1,22 @@
-"""What another policy would have earned: the numbers, and what they mean."""
+"""Off-policy evaluation: what another policy would have earned."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from dowise._core.codec import float_from_json, to_json
-from dowise._core.document import format_number, pluralize
+from dowise._core.codec import JsonResult, in_json
+from dowise._core.document import (
+    Block,
+    BulletList,
+    Document,
+    Documented,
+    Heading,
+    Table,
+    format_number,
+    pluralize,
+)
 from dowise._core.validation import check_fraction
 from dowise.belief import Belief
 from dowise.errors import DowiseError, import_extra
@@ -21,14 +30,12 @@ from dowise.experiment.evaluation.estimators import (
 from dowise.experiment.evaluation.replay import Replay, Step, TargetLike, as_target, replay
 from dowise.problem import Problem
 
-__all__ = ["Evaluation", "evaluate"]
-
-_FEW = 30.0  # with fewer effective decisions the normal approximation means little
+MIN_EFFECTIVE = 30.0  # effective decisions for the normal approximation
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
-    """What a policy, the target, would have earned on the decisions that were made.
+class Evaluation(JsonResult, Documented):
+    """Estimate of what a policy, the target, would have earned on the same decisions.
 
     The question: θ = (1/T) Σ_t Σ_a π_t(a) μ_t(a), an average over the T decisions that count, for
     the contexts that came and among the arms that were allowed. π_t(a) is the probability with
@@ -49,7 +56,9 @@ class Evaluation:
     net of what arms cost.
     """
 
-    problem: Problem
+    json_extras: ClassVar[tuple[str, ...]] = ("verdict", "refusal", "words")
+
+    problem: Problem = field(metadata=in_json(is_sent=False, decode=lambda _, problem: problem))
     target: str
     level: float
     dr: Estimated
@@ -76,62 +85,35 @@ class Evaluation:
     """From so many records the target could learn nothing, because something was not seen."""
     decisions: int
     """How many count."""
-    replay: Replay
-    """The rows that all of this was worked out from; none where it was read from a document."""
+    replay: Replay = field(
+        metadata=in_json(is_sent=False, decode=lambda _, problem: Replay.none(len(problem.arms)))
+    )
+    """The rows behind the estimates; none if it was read from a document."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many decisions do not count, by the reason, where somebody has noted that."""
+    """Number of decisions that do not count, by reason, if known."""
 
     @property
     def verdict(self) -> Literal["better", "worse", "not clear"]:
-        """Whether the interval of the difference is on one side of 0."""
+        """On which side of 0 the interval of the difference is."""
         low, high = sorted(map(self.problem.payoff.oriented, self.difference.interval))
         return "better" if low > 0 else "worse" if high < 0 else "not clear"
 
     @property
     def refusal(self) -> str | None:
-        """Why there is no estimate by inverse propensity; None where there is."""
+        """Reason why there is no estimate by inverse propensity; None if there is one."""
         if not self.unsupported:
             return None
         return (
             f"{_percent(self.unsupported)} of its choices had probability 0 when the decisions "
-            "were made, so no decision tells what they would have brought"
+            "were made, so no decision shows what they would have earned"
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON, without the rows."""
-        page = {
-            name: part for name, part in vars(self).items() if name not in ("problem", "replay")
-        }
-        page |= {"verdict": self.verdict, "refusal": self.refusal}
-        found: dict[str, Any] = to_json(page | {"words": self.in_words()})
-        return found
-
-    @classmethod
-    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Evaluation:
-        """The way back from `as_dict`, under the same problem; the rows are left behind."""
-        ips, steady = page["ips"], page["self_normalised"]
-        return cls(
-            problem=problem,
-            target=page["target"],
-            dr=Estimated.from_dict(page["dr"]),
-            ips=None if ips is None else Estimated.from_dict(ips),
-            self_normalised=None if steady is None else float_from_json(steady),
-            logged=Estimated.from_dict(page["logged"]),
-            difference=Estimated.from_dict(page["difference"]),
-            level=float_from_json(page["level"]),
-            earned=float_from_json(page["earned"]),
-            unsupported=float_from_json(page["unsupported"]),
-            largest_weight=float_from_json(page["largest_weight"]),
-            effective_decisions=float_from_json(page["effective_decisions"]),
-            not_allowed=page["not_allowed"],
-            unused=page["unused"],
-            decisions=page["decisions"],
-            replay=Replay.none(len(problem.arms)),
-            left_out=dict(page["left_out"]),
-        )
+    def words(self) -> str:
+        """Return the sentences of the evaluation, one per line."""
+        return "\n".join(self._sentences())
 
     def frame(self) -> Any:
-        """A pandas table: estimate, value, low, high, normal_low, normal_high; NaN where none."""
+        """Return a DataFrame: estimate, value, low, high, normal_low, normal_high."""
         pandas = import_extra("pandas", "simulate", "a table of the evaluation")
         rows = []
         for name, found in self._named():
@@ -148,40 +130,56 @@ class Evaluation:
         yield "policy that decided", self.logged
         yield "difference", self.difference
 
-    # -- in words ---------------------------------------------------------------------------------
+    def document(self) -> Document:
+        """Return the estimates as a table, and what they mean."""
+        return Document(tuple(self._blocks()))
 
-    def in_words(self) -> str:
-        """Some sentences, one a line."""
-        return "\n".join(self._sentences())
-
-    __str__ = in_words
+    def _blocks(self) -> Iterator[Block]:
+        yield Heading(f"{self.target} on {pluralize(self.decisions, 'decision')}")
+        yield Table(
+            ("per decision", f"{100 * self.level:g} % interval", "estimate"),
+            tuple(
+                (name, "refused", "")
+                if estimate is None
+                else (
+                    name,
+                    f"{format_number(estimate.low)} to {format_number(estimate.high)}",
+                    format_number(estimate.value),
+                )
+                for name, estimate in self._named()
+            ),
+            right=("estimate",),
+        )
+        yield BulletList(tuple(self._sentences()))
 
     def _sentences(self) -> Iterator[str]:
         smaller = " (smaller is better)" if self.problem.minimise else ""
         net = ", net of cost," if self.problem.payoff.has_costs else ""
-        if self.effective_decisions < _FEW:  # then how little is known comes before the estimate
+        if self.effective_decisions < MIN_EFFECTIVE:  # say so before the estimate
             yield (
-                f"Few decisions tell of it, as much as {self.effective_decisions:.2g} that it had "
-                f"made itself: a mean {self.problem.reward}{net} anywhere from "
-                f"{format_number(self.dr.low)} to {format_number(self.dr.high)} agrees with them."
+                "Few decisions are informative, as much as "
+                f"{self.effective_decisions:.2g} that it had made itself: a mean "
+                f"{self.problem.reward}{net} anywhere from {format_number(self.dr.low)} to "
+                f"{format_number(self.dr.high)} agrees with them."
             )
         count = "counts" if self.decisions == 1 else "count"
         yield (
-            f"On the {pluralize(self.decisions, 'decision')} that {count}, {self.target} would have "
-            f"had a mean {self.problem.reward}{net} of {_shown(self.dr)} by the doubly robust "
-            f"estimate; the policy that decided is put at {_shown(self.logged)} in the same "
-            f"way{smaller}. In brackets: {100 * self.level:g} % intervals."
+            f"On the {pluralize(self.decisions, 'decision')} that {count}, {self.target} would "
+            f"have had a mean {self.problem.reward}{net} of {_with_interval(self.dr)} by the "
+            "doubly robust estimate; the same estimate for the policy that decided is "
+            f"{_with_interval(self.logged)}{smaller}. In brackets: {100 * self.level:g} % "
+            "intervals."
         )
         clear = "not clear which is better" if self.verdict == "not clear" else self.verdict
-        yield f"The difference is {_shown(self.difference)}: {clear}."
+        yield f"The difference is {_with_interval(self.difference)}: {clear}."
         if self.ips is None:
             yield (
                 f"Inverse propensity is refused: {self.refusal}. For this share the doubly robust "
-                "estimate rests on the model alone, and the intervals reckon with the worst and "
-                "the best reward."
+                "estimate rests on the model alone, and the intervals allow for the worst and the "
+                "best reward."
             )
         else:
-            yield f"By inverse propensity it is {_shown(self.ips)}."
+            yield f"By inverse propensity it is {_with_interval(self.ips)}."
         yield from self._cautions()
         if self.left_out:
             each = "; ".join(f"{times:,}: {why}" for why, times in self.left_out.items())
@@ -191,24 +189,26 @@ class Evaluation:
     def _cautions(self) -> Iterator[str]:
         if not self.dr.low <= self.dr.value <= self.dr.high:
             yield (
-                f"A few decisions with weights of up to {format_number(self.largest_weight)} drive the "
-                "estimate out of its interval: rely on the interval."
+                "A few decisions with weights of up to "
+                f"{format_number(self.largest_weight)} drive the estimate out of its interval: "
+                "rely on the interval."
             )
-        if self.dr.normal is not None and self.effective_decisions >= _FEW:
+        if self.dr.normal is not None and self.effective_decisions >= MIN_EFFECTIVE:
             low, high = self.dr.normal
             yield (
-                f"By the normal approximation, which holds for many decisions with moderate "
-                f"weights only, the doubly robust interval is {format_number(low)} to {format_number(high)}."
+                "By the normal approximation, which holds only for many decisions with moderate "
+                f"weights, the doubly robust interval is {format_number(low)} to "
+                f"{format_number(high)}."
             )
         if self.not_allowed:
             yield (
-                f"At {pluralize(self.not_allowed, 'decision')} its arm was not allowed: there it is "
-                "taken to do what was done."
+                f"In {pluralize(self.not_allowed, 'decision')} its arm was not allowed: there it "
+                "is assumed to do what was done."
             )
         if self.unused:
             yield (
                 f"It could learn nothing from {pluralize(self.unused, 'record')}, in which "
-                "something that it needs was not seen."
+                "something that it needs is missing."
             )
 
 
@@ -221,12 +221,12 @@ def evaluate(
     belief: Belief | None = None,
     seed: int = 0,
 ) -> Evaluation:
-    """What the target would have earned on the decisions among the steps; see `Evaluation`.
+    """Estimate what the target would have earned on the decisions among the steps.
 
-    `target` is a policy's name, with its `options`; a fresh policy; an arm, "do(X=1)"; or a mapping
-    from contexts (tuples of labels in the order of `problem.context`) to arms. `belief` is the
-    model of the doubly robust estimate, by default one from the prior; it learns the steps'
-    records. `seed` is that of the target's own draws.
+    See `Evaluation`. `target` is a policy's name, with its `options`; a fresh policy; an arm,
+    "do(X=1)"; or a mapping from contexts (tuples of labels in the order of `problem.context`) to
+    arms. `belief` is the model of the doubly robust estimate, by default one from the prior; it
+    learns the steps' records. `seed` is that of the target's own draws.
     """
     level = check_fraction("level", level, 0.9)
     if belief is not None and belief.problem != problem:
@@ -257,9 +257,10 @@ def evaluate(
     )
 
 
-def _shown(found: Estimated) -> str:
+def _with_interval(estimate: Estimated) -> str:
     return (
-        f"{format_number(found.value)} [{format_number(found.low)} to {format_number(found.high)}]"
+        f"{format_number(estimate.value)} "
+        f"[{format_number(estimate.low)} to {format_number(estimate.high)}]"
     )
 
 
