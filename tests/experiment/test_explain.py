@@ -26,7 +26,7 @@ def test_it_tells_what_was_known_then_not_what_is_known_now():
     assert (found.records, found.pending, found.imported, found.is_complete) == (3, 1, 0, True)
     assert found.then.mean == pytest.approx([1 / 2, 3 / 5])
     assert found.then.plays.tolist() == [0, 3]
-    words = found.in_words()
+    words = found.document().to_text()
     assert "Known then: the outcomes of 3 decisions; 1 pending." in words
     assert f"The policy ids chose {asked.arm}" in words and asked.reason in words
     assert f"Since then: decision {asked.id}, {asked.arm}, pending." in words
@@ -76,7 +76,7 @@ def test_restricted_decisions():
     experiment = begun("task2")
     experiment.ask({"C": 1}, forbid=["do(X2=0)", "do(X2=1)"])
     found = experiment.explain(1)
-    assert "Allowed were 2 of 4 arms." in found.in_words()
+    assert "2 of 4 arms were allowed." in found.document().to_text()
     assert [row["allowed"] for row in found.rows()] == [True, True, False, False]
     assert [row["probability"] for row in found.rows()][2:] == [0, 0]
 
@@ -88,7 +88,7 @@ def test_erasures():
         experiment.explain(2)
     assert experiment.explain(1).is_complete
     later = experiment.explain(5)
-    assert not later.is_complete and "was erased since" in later.in_words()
+    assert not later.is_complete and "was erased since" in later.document().to_text()
     assert later.records == 3
 
 

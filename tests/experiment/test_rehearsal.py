@@ -10,7 +10,7 @@ from support.parametrize import one_in
 from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise._core.document import format_number
 from dowise.experiment.plots import draw_rehearsal, rehearsal_figure
-from dowise.experiment.rehearsal import Rehearsal, Spread, given, rehearse
+from dowise.experiment.rehearsal import Rehearsal, Spread, exact_number, rehearse
 
 ARRAYS = ("regret", "at_random", "stopping", "cost", "sure")
 INF = float("inf")
@@ -69,22 +69,19 @@ def test_the_cost_of_a_round_at_the_end_is_that_of_the_last_tenth():
 
 
 def test_words_tell_of_worlds_without_the_advice_and_of_none_with_it():
-    said = BY_HAND.in_words()
+    said = str(BY_HAND)
     assert "In 4 worlds drawn from the prior, ids over 10 rounds:" in said
-    assert (
-        "The regret is 3.5 in all on average (90 % of worlds: 1 to 8); choosing at random" in said
-    )
-    assert "with probability 73 % on average (90 % of worlds: 50 % to 90 %)" in said
+    assert "The total regret is 3.5 on average (90 % of worlds: 1 to 8); choosing at random" in said
+    assert "believed to be 73 % on average (90 % of worlds: 50 % to 90 %)" in said
     assert "best in 50 % of worlds, and within 0.05 of it in 75 %" in said
     assert "comes in 75 % of worlds within 10 rounds, there after 5 (median" in said
     strict = replace(BY_HAND, tolerance=0.0)
     assert strict.stopped_cost is None
-    assert "comes in no world within 10 rounds" in strict.in_words()
-    assert (
-        "comes after 0 rounds (median; 90 % of worlds: 0 to 0)"
-        in replace(BY_HAND, tolerance=0.5).in_words()
+    assert "comes in no world within 10 rounds" in str(strict)
+    assert "comes after 0 rounds (median; 90 % of worlds: 0 to 0)" in str(
+        replace(BY_HAND, tolerance=0.5)
     )
-    assert "outcomes told 3 rounds late" in replace(BY_HAND, delay=3).in_words()
+    assert "outcomes told 3 rounds late" in str(replace(BY_HAND, delay=3))
 
 
 def test_money_is_written_out():
@@ -92,22 +89,26 @@ def test_money_is_written_out():
     assert [format_number(number) for number in numbers] == [
         "2,120", "1,000", "1,230,000", "-4,320", "100", "0.0123", "0", "inf", "1.23e-05", "1e+15",
     ]  # fmt: skip
-    assert [given(number) for number in (1250.5, 2e6, 0.1 + 0.2)] == ["1,250.5", "2,000,000", "0.3"]
-    said = IN_MONEY.in_words()
-    assert "The regret is 7,420 in all on average (90 % of worlds: 2,120 to 17,000)" in said
+    assert [exact_number(number) for number in (1250.5, 2e6, 0.1 + 0.2)] == [
+        "1,250.5",
+        "2,000,000",
+        "0.3",
+    ]
+    said = str(IN_MONEY)
+    assert "The total regret is 7,420 on average (90 % of worlds: 2,120 to 17,000)" in said
     assert "choosing at random costs 17,000." in said
-    assert "a tolerance of 1,250.5 a round" in said and "e+" not in said
+    assert "a tolerance of 1,250.5 per round" in said and "e+" not in said
 
 
 def test_of_one_world_there_is_no_range():
-    said = ALONE.in_words()
-    assert "The regret is 3 in all; choosing at random costs 8." in said
-    assert "comes after 5 rounds. What looks best then truly costs 0.04 a round." in said
-    assert "90 %" not in said.replace("with probability 90 %. It", "") and "average" not in said
-    once = replace(BY_HAND, tolerance=0.01).in_words()
+    said = str(ALONE)
+    assert "The total regret is 3; choosing at random costs 8." in said
+    assert "comes after 5 rounds. What looks best then truly costs 0.04 per round." in said
+    assert "90 %" not in said.replace("believed to be 90 %. It", "") and "average" not in said
+    once = str(replace(BY_HAND, tolerance=0.01))
     assert "comes in 25 % of worlds within 10 rounds, there after 10. What" in once
-    assert once.endswith("costs 0 a round.")
-    assert "outcomes told 1 round late" in replace(ALONE, delay=1).in_words()
+    assert once.endswith("costs 0 per round.")
+    assert "outcomes told 1 round late" in str(replace(ALONE, delay=1))
     figure = rehearsal_figure(ALONE)
     assert figure.title == "task1: ids in 1 world drawn from the prior"
     assert all(line.low is None for panel in figure.panels for line in panel.lines)

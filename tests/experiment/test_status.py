@@ -113,33 +113,33 @@ def test_what_more_rounds_are_worth_beside_stopping():
     assert 0 < found.value < found.limit and 0 < found.explore <= 300
     page = status.as_dict()["continuing"]
     assert page["value"] == found.value and page["rounds"] == 300
-    said = status.in_words(0.01).splitlines()
-    (at,) = (i for i, line in enumerate(said) if line.startswith("Expected regret of stopping"))
+    said = str(status.document(0.01)).splitlines()
+    (at,) = (i for i, line in enumerate(said) if line.startswith("If you stop now"))
     assert said[at + 1].startswith("300 more rounds are expected to gain ")
-    assert f" ± {found.error:.3g} in all, " in said[at + 1]
+    assert f" ± {found.error:.3g} in total, " in said[at + 1]
     assert said[at].endswith(" No further experiment can gain more than that.")
     assert said[at + 2] == (
-        f"That is reckoned as if ts chose the arms from now on, since it is quick to play out; the "
-        f"experiment itself goes on with {status.policy}."
+        "This assumes that ts chooses the arms from now on, because it is quick to simulate; the "
+        f"experiment itself continues with {status.policy}."
     )
     assert said[at + 3] == status.advice(0.01)  # as it was, and after what more rounds are worth
     by_ts = begun("task1", policy="ts").status(rounds=5)
-    assert "reckoned as if" not in str(by_ts)
+    assert "This assumes" not in str(by_ts)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("context", "weighed"),
-    [(None, "over all contexts alike"), ({"C": 1}, "in this context alone")],
+    [(None, "averaged over all contexts equally"), ({"C": 1}, "in this context alone")],
 )
 def test_one_limit_is_told_and_over_which_contexts(context, weighed):
     experiment = begun("task2")
     status = experiment.status(context, rounds=100)
     limit = status.continuing.limit
     assert (
-        f"At most {limit:.3g} could be gained, {limit / 100:.3g} a round. That is over the "
-        "contexts as they are to be expected, and the cost of "
-        f"stopping {weighed}: so the two may differ."
+        f"At most {limit:.3g} could be gained, {limit / 100:.3g} per round. This is averaged over "
+        f"the contexts to be expected, but the loss of stopping is {weighed}, so the two may "
+        "differ."
     ) in str(status)
     assert "No further experiment" not in str(status)
     assert "No further experiment can gain more" in str(experiment.status(context))
@@ -148,7 +148,7 @@ def test_one_limit_is_told_and_over_which_contexts(context, weighed):
 def test_where_no_exploring_pays_it_is_said():
     status = tossed({"0": [0] * 40, "1": [1] * 40}).status(rounds=5)
     assert (status.continuing.value, status.continuing.explore) == (0, 0)
-    assert "Experimenting on in the next 5 rounds is not expected to gain anything" in str(status)
+    assert "Experimenting in the next 5 rounds is not expected to gain anything" in str(status)
     for rounds in (0, -3, 2.5, True, 10**9):
         with pytest.raises(DowiseError, match="rounds="):
             begun("task2").status(rounds=rounds)
@@ -214,7 +214,7 @@ def test_pending_decisions_are_listed_the_oldest_first(monkeypatch):
     monkeypatch.setattr("dowise.experiment.status.now", lambda: later)
     status = experiment.status(evidence=False)
     words = str(status)
-    assert "12 decisions pending, the oldest first:" in words and "… and 2 more" in words
+    assert "12 decisions pending, the oldest first" in words and "… and 2 more" in words
     assert "decision 1, do(X2=0): for 3 days; not told: X1, Y" in words
     assert "decision 2, do(X2=0): for 3 days; not told: X1, Y, Z" in words
     page = status.as_dict()
@@ -246,14 +246,14 @@ def test_of_many_contexts_those_that_came_most_often_are_shown():
     experiment = begun(problem)
     status = experiment.status(evidence=False)
     assert len(status.contexts) == 64 and status.stopping > 0
-    assert "There are 128 contexts" in status.notes[0] and "come first" in status.notes[0]
+    assert "There are 128 contexts" in status.notes[0] and "the 64 first ones" in status.notes[0]
     last = dict.fromkeys(names, "1")
     for context in (last, last, dict.fromkeys(names, "0")):
         experiment.ask(context)
     status = experiment.status(evidence=False)
     assert [one.context for one in status.contexts] == [last, dict.fromkeys(names, "0")]
     assert [one.weight for one in status.contexts] == pytest.approx([2 / 3, 1 / 3])
-    assert "came most often" in status.notes[0]
+    assert "most frequent ones" in status.notes[0]
 
 
 def test_a_context_that_was_corrected_counts_where_it_belongs():
@@ -295,9 +295,9 @@ def test_a_graph_that_is_wrong_is_said_and_what_to_do():
     status = experiment.status()
     assert status.alarms == ("Z -> Y",) and status.imported == 100
     words = str(status)
-    assert "Alarm at level 0.05" in words and "`revise` takes" in words
+    assert "Alarm at level 0.05" in words and "revise the experiment" in words
     assert {"Z -> Y", "Y <-> Z"} == {*status.as_dict()["suspected"]}
-    assert "100 imported records (in the means; plays are decisions alone);" in words
+    assert "100 imported records (they count in the means; plays are decisions alone);" in words
 
 
 def test_evidence_that_would_take_long_is_left_out_unless_asked_for(monkeypatch):
@@ -373,7 +373,7 @@ def test_advice_names_where_it_does_not_hold():
         experiment.tell(decision.id, {"Y": reward})
     status = experiment.status()
     assert status.should_stop(0.05)
-    assert "But not where C=1, which 0% of decisions had: there it is 0.1" in status.advice(0.05)
+    assert "Except where C=1 (0% of decisions): there it is 0.1" in status.advice(0.05)
     assert "But" not in experiment.status({"C": 0}).advice(0.05)
 
 
@@ -384,8 +384,8 @@ def test_equal_means_are_called_equal_and_led_by_the_likeliest():
     assert one.are_alike
     assert one.best[one.leader] == one.best.max()
     status = begun().status()
-    assert "Nothing tells the arms apart yet" in status.in_words()
-    assert "Nothing tells" not in tossed(HEADS).status().in_words()
+    assert "Nothing tells the arms apart yet" in str(status)
+    assert "Nothing tells" not in str(tossed(HEADS).status())
 
 
 @pytest.mark.parametrize(
@@ -394,14 +394,14 @@ def test_equal_means_are_called_equal_and_led_by_the_likeliest():
 )
 def test_arms_with_the_same_mean_are_said_to_tie(labels, said):
     problem = Problem(CausalGraph.parse("X -> Y"), "Y", domains={"X": [*labels]})
-    tie = tossed({"a": [0]}, problem=problem).status(evidence=False).in_words()
-    assert said in tie and "looks best" not in tie and "one of them is the best with" in tie
+    tie = str(tossed({"a": [0]}, problem=problem).status(evidence=False))
+    assert said in tie and "looks best" not in tie and "one of them is the best is" in tie
 
 
 def test_contexts_that_never_came_weigh_alike_and_it_is_said():
     problem = Problem(CausalGraph.parse("C -> Y; X -> Y"), "Y", "C")
     experiment = begun(problem)
     assert not experiment.status().has_contexts
-    assert "over all contexts alike" in experiment.status().in_words()
+    assert "over all contexts equally" in str(experiment.status())
     experiment.ask({"C": 0})
-    assert "over the contexts as they came" in experiment.status().in_words()
+    assert "over the contexts seen so far" in str(experiment.status())

@@ -179,7 +179,7 @@ def number_of_draws(
     belief: Belief, summaries: int, fewest: int = MIN_DRAWS, most: int = MAX_DRAWS
 ) -> int:
     """Return the draws per summary that take about a second in all, within limits."""
-    circuit = getattr(getattr(belief.posterior, "model", None), "circuit", None)
+    circuit = belief.posterior.model.circuit if belief.has_factors else None
     work = _WORK_PER_ARM * len(belief.problem.arms)
     if circuit is not None:
         work += sum(part.size for part in circuit.operations)

@@ -71,7 +71,7 @@ def test_what_had_probability_0_is_told_and_inverse_propensity_refused():
     assert found.unsupported == 0.75
     assert found.ips is found.self_normalised is found.dr.normal is None
     assert found.dr.value == pytest.approx((3 * 0.5 + (0.5 + 2 * 0.5)) / 4)
-    assert "75.0 %" in found.refusal and "rests on the model alone" in found.in_words()
+    assert "75.0 %" in found.refusal and "rests on the model alone" in found.words()
     half = evaluate(COIN, steps, "random")
     assert half.unsupported == 0.375
 
@@ -100,7 +100,7 @@ def test_rewards_in_units_of_ones_own_where_smaller_is_better():
     assert found.dr.value == pytest.approx(10, abs=0.2) and found.dr.low >= 10
     assert found.difference.value == pytest.approx(-10, abs=0.3)
     assert found.difference.high < 0 and found.verdict == "better"
-    assert "smaller is better" in found.in_words() and ": better." in found.in_words()
+    assert "smaller is better" in found.words() and ": better." in found.words()
     worse = evaluate(days, steps, "do(X=0)")
     assert worse.verdict == "worse" and worse.ips.value == pytest.approx(30)
 
@@ -123,7 +123,7 @@ def test_targets_stay_among_the_allowed_arms():
     arm = evaluate(COIN, [*free, bound], "do(X=1)")
     np.testing.assert_array_equal(arm.replay.target, [[0, 1], [0, 1], [1, 0]])
     assert arm.not_allowed == 1 and arm.unsupported == 0
-    assert "not allowed" in arm.in_words()
+    assert "not allowed" in arm.words()
     for name in ("random", "ts", "ids", "kl-ucb"):
         assert evaluate(COIN, [*free, bound], name).replay.target[2].tolist() == [1, 0]
 
@@ -159,7 +159,7 @@ def test_what_a_policy_cannot_learn_from_is_counted_and_taken_back_without_harm(
     unseen = COIN.record("do(X=1)", {}, 1)  # no reward yet
     steps = [Learn(unseen), Decide(TWO), Retract(unseen), Learn(ONE.record), Decide(THREE)]
     assert evaluate(COIN, steps[:2], "bernoulli-ts").unused == 1
-    assert "1 record" in evaluate(COIN, steps[:2], "bernoulli-ts").in_words()
+    assert "1 record" in evaluate(COIN, steps[:2], "bernoulli-ts").words()
     assert evaluate(COIN, steps, "bernoulli-ts").unused == 0
 
 

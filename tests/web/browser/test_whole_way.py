@@ -104,8 +104,8 @@ def test_the_history_finds_explains_and_lets_out(served, open_window):
     page.wait_for_url("**kind=asked*")
     page.get_by_text("Why this one?").first.click()
     page.locator(".why table").wait_for()
-    explained = served.house.experiment("ward 7").explain(count(served)).in_words()
-    assert explained.splitlines()[1] in page.locator(".why").first.inner_text()
+    explained = served.house.experiment("ward 7").explain(count(served)).sentences()
+    assert explained[1] in page.locator(".why").first.inner_text()
     assert flaws(page) == []
 
     for kind, reads in (("CSV", lambda text: text.splitlines()[1:]), ("JSON", json.loads)):
@@ -127,7 +127,7 @@ def test_a_decision_leads_to_its_explanation(served, open_window):
     page = open_window().enter()
     page.goto(f"{PLACE}/now?decision=2")
     page.get_by_role("link", name="Explain it").click()
-    said = served.house.experiment("ward 7").explain(2).in_words().splitlines()[2]
+    said = served.house.experiment("ward 7").explain(2).sentences()[2]
     page.get_by_text(said).wait_for()
 
 

@@ -6,7 +6,7 @@ import pytest
 from support.servers import running
 
 from dowise import Experiment, load_problem
-from dowise.experiment.history import event_in_words
+from dowise.experiment.history import event_text
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_every_event_is_there_newest_first_in_a_sentence(told):
     ward = told.house.experiment("ward")
     page = told.browser("read").get("/experiments/ward/history").text
     assert lines(page) == [str(n) for n in range(ward.head.number, 0, -1)]
-    sentences = [event_in_words(event) for event in ward.events()]
+    sentences = [event_text(event) for event in ward.events()]
     assert "Of decision 1, Y is 0 now; it was 1 (a slip of the pen)" in sentences
     assert "Decision 3 was withdrawn (moved away)" in sentences
     assert "2 records came in from spring.csv" in sentences

@@ -220,7 +220,7 @@ def test_a_rehearsal_is_that_of_the_library():
     page = rehearsed(lambda *numbers: told.append(numbers))
     problem = parse_problem(WARD)
     found = play(problem, 6, 2, "ts", tolerance=0.5, delay=1, looks=3, seed=7)
-    assert page == {**found.as_dict(), "words": found.in_words()}
+    assert page == {**found.as_dict(), "words": "\n".join(found.sentences())}
     assert told == [(0, 2), (1, 2), (2, 2)]
     assert json.loads(json.dumps(page, allow_nan=False)) == page
 
