@@ -192,4 +192,5 @@ class BayesianPolicy(Policy):
 
     def _edges(self) -> Edges | None:
         """Return a function for today's probabilities of doubtful edges; None if there are none."""
-        return self.belief.edge_snapshot() if self.belief.problem.edge_priors else None
+        belief = self.knowledge.belief
+        return belief.edge_snapshot() if belief.problem.edge_priors else None

@@ -189,7 +189,7 @@ class InformationDirectedSampling(BayesianPolicy):
 
     def _estimate(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Estimate:
         """Return Δ, g and p* of these arms from fresh draws (Lemma 2)."""
-        posterior = self.belief.posterior
+        posterior = self.knowledge.belief.posterior
         if self.gains is not None:
             return self.gains.estimate(posterior, codes, self.samples, arms, rng)
         draws = posterior.draw(codes, self.samples, rng)
@@ -292,12 +292,11 @@ class IDSTrace(DecisionTrace):
         if name.endswith("_interval"):
             of = delta_interval if name == "delta_interval" else gain_interval
             interval = of(estimate, self.level)
-            return Interval(self._spread(interval.low), self._spread(interval.high))
-        return self._spread(getattr(estimate, name), 0.0 if name == "best" else np.nan)
-
-    def _spread(self, values: FloatArray, absent: float = np.nan) -> FloatArray:
-        full = np.full(len(self.problem.arms), absent)
-        full[self.arms] = values
+            ends = np.full((2, len(arms)), np.nan)
+            ends[:, self.arms] = interval.low, interval.high
+            return Interval(*ends)
+        full = np.full(len(arms), 0.0 if name == "best" else np.nan)
+        full[self.arms] = getattr(estimate, name)
         return full
 
     @property
