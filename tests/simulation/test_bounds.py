@@ -171,7 +171,7 @@ def test_one_arm_has_nothing_to_regret():
 @pytest.mark.parametrize("prior", [1.0, 0.05])
 def test_progress_is_shown_within_every_part(prior, monkeypatch):
     """Also where there is one context and one round: some draws at a time, whatever the prior."""
-    monkeypatch.setattr("dowise.belief.belief._WORK", 1.0)
+    monkeypatch.setattr("dowise.belief.belief._BLOCK_WORK", 1.0)
     monkeypatch.setattr("dowise.simulation.bounds.PROGRESS_INTERVAL", 0.0)
     told = {}
 
@@ -247,10 +247,10 @@ def test_the_default_numbers_of_draws_are_what_the_problem_needs():
     assert large.maps_seen == 336 and large.entropy == pytest.approx(np.log(336), abs=0.01)
 
 
-def test_too_few_draws_are_refused_by_the_options_name():
-    with pytest.raises(DowiseError, match=r"^policy_samples=3359 \(--policy-samples\) must be"):
+def test_too_few_draws_are_refused():
+    with pytest.raises(DowiseError, match="^policy_samples=3359 must be"):
         bounds(many_arms(), 1, policy_samples=3359)
-    with pytest.raises(DowiseError, match=r"^samples=3359 \(--samples\) must be at least 3,360"):
+    with pytest.raises(DowiseError, match="^samples=3359 must be at least 3,360"):
         bounds(many_arms(), 1, samples=3359)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Completions = Mapping[tuple[str, str], Sequence[Mapping[str, str]]]
 
-_MOST_NAMED = 5  # in an error
+_MAX_NAMED = 5  # in an error
 
 
 def forbidden_from_user(
@@ -45,9 +45,9 @@ def forbidden_from_user(
     return tuple(sorted(found, key=lambda assignment: (len(assignment), str(assignment))))
 
 
-def _checked(given: Any, check: Callable[[Any], Intervention]) -> Intervention:
+def _checked(value: Any, check: Callable[[Any], Intervention]) -> Intervention:
     try:
-        assignment = check(given)
+        assignment = check(value)
     except DowiseError as error:
         raise DowiseError(
             f"forbidden: {error}; name what arms could set", code=error.code
@@ -106,9 +106,9 @@ def refuse_forbidden(own: Iterable[Intervention], forbidden: Sequence[Interventi
     if found:
         named = [
             str(arm) if arm == never else f"{arm} (it contains {never})"
-            for arm, never in list(found.items())[:_MOST_NAMED]
+            for arm, never in list(found.items())[:_MAX_NAMED]
         ]
-        named += [f"{len(found) - _MOST_NAMED} more"] * (len(found) > _MOST_NAMED)
+        named += [f"{len(found) - _MAX_NAMED} more"] * (len(found) > _MAX_NAMED)
         raise DowiseError(
             f"forbidden, but among the arms: {', '.join(named)}; remove each from one of the two",
             code="forbidden-arm",
@@ -198,15 +198,15 @@ def _grown_arms(
     A set is widened one variable at a time. Where it does not fit, or has no permitted arm, neither
     does any wider one: so no more sets are looked at than are found, but for one step.
     """
-    found: list[Intervention] = []
+    grown: list[Intervention] = []
     completing = completions(forbidden)
     waiting: list[tuple[tuple[str, ...], list[str]]] = [((), sorted(names))]
     while waiting:
         chosen, others = waiting.pop()
         arms = permitted_arms(chosen, domains, completing)
-        more = list(islice(arms, max_arms + 1 - len(found)))
-        found += more
-        if len(found) > max_arms:
+        more = list(islice(arms, max_arms + 1 - len(grown)))
+        grown += more
+        if len(grown) > max_arms:
             raise DowiseError(
                 f"too many arms: there are more than max_arms, which is {max_arms:,}; {_REMEDY}",
                 code="too-large",
@@ -214,7 +214,7 @@ def _grown_arms(
         if more:
             others = [name for name in others if fits((*chosen, name))]
             waiting += [((*chosen, name), others[i + 1 :]) for i, name in enumerate(others)]
-    return _in_order(found, domains)
+    return _in_order(grown, domains)
 
 
 def _possibly_optimal_sets(
@@ -287,14 +287,14 @@ def order_arms(given: Sequence[Intervention], domains: Domains, max_arms: int) -
     return _in_order(given, domains)
 
 
-def _in_order(given: Sequence[Intervention], domains: Domains) -> SetsAndArms:
-    sets = sorted({arm.variables for arm in given}, key=set_order)
+def _in_order(arms: Sequence[Intervention], domains: Domains) -> SetsAndArms:
+    sets = sorted({arm.variables for arm in arms}, key=set_order)
 
     def order(arm: Intervention) -> tuple[int, list[str], list[int]]:
         places = [domains[name].index(label) for name, label in arm.items()]
         return *set_order(arm.variables), places
 
-    return tuple(sets), tuple(sorted(given, key=order))
+    return tuple(sets), tuple(sorted(arms, key=order))
 
 
 def _many(count: int) -> str:

@@ -99,12 +99,12 @@ def _created(drawn: CausalGraph, hidden: Collection[str]) -> frozenset[str]:
     return frozenset(drawn.without(others).project(hidden).edge_texts)
 
 
-def _prior(drawn: CausalGraph, edge: EdgeName, given: EdgePrior) -> float:
+def _prior(drawn: CausalGraph, edge: EdgeName, priors: EdgePrior) -> float:
     mark = drawn.marks.get(str(edge), "")
     prior = prior_of(str(edge), mark)
-    if isinstance(given, Mapping):
-        return given.get(str(edge), prior)
-    return given if given is not None and edge.is_bidirected and not mark else prior
+    if isinstance(priors, Mapping):
+        return priors.get(str(edge), prior)
+    return priors if priors is not None and edge.is_bidirected and not mark else prior
 
 
 def _below_one(priors: Mapping[str, float]) -> dict[str, float]:

@@ -145,10 +145,10 @@ class Writer:
         return f"{self.do_sign}({', '.join(settings)})"
 
     def probability(
-        self, events: Iterable[str], given: Iterable[str] = (), under: Iterable[str] = ()
+        self, events: Iterable[str], conditions: Iterable[str] = (), under: Iterable[str] = ()
     ) -> str:
         """P(events | given), by the distribution `under` these settings."""
-        where, known = ", ".join(under), ", ".join(given)
+        where, known = ", ".join(under), ", ".join(conditions)
         inside = ", ".join(events) + (self.bar + known if known else "")
         return f"P_{{{where}}}({inside})" if where else f"P({inside})"
 
@@ -156,9 +156,9 @@ class Writer:
         """Return the symbol of the worth of a reward value."""
         return f"{self.worth_sign}({what})"
 
-    def mean(self, what: str, given: Iterable[str]) -> str:
+    def mean(self, what: str, conditions: Iterable[str]) -> str:
         """E[what | given]."""
-        return f"{self.mean_sign}[{what}{self.bar}{', '.join(given)}]"
+        return f"{self.mean_sign}[{what}{self.bar}{', '.join(conditions)}]"
 
     def sum(self, values: Iterable[str]) -> str:
         """Return the sign of a sum over these values; "" if there are none."""
@@ -334,11 +334,11 @@ def _factors(
 ) -> tuple[tuple[str, ...], tuple[Factor, ...]]:
     """Return the variables that an arm leaves open, and their factors."""
     names, cut = order.graph.variables, order.graph.mask(arm)
-    found = {v: _factor(order, v, cut) for v in _needed(order, problem.reward_position, cut)}
+    by_variable = {v: _factor(order, v, cut) for v in _needed(order, problem.reward_position, cut)}
     hides = any(order.edges.siblings)
     causes_first = order.variables if hides else order.graph.adjacency.topological_order()
-    factors = tuple(found[v] for v in reversed(causes_first) if v in found)
-    return tuple(names[v] for v in sorted(found)), factors
+    factors = tuple(by_variable[v] for v in reversed(causes_first) if v in by_variable)
+    return tuple(names[v] for v in sorted(by_variable)), factors
 
 
 def _needed(order: FactorOrder, reward: int, cut: int) -> Iterable[int]:

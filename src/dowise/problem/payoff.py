@@ -70,14 +70,14 @@ class Payoff:
         cls,
         reward: str,
         domain: tuple[str, ...],
-        given: Mapping[str, float] | None,
+        values: Mapping[str, float] | None,
         minimise: bool = False,
     ) -> Payoff:
         """Build from numbers by label; by default, the index in the domain."""
         minimise = check_flag("minimise", minimise)
-        if given is None:
+        if values is None:
             return cls(np.arange(len(domain)) / (len(domain) - 1), minimise)
-        return cls(np.array(_checked(reward, domain, given)), minimise)
+        return cls(np.array(_checked(reward, domain, values)), minimise)
 
     def __post_init__(self) -> None:
         self.values.setflags(write=False)
@@ -218,7 +218,7 @@ def _finite(value: object, label: str) -> float:
 
 
 # Rewards are told apart to some sixteen digits: beside a larger cost too few would be left.
-_MOST_SPANS = 1e6
+_MAX_SPANS = 1e6
 
 
 class Costs(Mapping[str, float]):
@@ -250,19 +250,21 @@ class Costs(Mapping[str, float]):
         return f"Costs({self._texts!r})"
 
 
-def costs_from_user(given: Any, problem: Problem, check: Callable[[Any], Intervention]) -> Costs:
+def costs_from_user(
+    user_costs: Any, problem: Problem, check: Callable[[Any], Intervention]
+) -> Costs:
     """Return validated costs by name; `check` reads an arm. Costs that are all 0 count as none."""
-    if given is None:
+    if user_costs is None:
         return Costs({}, {})
-    if not isinstance(given, Mapping):
+    if not isinstance(user_costs, Mapping):
         raise DowiseError(
-            f"costs={str(given)[:80]} must map variables or arms to costs, such as "
+            f"costs={str(user_costs)[:80]} must map variables or arms to costs, such as "
             "{'X': 0.1, 'do(Z=1)': 0.3}",
             code="invalid-type",
         )
     variables: dict[str, float] = {}
     arms: dict[Intervention, float] = {}
-    for key, cost in given.items():
+    for key, cost in user_costs.items():
         is_text = isinstance(key, str)
         if is_text and (key in problem.drawn or not key.lstrip().startswith("do(")):
             variables[_settable(key, problem)] = _amount(key, cost)
@@ -332,16 +334,16 @@ def arm_costs(problem: Problem) -> FloatArray:
             is_never = forbidden_in(arm, problem.forbidden) is not None
             how = "; only arms have costs" if is_never else "; arms = 'all' has every one"
             raise DowiseError(f"costs: {problem.not_an_arm(arm)}{how}", code="unknown-arm")
-    found = np.array([costs.of(arm) for arm in problem.arms])
-    dearest = int(found.argmax())
-    if not found[dearest] <= _MOST_SPANS * span:
+    costs_of_arms = np.array([costs.of(arm) for arm in problem.arms])
+    dearest = int(costs_of_arms.argmax())
+    if not costs_of_arms[dearest] <= _MAX_SPANS * span:
         raise DowiseError(
-            f"{problem.arms[dearest]} costs {found[dearest]:g}, more than {_MOST_SPANS:g} times "
-            f"what the best value of {problem.reward} has over the worst, {span:g}: rule such arms "
-            "out with forbidden, or scale the costs",
+            f"{problem.arms[dearest]} costs {costs_of_arms[dearest]:g}, more than {_MAX_SPANS:g} "
+            f"times what the best value of {problem.reward} has over the worst, {span:g}: "
+            "forbid such arms, or scale the costs",
             code="invalid-number",
         )
-    return found
+    return costs_of_arms
 
 
 def cheaper_equivalent(problem: Problem) -> tuple[Intervention, Intervention] | None:

@@ -62,7 +62,7 @@ def plain_prior(prior: KnownPrior) -> float | dict[str, Any]:
     return dict(prior) if isinstance(prior, Mapping) else prior
 
 
-def _known_counts(problem: Problem, name: object, given: Any) -> Any:
+def _known_counts(problem: Problem, name: object, value: Any) -> Any:
     """Return the counts of a variable or factor as floats and nested tuples."""
     refuse_hidden(name, problem.hidden, "the prior: ")
     variable = name if name in problem.domains else str(name).partition(" | ")[0]
@@ -72,7 +72,7 @@ def _known_counts(problem: Problem, name: object, given: Any) -> Any:
             f"{suggestion(str(name), problem.graph.variables)}",
             code="unknown-variable",
         )
-    counts = checked_counts(given, f"the prior of {name}")
+    counts = checked_counts(value, f"the prior of {name}")
     axes = (*problem.possible.parents(str(variable)), str(variable))
     shape = tuple(len(problem.domains[axis]) for axis in axes)
     is_one_table = name == variable and not _has_several(problem, name)
@@ -116,10 +116,10 @@ def parse_prior(text: str) -> Mapping[str, Any]:
     return read_toml(text)
 
 
-def checked_counts(given: Any, what: str) -> FloatArray:
+def checked_counts(values: Any, what: str) -> FloatArray:
     """Return the numbers as an array. Raises `DowiseError` unless they can be Dirichlet counts."""
     try:
-        counts = np.asarray(given)
+        counts = np.asarray(values)
     except ValueError:  # rows of different lengths
         counts = np.asarray(None)
     if counts.dtype.kind not in "iuf" or not counts.size:

@@ -106,8 +106,8 @@ def parse_problem(
     Without a folder other files are refused. Unless it `is_new`, the text is then one that we
     wrote, and nothing is said that was said when it was written.
     """
-    page = read_toml(text)
-    return _build(page if name is None else {"name": name, **page}, folder, is_new)
+    data = read_toml(text)
+    return _build(data if name is None else {"name": name, **data}, folder, is_new)
 
 
 def save_problem(problem: Problem, path: str | Path) -> None:
@@ -158,25 +158,25 @@ def problem_text(problem: Problem) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _build(page: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
+def _build(data: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
     keys = [*signature(Problem).parameters, "graph_file"]
-    for key in page:
+    for key in data:
         if key not in keys:
             raise DowiseError(
                 f"unknown key {key!r}{suggestion(key, keys)}: a problem file has {', '.join(keys)}",
                 code="unknown-option",
             )
-    if ("graph" in page) == ("graph_file" in page):
+    if ("graph" in data) == ("graph_file" in data):
         raise DowiseError(
             'specify the graph either as graph = "X -> Y" or as graph_file = "…"',
             code="missing-value",
         )
-    options = {key: page[key] for key in page if key not in ("graph", "graph_file")}
-    if "graph" in page:
-        graph = CausalGraph.parse(page["graph"])
-    elif not isinstance(page["graph_file"], str):
+    options = {key: data[key] for key in data if key not in ("graph", "graph_file")}
+    if "graph" in data:
+        graph = CausalGraph.parse(data["graph"])
+    elif not isinstance(data["graph_file"], str):
         raise DowiseError(
-            f"graph_file={page['graph_file']!r} must be the path of a file", code="invalid-type"
+            f"graph_file={data['graph_file']!r} must be the path of a file", code="invalid-type"
         )
     elif folder is None:
         raise DowiseError(
@@ -184,7 +184,7 @@ def _build(page: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
             code="external-file",
         )
     else:
-        graph = _read_graph_file(folder / page["graph_file"], options)
+        graph = _read_graph_file(folder / data["graph_file"], options)
     for key in ("domains", "prior", "costs"):
         options |= {key: _undotted(options[key], {*graph})} if key in options else {}
     if "reward_values" in options:
@@ -229,25 +229,25 @@ def _undotted(table: Any, names: set[str]) -> Any:
     """Join names with a dot, since TOML reads an unquoted X.1 as 1 in X."""
     if not isinstance(table, dict):
         return table
-    found: dict[str, Any] = {}
+    joined: dict[str, Any] = {}
     for key, value in table.items():
         dotted = {f"{key}.{rest}": part for rest, part in value.items()} if _is_table(value) else {}
-        found |= dotted if dotted and dotted.keys() <= names else {key: value}
-    return found
+        joined |= dotted if dotted and dotted.keys() <= names else {key: value}
+    return joined
 
 
 def _with_numbers(table: Any) -> Any:
     """Join labels such as 12.0, since TOML reads them without quotes as 0 in 12."""
     if not isinstance(table, dict):
         return table
-    found: dict[object, Any] = {}
+    joined: dict[object, Any] = {}
     for key, value in table.items():
         numbers = value.keys() if _is_table(value) else ()
         if numbers and all(map(str.isdecimal, (key.lstrip("-"), *numbers))):
-            found |= {float(f"{key}.{rest}"): part for rest, part in value.items()}
+            joined |= {float(f"{key}.{rest}"): part for rest, part in value.items()}
         else:
-            found[key] = value
-    return found
+            joined[key] = value
+    return joined
 
 
 def _is_table(value: object) -> TypeGuard[dict[str, Any]]:

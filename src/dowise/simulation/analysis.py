@@ -176,15 +176,15 @@ def curves(
     frame: pandas.DataFrame, policies: Sequence[str], measure: Measure = "regret"
 ) -> list[RegretCurve]:
     """Return the curve of each policy, from the rows of one problem."""
-    found = []
+    by_policy = []
     for policy in policies:
         rows = frame[frame["policy"] == policy]
         rounds = np.unique(rows["round"])
         table = rows.sort_values(["trial", "round"])[measure].to_numpy().reshape(-1, len(rounds))
         deviation = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(len(rounds))
         mean = table.mean(axis=0)
-        found.append(RegretCurve(policy, rounds, mean, deviation, len(table), measure))
-    return found
+        by_policy.append(RegretCurve(policy, rounds, mean, deviation, len(table), measure))
+    return by_policy
 
 
 def claims(
@@ -202,7 +202,7 @@ def claims(
         if "ts" in policies:
             pairs += [("ts", other) for other in final.columns if other not in ("ids", "ts")]
         claimed = [Claimed(less, more) for less, more in pairs]
-    return [one.judged(final, expected) for one in claimed]
+    return [claim.judged(final, expected) for claim in claimed]
 
 
 def standings(final: pandas.DataFrame, measure: Measure = "regret") -> list[Standing]:

@@ -518,13 +518,13 @@ def run_thompson(
     meter = ProgressMeter(progress, "a run of Thompson Sampling", horizon * samples)
     for t in range(horizon):
         context = world.draw_context(rng)
-        found = estimate_arms(belief, context, samples, rng, meter)
-        ratio = thompson_ratio(found)
+        estimate = estimate_arms(belief, context, samples, rng, meter)
+        ratio = thompson_ratio(estimate)
         if len(steepest) < STEEPEST_ROUNDS or ratio > steepest[0][0]:
             steepest = sorted([*steepest, (ratio, t, (context, belief.copy()))])[-STEEPEST_ROUNDS:]
-        gain = gain_interval(found, level)
+        gain = gain_interval(estimate, level)
         vacuous += bool((gain.low == 0).all() and (gain.high == most).all())
-        low, high = gamma_bracket(delta_interval(found, level), gain)
+        low, high = gamma_bracket(delta_interval(estimate, level), gain)
         infinite += isinf(high)
         gammas_low, gammas_high = gammas_low + low, gammas_high + high
         arm = policy.decide(context, rng).arm
@@ -547,9 +547,9 @@ def estimate_arms(
     return estimate_in_blocks(measured(), belief.problem.payoff, samples)
 
 
-def thompson_ratio(found: Estimate) -> float:
+def thompson_ratio(estimate: Estimate) -> float:
     """Ψ of Thompson Sampling, which plays an arm with the probability that it is the best."""
-    return float(information_ratio(found.best @ found.delta, found.best @ found.gain))
+    return float(information_ratio(estimate.best @ estimate.delta, estimate.best @ estimate.gain))
 
 
 def run_certified(

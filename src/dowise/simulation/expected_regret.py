@@ -56,12 +56,12 @@ def expected_regrets(
     problem, posterior = belief.problem, belief.posterior
     worth = _worth(problem.payoff, len(problem.arms))
     if posterior.is_settled and posterior.is_single_precision:
-        found = _with_dirichlet(posterior, worth, script, chosen, rng)
+        gaps = _with_dirichlet(posterior, worth, script, chosen, rng)
     elif posterior.is_single_precision:
-        found = _with_mixture(posterior, worth, script, chosen, rng)
+        gaps = _with_mixture(posterior, worth, script, chosen, rng)
     else:
-        found = stepped(belief, worth, script, chosen, rng)
-    return problem.payoff.span * found
+        gaps = stepped(belief, worth, script, chosen, rng)
+    return problem.payoff.span * gaps
 
 
 def stepped(
@@ -72,17 +72,17 @@ def stepped(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Round by round, with any belief: what the compiled loops do."""
-    problem, found = belief.problem, np.empty(len(chosen))
+    problem, gaps = belief.problem, np.empty(len(chosen))
     known = [tuple(codes) for codes in script.known.tolist()]
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
     for t, arm in enumerate(chosen.tolist()):
         drawn = belief.draw(known[script.contexts[t]], DRAWS, rng)
-        found[t] = _gap_of(drawn, worth, arm)
+        gaps[t] = _gap_of(drawn, worth, arm)
         seen = np.empty(len(problem.graph), dtype=np.int64)
         observe_round(script, t, arm, codes, seen)
         played = problem.arms[arm]
         belief.learn(Record(problem, played, seen, problem.fixed(played)))
-    return found
+    return gaps
 
 
 def _gap_of(drawn: Draws, worth: RewardScale, arm: int) -> float:
@@ -97,7 +97,7 @@ def _with_dirichlet(
     chosen: IntArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    model, found = posterior.model, np.empty(len(chosen))
+    model, gaps = posterior.model, np.empty(len(chosen))
     rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
     _expect_rounds(
         draw_keys(rng, len(chosen)),
@@ -109,9 +109,9 @@ def _with_dirichlet(
         script,
         chosen,
         np.empty((2, DRAWS)),
-        found,
+        gaps,
     )
-    return found
+    return gaps
 
 
 def _with_mixture(
@@ -121,7 +121,7 @@ def _with_mixture(
     chosen: IntArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    model, found = posterior.model, np.empty(len(chosen))
+    model, gaps = posterior.model, np.empty(len(chosen))
     own, entries = mixed_of(posterior, script.known)
     _expect_mixed_rounds(
         draw_keys(rng, len(chosen)),
@@ -133,9 +133,9 @@ def _with_mixture(
         script,
         chosen,
         np.empty((2, DRAWS)),
-        found,
+        gaps,
     )
-    return found
+    return gaps
 
 
 @njit(inline="always")

@@ -80,10 +80,14 @@ PANELS = _by_name(
 
 def _with(name: str, *edges: str, **changes: Any) -> Problem:
     """Return a built-in problem with more edges, and perhaps other arms or domains."""
-    own = load_problem(name)
-    options = {"domains": own.domains, "reward_values": own.reward_values, **changes}
+    builtin = load_problem(name)
+    options = {"domains": builtin.domains, "reward_values": builtin.reward_values, **changes}
     return Problem(
-        own.graph.with_edges(edges), own.reward, own.context, own.non_manipulable, **options
+        builtin.graph.with_edges(edges),
+        builtin.reward,
+        builtin.context,
+        builtin.non_manipulable,
+        **options,
     )
 
 
@@ -116,12 +120,12 @@ _TWO_CAUSES = _with("task2", "X1 <-> Y", "X1 <-> Z", domains={"X2": ("low", "mid
 
 def _entries(**problems: Problem) -> tuple[PolicyLike, ...]:
     """Both Bayesian policies with each of these problems in mind, and one without any graph."""
-    own = (
+    bayesian = (
         On(problem, policy, f"{policy}, {what}")
         for policy in ("ids", "ts")
         for what, problem in problems.items()
     )
-    return *own, "bernoulli-ts"
+    return *bayesian, "bernoulli-ts"
 
 
 def _wrong(

@@ -156,14 +156,14 @@ def reproduce(
     # What is there already comes first: until it is done the old report stays.
     for name in sorted(run.panels, key=lambda name: name not in earlier):
         panel = ALL_PANELS[name]
-        found = _run_panel(panel, folder, run, workers, partial(progress, name))
-        finals[name] = _spreads(panel, found["regret"])
-        if "expected" in found:
-            expected[name] = _spreads(panel, found["expected"])
-        judged[name] = claims(found["regret"], panel.claimed, found.get("expected"))
-        sections[name] = section(panel, found, judged[name], run.seed)
+        panel_finals = _run_panel(panel, folder, run, workers, partial(progress, name))
+        finals[name] = _spreads(panel, panel_finals["regret"])
+        if "expected" in panel_finals:
+            expected[name] = _spreads(panel, panel_finals["expected"])
+        judged[name] = claims(panel_finals["regret"], panel.claimed, panel_finals.get("expected"))
+        sections[name] = section(panel, panel_finals, judged[name], run.seed)
         if name == "task1":
-            check = _refresh_check(folder, found["regret"], run, workers, progress)
+            check = _refresh_check(folder, panel_finals["regret"], run, workers, progress)
         if {*earlier} <= {*sections}:
             _write(folder, replace(run, panels=in_order(sections)), judged, check, sections)
     return Reproduction(
@@ -313,20 +313,20 @@ def _refresh_check(
         .final()
         .loc["task1"]
     )
-    found = []
+    results = []
     for policy in Z2:
         less_often = final[policy].iloc[:trials].to_numpy()
         difference = spread_of(less_often - always[policy].to_numpy())
         low, high = difference.interval
         mean = float(always[policy].mean())
         verdict = "the same" if max(-low, high) <= SAME * mean else "not shown to be the same"
-        found.append(
+        results.append(
             f"for {policy} {difference.mean:+.2f} ({low:+.2f} to {high:+.2f}), {verdict} within "
             f"{SAME:.0%} of {mean:.2f}"
         )
     return (
         f"A check of refresh=0.05 on task 1, {trials} trials both ways: final regret with it minus "
-        f"without it is {'; '.join(found)}."
+        f"without it is {'; '.join(results)}."
     )
 
 
@@ -411,9 +411,9 @@ def _beyond(judged: JudgedClaims) -> list[str]:
     ]
 
 
-def section(panel: Panel, found: Finals, made: Sequence[Claim], seed: int) -> list[str]:
+def section(panel: Panel, by_measure: Finals, made: Sequence[Claim], seed: int) -> list[str]:
     """Return the section of a panel: picture, final regrets and claims."""
-    final = found["regret"]
+    final = by_measure["regret"]
     finals = {policy: spread_of(final[policy]) for policy in panel.labels}
     parts = [
         heading(2, panel.title),
@@ -425,7 +425,7 @@ def section(panel: Panel, found: Finals, made: Sequence[Claim], seed: int) -> li
                 "standard error",
                 "standard deviation",
                 "median",
-                *_headings(found),
+                *_headings(by_measure),
             ),
             [
                 (
@@ -434,7 +434,7 @@ def section(panel: Panel, found: Finals, made: Sequence[Claim], seed: int) -> li
                     f"{s.error:.2f}",
                     f"{final[policy].std():.2f}",
                     f"{final[policy].median():.2f}",
-                    *_expected(found, policy),
+                    *_expected(by_measure, policy),
                 )
                 for policy, s in finals.items()
             ],
@@ -442,7 +442,7 @@ def section(panel: Panel, found: Finals, made: Sequence[Claim], seed: int) -> li
         claims_table(made),
     ]
     if panel.random is not None:
-        parts += _about_random_graphs(panel.random, found, seed)
+        parts += _about_random_graphs(panel.random, by_measure, seed)
     return parts
 
 
@@ -476,31 +476,31 @@ def _numbers(difference: Spread) -> tuple[str, str]:
     return f"{difference.mean:+.2f}", f"{low:+.2f} to {high:+.2f}"
 
 
-def _headings(found: Finals) -> tuple[str, ...]:
-    return ("expected regret", "standard error") if "expected" in found else ()
+def _headings(by_measure: Finals) -> tuple[str, ...]:
+    return ("expected regret", "standard error") if "expected" in by_measure else ()
 
 
-def _expected(found: Finals, policy: str) -> tuple[str, ...]:
-    if "expected" not in found:
+def _expected(by_measure: Finals, policy: str) -> tuple[str, ...]:
+    if "expected" not in by_measure:
         return ()
-    own = spread_of(found["expected"][policy])
-    return f"{own.mean:.2f}", f"{own.error:.2f}"
+    spread = spread_of(by_measure["expected"][policy])
+    return f"{spread.mean:.2f}", f"{spread.error:.2f}"
 
 
-def _about_random_graphs(worlds: ChordalWorlds, found: Finals, seed: int) -> list[str]:
+def _about_random_graphs(worlds: ChordalWorlds, by_measure: Finals, seed: int) -> list[str]:
     """Report how many graphs were redrawn, and the results on graphs with several estimators."""
-    final = found["regret"]
+    final = by_measure["regret"]
     drawn = [worlds.draw_problem(stream(seed, trial, Purpose.WORLD)) for trial in final.index]
-    several = [len(one.problem.intervention_sets) > 1 for one in drawn]
-    few, many = sum(one.too_few for one in drawn), sum(one.too_many for one in drawn)
-    arms = sorted(len(one.problem.arms) for one in drawn)
+    several = [len(graph.problem.intervention_sets) > 1 for graph in drawn]
+    few, many = sum(graph.too_few for graph in drawn), sum(graph.too_many for graph in drawn)
+    arms = sorted(len(graph.problem.arms) for graph in drawn)
     parts = [
         f"{len(drawn)} graphs, {arms[0]} to {arms[-1]} arms (median {arms[len(arms) // 2]}). "
         f"Redrawn: {few} with fewer than two arms, {many} with more than 64. "
         f"{1 - sum(several) / len(drawn):.0%} of the graphs have one intervention set only, so "
         "that z²ID has no second estimator."
     ]
-    rests = {measure: own[several] for measure, own in found.items()}
+    rests = {measure: table_of_measure[several] for measure, table_of_measure in by_measure.items()}
     rest = rests["regret"]
     if len(rest) > 1:
         parts += [
