@@ -71,6 +71,7 @@ CODES: Mapping[str, str] = {
     "too-large": "An input exceeds a limit.",
     "transaction-ended": "A transaction was used after its end.",
     "transaction-failed": "A transaction could not be committed.",
+    "transaction-nested": "A thread opened a transaction inside another one.",
     "unavailable": "The request is valid but can't be served now.",
     "undirected-edge": "An edge has no direction.",
     "unknown-arm": "An intervention is not an arm of the problem.",

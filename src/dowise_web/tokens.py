@@ -151,7 +151,7 @@ class TokenTable:
             with storage.translate_errors_of_change("bring the store up to date, for tokens"):
                 storage.upgrade(time.monotonic() + TIMEOUT)
         with (
-            storage.hold("", "the list of tokens") as block,
+            storage.transaction("", label="the list of tokens") as block,
             storage.translate_errors("write to the list of tokens"),
         ):
             yield block.connection

@@ -48,7 +48,7 @@ from dowise.experiment.records import (
 from dowise.experiment.state import FORMAT
 from dowise.experiment.status import Status
 from dowise.experiment.storage import MemoryStorage, open_storage
-from dowise.experiment.storage.base import HOW_TO_MAKE, WITHOUT_WAL, Storage
+from dowise.experiment.storage.base import HOW_TO_CREATE, WITHOUT_WAL, Storage
 from dowise.experiment.tell import amend, tell, validate_reason, withdraw
 from dowise.experiment.view import StateView, take_view
 from dowise.policies.value_of_continuing import Continuing
@@ -534,7 +534,7 @@ def resolve_name(storage: Storage, name: str | None) -> str:
     if not names:
         is_file = not str(storage).startswith("postgresql")
         raise DowiseError(
-            f"{storage} has no experiment: create one ({HOW_TO_MAKE})"
+            f"{storage} has no experiment: create one ({HOW_TO_CREATE})"
             f"{f'; or {WITHOUT_WAL}' if is_file else ''}",
             code="not-found",
         )

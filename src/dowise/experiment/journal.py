@@ -149,7 +149,8 @@ class Journal:
     def transaction(self, actor: str, is_new: bool = False) -> Iterator[Transaction]:
         """Open a write transaction in the name of an actor; it ends durable or without a trace."""
         write_lock, lock = self._write_lock, self._lock
-        self._acquire_write_lock()
+        if not write_lock.acquire(timeout=TIMEOUT):
+            raise self._too_long()
         tx = None
         try:
             if self._state is None and not is_new:
@@ -159,7 +160,7 @@ class Journal:
                     if is_new:
                         self._state = ExperimentState(self.name)
                     state = self._state or self._load()
-                    events = stored.read(state.number)
+                    events = stored.read(0 if state.head is None else state.head.number)
                     if events:
                         if is_new:
                             raise ConflictError(
@@ -184,17 +185,16 @@ class Journal:
         if tx.snapshot is not None:
             self.storage.save_snapshot(tx.snapshot.compress())
 
-    def _acquire_write_lock(self) -> None:
-        """Wait for other threads, for as long as for the store.
+    def _too_long(self) -> UnavailableError:
+        """Return the error after waiting for the write lock for as long as for the store.
 
-        If they waited forever, threads behind a store that is held would wait in a row.
+        If threads waited forever, those behind a store that is held would wait in a row.
         """
-        if not self._write_lock.acquire(timeout=TIMEOUT):
-            raise UnavailableError(
-                f"{self.name!r} can't be written: other threads of this program have held it for "
-                f"{TIMEOUT:g} seconds; try again later",
-                code="store-busy",
-            )
+        return UnavailableError(
+            f"{self.name!r} can't be written: other threads of this program have held it for "
+            f"{TIMEOUT:g} seconds; try again later",
+            code="store-busy",
+        )
 
     def _prefetch(self) -> None:
         """Apply and learn what others write while this process waits for them."""
@@ -208,7 +208,9 @@ class Journal:
 
         Once per configuration. Readers wait, since they may let the policy learn.
         """
-        self._acquire_write_lock()
+        write_lock = self._write_lock
+        if not write_lock.acquire(timeout=TIMEOUT):
+            raise self._too_long()
         try:
             with self._caught_up() as state:
                 if self.compiled is not state.config:
@@ -216,7 +218,7 @@ class Journal:
                     policy.decide({name: problem.domains[name][0] for name in problem.context}, 0)
                     self.compiled = state.config
         finally:
-            self._write_lock.release()
+            write_lock.release()
 
     def erase(self, number: int, actor: str, reason: str) -> bool:
         """Blank all events of a decision, and append an event that says so.

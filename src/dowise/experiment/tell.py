@@ -30,16 +30,19 @@ def tell(
     if played is None and case.status != "erased" and _repeats(case, labels):
         return None
     check_open(case, "told")
-    _check_variables(problem, labels, "what was told")
+    if not labels.keys() <= problem.domains.keys():
+        _check_variables(problem, labels, "what was told")
     if not labels and played is None:
         raise DowiseError(
             f"decision {case.id}: nothing was told; pass what was seen, such as Y=1",
             code="missing-value",
         )
-    unrelated = check_flag("unrelated", unrelated)
-    arm = _played_arm(problem, played, unrelated)
-    if arm is not None and not _is_new_arm(case, arm, unrelated):
-        arm = None
+    arm = None
+    if played is not None or unrelated is not False:
+        unrelated = check_flag("unrelated", unrelated)
+        arm = _played_arm(problem, played, unrelated)
+        if arm is not None and not _is_new_arm(case, arm, unrelated):
+            arm = None
     payload: dict[str, Any] = {"decision": case.id, "values": new_values(case, labels, arm)}
     if arm is not None:
         payload |= {"played": dict(arm), "unrelated": unrelated}

@@ -1,37 +1,38 @@
 """The contract of a store of journals. Test a custom store against it with `check_storage`.
 
-**Durability.** When a `writing` block ends without an error, all events that were appended in it
-are stored together and stay there, whatever happens to the process or the machine afterwards. When
-it ends with an error, or the process dies inside it, none of them is stored. A snapshot may be lost
-at any time.
+**Durability.** When a `transaction` ends without an error, all events that were appended in it are
+stored together and stay there, whatever happens to the process or the machine afterwards. When it
+ends with an error, or the process dies inside it, none of them is stored. A snapshot may be lost at
+any time.
 
-**Isolation.** At most one `writing` block per experiment is open at a time, over all threads,
-processes and machines. Other writers wait for it, and give up with a `DowiseError` after a minute.
-A thread that holds a block and opens another one on the same experiment would wait for itself and
-is refused immediately; a store may refuse it any other experiment too. A block belongs to its
+**Isolation.** At most one transaction per experiment is open at a time, over all threads, processes
+and machines. Other writers wait for it, and give up with a `DowiseError` after a minute. A thread
+that holds a transaction and opens another one on the same experiment would wait for itself and is
+refused immediately; a store may refuse it any other experiment too. A transaction belongs to its
 process: a forked child can't use it. `StorageTransaction.read` returns everything that was ever
-committed, and no other writer can add to it before the block ends: numbering, folding and appending
-are one step. `read`, `last` and `experiments` never wait for writers and never block them. They see
-only committed events, and all events up to some number without a gap: once a caller has seen an
-event, it sees that event and all earlier ones from then on.
+committed, and no other writer can add to it before the transaction ends: numbering, folding and
+appending are one step. `read`, `last` and `experiments` never wait for writers and never block
+them. They see only committed events, and all events up to some number without a gap: once a caller
+has seen an event, it sees that event and all earlier ones from then on.
 
 **Immutability.** Events are appended in the order of their numbers, 1, 2, …, and are never changed
 or removed, except by `StorageTransaction.erase`, which replaces events with `Event.erased()`. When
-that block ends, the erased contents can't be read from the store by anyone, the store's own files
+that transaction ends, nobody can read the erased contents from the store, the store's own files
 hold no trace of them, and the experiment has no snapshot. The caller appends an `erased` event in
-the same block; from then on no snapshot of an earlier event is kept, so that a process that folded
-the journal before can't bring the contents back. If old copies can't be removed immediately, for
-example because another process is reading the file, the block ends with a `DowiseError` that says
-so: the erasure is recorded nevertheless, and erasing the same events again completes it. A database
-server discards its own old copies (dead rows, write-ahead log, backups) by its own rules.
+the same transaction; from then on no snapshot of an earlier event is kept, so that a process that
+folded the journal before can't bring the contents back. If old copies can't be removed immediately,
+for example because another process is reading the file, the transaction ends with a `DowiseError`
+that says so: the erasure is recorded nevertheless, and erasing the same events again completes it.
+A database server discards its own old copies (dead rows, write-ahead log, backups) by its own
+rules.
 
 **Scope.** A store neither folds events nor verifies their hashes. It refuses an event whose number
-is not the next one, or that belongs to another experiment, and then the block is as it was before
-the call. An experiment that does not exist has no events. A store never imports code and never
-opens a file that an event names. Failures are `DowiseError`s in plain English that show no
-password, and they leave the store intact. If a connection is lost while a block ends, the events
-are stored all or not at all, and the error asks the caller to check; the same holds for Ctrl-C at
-that moment. All methods may be called by several threads.
+is not the next one, or that belongs to another experiment, and then the transaction is as it was
+before the call. An experiment that does not exist has no events. A store never imports code and
+never opens a file that an event names. Failures are `DowiseError`s in plain English that show no
+password, and they leave the store intact. If a connection is lost while a transaction ends, the
+events are stored all or not at all, and the error asks the caller to check; the same holds for
+Ctrl-C at that moment. All methods may be called by several threads.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from dowise.errors import DowiseError
 from dowise.experiment.event import Event
 
 TIMEOUT = 60.0  # seconds: the minute of the contract
-HOW_TO_MAKE = "dowise new STORE PROBLEM, or Experiment.create in Python"
+HOW_TO_CREATE = "dowise new STORE PROBLEM, or Experiment.create in Python"
 WITHOUT_WAL = "was it copied without its -wal file, which has the newest events?"
 
 
@@ -125,8 +126,9 @@ def check_not_nested(label: str, is_held: bool) -> None:
     """Refuse a second transaction inside the first one."""
     if is_held:
         raise DowiseError(
-            f"{label} can't be written: this thread holds an experiment of this store already, and "
-            "would wait for itself; end that writing block first"
+            f"{label} can't be written: this thread has a transaction on this store already, and "
+            "would wait for itself; end that one first",
+            code="transaction-nested",
         )
 
 
@@ -135,12 +137,14 @@ def check_next(experiment: str, last: int, events: Sequence[Event]) -> None:
     for number, event in enumerate(events, start=last + 1):
         if event.experiment != experiment:
             raise DowiseError(
-                f"an event of {event.experiment!r} can't be appended to {experiment!r}"
+                f"an event of {event.experiment!r} can't be appended to {experiment!r}",
+                code="conflict",
             )
         if event.number != number:
             raise DowiseError(
                 f"event {event.number} can't be appended to {experiment!r}: the next one is "
-                f"{number}"
+                f"{number}",
+                code="conflict",
             )
 
 
@@ -148,7 +152,9 @@ def check_exist(experiment: str, numbers: Collection[int], existing: Collection[
     """Refuse to erase events that do not exist."""
     missing = sorted(set(numbers) - set(existing))
     if missing:
-        raise DowiseError(f"{experiment!r} has no event {missing[0]}: nothing was erased")
+        raise DowiseError(
+            f"{experiment!r} has no event {missing[0]}: nothing was erased", code="not-found"
+        )
 
 
 def should_keep(snapshot: Snapshot, journal: Sequence[Event], stored: Snapshot | None) -> bool:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.event import Event
 from dowise.experiment.storage.base import (
     TIMEOUT,
@@ -64,9 +64,10 @@ class MemoryStorage:
         with self._guard:
             write_lock = self._write_locks.setdefault(experiment, threading.Lock())
         if not write_lock.acquire(timeout=self._timeout):
-            raise DowiseError(
+            raise UnavailableError(
                 f"{self}: {experiment!r} can't be written: another thread has held it for "
-                f"{self._timeout:g} seconds; try again later"
+                f"{self._timeout:g} seconds; try again later",
+                code="store-busy",
             )
         self._holders.add(me)
         try:
@@ -145,4 +146,6 @@ class MemoryTransaction:
 
     def _check_open(self) -> None:
         if self.ended:
-            raise DowiseError("this writing block has ended: open another one")
+            raise DowiseError(
+                "this transaction has ended: open another one", code="transaction-ended"
+            )

@@ -19,7 +19,7 @@ from sqlalchemy.pool import QueuePool
 
 from dowise.errors import DowiseError, import_extra
 from dowise.experiment.storage import sql
-from dowise.experiment.storage.base import HOW_TO_MAKE, TIMEOUT
+from dowise.experiment.storage.base import HOW_TO_CREATE, TIMEOUT
 from dowise.experiment.storage.sql import Row, SqlStorage, Values
 from dowise.experiment.storage.url import Location
 
@@ -72,7 +72,7 @@ class PostgresStorage(SqlStorage):
             if version is not None:
                 return version
             if not create:
-                raise DowiseError(f"there is no store in {self}: make it ({HOW_TO_MAKE})")
+                raise DowiseError(f"there is no store in {self}: make it ({HOW_TO_CREATE})")
             self._change(connection, sql.create_tables, time.monotonic() + TIMEOUT)
             return sql.VERSION
 

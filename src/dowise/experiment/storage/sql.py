@@ -19,7 +19,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -444,7 +444,7 @@ class SqlStorage(ABC):
         name, timeout = snapshot.experiment, min(SNAPSHOT_TIMEOUT, self._timeout)
         with (
             suppress(DowiseError),
-            self.hold(name, repr(name), timeout) as block,
+            self.transaction(name, timeout=timeout) as block,
             self.translate_errors("keep a snapshot"),
         ):
             stored = _read_snapshot(block.connection, name)
@@ -452,25 +452,22 @@ class SqlStorage(ABC):
                 self.run_statement(block.connection, _DROP_SNAPSHOTS, {"name": name})
                 block.connection.execute(insert(snapshots), snapshot._asdict())
 
-    def transaction(
-        self, experiment: str, on_wait: Callable[[], None] | None = None
-    ) -> AbstractContextManager[SqlTransaction]:
-        """Open a transaction on the experiment; commit at the end of the block."""
-        return self.hold(experiment, repr(experiment), on_wait=on_wait)
-
     @contextmanager
-    def hold(
+    def transaction(
         self,
         experiment: str,
-        label: str,
-        timeout: float | None = None,
         on_wait: Callable[[], None] | None = None,
+        *,
+        label: str | None = None,
+        timeout: float | None = None,
     ) -> Iterator[SqlTransaction]:
-        """Exclude other writers of the experiment; `label` names it in messages.
+        """Open a transaction on the experiment; commit at the end of the block.
 
-        The empty name stands for what is not a journal: the tables themselves, and tokens. If the
-        database admits only one writer, one thread of this process at a time tries to be it.
+        The empty name stands for what is not a journal: the tables themselves, and tokens; `label`
+        names it in messages. If the database admits only one writer, one thread of this process at
+        a time tries to be it.
         """
+        label = repr(experiment) if label is None else label
         timeout = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + timeout
         write_lock, holders = self._write_lock, self._holders
@@ -612,26 +609,25 @@ def driver_error(error: BaseException) -> BaseException:
     return root if isinstance(root, BaseException) else error
 
 
+@dataclass
 class SqlTransaction:
     """Open write transaction in SQL tables; committed at the end of the block, or not at all."""
 
-    def __init__(
-        self, storage: SqlStorage, connection: Connection, experiment: str, label: str
-    ) -> None:
-        self.connection = connection
-        self.erases = False
-        self.ended = False
-        self._storage = storage
-        self._experiment = experiment
-        self._label = label
-        self._process = os.getpid()
-        self._last: int | None = None
-        self._failed = False
-        self._unsent: Event | None = None
+    _storage: SqlStorage
+    connection: Connection
+    _experiment: str
+    _label: str
+    erases: bool = False
+    ended: bool = False
+    _process: int = field(default_factory=os.getpid)
+    _last: int | None = None  # number of the last event, if it is known
+    _failed: bool = False
+    _unsent: Event | None = None
 
     def read(self, after: int = 0) -> list[Event]:
         """Return all events with a number above `after`, in order."""
-        self._send()
+        if self._unsent is not None:
+            self._send()
         # Including `after` itself: if it exists, the last number is known without a query.
         rows = self._run("read the store", _READ, name=self._experiment, after=after - 1)
         result = _to_events(rows)
@@ -645,21 +641,23 @@ class SqlTransaction:
         if self._last is None:
             ((number,),) = self._run(f"write to {self._label}", _LAST_NUMBER, name=self._experiment)
             self._last = number or 0
-        else:
-            self._check_usable()
+        elif self.ended or self._failed or self._process != os.getpid():
+            raise self._refusal()
         check_next(self._experiment, self._last, added)
         for event in added:
-            self._send()
+            if self._unsent is not None:
+                self._send()
             self._unsent, self._last = event, event.number
 
     def _send(self) -> None:
-        if self._unsent is not None:
-            self._run(f"write to {self._label}", _APPEND, **self._unsent.row())
-            self._unsent = None
+        assert self._unsent is not None
+        self._run(f"write to {self._label}", _APPEND, **self._unsent.row())
+        self._unsent = None
 
     def erase(self, numbers: Collection[int]) -> None:
         """Replace these events with erased ones, and drop the experiment's snapshots."""
-        self._send()
+        if self._unsent is not None:
+            self._send()
         action, name = f"erase in {self._label}", self._experiment
         erased = [
             event.erased()
@@ -677,7 +675,8 @@ class SqlTransaction:
 
     def commit(self) -> None:
         """Commit, unless something in the block failed and the caller ignored it."""
-        self._check_usable()
+        if self.ended or self._failed or self._process != os.getpid():
+            raise self._refusal()
         try:
             last: tuple[Any, ...] = ()
             if self._unsent is not None:
@@ -696,25 +695,26 @@ class SqlTransaction:
         return False
 
     def _run(self, action: str, statement: Statement, **values: Any) -> list[Row]:
-        self._check_usable()
+        if self.ended or self._failed or self._process != os.getpid():
+            raise self._refusal()
         try:
-            return self._storage.run_statement(self.connection, statement, values)
+            return self._storage.run(self.connection, *statement.bind(self.connection, values))
         except BaseException as error:
             raise self._failure(error, action) from None
 
-    def _check_usable(self) -> None:
+    def _refusal(self) -> DowiseError:
+        """Return why the transaction can't be used any more."""
         if self.ended or self._process != os.getpid():
-            raise DowiseError(
+            return DowiseError(
                 "this transaction has ended, or belongs to the process that forked this one: open "
                 "another one",
                 code="transaction-ended",
             )
-        if self._failed:
-            raise DowiseError(
-                f"{self._storage}: nothing was written to {self._label}, since the store failed "
-                "inside of this transaction: do it again",
-                code="transaction-failed",
-            )
+        return DowiseError(
+            f"{self._storage}: nothing was written to {self._label}, since the store failed "
+            "inside of this transaction: do it again",
+            code="transaction-failed",
+        )
 
     def _failure(self, error: BaseException, action: str) -> BaseException:
         """Note that the transaction failed, and return the error to raise."""

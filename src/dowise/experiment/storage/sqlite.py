@@ -34,7 +34,7 @@ from sqlalchemy.pool import NullPool, QueuePool
 
 from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.storage import sql
-from dowise.experiment.storage.base import HOW_TO_MAKE, TIMEOUT, WITHOUT_WAL
+from dowise.experiment.storage.base import HOW_TO_CREATE, TIMEOUT, WITHOUT_WAL
 from dowise.experiment.storage.file_lock import FileLock
 from dowise.experiment.storage.sql import Row, SqlStorage, Values, driver_error
 from dowise.experiment.storage.url import Location
@@ -95,7 +95,7 @@ class SqliteStorage(SqlStorage):
             return version
         if not create:
             raise DowiseError(
-                f"{self} is empty: make a store of it ({HOW_TO_MAKE}); or {WITHOUT_WAL}"
+                f"{self} is empty: make a store of it ({HOW_TO_CREATE}); or {WITHOUT_WAL}"
             )
         self._change(sql.create_tables, "rwc", time.monotonic() + TIMEOUT)
         return sql.VERSION
@@ -107,7 +107,7 @@ class SqliteStorage(SqlStorage):
             raise DowiseError(f"{self} is no file, but a pipe, a device or a link to itself")
         if not self._path.exists():
             if not create:
-                raise DowiseError(f"there is no store {self}: make it ({HOW_TO_MAKE})")
+                raise DowiseError(f"there is no store {self}: make it ({HOW_TO_CREATE})")
             if not self._path.parent.is_dir():
                 raise DowiseError(f"{self} can't be made: there is no folder {self._path.parent}")
             return None
@@ -263,7 +263,7 @@ def _pooled_engine(files: SqliteFiles, shown: str) -> Engine:
     def connect() -> _FileConnection:
         place = files.place()
         if place is None:
-            raise UnavailableError(f"there is no store {shown}: make it ({HOW_TO_MAKE})")
+            raise UnavailableError(f"there is no store {shown}: make it ({HOW_TO_CREATE})")
         connection = _connect(files.path, place.mode)
         connection.place = place
         return connection
