@@ -13,13 +13,13 @@ from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise.information import estimate_of
 from dowise.information.certificate import (
     _CLOSE,
-    CHOOSING,
-    certificate_of,
+    CHOOSING_SHARE,
     certified_regret,
     certify,
+    default_lam,
+    make_certificate,
+    net_values,
     upper_mean,
-    usual_lam,
-    worth_of,
 )
 from dowise.information.ratio import IDSAction
 from dowise.model.draws import Draws
@@ -133,7 +133,7 @@ def test_the_mean_of_h_is_no_less_than_what_it_bounds(seed, arms, values):
     """Where the posterior is 200 equally likely worlds, Δ and g are exact, whoever chose r."""
     rng = np.random.default_rng(seed)
     p, draws = drawn(rng, arms, values, 200, 0.5)
-    worth = worth_of(payoff(np.linspace(0, 1, values)), arms)
+    worth = net_values(payoff(np.linspace(0, 1, values)), arms)
     exact = estimate_of(draws, payoff(np.linspace(0, 1, values)))
     pi = rng.dirichlet(np.ones(arms))
     x, q, r, _ = costs_of(p, worth, exact.winners, exact.outcomes, 60, pi)
@@ -184,12 +184,12 @@ def test_what_a_certificate_has():
     _, draws = drawn(rng, 3, 2, 1000)
     own = payoff([0.0, 1.0])
     means = draws.distributions().mean(axis=2)
-    found = certificate_of(draws, own, worth_of(own, 3), means, 2.0, 1e-3)
+    found = make_certificate(draws, own, net_values(own, 3), means, 2.0, 1e-3)
     assert found.limit == 3 / 16
     assert found.value == min(found.bound, found.limit)
     assert found.holds == (found.bound <= found.limit)
-    assert found.chosen_by.samples == CHOOSING * 1000
-    rough = certificate_of(draws, own, worth_of(own, 3), None, 2.0, 1e-3)
+    assert found.chosen_by.samples == CHOOSING_SHARE * 1000
+    rough = make_certificate(draws, own, net_values(own, 3), None, 2.0, 1e-3)
     assert not rough.counts_gain
     assert rough.action == found.action
     assert rough.bound > 0
@@ -201,20 +201,20 @@ def test_a_certificate_is_never_below_what_can_be_learned():
     p[0, 0, ::2] = p[1, 0, 1::2] = 1.0
     own = payoff([0.0, 1.0])
     means = np.full((2, 2), 0.5)
-    found = certificate_of(Draws(p), own, worth_of(own, 2), means, 50.0, 1e-3)
+    found = make_certificate(Draws(p), own, net_values(own, 2), means, 50.0, 1e-3)
     assert -50 * log(2) <= found.bound < -40 * log(2)
 
 
 def test_the_usual_lam():
     """½√(TK / (8|C| log K)): by the problem and the horizon alone."""
-    assert usual_lam(load_problem("task1"), 500) == pytest.approx(
+    assert default_lam(load_problem("task1"), 500) == pytest.approx(
         0.5 * np.sqrt(500 * 3 / 8 / log(3))
     )
-    assert usual_lam(load_problem("task2"), 500) == pytest.approx(
+    assert default_lam(load_problem("task2"), 500) == pytest.approx(
         0.5 * np.sqrt(500 * 4 / 8 / (2 * log(4)))
     )
     single = Problem(CausalGraph.parse("X -> Y"), "Y", arms=["do(X=1)"])
-    assert usual_lam(single, 100) > 0
+    assert default_lam(single, 100) > 0
 
 
 def test_the_sum_of_all_parts():

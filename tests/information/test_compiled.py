@@ -10,9 +10,9 @@ import sys
 from dowise import make_policy, load_problem
 make_policy("ids", load_problem("task1"), samples=10).decide(None, 0)
 assert "dowise.information.kl" not in sys.modules
-from dowise.information import pairs, summary
-assert [str(types[0].dtype) for types in summary.summarise.signatures] == ["float32"]
-assert pairs.best_pair.signatures and not pairs.best_pair_on_hull.signatures
+from dowise.information import estimates, ratio
+assert [str(types[0].dtype) for types in estimates.summarise.signatures] == ["float32"]
+assert ratio.best_pair.signatures and not ratio.best_pair_on_hull.signatures
 """
 
 

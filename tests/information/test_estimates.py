@@ -151,7 +151,7 @@ def test_thousands_of_arms():
 
 
 def test_too_many_arms_are_refused_with_the_estimate(monkeypatch):
-    monkeypatch.setattr("dowise.information.estimates._MOST_BYTES", 10**6)
+    monkeypatch.setattr("dowise.information.estimates._MAX_BYTES", 10**6)
     rewards = np.eye(400)
     with pytest.raises(
         DowiseError,

@@ -10,7 +10,7 @@ from support.parametrize import one_in
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
 from dowise._core.rng import draw_key, generator
 from dowise.information import gains
-from dowise.information.gains import Gains, context_chances, likely_contexts, outcomes_of
+from dowise.information.gains import Gains, context_probabilities, likely_contexts, outcome_paths
 
 THREE = {"bad": 0, "fair": 1, "good": 3}
 PROBLEMS = {
@@ -136,7 +136,7 @@ def test_all_that_is_seen_tells_no_less_than_the_reward():
 def test_what_no_reward_needs_is_not_in_the_way():
     """In the chain V is an effect of the reward, and X's own CPT matters to no arm's reward."""
     model = learned(PROBLEMS["a chain"]).posterior.model
-    paths = outcomes_of(model).paths
+    paths = outcome_paths(model).paths
     names = model.factors.variables
     assert [names[v] for v in model.factors.order.variables][-1] == "V"
     assert np.diff(paths.first).tolist() == [3, 3, 3, 3]  # X, W, Y; and W, M, Y
@@ -156,8 +156,8 @@ def test_sampled_outcomes_have_the_mean_of_all(name, monkeypatch):
         given = posterior, key, codes, 50, arms, questions
         exact = told(*given, generator(0))
         with monkeypatch.context() as few:
-            few.setattr(gains, "MOST_OUTCOMES", 0)
-            few.setattr(gains, "MOST_WALKS", 0)
+            few.setattr(gains, "MAX_OUTCOMES", 0)
+            few.setattr(gains, "MAX_WALKS", 0)
             several = np.array([told(*given, generator(seed)) for seed in range(400)])
         errors = several.std(axis=0, ddof=1) / np.sqrt(len(several))
         assert (several >= 0).all()
@@ -179,7 +179,7 @@ def test_contexts_have_their_posterior_probabilities():
     for name in ("two contexts", "hidden context"):
         problem = PROBLEMS[name]
         posterior = learned(problem).posterior
-        chances = context_chances(posterior)
+        chances = context_probabilities(posterior)
         assert chances.sum() == pytest.approx(1)
         for codes in product(range(2), range(2)):
             slow = twin.context_chance(
@@ -198,7 +198,7 @@ def test_of_many_contexts_the_likeliest_serve_and_the_present_one():
     ).posterior
     contexts, chances = likely_contexts(posterior, (0,) * 8)
     assert len(contexts) == 65 and (0,) * 8 in contexts and (1,) * 8 in contexts
-    every = np.sort(context_chances(posterior).ravel())[::-1]
+    every = np.sort(context_probabilities(posterior).ravel())[::-1]
     np.testing.assert_allclose(np.sort(chances)[::-1][:64], every[:64])
     found = Gains("rows", "map").estimate(posterior, (0,) * 8, 100, np.arange(2), generator(0))
     assert (found.gain > 0).all()

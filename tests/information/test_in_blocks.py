@@ -92,7 +92,7 @@ def test_estimates_in_blocks(size, prior):
 
 
 def test_what_does_not_fit_into_memory_is_refused_as_soon_as_it_is_known(monkeypatch):
-    monkeypatch.setattr("dowise.information.estimates._MOST_BYTES", 1000)
+    monkeypatch.setattr("dowise.information.estimates._MAX_BYTES", 1000)
     belief = Belief(load_problem("alarm"))
     blocks = (belief.draw((), 10, seed) for seed in range(10**9))
     with pytest.raises(DowiseError, match="draw fewer samples, or leave out arms"):

@@ -159,7 +159,7 @@ def few_of_many_win(arms, samples):
 @pytest.mark.parametrize("samples", [1000, 10**5, 10**7, 10**9])
 @pytest.mark.parametrize("arms", [40, 300])
 def test_arms_that_never_win_are_taken_together(monkeypatch, arms, samples, merged):
-    monkeypatch.setattr("dowise.information.bounds.FEW", 0 if merged else 10**9)
+    monkeypatch.setattr("dowise.information.bounds.MAX_ALL_PAIRS", 0 if merged else 10**9)
     found, low = few_of_many_win(arms, samples)
     interval = gain_interval(found, 0.01, samples)
     np.testing.assert_allclose(interval.low, np.minimum(low, np.log(2)), atol=2e-10)
@@ -172,6 +172,6 @@ def test_arms_that_never_win_are_taken_together(monkeypatch, arms, samples, merg
 def test_where_all_arms_win_there_is_no_rest(monkeypatch):
     found = at_the_prior("task1", 20_000)
     apart = gain_interval(found, 0.01, 10**7)
-    monkeypatch.setattr("dowise.information.bounds.FEW", 0)
+    monkeypatch.setattr("dowise.information.bounds.MAX_ALL_PAIRS", 0)
     together = gain_interval(found, 0.01, 10**7)
     assert (together.low == apart.low).all() and (together.high == apart.high).all()

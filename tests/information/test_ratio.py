@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from dowise import DowiseError
 from dowise.information import IDSAction, information_ratio, minimise_ratio
-from dowise.information.ratio import NOTHING, best_pair, best_pair_on_hull
+from dowise.information.ratio import MIN_GAIN, best_pair, best_pair_on_hull
 
 # Smaller ones than 1e-100 have a square of 0: their ratio would be that of no regret at all.
 numbers = st.floats(1e-100, 1) | st.sampled_from([0.0, 1e-9, 0.5, 1.0])
@@ -133,7 +133,7 @@ def many_arms(rng):
 
 def on_the_hull(delta, gain, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("dowise.information.ratio.FEW", 0)
+        patch.setattr("dowise.information.ratio.MAX_ALL_PAIRS", 0)
         return minimise_ratio(delta, gain)
 
 
@@ -142,7 +142,7 @@ def test_the_hull_is_as_good_as_all_pairs(monkeypatch):
     for _ in range(600):
         delta, gain = many_arms(rng)
         seen = np.where(gain <= 1e-12, 0, gain)
-        everything = IDSAction(*best_pair(delta, gain, NOTHING))
+        everything = IDSAction(*best_pair(delta, gain, MIN_GAIN))
         ours = on_the_hull(delta, gain, monkeypatch)
         assert 0 < ours.probability <= 1
         assert ratio_of(ours, delta, seen) == pytest.approx(

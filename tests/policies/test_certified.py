@@ -8,7 +8,7 @@ from dowise.belief import Posterior
 from dowise.environments import make_environment
 from dowise.errors import DowiseWarning
 from dowise.information import estimate_of, minimise_ratio
-from dowise.information.certificate import certificate_of, worth_of
+from dowise.information.certificate import make_certificate, net_values
 from dowise.policies.certified_ids import CertifiedSampling
 from dowise.simulation.trial import make_world, run_trial
 
@@ -149,8 +149,8 @@ def test_exact_means_are_made_where_what_is_taught_is_counted(monkeypatch):
         draws = posterior.draw((0,), 200, np.random.default_rng(seed))
         counted.append(len(made))
         means, payoff = exact if made else None, DOUBTFUL.payoff
-        worth = worth_of(payoff, len(arms))
-        again = certificate_of(draws, payoff, worth, means, policy.lam, policy.failure)
+        worth = net_values(payoff, len(arms))
+        again = make_certificate(draws, payoff, worth, means, policy.lam, policy.failure)
         assert found.bound == again.bound
         assert found.counts_gain == again.counts_gain
         assert len(made) <= 1
@@ -297,7 +297,7 @@ def what_it_bounds(p, net, pi, lam):
 def test_what_values_are_worth_where_arms_have_costs():
     plain, paid = np.array([0, 0.75, 1]), {"X": 0.1, "W": 0.3}
     worth = [plain - sum(paid[name] for name in arm) for arm in COSTLY.arms]
-    assert worth_of(COSTLY.payoff, len(COSTLY.arms)) == pytest.approx(np.array(worth))
+    assert net_values(COSTLY.payoff, len(COSTLY.arms)) == pytest.approx(np.array(worth))
 
 
 @pytest.mark.parametrize("lam", [0.5, None])

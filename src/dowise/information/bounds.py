@@ -20,16 +20,16 @@ from math import isinf, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dowise._core.kernels import lazy_kernels
+from dowise._core.types import BoolArray, FloatArray
 from dowise.errors import DowiseError
 from dowise.information.estimates import Estimate, slices
-from dowise.information.ratio import FEW, information_ratio, minimise_ratio
+from dowise.information.ratio import MAX_ALL_PAIRS, information_ratio, minimise_ratio
 
 _kernels = lazy_kernels("dowise.information.kl")
 
-Floats = NDArray[np.float64]
 _SWEEPS = 2000  # over all cells, that a divergence may take
 
 
@@ -37,8 +37,8 @@ _SWEEPS = 2000  # over all cells, that a divergence may take
 class Interval:
     """Lower and upper ends, arrays over arms."""
 
-    low: Floats
-    high: Floats
+    low: FloatArray
+    high: FloatArray
 
 
 class Radii(NamedTuple):
@@ -93,7 +93,7 @@ def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) 
     return Interval(low, high)
 
 
-def gains_above_0(estimate: Estimate, delta: float, samples: int) -> NDArray[np.bool_]:
+def gains_above_0(estimate: Estimate, delta: float, samples: int) -> BoolArray:
     """Of every arm whether the lower end of Lemma 4 is positive: sooner known than the end."""
     arms, _, values = estimate.joint.shape
     e, found = radii(samples, arms, values, delta), np.empty(arms, dtype=np.bool_)
@@ -105,7 +105,7 @@ def gains_above_0(estimate: Estimate, delta: float, samples: int) -> NDArray[np.
 
 def _kept_apart(arms: int) -> bool:
     """Or else arms that never win are taken together: the same but for rounding."""
-    return arms <= FEW
+    return arms <= MAX_ALL_PAIRS
 
 
 def _checked(samples: int, failure: float) -> float:

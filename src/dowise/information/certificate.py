@@ -17,9 +17,9 @@ from math import log, prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel, lazy_kernels
+from dowise._core.types import FloatArray
 from dowise.errors import DowiseError
 from dowise.information.estimates import Estimate, estimate_of
 from dowise.information.ratio import IDSAction, minimise_ratio
@@ -28,11 +28,9 @@ from dowise.problem import Payoff, Problem
 
 _kernels = lazy_kernels("dowise.information.certificate")
 
-CHOOSING = 0.3  # the share of the draws that choose; the others bound
-LEAST_SAMPLES = 10  # then three choose
+CHOOSING_SHARE = 0.3  # the share of the draws that choose; the others bound
+MIN_SAMPLES = 10  # then three choose
 _OF_THE_BEST = 0.5  # of the λ that is best if no round is certified: docs/certificate.md
-
-Floats = NDArray[np.float64]
 
 
 class Certificate(NamedTuple):
@@ -60,17 +58,17 @@ class Certificate(NamedTuple):
         return min(self.bound, self.limit)
 
 
-def worth_of(payoff: Payoff, arms: int) -> Floats:
+def net_values(payoff: Payoff, arms: int) -> FloatArray:
     """What each value of the reward is worth under each arm, net, on the scale of the bounds."""
-    worth: Floats = payoff.net_scaled(np.tile(payoff.scaled[:, None], (1, arms)))
+    worth: FloatArray = payoff.net_scaled(np.tile(payoff.scaled[:, None], (1, arms)))
     return np.ascontiguousarray(worth.T)
 
 
-def certificate_of(
+def make_certificate(
     draws: Draws,
     payoff: Payoff,
-    worth: Floats,
-    means: Floats | Callable[[], Floats] | None,
+    worth: FloatArray,
+    means: FloatArray | Callable[[], FloatArray] | None,
     lam: float,
     failure: float,
 ) -> Certificate:
@@ -82,13 +80,13 @@ def certificate_of(
     counting by the means of the draws that choose. The bound fails with probability `failure` at
     most.
     """
-    fit = choosing(draws.samples)
+    fit = choosing_draws(draws.samples)
     found = estimate_of(draws.first_ones(fit), payoff)
     action = minimise_ratio(found.delta, found.gain)
     winners, _ = draws.winners(payoff)
     others = np.ascontiguousarray(draws.others)
 
-    def bounded(own: Floats, most: float) -> tuple[float, float]:
+    def bounded(own: FloatArray, most: float) -> tuple[float, float]:
         bound, used = _kernels.certify(
             others, worth, winners, own, found.joint, found.winning, action, fit, most,
             -log(failure),
@@ -100,26 +98,26 @@ def certificate_of(
     if used > 0 and callable(means):
         bound, used = bounded(means(), lam)
     arms, values = worth.shape
-    bound, limit = max(bound, least_bound(lam, values)), limit_of(lam, arms)
+    bound, limit = max(bound, min_bound(lam, values)), thompson_limit(lam, arms)
     return Certificate(action, bound, limit, used > 0, found)
 
 
-def choosing(samples: int) -> int:
+def choosing_draws(samples: int) -> int:
     """How many of so many draws choose."""
-    return max(2, int(CHOOSING * samples))
+    return max(2, int(CHOOSING_SHARE * samples))
 
 
-def limit_of(lam: float, arms: int) -> float:
+def thompson_limit(lam: float, arms: int) -> float:
     """K/(8λ), which Thompson Sampling never exceeds."""
     return arms / (8 * lam)
 
 
-def least_bound(lam: float, values: int) -> float:
+def min_bound(lam: float, values: int) -> float:
     """−λ log r: no reward teaches more than log r."""
     return -lam * log(values)
 
 
-def usual_lam(problem: Problem, horizon: int) -> float:
+def default_lam(problem: Problem, horizon: int) -> float:
     """λ unless told: ½√(TK / (8 |C| log K)), by the problem and the horizon alone.
 
     Without the half λH + TK/(8λ), the bound if no round is certified, would be least for
@@ -133,7 +131,7 @@ def usual_lam(problem: Problem, horizon: int) -> float:
 
 
 def certified_regret(
-    lam: float, entropy: float, certificates: float, delta: float, worth: Floats
+    lam: float, entropy: float, certificates: float, delta: float, worth: FloatArray
 ) -> float:
     """λH(Π*) + E[Σ cert_t] + δ'(span + λ log r), for rewards on the scale of the bounds."""
     if not lam > 0:
@@ -147,7 +145,7 @@ _PSEUDO = 2.0  # so many draws speak for p̄ in r: then r is never 0 where p̄ i
 _NEVER = 1e-30  # a mean of at most this is that of a value which does not occur
 _CLOSE = 5e-3  # by how much the evidence may exceed what is needed: a thousandth of a bound's width
 _ROUNDING = 1e-9
-_MOST_STEPS = 60
+_MAX_STEPS = 60
 _TOGETHER = 8  # factors of a product of which one logarithm is taken
 
 
@@ -287,7 +285,7 @@ def upper_mean(values, top, beta, evidence):
     mean, variance = _moments(values)
     second_order = evidence / (beta * len(values)) + beta * variance / 2
     m = max(min(mean + second_order, top), least)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         total, slope = _capital(values, m, beta)
         if total >= evidence + _ROUNDING and (total <= evidence + 2 * _CLOSE or m == least):
             return m

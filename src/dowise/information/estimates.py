@@ -31,19 +31,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dowise._core.kernels import kernel, lazy_kernels
+from dowise._core.types import FloatArray, IntArray
 from dowise.errors import DowiseError
 from dowise.model.draws import Draws, zero_costs
 from dowise.model.kernels import find_winners
 from dowise.problem import Payoff
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 _kernels = lazy_kernels("dowise.information.estimates")
 
 _SLACK = 1e-5  # what single precision may add to a probability
-_MOST_BYTES = 4 * 2**30  # of the joint
-_AT_ONCE = 2**20  # cells of the joint: a hundredth of a second
+_MAX_BYTES = 4 * 2**30  # of the joint
+_MAX_CELLS = 2**20  # cells of the joint: a hundredth of a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,26 +56,26 @@ class Estimate:
     """
 
     samples: int
-    winners: Integers
-    winning: Integers
-    joint: Floats
-    best: Floats
-    means: Floats
-    delta: Floats
-    gain: Floats
-    costs: Floats | float = 0.0
+    winners: IntArray
+    winning: IntArray
+    joint: FloatArray
+    best: FloatArray
+    means: FloatArray
+    delta: FloatArray
+    gain: FloatArray
+    costs: FloatArray | float = 0.0
 
     @property
-    def extra(self) -> Floats:
+    def extra(self) -> FloatArray:
         """What each arm costs above the cheapest."""
         costs = np.asarray(self.costs, dtype=np.float64)
-        found: Floats = costs - costs.min()
+        found: FloatArray = costs - costs.min()
         return found
 
     @property
-    def outcomes(self) -> Floats:
+    def outcomes(self) -> FloatArray:
         """p_a(y): an array (arms, values of Y)."""
-        sums: Floats = self.joint.sum(axis=1)
+        sums: FloatArray = self.joint.sum(axis=1)
         return sums
 
 
@@ -117,9 +115,9 @@ def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
 
 def estimate_from_draws(
     drawn: NDArray[np.floating],
-    scaled: Floats,
-    found: tuple[Integers, float] | None = None,
-    costs: Floats | None = None,
+    scaled: FloatArray,
+    found: tuple[IntArray, float] | None = None,
+    costs: FloatArray | None = None,
 ) -> Estimate:
     """The same from what a belief draws: drawn[arm, y − 1, draw], all values but the first.
 
@@ -139,7 +137,7 @@ def estimate_from_draws(
         winners, peak = found
         count = _kernels.count_winners(winners, best, winning)
     winning = winning[:count]
-    check_room(arms, count, others + 1)
+    check_memory(arms, count, others + 1)
     joint = np.empty((arms, count, others + 1))
     means, regret, gain = 0.0 - costs, np.empty(arms), np.empty(arms)
     _kernels.summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret, gain)
@@ -170,7 +168,7 @@ def estimate_in_blocks(blocks: Iterable[Draws], payoff: Payoff, samples: int) ->
 class _Sums:
     """What blocks of draws add up to."""
 
-    def __init__(self, costs: Floats, others: int, samples: int) -> None:
+    def __init__(self, costs: FloatArray, others: int, samples: int) -> None:
         arms, self.costs = len(costs), costs
         self.winners = np.empty(samples, np.int64)
         self.seen, self.peak = 0, 0.0
@@ -196,7 +194,7 @@ class _Sums:
         arms, before, values = self.joint.shape
         count = len(self.winning)
         if count > before:
-            check_room(arms, count, values)
+            check_memory(arms, count, values)
             wider = np.zeros((arms, min(2 * count, arms), values))
             wider[:, :before] = self.joint
             self.joint = wider
@@ -221,22 +219,22 @@ class _Sums:
 
 def slices(arms: int, *cells: int) -> Iterator[slice]:
     """All arms, some at a time: about a million cells, so that Python gets a word in."""
-    step = max(1, _AT_ONCE // prod(cells))
+    step = max(1, _MAX_CELLS // prod(cells))
     return (slice(first, first + step) for first in range(0, arms, step))
 
 
-def check_room(arms: int, winning: int, values: int) -> None:
+def check_memory(arms: int, winning: int, values: int) -> None:
     """Raise where the joint of so many arms, winning arms and values would take too much memory."""
     size = 8 * arms * winning * values
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         raise DowiseError(
             f"what each of {arms:,} arms tells about which of {winning:,} is the best takes "
-            f"{size / 1e9:,.1f} GB, more than the limit of {_MOST_BYTES / 1e9:,.1f}: draw fewer "
+            f"{size / 1e9:,.1f} GB, more than the limit of {_MAX_BYTES / 1e9:,.1f}: draw fewer "
             "samples, or leave out arms"
         )
 
 
-def _checked_values(values: ArrayLike, count: int) -> Floats:
+def _checked_values(values: ArrayLike, count: int) -> FloatArray:
     scaled = np.asarray(values, dtype=np.float64)
     if scaled.shape != (count,) or not ((scaled >= 0) & (scaled <= 1)).all():
         raise DowiseError(f"values={values!r}: give {count} numbers between 0 and 1")

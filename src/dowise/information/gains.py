@@ -11,7 +11,7 @@ context. Here
   about the best arm of the next context C.
 
 All of it is for the posterior that gives each of the N draws the probability 1/N. I(A*; V_a) and
-v_r(a) are exact then as long as the outcomes can be enumerated (`MOST_OUTCOMES`, `MOST_WALKS`, of
+v_r(a) are exact then as long as the outcomes can be enumerated (`MAX_OUTCOMES`, `MAX_WALKS`, of
 all arms together). Beyond that they are means over outcomes that are sampled, whose expectation is
 the exact value.
 """
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from dowise._core.kernels import kernel, lazy_kernels
 from dowise._core.rng import draw_key
+from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise.belief import Posterior
 from dowise.belief.posterior import MAX_CONTEXTS, Key, RowDraws
 from dowise.errors import DowiseError
@@ -37,9 +38,6 @@ from dowise.information.estimates import Estimate, estimate_of, sum_by_winner
 from dowise.model import Codes
 from dowise.model.model import Model
 from dowise.problem import Problem
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Paths(NamedTuple):
@@ -49,40 +47,40 @@ class Paths(NamedTuple):
     + x, k < l being the steps before it and codes[k] the values there.
     """
 
-    first: Integers
-    bases: Integers
-    sizes: Integers
-    strides: Integers
+    first: IntArray
+    bases: IntArray
+    sizes: IntArray
+    strides: IntArray
 
 
-class Outcomes:
+class OutcomePaths:
     """The steps of all arms, and the rows that they read, in any context."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self._context = frozenset(model.problem.context_positions.tolist())
         self._starts: dict[int, int] = {}
-        self._rows: list[Integers] = []
+        self._rows: list[IntArray] = []
         self._informative = self._informative_rows()
         self.paths = self._paths()
         rows = np.concatenate(self._rows) if self._rows else np.zeros(0, dtype=np.int64)
         sizes = model.factors.row_sizes[rows]
         starts = np.cumsum(sizes) - sizes
         told = self._informative[rows]
-        self.told_starts: Integers = starts[told]
+        self.told_starts: IntArray = starts[told]
         """The first entry of every row that is drawn, among the entries here."""
-        self.told_sizes: Integers = sizes[told]
+        self.told_sizes: IntArray = sizes[told]
         self.entries = int(sizes.sum())
         first, steps = self.paths.first.tolist(), self.paths.sizes.tolist()
         bounds = pairwise(first)
         self._counts = np.array([prod(map(float, steps[a:b])) for a, b in bounds])
         self._rows_here = rows
         self._starts_here, self._sizes_here = starts, sizes
-        self._places: dict[Codes, Integers] = {}
+        self._places: dict[Codes, IntArray] = {}
         self._drawn = np.repeat(told, sizes)
         self._row_draws = RowDraws(model, rows[told]) if told.any() else None
 
-    def count(self, arms: Integers) -> float:
+    def count(self, arms: IntArray) -> float:
         """How many outcomes these arms have together."""
         return float(self._counts[arms].sum())
 
@@ -103,7 +101,7 @@ class Outcomes:
             values[self._drawn] = self._row_draws.draw(posterior, key, codes, samples)
         return values
 
-    def means(self, posterior: Posterior, codes: Codes) -> Floats:
+    def means(self, posterior: Posterior, codes: Codes) -> FloatArray:
         """The posterior means of all entries here, in a context."""
         places = self._places.get(codes)
         if places is None:
@@ -113,14 +111,14 @@ class Outcomes:
                 self._places.clear()
             places = self._places[codes] = np.repeat(first, self._sizes_here) + within
         if not posterior.is_settled:
-            found: Floats = posterior.mean_entries()[places]
+            found: FloatArray = posterior.mean_entries()[places]
             return found
         parameters = posterior.prior[places] + posterior.counts[places]
         sums = np.add.reduceat(parameters, self._starts_here)
-        means: Floats = parameters / np.repeat(sums, self._sizes_here)
+        means: FloatArray = parameters / np.repeat(sums, self._sizes_here)
         return means
 
-    def _informative_rows(self) -> NDArray[np.bool_]:
+    def _informative_rows(self) -> BoolArray:
         """Those that some arm's reward reads, or whose variable's edges are doubtful."""
         factors = self.model.factors
         found = np.zeros(len(factors.row_starts), dtype=bool)
@@ -153,7 +151,7 @@ class Outcomes:
                 table[s, k] = step
         return Paths(np.array(first), np.array(bases, np.int64), np.array(sizes, np.int64), table)
 
-    def _variables(self, cut: int, under: Integers) -> list[int]:
+    def _variables(self, cut: int, under: IntArray) -> list[int]:
         """Those that tell something where these are set, and those that their rows depend on."""
         factors = self.model.factors
         is_telling = np.zeros(len(factors.families), dtype=bool)
@@ -193,20 +191,20 @@ class Outcomes:
 
 
 @lru_cache(maxsize=32)
-def outcomes_of(model: Model) -> Outcomes:
+def outcome_paths(model: Model) -> OutcomePaths:
     """Of a model, built once."""
-    return Outcomes(model)
+    return OutcomePaths(model)
 
 
 Seen = Literal["reward", "all", "rows"]
 About = Literal["arm", "map"]
 
-MOST_OUTCOMES = 4096  # a hundredth of a second at a thousand draws
-MOST_WALKS = 2**17  # at the means alone: a millisecond
+MAX_OUTCOMES = 4096  # a hundredth of a second at a thousand draws
+MAX_WALKS = 2**17  # at the means alone: a millisecond
 SAMPLED_OUTCOMES = 64  # of each arm
 SAMPLED_WALKS = 256
-LIKELIEST = 64  # contexts that a map is made of
-MOST_CONTEXTS = 2**16  # whose probabilities are computed to find these
+MAX_MAP_CONTEXTS = 64  # contexts that a map is made of
+MAX_ENUMERATED_CONTEXTS = 2**16  # whose probabilities are computed to find these
 
 _kernels = lazy_kernels("dowise.information.gains")
 
@@ -221,10 +219,10 @@ class Gains:
     def check(self, problem: Problem) -> None:
         """Raise where these gains can't be had."""
         contexts = prod(len(problem.domains[name]) for name in problem.context)
-        if self.about == "map" and contexts > MOST_CONTEXTS:
+        if self.about == "map" and contexts > MAX_ENUMERATED_CONTEXTS:
             raise DowiseError(
                 f'about="map": there are {contexts:,} contexts, and the limit is '
-                f'{MOST_CONTEXTS:,}; take about="arm", or fewer context variables'
+                f'{MAX_ENUMERATED_CONTEXTS:,}; take about="arm", or fewer context variables'
             )
 
     def estimate(
@@ -232,7 +230,7 @@ class Gains:
         posterior: Posterior,
         codes: Codes,
         samples: int,
-        arms: Integers,
+        arms: IntArray,
         source: np.random.Generator,
     ) -> Estimate:
         """Δ and p* of these arms as in Lemma 2, and the gains that are asked for.
@@ -254,7 +252,7 @@ class Gains:
         return replace(found, gain=gain)
 
     def _questions(
-        self, posterior: Posterior, key: Key, codes: Codes, winners: Integers
+        self, posterior: Posterior, key: Key, codes: Codes, winners: IntArray
     ) -> Questions:
         """Which arm is best, here or in each context, and what it counts for."""
         if self.about == "arm":
@@ -273,13 +271,13 @@ class Gains:
 class Questions(NamedTuple):
     """Which arm is best in each of some contexts, as the kernels take it."""
 
-    ranks: Integers
+    ranks: IntArray
     """ranks[q, draw]: the place of the best arm among those that win some draw."""
-    shares: Floats
-    weights: Floats
+    shares: FloatArray
+    weights: FloatArray
 
     @classmethod
-    def of(cls, best: list[Integers], weights: Floats) -> Questions:
+    def of(cls, best: list[IntArray], weights: FloatArray) -> Questions:
         """From the best arm of every draw in each context."""
         every = np.array(best)
         arms = int(every.max()) + 1
@@ -293,13 +291,13 @@ def _told_by_all(
     key: Key,
     codes: Codes,
     samples: int,
-    arms: Integers,
+    arms: IntArray,
     questions: Questions,
     source: np.random.Generator,
-) -> Floats:
-    outcomes, gain = outcomes_of(posterior.model), np.zeros(len(arms))
+) -> FloatArray:
+    outcomes, gain = outcome_paths(posterior.model), np.zeros(len(arms))
     values = outcomes.draw(posterior, key, codes, samples)
-    if outcomes.count(arms) <= MOST_OUTCOMES:
+    if outcomes.count(arms) <= MAX_OUTCOMES:
         _kernels.add_all(outcomes.paths, arms, values, *questions, gain)
     else:
         uniforms = source.random((SAMPLED_OUTCOMES, outcomes.longest + 1))
@@ -312,16 +310,16 @@ def _told_by_rows(
     key: Key,
     codes: Codes,
     samples: int,
-    arms: Integers,
+    arms: IntArray,
     questions: Questions,
     source: np.random.Generator,
-) -> Floats:
-    outcomes, gain = outcomes_of(posterior.model), np.zeros(len(arms))
+) -> FloatArray:
+    outcomes, gain = outcome_paths(posterior.model), np.zeros(len(arms))
     values, told = outcomes.draw(posterior, key, codes, samples), np.zeros(outcomes.entries)
     means = outcomes.means(posterior, codes)
     starts, sizes = outcomes.told_starts, outcomes.told_sizes
     _kernels.add_row_information(starts, sizes, values, *questions, told)
-    if outcomes.count(arms) <= MOST_WALKS:
+    if outcomes.count(arms) <= MAX_WALKS:
         _kernels.add_rows(outcomes.paths, arms, means, told, gain)
     else:
         uniforms = source.random((SAMPLED_WALKS, outcomes.longest))
@@ -329,23 +327,23 @@ def _told_by_rows(
     return gain
 
 
-def likely_contexts(posterior: Posterior, present: Codes) -> tuple[list[Codes], Floats]:
+def likely_contexts(posterior: Posterior, present: Codes) -> tuple[list[Codes], FloatArray]:
     """The contexts that a map is made of, and how likely each is to be the next one.
 
-    All of them, or where they are more than `LIKELIEST` so many that are likeliest, and the
+    All of them, or where they are more than `MAX_MAP_CONTEXTS` so many that are likeliest, and the
     present one.
     """
-    chances = context_chances(posterior)
+    chances = context_probabilities(posterior)
     flat = chances.ravel()
-    if len(flat) <= LIKELIEST:
+    if len(flat) <= MAX_MAP_CONTEXTS:
         return list(product(*map(range, chances.shape))), flat
     here = int(np.ravel_multi_index(present, chances.shape))
-    places = np.union1d(np.argsort(-flat, kind="stable")[:LIKELIEST], here)
+    places = np.union1d(np.argsort(-flat, kind="stable")[:MAX_MAP_CONTEXTS], here)
     codes = np.stack(np.unravel_index(places, chances.shape), axis=1)
     return [tuple(context) for context in codes.tolist()], flat[places]
 
 
-def context_chances(posterior: Posterior) -> Floats:
+def context_probabilities(posterior: Posterior) -> FloatArray:
     """The posterior probability of every context: an axis for each context variable.
 
     The context is closed under ancestors, so that is the product of its own factors' entries,

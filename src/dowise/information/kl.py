@@ -17,16 +17,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dowise._core.kernels import kernel, lazy_kernels
+from dowise._core.types import FloatArray
 from dowise.errors import DowiseError
 
 _kernels = lazy_kernels("dowise.information.kl")
 
 _ROUNDING = 1e-12
-
-Floats = NDArray[np.float64]
 
 
 def minimise_kl(p_low: ArrayLike, p_high: ArrayLike, q_low: ArrayLike, q_high: ArrayLike) -> float:
@@ -48,7 +47,7 @@ def minimise_kl(p_low: ArrayLike, p_high: ArrayLike, q_low: ArrayLike, q_high: A
     raise DowiseError("the bounds leave no room for a distribution: they sum to 1 too closely")
 
 
-def project_to_box(point: ArrayLike, low: ArrayLike, high: ArrayLike) -> Floats:
+def project_to_box(point: ArrayLike, low: ArrayLike, high: ArrayLike) -> FloatArray:
     """The distribution between the bounds that is closest to a point (Euclidean).
 
     clip(point − λ, low, high) with the λ that makes it sum to 1, found by bisection (appendix).
@@ -67,14 +66,14 @@ def project_to_box(point: ArrayLike, low: ArrayLike, high: ArrayLike) -> Floats:
     return np.clip(z - 0.5 * (left + right), lo, hi)
 
 
-def _numbers(given: ArrayLike) -> Floats:
+def _numbers(given: ArrayLike) -> FloatArray:
     try:
         return np.asarray(given, np.float64)
     except (TypeError, ValueError):
         raise DowiseError(f"{given!r} is no array of numbers") from None
 
 
-def _checked_box(name: str, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def _checked_box(name: str, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
     if not (low <= high).all() or low.sum() > 1 + _ROUNDING or high.sum() < 1 - _ROUNDING:
         raise DowiseError(
@@ -87,16 +86,16 @@ def _checked_box(name: str, low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 _NO_ANSWER = -1.0  # what `box_divergence` returns where a box holds no distribution
 _TOLERANCE = 1e-10
-_MOST_SWEEPS = 20_000
+_MAX_SWEEPS = 20_000
 _SHORT = 64
 _TINY = 1e-200  # an entry that may be 0 is kept here: sums don't feel it, and no ratio is 0/0
 
 
-class Limits(NamedTuple):
+class BoxBounds(NamedTuple):
     """Distributions between two bounds."""
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: FloatArray
+    high: FloatArray
 
 
 @kernel()
@@ -224,7 +223,7 @@ def _alternate(box_p, box_q, q):
         orders[0, i] = orders[1, i] = i
     empty = box_p.high == 0
     bound = 0.0
-    for _ in range(_MOST_SWEEPS):
+    for _ in range(_MAX_SWEEPS):
         if not _scale(q, box_p, p):
             return _NO_ANSWER
         for i in range(n):
@@ -285,7 +284,7 @@ def _go_inside(box, out):
 def box_divergence(p_low, p_high, q_low, q_high):
     """min KL(P‖Q) over two boxes of distributions, from below; negative where one is empty."""
     rows = np.empty((5, len(p_low)))
-    p, q = Limits(rows[0], rows[1]), Limits(rows[2], rows[3])
+    p, q = BoxBounds(rows[0], rows[1]), BoxBounds(rows[2], rows[3])
     if not (_clip(p_low, p_high, p) and _clip(q_low, q_high, q)):
         return _NO_ANSWER
     if not (_holds_a_distribution(p) and _holds_a_distribution(q)):
@@ -293,7 +292,7 @@ def box_divergence(p_low, p_high, q_low, q_high):
     if _share_a_distribution(p, q):
         return 0.0
     if q.low.sum() >= 1:
-        q = Limits(q.low, q.low)  # Q has no choice
+        q = BoxBounds(q.low, q.low)  # Q has no choice
     # Where Q must be 0, P must be too.
     kept = q.high > 0
     room = 0.0
@@ -305,7 +304,7 @@ def box_divergence(p_low, p_high, q_low, q_high):
     if room < 1 - _ROUNDING:
         return np.inf
     if not kept.all():
-        p, q = Limits(p.low[kept], p.high[kept]), Limits(q.low[kept], q.high[kept])
+        p, q = BoxBounds(p.low[kept], p.high[kept]), BoxBounds(q.low[kept], q.high[kept])
     start = rows[4, : len(q.low)]
     _go_inside(q, start)
     return _alternate(p, q, start)
@@ -358,7 +357,10 @@ def are_apart(joint, best, winning, apart, radii, found):
     """
     groups = _groups(len(best), winning, apart)
     cells = len(groups[0]) * joint.shape[2]
-    p, q = Limits(np.empty(cells), np.empty(cells)), Limits(np.empty(cells), np.empty(cells))
+    p, q = (
+        BoxBounds(np.empty(cells), np.empty(cells)),
+        BoxBounds(np.empty(cells), np.empty(cells)),
+    )
     for a in range(len(joint)):
         _boxes_of(joint[a], best, winning, groups, radii, p, q)
         _clip(p.low, p.high, p)
@@ -379,7 +381,10 @@ def gain_bounds(joint, best, winning, apart, radii, low, high):
     arms, _, values = joint.shape
     groups = _groups(len(best), winning, apart)
     cells = len(groups[0]) * values
-    p, q = Limits(np.empty(cells), np.empty(cells)), Limits(np.empty(cells), np.empty(cells))
+    p, q = (
+        BoxBounds(np.empty(cells), np.empty(cells)),
+        BoxBounds(np.empty(cells), np.empty(cells)),
+    )
     for a in range(arms):
         chi_squared = _boxes_of(joint[a], best, winning, groups, radii, p, q)
         high[a] = min(max(chi_squared, 0.0), np.log(values))

@@ -14,17 +14,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dowise._core.kernels import kernel, lazy_kernels
+from dowise._core.types import FloatArray
 from dowise.errors import DowiseError
 
 _kernels = lazy_kernels("dowise.information.ratio")
 
-FEW = 256  # so many arms, and all pairs are tried; of more, those that can matter
-NOTHING = 1e-12  # a gain of at most this is rounding, and counts as 0
-
-Floats = NDArray[np.float64]
+MAX_ALL_PAIRS = 256  # so many arms, and all pairs are tried; of more, those that can matter
+MIN_GAIN = 1e-12  # a gain of at most this is rounding, and counts as 0
 
 
 class IDSAction(NamedTuple):
@@ -34,7 +33,7 @@ class IDSAction(NamedTuple):
     second: int
     probability: float
 
-    def distribution(self, arms: int) -> Floats:
+    def distribution(self, arms: int) -> FloatArray:
         """π: the probability of each of so many arms."""
         pi = np.zeros(arms)
         pi[self.first] += self.probability
@@ -42,7 +41,7 @@ class IDSAction(NamedTuple):
         return pi
 
 
-def information_ratio(regret: ArrayLike, gain: ArrayLike) -> Floats:
+def information_ratio(regret: ArrayLike, gain: ArrayLike) -> FloatArray:
     """Ψ = Δ²/g, element by element, with 0/0 = 0 and x/0 = ∞."""
     squared, known = np.broadcast_arrays(np.square(regret, dtype=np.float64), np.asarray(gain))
     ratio = np.where(squared > 0, np.inf, 0.0)
@@ -61,10 +60,10 @@ def minimise_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
         raise DowiseError(
             f"delta {regret.shape} and gain {known.shape}: give a number for each arm"
         )
-    if len(regret) <= FEW:
-        action = IDSAction(*_kernels.best_pair(regret, known, NOTHING))
+    if len(regret) <= MAX_ALL_PAIRS:
+        action = IDSAction(*_kernels.best_pair(regret, known, MIN_GAIN))
     else:
-        known = np.where(known <= NOTHING, np.minimum(known, 0.0), known)  # a bad one stays bad
+        known = np.where(known <= MIN_GAIN, np.minimum(known, 0.0), known)  # a bad one stays bad
         order = np.lexsort((-known, regret))
         action = IDSAction(*_kernels.best_pair_on_hull(regret, known, order))
     if action.first < 0:
@@ -81,7 +80,7 @@ def least_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
     IDSAction(first=1, second=1, probability=1.0)
     """
     regret, known = np.asarray(delta, np.float64), np.asarray(gain, np.float64)
-    ratio = information_ratio(regret, np.where(known <= NOTHING, 0.0, known))
+    ratio = information_ratio(regret, np.where(known <= MIN_GAIN, 0.0, known))
     chosen = int(np.lexsort((regret, ratio))[0])
     return IDSAction(chosen, chosen, 1.0)
 

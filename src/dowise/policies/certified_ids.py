@@ -17,18 +17,18 @@ from dowise.belief.draw_kernels import count_record, draw_results, mean_results
 from dowise.belief.posterior import check_samples
 from dowise.errors import DowiseError
 from dowise.information.certificate import (
-    LEAST_SAMPLES,
+    MIN_SAMPLES,
     Certificate,
-    certificate_of,
     certify,
-    choosing,
-    least_bound,
-    limit_of,
-    usual_lam,
-    worth_of,
+    choosing_draws,
+    default_lam,
+    make_certificate,
+    min_bound,
+    net_values,
+    thompson_limit,
 )
-from dowise.information.estimates import check_room, find_and_count, summarise
-from dowise.information.ratio import FEW, NOTHING, best_pair
+from dowise.information.estimates import check_memory, find_and_count, summarise
+from dowise.information.ratio import MAX_ALL_PAIRS, MIN_GAIN, best_pair
 from dowise.model import Codes
 from dowise.model.kernels import find_winners, observe_round
 from dowise.model.sampler import TrialScript
@@ -53,7 +53,7 @@ class Played(NamedTuple):
 
 
 class _Terms(NamedTuple):
-    """Constants of a certificate; see `certificate_of`."""
+    """Constants of a certificate; see `make_certificate`."""
 
     worth: FloatArray
     scaled: FloatArray
@@ -96,8 +96,8 @@ def play_trial(
     rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
     arms, values = worth.shape
     terms = _Terms(
-        worth, problem.payoff.scaled, choosing(samples), lam, -log(failure),
-        least_bound(lam, values), limit_of(lam, arms),
+        worth, problem.payoff.scaled, choosing_draws(samples), lam, -log(failure),
+        min_bound(lam, values), thompson_limit(lam, arms),
     )  # fmt: skip
     played = Played(np.empty(rounds, np.int64), np.empty(rounds), np.empty(rounds, np.bool_))
     before = bits.state
@@ -158,7 +158,7 @@ def _play_rounds(
 
 @kernel()
 def _certified(drawn: Any, early: Any, winners: Any, means: Any, costs: Any, terms: Any) -> Any:
-    """(π, what certifies it), as `certificate_of`; `early` is room for the draws that choose."""
+    """(π, what certifies it), as `make_certificate`; `early` is room for the draws that choose."""
     count, others, fit = early.shape
     early[:] = drawn[:, :, :fit]
     chosen_by, best = np.empty(fit, dtype=np.int64), np.empty(count)
@@ -170,7 +170,7 @@ def _certified(drawn: Any, early: Any, winners: Any, means: Any, costs: Any, ter
         net[a] = 0.0 - costs[a]
     regret, gain = np.empty(count), np.empty(count)
     summarise(early, terms.scaled, peak, chosen_by, winning, best, joint, net, regret, gain)
-    action = best_pair(regret, gain, NOTHING)
+    action = best_pair(regret, gain, MIN_GAIN)
     find_winners(drawn, terms.scaled, costs, winners)
     bound, _ = certify(
         drawn, terms.worth, winners, means, joint, winning, action, fit, terms.lam, terms.evidence
@@ -209,19 +209,21 @@ class CertifiedSampling(BayesianPolicy):
         belief: Belief | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
-        self.samples = check_integer("samples", samples, LEAST_SAMPLES)
+        self.samples = check_integer("samples", samples, MIN_SAMPLES)
         arms = len(problem.arms)
-        check_room(arms, min(arms, self.samples), len(problem.payoff.values))
+        check_memory(arms, min(arms, self.samples), len(problem.payoff.values))
         self.horizon = check_integer("horizon", horizon, 1)
         self.delta = check_fraction("delta", delta)
         self.propensity_samples = validate_propensity_samples(propensity_samples)
-        self.lam = usual_lam(problem, self.horizon) if lam is None else check_number("lam", lam, 0)
+        if lam is None:
+            lam = default_lam(problem, self.horizon)
+        self.lam = check_number("lam", lam, 0)
         if not self.lam > 0:
             raise DowiseError(
                 f"lam={lam!r} must be more than 0; leave it out to use the default",
                 code="invalid-number",
             )
-        self._worth = worth_of(problem.payoff, arms)
+        self._worth = net_values(problem.payoff, arms)
 
     @property
     def failure(self) -> float:
@@ -252,7 +254,7 @@ class CertifiedSampling(BayesianPolicy):
         elif posterior.has_exact_means:  # they take longer than the draws
             means = exact
         payoff = self.problem.payoff
-        return certificate_of(draws, payoff, worth, means, self.lam, self.failure)
+        return make_certificate(draws, payoff, worth, means, self.lam, self.failure)
 
     def _pick(
         self, certificate: Certificate, codes: Codes, arms: IntArray, rng: np.random.Generator
@@ -280,7 +282,7 @@ class CertifiedSampling(BayesianPolicy):
 
     def play_certified(self, script: TrialScript, rng: np.random.Generator) -> Played:
         """Play a whole trial, compiled if possible, else with only `choose` in Python."""
-        posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= FEW
+        posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= MAX_ALL_PAIRS
         is_single = not self.propensity_samples and can_play(rng)
         is_fine = posterior.is_settled and posterior.is_single_precision
         if not (is_fine and has_few_arms and is_single):

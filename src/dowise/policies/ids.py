@@ -27,9 +27,9 @@ from dowise.information import (
     least_ratio,
     minimise_ratio,
 )
-from dowise.information.estimates import check_room, find_and_count, summarise
+from dowise.information.estimates import check_memory, find_and_count, summarise
 from dowise.information.gains import About, Gains, Seen
-from dowise.information.ratio import FEW, NOTHING, best_pair
+from dowise.information.ratio import MAX_ALL_PAIRS, MIN_GAIN, best_pair
 from dowise.model import Codes
 from dowise.model.kernels import observe_round
 from dowise.model.sampler import TrialScript
@@ -88,7 +88,7 @@ def _play_rounds(
         for a in range(count):
             means[a] = -arms.costs[a]
         summarise(drawn, scaled, peak, winners, winning[:several], best, joint, means, regret, gain)
-        first, second, probability = best_pair(regret, gain, NOTHING)
+        first, second, probability = best_pair(regret, gain, MIN_GAIN)
         arm = chosen[t] = first if coins[t] < probability else second
         observe_round(script, t, chosen[t], codes, seen)
         p = arms.place[arm]
@@ -162,7 +162,7 @@ class InformationDirectedSampling(BayesianPolicy):
         self.choice, self.floor = choice, check_fraction_or_zero("floor", floor)
         self.samples = check_integer("samples", samples, 1)
         arms = len(problem.arms)
-        check_room(arms, min(arms, self.samples), len(problem.payoff.values))
+        check_memory(arms, min(arms, self.samples), len(problem.payoff.values))
         self.horizon = check_integer("horizon", horizon, 1)
         self.delta, self.interval = check_fraction("delta", delta), interval
         self.depends_on_horizon = interval != "point"  # estimates do not, their intervals do
@@ -213,7 +213,7 @@ class InformationDirectedSampling(BayesianPolicy):
     def compiled_trial(self) -> TrialLoop | None:
         """Return a trial that is compiled as a whole where possible, else all but `choose`."""
         is_plain = type(self) is InformationDirectedSampling and self.belief.monitor is None
-        posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= FEW
+        posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= MAX_ALL_PAIRS
         if not is_plain:
             return None
         is_whole = posterior.is_settled and posterior.is_single_precision and has_few_arms

@@ -58,7 +58,7 @@ from dowise.information import (
     theorem_1,
     theorem_2,
 )
-from dowise.information.certificate import certified_regret, worth_of
+from dowise.information.certificate import certified_regret, net_values
 from dowise.model.draws import Draws
 from dowise.model.sampler import TrialScript
 from dowise.policies.base import TrialLoop
@@ -577,7 +577,7 @@ def run_certified(
         meter.advance(horizon)
     lam = make(problem).lam
     flat = certified_regret(
-        lam, entropy[0], 0.0, delta, worth_of(problem.payoff, len(problem.arms))
+        lam, entropy[0], 0.0, delta, net_values(problem.payoff, len(problem.arms))
     )
     return Certified(
         lam,
