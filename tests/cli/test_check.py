@@ -214,8 +214,8 @@ def test_edges_that_no_record_tells_of_are_counted_not_listed(run, tmp_path):
     [
         ('context = ["Z"]', "look alike, and Z can't be set to tell them apart"),
         ('non_manipulable = ["Z"]', "look alike, and Z can't be set to tell them apart"),
-        ("", 'look alike until somebody sets Z, which no arm does: arms = "all"'),
-        ('arms = "all"', "look alike until somebody sets Z."),
+        ("", 'look alike until Z is set, which no arm does: arms = "all"'),
+        ('arms = "all"', "look alike until Z is set."),
     ],
 )
 def test_the_advice_names_only_what_can_be_set(run, tmp_path, more, words):

@@ -10,8 +10,7 @@ from support.confounded_worlds import Confounded
 from support.strategies import cases, examples
 
 from dowise import CausalGraph, Problem, load_problem
-from dowise.identification import identify
-from dowise.identification import identify as estimators
+from dowise.identification import estimators, identify
 from dowise.identification.circuit import compile_estimators
 from dowise.identification.formula import Product, Quotient, Sum, Term, as_latex, as_text
 from dowise.identification.pooling import fill_marginals

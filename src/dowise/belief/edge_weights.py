@@ -1,4 +1,10 @@
-"""Which edges are there: what a mixture chooses among, as arrays, and how likely each choice is."""
+"""Probabilities of the sets of open edges, and exact means over them.
+
+A set of edges is a pattern for every component and an alternative for each of its districts
+(`dowise.model.edge_structures`). `EdgeOptions` lists them as arrays, `EdgeWeights` turns their
+weights into probabilities of versions and edges, `edge_sets` enumerates or samples whole sets, and
+`lanes_of` the few averages that exact means need.
+"""
 
 from __future__ import annotations
 
@@ -19,36 +25,43 @@ from dowise.model.reward_circuit import Reading
 if TYPE_CHECKING:
     from dowise.belief.posterior import Posterior
 
+MAX_LANES = 1024  # of an exact mean
+
+_mixture_kernels = lazy_kernels("dowise.belief.mixture_kernels")
+
 
 class EdgeOptions(NamedTuple):
-    """Components that leave something open: component c has the patterns from components[c] on,
-    pattern p the districts from patterns[p] on, district d the alternatives from first[d] on, and
-    alternative a the versions from alternatives[a] on, each up to where the next one begins."""
+    """Patterns and alternatives of all components that leave something open.
+
+    Component c has the patterns from components[c] on, pattern p the districts from patterns[p] on,
+    district d the alternatives from first[d] on, and alternative a the versions from
+    alternatives[a] on, each up to where the next one begins.
+    """
 
     components: IntArray
     patterns: IntArray
     districts: IntArray
-    """Of all patterns, one pattern's behind the other's."""
+    """Districts of all patterns, pattern after pattern."""
     pattern_priors: FloatArray
-    """Logarithms."""
+    """Logarithms of the prior probabilities."""
     first: IntArray
     alternatives: IntArray
     versions: IntArray
     variables: IntArray
-    """Of these versions."""
+    """Variables of these versions."""
     alternative_priors: FloatArray
-    """Logarithms."""
+    """Logarithms of the prior probabilities."""
 
 
 class Weights(NamedTuple):
-    """How likely each pattern of a component and each alternative of a district are."""
+    """Probabilities of the patterns of each component and the alternatives of each district."""
 
     patterns: FloatArray
     alternatives: FloatArray
 
 
 class EdgeWeights:
-    """The options that doubtful edges leave, and what their weights say of versions and edges."""
+    """Options that doubtful edges leave, and probabilities of versions and edges."""
 
     def __init__(self, structures: Structures) -> None:
         self.structures = structures
@@ -75,13 +88,13 @@ class EdgeWeights:
             alternative_priors=_logs(p for d in numbers for p in d.priors),
         )
         self.edges = tuple(edge for edge in structures.edges if edge.text in structures.relevant)
-        """Those that make a difference."""
+        """Edges that make a difference."""
         self._in_pattern = self._which_hold(there for there, _ in patterns)
         self._in_alternative = self._which_hold(into for into, _ in alternatives)
         self._untold = self._priors_of_untold()
 
     def _open_versions(self, versions: Iterable[TableVersion]) -> list[int]:
-        """Those of variables that have several: of others there is nothing to choose."""
+        """Return the numbers of these versions, for variables that have several."""
         structures = self.structures
         return [structures.numbers[x] for x in versions if structures.is_open(x.variable)]
 
@@ -93,9 +106,10 @@ class EdgeWeights:
         return np.array(held, dtype=bool).reshape(len(held), len(self.edges))
 
     def _priors_of_untold(self) -> FloatArray:
-        """(patterns, edges): the prior of an arrow under patterns in which no district tells of it.
+        """Return (patterns, edges): prior of an arrow under patterns without evidence about it.
 
-        0 elsewhere: where a district tells, its alternatives do; a hidden cause is the pattern's.
+        It is 0 if the alternatives of a district tell of the arrow, and for hidden causes, which
+        are part of the pattern.
         """
         rows = []
         for component in self.components:
@@ -112,14 +126,14 @@ class EdgeWeights:
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.edges))
 
     def empty(self) -> Weights:
-        """Weights that are still to be worked out."""
+        """Return weights that are not computed yet."""
         options = self.options
         return Weights(
             np.empty(len(options.pattern_priors)), np.empty(len(options.alternative_priors))
         )
 
     def alternative_chances(self, weights: Weights) -> FloatArray:
-        """How likely it is that a district is there and has this alternative."""
+        """Return the probability that a district exists and has each alternative."""
         options = self.options
         pattern = np.repeat(weights.patterns, np.diff(options.patterns))
         district = np.bincount(options.districts, pattern, minlength=len(self.districts))
@@ -127,7 +141,7 @@ class EdgeWeights:
         return chances
 
     def version_chances(self, weights: Weights) -> FloatArray:
-        """How likely each version of each variable is."""
+        """Return the probability of each version of each variable."""
         structures, options = self.structures, self.options
         each = np.repeat(self.alternative_chances(weights), np.diff(options.alternatives))
         chances = np.bincount(options.versions, each, minlength=len(structures.versions))
@@ -135,7 +149,7 @@ class EdgeWeights:
         return np.where(np.repeat(several == 1, several), 1.0, chances)
 
     def edge_chances(self, weights: Weights) -> dict[str, float]:
-        """How likely each edge that makes a difference is."""
+        """Return the probability of each edge that makes a difference."""
         chances = weights.patterns @ (self._in_pattern + self._untold)
         chances = chances + self.alternative_chances(weights) @ self._in_alternative
         texts = (edge.text for edge in self.edges)
@@ -143,7 +157,7 @@ class EdgeWeights:
 
 
 def _is_open(component: Component) -> bool:
-    """Whether more than one structure of it may be true."""
+    """Return True if more than one structure of the component is possible."""
     if len(component.patterns) > 1:
         return True
     return any(len(d.alternatives) > 1 for _, districts in component.patterns for d in districts)
@@ -157,17 +171,15 @@ def _logs(chances: Iterable[float]) -> FloatArray:
     return np.log(np.array([*chances], dtype=np.float64))
 
 
-_draws = lazy_kernels("dowise.belief.mixture_kernels")
-
 Versions = dict[int, int]
-"""Of each variable that has several versions, which one."""
+"""Version of each variable that has several."""
 
 
 def edge_sets(posterior: Posterior, most: int) -> tuple[IntArray, FloatArray]:
-    """The version of every variable in each set of edges, (sets, variables), and the chances.
+    """Return the versions of all variables in each set of edges, (sets, variables), and chances.
 
-    All sets where there are at most so many; else so many are drawn, always the same for the same
-    posterior, and each counts as often as it came.
+    All sets if there are at most `most`; otherwise `most` are sampled, always the same ones for the
+    same posterior, and weighted by how often they occurred.
     """
     structures, weights = posterior.shared.structures, posterior.weights()
     first = structures.first[:-1]
@@ -179,13 +191,13 @@ def edge_sets(posterior: Posterior, most: int) -> tuple[IntArray, FloatArray]:
         return versions, np.array([chance for chance, _ in each])
     drawn = np.tile(first[:, None], (1, most))
     options, key = posterior.shared.edge_weights.options, draw_key(generator(0))
-    _draws.choose(key, len(posterior.counts), options, weights, 0, most, drawn)
+    _mixture_kernels.choose(key, len(posterior.counts), options, weights, 0, most, drawn)
     kinds, counts = np.unique(drawn, axis=1, return_counts=True)
     return np.ascontiguousarray(kinds.T), counts / most
 
 
 def _count(posterior: Posterior) -> int:
-    """How many sets there are that differ in some table."""
+    """Return the number of sets that differ in some table."""
     options = posterior.shared.edge_weights.options
     sizes = np.diff(options.first)[options.districts]
     each = [
@@ -209,7 +221,7 @@ def _components(posterior: Posterior, weights: Weights) -> list[list[tuple[float
 
 
 def _pattern(posterior: Posterior, weights: Weights, p: int) -> Iterator[tuple[float, Versions]]:
-    """What the districts of a pattern may be."""
+    """Yield the combinations of alternatives of a pattern's districts."""
     options, parts = posterior.shared.edge_weights.options, []
     for d in options.districts[options.patterns[p] : options.patterns[p + 1]].tolist():
         own = []
@@ -219,7 +231,7 @@ def _pattern(posterior: Posterior, weights: Weights, p: int) -> Iterator[tuple[f
             versions = {int(v): int(m) for v, m in pairs}
             own.append((float(weights.alternatives[a]), versions))
         parts.append(own)
-    yield from (_joined(one) for one in product(*parts))
+    yield from (_joined(combination) for combination in product(*parts))
 
 
 def _joined(parts: tuple[tuple[float, Versions], ...]) -> tuple[float, Versions]:
@@ -229,18 +241,17 @@ def _joined(parts: tuple[tuple[float, Versions], ...]) -> tuple[float, Versions]
     return prod(chance for chance, _ in parts), versions
 
 
-MAX_LANES = 1024
-
 Shares = Mapping[int, float]
-"""Versions of one variable, and the share of each."""
+"""Versions of one variable with the share of each."""
 Lane = tuple[float, dict[int, Shares]]
-"""How likely it is, and the shares of each variable that has several versions."""
+"""Probability of a lane, and the shares of each variable that has several versions."""
 
 
 def lanes_of(edge_weights: EdgeWeights, weights: Weights, read: Iterable[int]) -> list[Lane] | None:
-    """The lanes of all sets of edges, for a circuit that reads these variables.
+    """Return the lanes of all sets of edges, for a circuit that reads these variables.
 
-    None where there are more than MAX_LANES.
+    Versions of a single variable enter a monomial linearly, so that sets which differ in one
+    variable share a lane. Returns None if there are more than MAX_LANES.
     """
     structures = edge_weights.structures
     several = {v for v in read if structures.first[v + 1] - structures.first[v] > 1}
@@ -287,7 +298,7 @@ def _district_lanes(
 
 
 def _averaged(lanes: list[Lane]) -> Lane:
-    """One lane for lanes that differ in one variable, or in none."""
+    """Merge lanes that differ in one variable at most."""
     total = sum(chance for chance, _ in lanes)
     shares: dict[int, dict[int, float]] = {}
     for chance, own in lanes:
@@ -309,9 +320,10 @@ def _means_joined(lanes: Iterable[Lane]) -> Lane:
 def mean_inputs(
     lanes: list[Lane], means: FloatArray, reading: Reading, circuit: Circuit, first: IntArray
 ) -> FloatArray:
-    """The mean of every input of the circuit under each lane: (inputs, lanes).
+    """Return the mean of every input of the circuit under each lane: (inputs, lanes).
 
-    `means` are those of all versions' entries; versions first[v] to first[v + 1] are those of v.
+    `means` are the mean entries of all versions; variable v has the versions first[v] to
+    first[v + 1].
     """
     repeats = np.diff(reading.targets)
     sizes = np.repeat(reading.sizes, repeats)  # of each slot

@@ -1,4 +1,4 @@
-"""What the records say about the edges that a graph lacks, as numbers and in words."""
+"""Evidence report: what records say about the edges that a graph lacks, as numbers and text."""
 
 from __future__ import annotations
 
@@ -23,15 +23,22 @@ if TYPE_CHECKING:
 
 CLOSE = 20.0
 """An alternative within this factor of the best one is suspected with it."""
-# Kass & Raftery (1995): how much a Bayes factor says, from this size on.
+LIKELY = 0.25
+"""A soft edge is drawn as suspected if it is likelier than this, and than a priori."""
+# Kass & Raftery (1995): strength of a Bayes factor, from this size on.
 _SOMETHING = 3.0
-_WORDS = ((150.0, "very strongly for it"), (20.0, "strongly for it"), (_SOMETHING, "for it"),
-          (1 / 3, "nothing"), (0.0, "against it"))  # fmt: skip
+_WORDS = (
+    (150.0, "very strongly for it"),
+    (20.0, "strongly for it"),
+    (_SOMETHING, "for it"),
+    (1 / 3, "nothing"),
+    (0.0, "against it"),
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The edges that the graph lacks, with their Bayes factors, and whether that is an alarm."""
+    """Edges that the graph lacks, with Bayes factors and e-values, and the alarm, if any."""
 
     problem: Problem
     edges: tuple[EdgeName, ...]
@@ -39,33 +46,33 @@ class Evidence:
     log_e_values: FloatArray
     alarmed: BoolArray
     scored: IntArray
-    """How many values each of them was judged by."""
+    """Number of values that each edge was judged by."""
     records: int
     since: int | None
-    """The number of the record, counted from 1, at which the alarm was first raised."""
+    """Number of the record, counted from 1, at which the alarm was first raised."""
     alpha: float
     strict: bool
     recomputed: bool
-    """Whether a record was retracted: then `since` is the latest that it can be."""
+    """True if a record was retracted: then `since` is an upper limit."""
 
     @cached_property
     def ranking(self) -> IntArray:
-        """The alternatives, that of the largest Bayes factor first."""
+        """Alternatives by descending Bayes factor."""
         ranking: IntArray = np.argsort(-self.log_bayes_factors, kind="stable")
         return ranking
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """The edges that are accused; none where there is no alarm. Alarms stay."""
+        """Edges that caused the alarm; none without an alarm. Alarms stay."""
         return tuple(str(self.edges[a]) for a in self.ranking if self.alarmed[a])
 
     @cached_property
     def suspected(self) -> tuple[str, ...]:
-        """What to draw as doubtful after an alarm.
+        """Edges to draw as doubtful after an alarm.
 
-        What is accused, all that is within a factor of 20 of the best, and with u -> v also u <-> v
-        and the other way round: until somebody sets u, they look alike. An arrow that would close a
-        circle with those before it is left out.
+        These are the alarmed edges, all within a factor of 20 of the best, and with u -> v also
+        u <-> v and vice versa: they can't be told apart until u is set. An arrow that would close a
+        cycle with those before it is left out.
         """
         if self.since is None:
             return ()
@@ -84,7 +91,7 @@ class Evidence:
         return tuple(chosen)
 
     def _alike(self, a: int) -> Iterator[EdgeName]:
-        """This edge, and the one that looks like it."""
+        """Yield this edge, and the one that can't be told apart from it."""
         edge = self.edges[a]
         yield edge
         if not edge.is_bidirected:
@@ -95,10 +102,10 @@ class Evidence:
         yield from [self.edges[b] for b in self.ranking if self.edges[b] in arrows][:1]
 
     def frame(self) -> Any:
-        """A pandas table, the largest Bayes factor first.
+        """Return a pandas table, by descending Bayes factor.
 
-        Columns: edge, bayes_factor, log_bayes_factor, e_value, log_e_value, alarm, and values: how
-        many values of variables it was judged by.
+        Columns: edge, bayes_factor, log_bayes_factor, e_value, log_e_value, alarm, and values, the
+        number of values of variables that the edge was judged by.
         """
         pandas = import_extra("pandas", "simulate", "a table of the evidence")
         order = self.ranking
@@ -115,7 +122,7 @@ class Evidence:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: a number beyond floats is "inf"."""
+        """Return JSON data; a number beyond floats is "inf"."""
         factors, e_values = _exp(self.log_bayes_factors), _exp(self.log_e_values)
         return {
             "alarms": list(self.alarms),
@@ -140,24 +147,25 @@ class Evidence:
         }
 
     @classmethod
-    def from_dict(cls, page: Mapping[str, Any], problem: Problem) -> Evidence:
-        """The way back from `as_dict`, under the same problem; that of the largest is first now."""
-        found = page["alternatives"]
+    def from_dict(cls, data: Mapping[str, Any], problem: Problem) -> Evidence:
+        """Inverse of `as_dict`; alternatives are then in the order of the data."""
+        alternatives = data["alternatives"]
         return cls(
             problem,
-            tuple(EdgeName.parse(one["edge"]) for one in found),
-            array_from_json([one["log_bayes_factor"] for one in found]),
-            array_from_json([one["log_e_value"] for one in found]),
-            np.array([one["alarm"] for one in found], dtype=bool),
-            np.array([one["values"] for one in found], dtype=np.int64),
-            **{name: page[name] for name in ("records", "since", "alpha", "strict", "recomputed")},
+            tuple(EdgeName.parse(item["edge"]) for item in alternatives),
+            array_from_json([item["log_bayes_factor"] for item in alternatives]),
+            array_from_json([item["log_e_value"] for item in alternatives]),
+            np.array([item["alarm"] for item in alternatives], dtype=bool),
+            np.array([item["values"] for item in alternatives], dtype=np.int64),
+            **{name: data[name] for name in ("records", "since", "alpha", "strict", "recomputed")},
         )
 
-    # -- in words ---------------------------------------------------------------------------------
+    # -- text --------------------------------------------------------------------------------------
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """For each edge that some record tells of: its text, what it would mean, its Bayes factor,
-        what that says, and how many values it was judged by.
+        """Return (edge, meaning, Bayes factor, its strength, number of values) of each edge.
+
+        Edges without evidence are left out.
         """
         return [
             (
@@ -183,7 +191,7 @@ class Evidence:
             return
         when = f"since record {self.since:,} of {self.records:,}"
         if self.recomputed:
-            when += " at the latest (a record was retracted, and all was worked out anew)"
+            when += " at the latest (a record was retracted, and the evidence was recomputed)"
         accused = ", ".join(
             f"{self.edges[a]} (Bayes factor {self._factor(a)})"
             for a in self.ranking
@@ -198,7 +206,7 @@ class Evidence:
         yield f"Draw them as doubtful and go on: {marked}. The records count again there."
 
     def _quietly(self, told: list[int]) -> str:
-        """What there is to say without an alarm; `told` are the edges that records tell of."""
+        """Return a sentence for a report without alarm; `told` are the edges with evidence."""
         if not told:
             return f"No record tells of any of the {len(self.edges)} edges that the graph lacks."
         if self.log_bayes_factors[told[0]] < log(_SOMETHING):
@@ -209,16 +217,16 @@ class Evidence:
         )
 
     def _how_to_tell(self, name: str) -> str:
-        """What tells an arrow from this variable from a hidden cause."""
+        """Return how to tell an arrow from this variable from a hidden cause."""
         problem, text = self.problem, as_text(name)
         if name not in problem.manipulable:
             return f", and {text} can't be set to tell them apart"
         if any(name in names for names in problem.intervention_sets):
-            return f" until somebody sets {text}"
-        return f' until somebody sets {text}, which no arm does: arms = "all" has arms that do'
+            return f" until {text} is set"
+        return f' until {text} is set, which no arm does: arms = "all" has arms that do'
 
     def _are_close(self, *edges: EdgeName) -> bool:
-        """Whether the records do not tell them apart."""
+        """Return True if the records do not tell these edges apart."""
         logs = [self.log_bayes_factors[a] for a, edge in enumerate(self.edges) if edge in edges]
         return float(np.ptp(logs)) <= log(CLOSE)
 
@@ -233,7 +241,7 @@ class Evidence:
 
 
 def in_words(factor: float) -> str:
-    """What a Bayes factor says."""
+    """Describe the strength of a Bayes factor."""
     return next(words for size, words in _WORDS if factor >= size)
 
 
@@ -258,12 +266,8 @@ def _marked(edge: EdgeName) -> str:
     return f"{as_text(edge.one)} {arrow} {as_text(edge.other)}"
 
 
-LIKELY = 0.25
-"""A soft edge that is now likelier than this, and than before, is drawn as suspected."""
-
-
 def risen(belief: Belief) -> list[str]:
-    """The soft edges to draw."""
+    """Return the soft edges to draw as suspected."""
     problem, chances = belief.problem, belief.edges()
     drawn = {*problem.graph.edge_texts}
     return [

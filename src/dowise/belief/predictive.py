@@ -1,9 +1,9 @@
-"""Worlds that a posterior holds for possible, and outcomes that it expects.
+"""Draws of worlds and outcomes from a posterior, and credible intervals of its entries.
 
-A world is a draw of all entries, its edges among it. An outcome is drawn from the posterior
-predictive distribution: it takes one entry of each row at most, and rows are independent, so given
-the edges its chance is the product of mean entries. An outcome that is learned after it was drawn
-so leaves every mean where it was on average (a martingale), and what is not known smaller.
+A world is a draw of all entries and of the open edges. An outcome is drawn from the posterior
+predictive distribution: it uses one entry of each row at most, and rows are independent, so given
+the edges its probability is the product of mean entries. Learning such an outcome leaves every mean
+unchanged on average (a martingale).
 """
 
 from __future__ import annotations
@@ -70,30 +70,30 @@ def _entries_under(posterior: Posterior, versions: IntArray, entries: FloatArray
     return spread_entries
 
 
-_POINTS = 4001  # quantiles are then right to 3e-5
-_DEPTH = 40.0  # the density is followed down to this logarithm below its peak
-_AT_ONCE = 64  # distributions, so that a wide table takes no more memory
+_POINTS = 4001  # of the grid: quantiles are then right to 3e-5
+_DEPTH = 40.0  # the grid ends where the log density is this far below its peak
+_MAX_TOGETHER = 64  # distributions, to bound the memory
 
 
 def dirichlet_intervals(parameters: FloatArray, level: float) -> FloatArray:
-    """Central intervals of each entry of rows of Dirichlet parameters: (rows, values, 2)."""
+    """Return central credible intervals of each entry of Dirichlet rows: (rows, values, 2)."""
     others = parameters.sum(axis=1, keepdims=True) - parameters
-    found = beta_interval(parameters.ravel(), others.ravel(), level)
-    return found.reshape(*parameters.shape, 2)
+    intervals = beta_interval(parameters.ravel(), others.ravel(), level)
+    return intervals.reshape(*parameters.shape, 2)
 
 
 def beta_interval(a: FloatArray, b: FloatArray, level: float) -> FloatArray:
-    """The central interval of each Beta(a, b), right to four digits: (distributions, 2)."""
+    """Return the central interval of each Beta(a, b), right to four digits: (distributions, 2)."""
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    found = np.empty((len(a), 2))
-    for first in range(0, len(a), _AT_ONCE):
-        some = slice(first, first + _AT_ONCE)
-        found[some] = _quantiles(a[some, None], b[some, None], tails)
-    return found
+    intervals = np.empty((len(a), 2))
+    for first in range(0, len(a), _MAX_TOGETHER):
+        some = slice(first, first + _MAX_TOGETHER)
+        intervals[some] = _quantiles(a[some, None], b[some, None], tails)
+    return intervals
 
 
 def _quantiles(a: FloatArray, b: FloatArray, tails: FloatArray) -> FloatArray:
-    """Of distributions that stand one below the other."""
+    """Return quantiles of Beta distributions; `a` and `b` are columns."""
     peak, spread = np.log(a / b), np.sqrt(1 / a + 1 / b)
     # Near its peak the density is that of a normal distribution, further out it falls off as
     # exp(a u) on the left and as exp(−b u) on the right.
@@ -106,10 +106,4 @@ def _quantiles(a: FloatArray, b: FloatArray, tails: FloatArray) -> FloatArray:
     below = np.cumsum(density, axis=1) - density / 2  # by the trapezium rule
     below /= density.sum(axis=1, keepdims=True)
     quantiles = np.array([np.interp(tails, *row) for row in zip(below, odds, strict=True)])
-    return _share(quantiles)
-
-
-def _share(odds: FloatArray) -> FloatArray:
-    """The probability of these log odds."""
-    shares: FloatArray = np.exp(-np.logaddexp(0.0, -odds))
-    return shares
+    return np.asarray(np.exp(-np.logaddexp(0.0, -quantiles)))  # from log odds to probabilities

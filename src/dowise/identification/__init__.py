@@ -1,4 +1,4 @@
-"""What experiments tell about other interventions: formulas, and estimators from counts."""
+"""Identification of effects from other experiments: formulas, and estimators from counts."""
 
 from dowise.identification.identify import Estimator, estimators, identify
 

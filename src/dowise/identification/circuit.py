@@ -1,13 +1,13 @@
 """Estimators compiled to one arithmetic circuit over counts, many bootstrap samples at a time.
 
-An input is how many records of one arm have certain values. Quotients of counts are the
-conditionals of the formulas; sums are done by eliminating one variable after the other, so no table
-is larger than it must be (`dowise.model.elimination`).
+An input is the number of records of one arm with certain values. Quotients of counts are the
+conditionals of the formulas; sums are done by variable elimination, so that no table is larger than
+it must be (`dowise.model.elimination`).
 
 A conditional whose condition never occurred is undefined. That makes an estimate undefined, unless
-the conditional is multiplied by 0. To tell, every lane is computed twice, with undefined quotients
-taken as 0 and as 1: the estimate is defined where the two agree. (For sums of products that is
-exact. Where undefined parts stand above and below a bar the two could agree by chance.)
+the conditional is multiplied by 0. Therefore every lane is computed twice, with undefined quotients
+set to 0 and to 1: the estimate is defined if the two agree. (For sums of products this is exact. If
+both parts of a quotient are undefined, the two could agree by chance.)
 """
 
 from __future__ import annotations
@@ -29,19 +29,17 @@ from dowise.model.circuit import ZERO, Builder, Circuit, TooLargeError
 from dowise.model.elimination import Algebra, AxisTable, elimination
 from dowise.problem import Intervention, Problem
 
-__all__ = ["Estimates", "Marginals", "compile_estimators"]
-
-
-MAX_VALUES = 20_000  # of all estimators together, but for the direct ones
-MAX_CELLS_OF_ONE = 4_000
-MAX_ESTIMATORS = 32  # of one arm
+MAX_VALUES = 20_000  # of all estimators together, except the direct ones
+MAX_CELLS = 4_000  # of the tables of one estimator
+MAX_ESTIMATORS = 32  # per arm
 _log = logging.getLogger("dowise")
 
 
 class Marginals(NamedTuple):
-    """Tables of counts of one arm's records: table k starts at slot `firsts[k]`, has `sizes[k]`
-    slots, and counts a record with these codes of `Estimates.variables` at
-    firsts[k] + strides[k] · codes.
+    """Tables of counts of one arm's records.
+
+    Table k has sizes[k] slots from firsts[k] on, and counts a record with these codes of
+    `Estimates.variables` at firsts[k] + strides[k] · codes.
     """
 
     firsts: IntArray
@@ -51,23 +49,23 @@ class Marginals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """The circuit of all estimators of all arms."""
+    """Circuit of all estimators of all arms."""
 
     circuit: Circuit
-    """Its results are the estimates, arm after arm, the direct one of each arm first."""
+    """Circuit whose results are the estimates, arm after arm, the direct one first."""
     offsets: IntArray
-    """Those of arm i are results[offsets[i] : offsets[i + 1]]."""
+    """Estimates of arm i are results[offsets[i] : offsets[i + 1]]."""
     marginals: tuple[Marginals, ...]
-    """Of each arm."""
+    """Tables of counts of each arm."""
     variables: IntArray
-    """The positions of the variables that some estimator looks at."""
+    """Positions of the variables that some estimator uses."""
 
 
 @lru_cache(maxsize=32)
 def compile_estimators(problem: Problem) -> Estimates:
-    """All estimators of all arms, as far as they fit; built once for all policies of a problem.
+    """Compile the estimators of all arms, once per problem.
 
-    The direct ones always do. Then every arm gets its next one in turn, until there is no room.
+    The direct ones always fit. Then every arm gets its next one in turn, up to `MAX_VALUES`.
     """
     found, compiler = estimators(problem), _Compiler(problem)
     small = {
@@ -87,8 +85,9 @@ def compile_estimators(problem: Problem) -> Estimates:
     if used < total:
         _log.warning(
             "%d of %d estimators are left out: too many, or too large to compute",
-            total - used, total,
-        )  # fmt: skip
+            total - used,
+            total,
+        )
     return compiler.finish(values)
 
 
@@ -97,17 +96,17 @@ def _fill(
     values: Sequence[dict[int, None]],
     waiting: Sequence[Iterator[tuple[Expression, dict[int, int]]]],
 ) -> int:
-    """Give every arm its next estimator in turn; how many there was room for."""
+    """Add the next estimator of every arm in turn; returns the number of those that fit."""
     used = 0
     for _ in range(1, MAX_ESTIMATORS):
         for own, instances in zip(values, waiting, strict=True):
             for formula, fixed in instances:
                 try:
                     value = compiler.mean(formula, fixed)
-                except TooLargeError:  # what was begun is needed by nobody, and so dropped
+                except TooLargeError:  # `finish` drops what was begun
                     return used
                 used += 1
-                if value not in own:  # else it computes the same as another one
+                if value not in own:  # otherwise it is equal to another one
                     own[value] = None
                     break
     return used
@@ -116,7 +115,7 @@ def _fill(
 def _instances(
     problem: Problem, ways: Iterable[Estimator], settings: dict[int, int]
 ) -> Iterator[tuple[Expression, dict[int, int]]]:
-    """Each formula with its arm's values, once for every value of what is free."""
+    """Yield each formula with the arm's values, for every value of the free variables."""
     for way in ways:
         free = [problem.positions[name] for name in way.any_value]
         sizes = [len(problem.domains[name]) for name in way.any_value]
@@ -129,7 +128,7 @@ def _count(problem: Problem, way: Estimator) -> int:
 
 
 class _Compiler:
-    """Writes formulas as values of one circuit; variables are known by their positions."""
+    """Compiler of formulas to values of one circuit; variables are identified by positions."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -138,10 +137,10 @@ class _Compiler:
         self.builder = Builder()
         self.algebra = Algebra(self.builder, self.sizes)
         self.counts: dict[tuple[int, tuple[int, ...]], tuple[int, IntArray]] = {}
-        """The tables of counts, by arm and axes: the number of the block, and its values."""
+        """Tables of counts, by arm and axes: number of the block, and its values."""
 
     def mean(self, formula: Expression, fixed: Mapping[int, int]) -> int:
-        """The value of the mean reward, Σ_y worth(y) P(y), scaled to [0, 1]."""
+        """Return the value of the mean reward, Σ_y worth(y) P(y), scaled to [0, 1]."""
         worth, parts = [], []
         for y, scaled in enumerate(self.problem.payoff.scaled.tolist()):
             if scaled > 0:
@@ -151,14 +150,14 @@ class _Compiler:
         return int(self.builder.sums([worth], [parts])[0])
 
     def is_small(self, way: Estimator) -> bool:
-        """Whether an estimator's tables take no more values than one may, by an estimate."""
+        """Return True if the tables of an estimator have at most `MAX_CELLS` values, roughly."""
         fixed = self._positions(way.settings | {*way.any_value, way.reward})
-        return self._size(way.formula, fixed)[1] <= MAX_CELLS_OF_ONE
+        return self._size(way.formula, fixed)[1] <= MAX_CELLS
 
     def _positions(self, names: Iterable[str]) -> frozenset[int]:
         return frozenset(self.problem.positions[name] for name in names)
 
-    # -- tables -----------------------------------------------------------------------------------
+    # -- tables ------------------------------------------------------------------------------------
 
     def _table(self, formula: Expression, fixed: Mapping[int, int]) -> AxisTable:
         if isinstance(formula, Term):
@@ -175,7 +174,7 @@ class _Compiler:
         return self.algebra.product(self.algebra.eliminated(tables, order))
 
     def _term(self, term: Term, fixed: Mapping[int, int]) -> AxisTable:
-        """P_experiment(variables | given): a quotient of counts."""
+        """Return the table of P_experiment(variables | given), a quotient of counts."""
         positions = self.problem.positions
         axes = tuple(sorted(self._positions(term.free) - fixed.keys()))
         given, event = self._positions(term.given), self._positions(term.variables | term.given)
@@ -194,7 +193,7 @@ class _Compiler:
     def _counts(
         self, arm: int | None, event: Iterable[int], known: Mapping[int, int], left: Sequence[int]
     ) -> IntArray:
-        """How many records of an arm have the known values and each of those left; 0 of no arm."""
+        """Return the counts of an arm's records with known values, over the axes left."""
         if arm is None:
             return np.array(ZERO)
         axes = tuple(sorted(event))
@@ -210,7 +209,7 @@ class _Compiler:
         return self.arms.get(Intervention({x: domains[x][code] for x, code in settings.items()}))
 
     def _size(self, formula: Expression, fixed: Set[int]) -> tuple[frozenset[int], float]:
-        """The axes of a formula's table, and about how many values all tables on the way take."""
+        """Return the axes of a formula's table, and roughly the size of all intermediate tables."""
         if isinstance(formula, Term):
             axes = self._positions(formula.free) - fixed
             return axes, prod(self.sizes[v] for v in axes)
@@ -223,14 +222,14 @@ class _Compiler:
         else:
             parts = formula.factors
         sized = [self._size(part, fixed - bound) for part in parts]
-        found = elimination([axes for axes, _ in sized], bound, self.sizes)
-        axes = frozenset().union(*found.rest)
-        return axes, sum(size for _, size in sized) + found.cells(self.sizes)
+        plan = elimination([axes for axes, _ in sized], bound, self.sizes)
+        axes = frozenset().union(*plan.rest)
+        return axes, sum(size for _, size in sized) + plan.cells(self.sizes)
 
-    # -- the end ----------------------------------------------------------------------------------
+    # -- result ------------------------------------------------------------------------------------
 
     def finish(self, values: Sequence[Iterable[int]]) -> Estimates:
-        """Everything in arrays; only variables that some estimator looks at are counted by."""
+        """Return the circuit and its inputs, over the variables that some estimator uses."""
         circuit = self.builder.finish([value for own in values for value in own])
         slots = dict(zip(circuit.blocks.tolist(), circuit.block_slots.tolist(), strict=True))
         kept = {key: slots[block] for key, (block, _) in self.counts.items() if block in slots}

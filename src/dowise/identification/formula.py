@@ -3,11 +3,11 @@
     P_{B=b}(Y=y) = Σ_{a,c} P(C=c | A=a, B=b) Σ_{b'} P(A=a, B=b') P(Y=y | A=a, B=b', C=c)
 
 A formula is a tree of terms, products, quotients and sums. A term P_Z(v | w) is read off the data
-of the experiments on Z. Variables stand for their values; a sum binds its variables, and a variable
-that is bound again inside is another one, which printing shows by a prime.
+of the experiments on Z. Variables denote their values; a sum binds its variables, and a variable
+that is bound again inside is a different one, which is printed with a prime.
 
 The constructors `product`, `quotient` and `total` simplify as they build: they merge P(a) P(b | a)
-into P(a, b), cancel what stands above and below a bar, and drop a conditional that sums to 1.
+into P(a, b), cancel common factors of a quotient, and drop a conditional that sums to 1.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dowise.problem.formulas import Notation, Writer
-
-__all__ = ["Expression", "Product", "Quotient", "Sum", "Term", "product", "quotient", "total"]
 
 Names = frozenset[str]
 
@@ -34,61 +32,61 @@ class Term:
 
     @cached_property
     def free(self) -> Names:
-        """The variables whose values the term depends on."""
+        """Variables whose values the term depends on."""
         return self.experiment | self.variables | self.given
 
     def terms(self) -> tuple[Term, ...]:
-        """Itself."""
+        """Return the term itself."""
         return (self,)
 
 
 @dataclass(frozen=True)
 class Product:
-    """The factors multiplied; without any, 1."""
+    """Product of factors; 1 if there are none."""
 
     factors: tuple[Expression, ...]
 
     @cached_property
     def free(self) -> Names:
-        """The variables whose values it depends on."""
+        """Variables whose values it depends on."""
         return frozenset().union(*(factor.free for factor in self.factors))
 
     def terms(self) -> tuple[Term, ...]:
-        """All terms in it."""
+        """Return all terms in it."""
         return tuple(term for factor in self.factors for term in factor.terms())
 
 
 @dataclass(frozen=True)
 class Quotient:
-    """One expression divided by another."""
+    """Quotient of two expressions."""
 
     top: Expression
     bottom: Expression
 
     @cached_property
     def free(self) -> Names:
-        """The variables whose values it depends on."""
+        """Variables whose values it depends on."""
         return self.top.free | self.bottom.free
 
     def terms(self) -> tuple[Term, ...]:
-        """All terms in it."""
+        """Return all terms in it."""
         return self.top.terms() + self.bottom.terms()
 
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum over all values of the bound variables."""
+    """Sum over all values of the bound variables."""
 
     bound: Names
     body: Expression
 
     @cached_property
     def free(self) -> Names:
-        """The variables whose values it depends on."""
+        """Variables whose values it depends on."""
         return self.body.free - self.bound
 
     def terms(self) -> tuple[Term, ...]:
-        """All terms in it."""
+        """Return all terms in it."""
         return self.body.terms()
 
 
@@ -96,7 +94,7 @@ Expression = Term | Product | Quotient | Sum
 
 
 def product(factors: Iterable[Expression]) -> Expression:
-    """The product, simplified."""
+    """Return the product, simplified."""
     above: list[Expression] = []
     below: list[Expression] = []
     waiting = list(factors)
@@ -115,20 +113,20 @@ def product(factors: Iterable[Expression]) -> Expression:
 
 
 def quotient(top: Expression, bottom: Expression) -> Expression:
-    """The quotient; just the top where the bottom is 1."""
+    """Return the quotient, simplified if the bottom is 1."""
     if bottom == _ONE:
         return top
     return Quotient(top, bottom)
 
 
 def total(bound: Collection[str], body: Expression) -> Expression:
-    """Σ over the bound variables, simplified: a distribution that only sums to 1 goes."""
+    """Return Σ over the bound variables, without distributions that sum to 1."""
     names = frozenset(bound) & body.free
     if isinstance(body, Sum) and not names & body.bound:
         return total(names | body.bound, body.body)
     factors = list(_factors(body))
     nested = [x for x in factors if isinstance(x, Sum)]
-    if len(nested) == 1:  # Σ_a f(a) Σ_b g(a, b) = Σ_{a,b} f(a) g(a, b), if f knows nothing of b
+    if len(nested) == 1:  # Σ_a f(a) Σ_b g(a, b) = Σ_{a,b} f(a) g(a, b), if f does not depend on b
         rest = [x for x in factors if x is not nested[0]]
         if not nested[0].bound & frozenset().union(names, *(x.free for x in rest)):
             return total(names | nested[0].bound, product([*rest, nested[0].body]))
@@ -159,13 +157,13 @@ def _plain_product(factors: list[Expression]) -> Expression:
 
 
 def _place(expression: Expression) -> tuple[int, str]:
-    """Terms first, conditionals before marginals, so that equal products are equal."""
+    """Return a sort key, so that equal products are equal: terms come first."""
     kind = (Term, Product, Quotient, Sum).index(type(expression))
     return kind, _whole(expression, _BY_NAME)
 
 
 def _merged(factors: list[Expression]) -> list[Expression]:
-    """P_Z(a | c) P_Z(b | a, c) = P_Z(a, b | c), as long as there are such pairs."""
+    """Apply P_Z(a | c) P_Z(b | a, c) = P_Z(a, b | c) as long as there are such pairs."""
     merged = list(factors)
     for first in merged:
         for second in merged:
@@ -190,7 +188,7 @@ def _cancelled(
 
 
 class _ByName(Writer):
-    """Variables by their names alone: an order that no choice of symbols can change."""
+    """Writer that uses names only: an order that does not depend on the choice of symbols."""
 
     def event(self, name: str, label: str | None = None, primes: int = 0) -> str:
         assert label is None
@@ -204,17 +202,16 @@ _BY_NAME = _ByName(str, str, str)
 
 
 def as_text(expression: Expression, notation: Notation | None = None) -> str:
-    """For people: P_{B=b}(C=c | A=a)."""
-    return _whole(expression, (notation or _own(expression)).text)
+    """Return the expression as text: P_{B=b}(C=c | A=a)."""
+    return _whole(expression, (notation or _default_notation(expression)).text)
 
 
 def as_latex(expression: Expression, notation: Notation | None = None) -> str:
-    """For LaTeX, without the dollar signs."""
-    return _whole(expression, (notation or _own(expression)).latex)
+    """Return the expression in LaTeX, without the dollar signs."""
+    return _whole(expression, (notation or _default_notation(expression)).latex)
 
 
-def _own(expression: Expression) -> Notation:
-    """The notation of an expression by itself."""
+def _default_notation(expression: Expression) -> Notation:
     return Notation(tuple(sorted(frozenset().union(*(term.free for term in expression.terms())))))
 
 

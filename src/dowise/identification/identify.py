@@ -3,10 +3,10 @@
 gID (Lee, Correa & Bareinboim 2019), with Tian's (2002) identification of a factor from the
 distribution of one experiment. The graph may have bidirected edges.
 
-A factor Q[S] = P_{V∖S}(S) is what a set S of variables does when all others are set. P_x(y) is a
-sum of a product of the factors of the c-components of G∖X, each of which is an effect of its own;
-and from an experiment on Z the factors of the c-components of G∖Z are products of conditionals of
-P_Z.
+A factor Q[S] = P_{V∖S}(S) is the distribution of a set S of variables when all others are set.
+P_x(y) is a sum of a product of the factors of the c-components of G∖X, each of which is an effect
+itself; and from an experiment on Z the factors of the c-components of G∖Z are products of
+conditionals of P_Z.
 
 >>> from dowise.identification.formula import as_text
 >>> front_door = CausalGraph.parse("X -> Z -> Y; X <-> Y")
@@ -38,32 +38,55 @@ from dowise.problem import Problem
 from dowise.problem.formulas import Notation, formulas, notation_of
 
 Names = frozenset[str]
+MAX_SUBSETS = 256  # sets of experiments that are tried for one intervention set
+_log = logging.getLogger("dowise")
 
 
 def identify(
     graph: CausalGraph, reward: str, settings: Iterable[str], experiments: Iterable[Names]
 ) -> Expression | None:
-    """P_settings(reward) from the experiments, or None where they do not tell.
+    """Identify P_settings(reward) from experiments.
 
-    A variable that stays free in the formula, other than the reward and the settings, may have any
-    value. Experiments are tried in the order given; the first that serves a factor is used.
+    Parameters
+    ----------
+    graph : CausalGraph
+        Graph with directed and bidirected edges.
+    reward : str
+        Variable whose distribution is identified.
+    settings : iterable of str
+        Variables that are set.
+    experiments : iterable of frozenset of str
+        Intervention sets with data, the empty set for observations. They are tried in this order;
+        the first that identifies a factor is used.
+
+    Returns
+    -------
+    Expression or None
+        A formula in terms of the experiments, or None if they do not identify the effect. A
+        variable that stays free, other than the reward and the settings, may have any value.
+
+    Examples
+    --------
+    >>> from dowise.identification.formula import as_text
+    >>> print(as_text(identify(CausalGraph.parse("X -> Y"), "Y", {"X"}, [frozenset()])))
+    P(Y=y | X=x)
     """
     return Identifier(graph).effect(frozenset({reward}), frozenset(settings), tuple(experiments))
 
 
 class _Task(NamedTuple):
-    """P_fixed(target) made ready: only causes of the target, idle variables fixed as well."""
+    """P_fixed(target), reduced to causes of the target; idle variables are fixed as well."""
 
     graph: CausalGraph
     everything: Names
     fixed: Names
     idle: Names
     components: tuple[Names, ...]
-    """The c-components of what is not fixed."""
+    """C-components of the variables that are not fixed."""
 
 
 class Identifier:
-    """Identifies effects in one graph, and remembers what does not depend on the experiments."""
+    """Identification in one graph; results that do not depend on the experiments are cached."""
 
     def __init__(self, graph: CausalGraph) -> None:
         self.graph = graph
@@ -73,15 +96,15 @@ class Identifier:
     def effect(
         self, target: Names, settings: Names, experiments: tuple[Names, ...]
     ) -> Expression | None:
-        """P_settings(target); see `identify`."""
+        """Return P_settings(target); see `identify`."""
         task = self._task(target, settings)
         for fixed in (task.fixed - task.idle, task.fixed):
             for experiment in experiments:
                 if experiment & task.everything == fixed:
                     return Term(experiment, target)
         if len(task.components) == 1:
-            found = self._from_first(task, experiments)
-            return None if found is None else total(task.components[0] - target, found)
+            factor = self._from_first(task, experiments)
+            return None if factor is None else total(task.components[0] - target, factor)
         factors = []
         for component in task.components:
             factor = self.effect(component, task.everything - component, experiments)
@@ -91,8 +114,11 @@ class Identifier:
         return total(task.everything - task.fixed - target, product(factors))
 
     def _task(self, target: Names, settings: Names) -> _Task:
-        """What is no cause of the target, set or not, makes no difference. What is none once the
-        settings are made may be set as well, to anything."""
+        """Reduce an effect to the ancestors of the target.
+
+        Other variables make no difference. Those that are not ancestors once the settings are made
+        are idle: they may be set as well, to any value.
+        """
         key = target, settings
         if key not in self._tasks:
             graph = self.graph.subgraph(self.graph.ancestors(target))
@@ -105,7 +131,7 @@ class Identifier:
         return self._tasks[key]
 
     def _from_first(self, task: _Task, experiments: tuple[Names, ...]) -> Expression | None:
-        """Q[component] from the first experiment that tells it."""
+        """Return Q[component] from the first experiment that identifies it."""
         (component,) = task.components
         for experiment in experiments:
             if not experiment & component:
@@ -119,7 +145,7 @@ class Identifier:
 
 
 def _from_experiment(graph: CausalGraph, component: Names, experiment: Names) -> Expression | None:
-    """Q[component] from P_experiment, in the graph of what the experiment leaves to vary."""
+    """Return Q[component] from P_experiment, in the graph of the variables it does not set."""
     around = graph.c_component(min(component))
     order = graph.topological_order()
     conditionals = []
@@ -163,16 +189,29 @@ def _components(graph: CausalGraph) -> tuple[Names, ...]:
     return tuple(found)
 
 
-MAX_SUBSETS = 256  # sets of experiments that are tried for one intervention set
-_log = logging.getLogger("dowise")
-
-
 @dataclass(frozen=True)
 class Estimator:
-    """A formula for P_settings(reward).
+    """Formula for P_settings(reward); `str` returns it as text.
 
-    `str` writes it for people. A value that is neither the arm's nor summed over is free: the
-    formula holds whatever it is.
+    Parameters
+    ----------
+    reward : str
+        Variable whose distribution is estimated.
+    settings : frozenset of str
+        Variables that are set.
+    formula : Expression
+        The formula. A value that is neither the arm's nor summed over is free: the formula holds
+        for each value.
+    notation : Notation
+        Symbols of the variables.
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> for estimator in estimators(load_problem("task1"))[frozenset({"X"})]:
+    ...     print(estimator)
+    P_{X=x}(Y=y)
+    Σ_{z} P(Y=y | X=x, Z=z) P(Z=z)
     """
 
     reward: str
@@ -182,17 +221,17 @@ class Estimator:
 
     @property
     def is_direct(self) -> bool:
-        """Whether it reads the arm's own data."""
+        """True if the formula reads the data of the arm itself."""
         return self.formula == Term(self.settings, frozenset({self.reward}))
 
     @property
     def any_value(self) -> tuple[str, ...]:
-        """The variables whose value is free, by name: each value gives an estimator."""
+        """Variables whose value is free, by name: each value gives an estimator."""
         return tuple(sorted(self.formula.free - self.settings - {self.reward}))
 
     @property
     def experiments(self) -> frozenset[Names]:
-        """The intervention sets whose data it uses."""
+        """Intervention sets whose data it uses."""
         return frozenset(term.experiment for term in self.formula.terms())
 
     def __str__(self) -> str:
@@ -200,35 +239,53 @@ class Estimator:
         return as_text(self.formula, self.notation) + (f"  (any {free})" if free else "")
 
     def latex(self) -> str:
-        """The same for LaTeX, without the dollar signs."""
+        """Return the formula in LaTeX, without the dollar signs."""
         free = ", ".join(map(self.notation.latex.value, self.any_value))
         written = as_latex(self.formula, self.notation)
         return written + (rf" \quad(\text{{any }} {free})" if free else "")
 
 
 def estimators(problem: Problem) -> Mapping[Names, tuple[Estimator, ...]]:
-    """For each intervention set its estimators, the direct one first."""
-    return _estimators(*_asked(problem))
+    """Return the estimators of each intervention set of a problem, the direct one first.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem whose intervention sets are estimated, from the data of all of them.
+
+    Returns
+    -------
+    mapping from frozenset of str to tuple of Estimator
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> [len(ways) for ways in estimators(load_problem("task1")).values()]
+    [1, 2]
+    """
+    return _cached_estimators(*_arguments(problem))
 
 
 def iter_estimators(problem: Problem) -> Iterator[tuple[Estimator, ...]]:
-    """The same, one set after the other: on large problems all of them may take minutes."""
-    return _found(*_asked(problem))
+    """Yield the estimators of one set after the other: on large problems all take minutes."""
+    return _iter_estimators(*_arguments(problem))
 
 
-def _asked(problem: Problem) -> tuple[CausalGraph, str, tuple[Names, ...], Notation]:
+def _arguments(problem: Problem) -> tuple[CausalGraph, str, tuple[Names, ...], Notation]:
     graph = problem.graph.condition(problem.context)
     return graph, problem.reward, problem.intervention_sets, notation_of(problem)
 
 
 @lru_cache(maxsize=64)
-def _estimators(
+def _cached_estimators(
     graph: CausalGraph, reward: str, sets: tuple[Names, ...], notation: Notation
 ) -> Mapping[Names, tuple[Estimator, ...]]:
-    return MappingProxyType(dict(zip(sets, _found(graph, reward, sets, notation), strict=True)))
+    return MappingProxyType(
+        dict(zip(sets, _iter_estimators(graph, reward, sets, notation), strict=True))
+    )
 
 
-def _found(
+def _iter_estimators(
     graph: CausalGraph, reward: str, sets: tuple[Names, ...], notation: Notation
 ) -> Iterator[tuple[Estimator, ...]]:
     identifier = Identifier(graph)
@@ -241,24 +298,26 @@ def _formulas(
     identifier: Identifier, reward: str, settings: Names, sets: tuple[Names, ...]
 ) -> list[Expression]:
     others = [names for names in sets if names != settings]
-    found: dict[Expression, None] = {Term(settings, frozenset({reward})): None}
+    distinct: dict[Expression, None] = {Term(settings, frozenset({reward})): None}
     groups = (group for size in range(1, len(others) + 1) for group in combinations(others, size))
     for group in islice(groups, MAX_SUBSETS):
         formula = identifier.effect(frozenset({reward}), settings, group)
         if formula is not None:
-            found.setdefault(formula)
+            distinct.setdefault(formula)
     if 2 ** len(others) - 1 > MAX_SUBSETS:
         _log.info(
             "estimators of %s: tried the %d smallest of %d sets of experiments",
-            sorted(settings), MAX_SUBSETS, 2 ** len(others) - 1,
-        )  # fmt: skip
-    return list(found)
+            sorted(settings),
+            MAX_SUBSETS,
+            2 ** len(others) - 1,
+        )
+    return list(distinct)
 
 
 def describe_formulas(problem: Problem) -> dict[str, Any]:
-    """For each arm its reward in factors, and every way to estimate it.
+    """Return JSON data of formulas: the reward of each arm in factors, and all its estimators.
 
-    Then the symbol for any value of each variable, and all doubtful edges.
+    Also the symbol for any value of each variable, and all doubtful edges.
     """
     ways = estimators(problem)
     return {

@@ -1,7 +1,7 @@
-"""Many estimators of one number, weighted for the least variance: the compiled loops of z²ID.
+"""Pooling of estimators by least-variance weights: the kernels of z²ID.
 
 Lane 0 of a value is the data, the others are bootstrap resamples; the second half of the lanes
-repeats the first with undefined quotients taken as 1 instead of 0, so an estimate is undefined in a
+repeats the first with undefined quotients set to 1 instead of 0, so an estimate is undefined in a
 lane where the halves differ.
 """
 
@@ -13,10 +13,8 @@ import numpy as np
 
 from dowise._core.kernels import kernel
 
-__all__ = ["fill_marginals", "least_variance_weights", "pool_estimates"]
-
-LANES_PER_ESTIMATOR = 5  # fewer resamples for each say too little of how they vary together
-MOST_UNDEFINED = 0.1  # an estimator that is undefined on more of the resamples is left out
+LANES_PER_ESTIMATOR = 5  # fewer resamples per estimator determine the covariance too badly
+MAX_UNDEFINED = 0.1  # an estimator that is undefined on a larger share of resamples is left out
 _CONSTANT = 1e-15  # a variance up to this is rounding
 
 
@@ -24,7 +22,7 @@ _CONSTANT = 1e-15  # a variance up to this is rounding
 def fill_marginals(values: Any, marginals: Any, records: Any, weights: Any) -> None:
     """Count the records of one arm in all its tables, lane by lane; see `circuit.Marginals`.
 
-    records[r] are the positions of a record's values; weights[r, lane] how often it was drawn. The
+    records[r] has the codes of a record, weights[r, lane] the number of times it was drawn. The
     second half of the lanes repeats the first.
     """
     lanes = weights.shape[1]
@@ -48,12 +46,12 @@ def fill_marginals(values: Any, marginals: Any, records: Any, weights: Any) -> N
 def pool_estimates(
     values: Any, lanes: Any, results: Any, offsets: Any, means: Any, variances: Any, weights: Any
 ) -> None:
-    """θ̂ and s² of every arm; those of arm a are the estimators results[offsets[a]:offsets[a + 1]].
+    """Compute θ̂ and s² of every arm; arm a has estimators results[offsets[a]:offsets[a + 1]].
 
     An estimator is left out if it is undefined on the data or on too many of the resamples, and one
-    that never varies if there are others. The covariance comes from the resamples on which all that
-    are kept are defined; where these are fewer than five for each estimator, those most often
-    undefined are left out as well. An arm of which nothing is defined gets NaN.
+    that never varies if there are others. The covariance is that over the resamples on which all
+    kept estimators are defined; if these are fewer than five per estimator, those most often
+    undefined are left out as well. An arm without a defined estimator gets NaN.
     """
     for a in range(len(means)):
         slots = results[offsets[a] : offsets[a + 1]]
@@ -75,7 +73,7 @@ def pool_estimates(
 
 @kernel()
 def _defined(values: Any, lanes: Any, slots: Any) -> Any:
-    """The estimators that are defined on the data and nearly all resamples, and how often not."""
+    """Return the estimators defined on the data and most resamples, and how often they are not."""
     kept, missing = np.empty(len(slots), dtype=np.int64), np.empty(len(slots), dtype=np.int64)
     count = 0
     for i in range(len(slots)):
@@ -83,7 +81,7 @@ def _defined(values: Any, lanes: Any, slots: Any) -> Any:
         undefined = 0
         for lane in range(1, lanes):
             undefined += value[lane] != value[lanes + lane]
-        if value[0] == value[lanes] and undefined <= MOST_UNDEFINED * (lanes - 1):
+        if value[0] == value[lanes] and undefined <= MAX_UNDEFINED * (lanes - 1):
             kept[count], missing[count] = i, undefined
             count += 1
     return kept[:count], missing[:count]
@@ -91,7 +89,7 @@ def _defined(values: Any, lanes: Any, slots: Any) -> Any:
 
 @kernel()
 def _usable_lanes(values: Any, lanes: Any, slots: Any) -> Any:
-    """The resamples on which all of these are defined."""
+    """Return a mask of the resamples on which all of these are defined."""
     usable = np.ones(lanes, dtype=np.bool_)
     usable[0] = False
     for i in range(len(slots)):
@@ -103,7 +101,7 @@ def _usable_lanes(values: Any, lanes: Any, slots: Any) -> Any:
 
 @kernel()
 def _with_enough_lanes(values: Any, lanes: Any, slots: Any, kept: Any, missing: Any) -> Any:
-    """As many estimators as there are usable resamples for, and these resamples."""
+    """Return as many estimators as there are usable resamples for, and these resamples."""
     count = len(kept)
     usable = _usable_lanes(values, lanes, slots[kept])
     while count > 1 and usable.sum() < LANES_PER_ESTIMATOR * count:
@@ -120,7 +118,7 @@ def _with_enough_lanes(values: Any, lanes: Any, slots: Any, kept: Any, missing: 
 
 @kernel()
 def _covariance(values: Any, lanes: Any, slots: Any, usable: Any) -> Any:
-    """How the estimators vary together over the usable resamples."""
+    """Return the covariance of the estimators over the usable resamples."""
     count, number = len(slots), usable.sum()
     centre, covariance = np.zeros(count), np.zeros((count, count))
     for i in range(count):
@@ -144,7 +142,7 @@ def _covariance(values: Any, lanes: Any, slots: Any, usable: Any) -> Any:
 
 @kernel()
 def _varying(covariance: Any) -> Any:
-    """The estimators that vary: one that does not has seen one thing only, and would take all."""
+    """Return the estimators that vary: a constant one would get all the weight."""
     varying = np.empty(len(covariance), dtype=np.int64)
     count = 0
     for i in range(len(covariance)):
@@ -156,7 +154,7 @@ def _varying(covariance: Any) -> Any:
 
 @kernel()
 def _weighted(values: Any, slots: Any, kept: Any, covariance: Any, varying: Any, share: Any) -> Any:
-    """The mean of the least variance, and that variance; `share` gets the weights."""
+    """Return the weighted mean of least variance, and the variance; fills in `share`."""
     count = len(varying)
     between, found = np.empty((count, count)), np.empty(count)
     for i in range(count):
@@ -172,7 +170,7 @@ def _weighted(values: Any, slots: Any, kept: Any, covariance: Any, varying: Any,
 
 @kernel()
 def _solve(matrix: Any, right: Any, size: Any) -> None:
-    """Gaussian elimination with pivoting on the upper left corner, in place; the solution."""
+    """Solve a linear system by Gaussian elimination with pivoting; `right` gets the solution."""
     for k in range(size):
         pivot = k
         for i in range(k + 1, size):
@@ -195,10 +193,10 @@ def _solve(matrix: Any, right: Any, size: Any) -> None:
 
 @kernel()
 def least_variance_weights(covariance: Any, weights: Any) -> Any:
-    """min wᵀΣw over Σw = 1, w ≥ 0, exactly, by Wolfe's (1976) active-set method.
+    """Minimise wᵀΣw over Σw = 1, w ≥ 0, exactly, by Wolfe's (1976) active-set method.
 
-    Σ must be positive semidefinite; a touch is added to its diagonal, so that equal estimators
-    share the weight. Fills `weights` and returns wᵀΣw.
+    Σ must be positive semidefinite; a tiny amount is added to its diagonal, so that equal
+    estimators share the weight. Fills `weights` and returns wᵀΣw.
     """
     n = len(weights)
     touch = 1e-12 * np.trace(covariance) / n + 1e-300
@@ -226,7 +224,7 @@ def least_variance_weights(covariance: Any, weights: Any) -> Any:
 
 @kernel()
 def _entering(covariance: Any, touch: Any, weights: Any, active: Any) -> Any:
-    """The estimator that would lower the variance most, −1 where none would."""
+    """Return the estimator that would lower the variance most, −1 if none would."""
     value, best, entering = 0.0, np.inf, -1
     for i in range(len(weights)):
         slope = touch * weights[i]
@@ -240,9 +238,9 @@ def _entering(covariance: Any, touch: Any, weights: Any, active: Any) -> Any:
 
 @kernel()
 def _step(covariance: Any, touch: Any, weights: Any, active: Any) -> Any:
-    """Go towards the best weights of the active ones, as far as none becomes negative.
+    """Move towards the best weights of the active estimators until one reaches 0.
 
-    Whether that is all the way; else whatever reached 0 is active no longer.
+    Returns True if none does; otherwise those at 0 become inactive.
     """
     places = np.flatnonzero(active)
     size = len(places)
