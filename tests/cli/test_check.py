@@ -1,4 +1,4 @@
-"""`dowise check`: a graph, a file of records, and what they say against it."""
+"""`dowise check`: records against a graph."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The command line as a user meets it."""
+"""Commands on problems, and what all commands share."""
 
 import errno
 import json

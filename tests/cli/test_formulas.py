@@ -1,4 +1,4 @@
-"""`dowise formulas`: names as they are spelled, no more than people read, and LaTeX alone."""
+"""`dowise formulas`, as text and as LaTeX."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`dowise new` and `dowise revise`: what an experiment is about."""
+"""`dowise new` and `dowise revise`."""
 
 import inspect
 import re

@@ -1,3 +1,5 @@
+"""`dowise rehearse`."""
+
 import json
 import re
 

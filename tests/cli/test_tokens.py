@@ -1,4 +1,4 @@
-"""`dowise token`: who may use a store over HTTP."""
+"""`dowise token`: create, list and revoke tokens."""
 
 import json
 import os

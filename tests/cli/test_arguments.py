@@ -1,4 +1,4 @@
-"""NAME=VALUE, as people type it."""
+"""Parsing of NAME=VALUE pairs."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Commands that are stopped: real processes, real signals."""
+"""Commands stopped by real signals in real processes."""
 
 import os
 import random

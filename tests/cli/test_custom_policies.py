@@ -1,4 +1,4 @@
-"""Policies of one's own on the command line: one way in all commands that name a policy."""
+"""Custom policies, in every command that names a policy."""
 
 import json
 import subprocess

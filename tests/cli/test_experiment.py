@@ -1,4 +1,4 @@
-"""`dowise ask`, `tell`, `amend`, `withdraw`, `erase`: a decision from its question to its end."""
+"""`dowise ask`, `tell`, `amend`, `withdraw`, `erase`."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Options of policies and the figure, on the command line of a race."""
+"""`dowise simulate`: labels and options of policies, figures."""
 
 import json
 

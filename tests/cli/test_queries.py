@@ -1,4 +1,4 @@
-"""`dowise status`, `explain`, `export`, `evaluate`, `audit`: looking, and nothing changes."""
+"""`dowise status`, `explain`, `export`, `evaluate`, `audit`: read-only commands."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Advice that fits what was typed."""
+"""Errors and advice for what users type by mistake."""
 
 
 def test_a_question_without_its_context_says_how_to_give_it(desk):
@@ -62,3 +62,12 @@ def test_unknown_columns_are_named_all_at_once(desk):
     assert (
         "columns 'Rcovery' (did you mean 'Recovery'?), 'Blood', which are not variables" in refused
     )
+
+
+def test_errors_as_json_have_a_code(desk):
+    desk.begin()
+    assert desk.error_code("ask", "ward.db") == "missing-value"
+    assert desk.error_code("tell", "ward.db", "first", "Recovery=1") == "invalid-number"
+    assert desk.error_code("new", "ward.toml", "ward.db") == "wrong-argument-order"
+    assert desk.error_code("erase", "ward.db", "1", "--reason", "asked") == "not-found"
+    assert desk.error_code("token", "ward.db", "--revoke", "7") == "unknown-token"
