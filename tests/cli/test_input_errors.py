@@ -69,5 +69,5 @@ def test_errors_as_json_have_a_code(desk):
     assert desk.error_code("ask", "ward.db") == "missing-value"
     assert desk.error_code("tell", "ward.db", "first", "Recovery=1") == "invalid-number"
     assert desk.error_code("new", "ward.toml", "ward.db") == "wrong-argument-order"
-    assert desk.error_code("erase", "ward.db", "1", "--reason", "asked") == "not-found"
+    assert desk.error_code("erase", "ward.db", "1", "--reason", "asked") == "unknown-decision"
     assert desk.error_code("token", "ward.db", "--revoke", "7") == "unknown-token"
