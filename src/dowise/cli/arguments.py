@@ -20,11 +20,8 @@ from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph.edges import bare_text, quoted
 
 if TYPE_CHECKING:
-    from dowise.client import Client
-    from dowise.experiment.experiment import Experiment
+    from dowise.experiment.base import ExperimentBase
     from dowise.problem import Problem
-
-    LiveExperiment = Experiment | Client
 
 CommandFunction = Callable[..., None]
 
@@ -213,7 +210,7 @@ class StoreTarget:
             )
         return True
 
-    def open(self) -> LiveExperiment:
+    def open(self) -> ExperimentBase:
         """Open the experiment. A store that does not exist is an error and is not created."""
         if self.is_server:
             from dowise.client import Client
@@ -225,7 +222,7 @@ class StoreTarget:
             self.store, self.name, actor=self.actor, accept_clock=self.accept_clock
         )
 
-    def create(self, problem: Problem, **settings: Any) -> LiveExperiment:
+    def create(self, problem: Problem, **settings: Any) -> ExperimentBase:
         """Create an experiment; by default it has the name of the problem."""
         if self.is_server:
             from dowise.client import Client
@@ -240,7 +237,7 @@ class StoreTarget:
         settings |= {"actor": self.actor, "accept_clock": self.accept_clock}
         return Experiment.create(self.store, self.name or str(problem.name), problem, **settings)
 
-    def command_line(self, experiment: LiveExperiment, verb: str, *arguments: str) -> str:
+    def command_line(self, experiment: ExperimentBase, verb: str, *arguments: str) -> str:
         """Return a command on the same experiment as it would be typed, without a password."""
         # A server's URL has no password; that of a database may have one.
         has_password = "://" in self.store and not self.is_server

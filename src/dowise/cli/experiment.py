@@ -41,9 +41,9 @@ from dowise.cli.console import print_document, print_json, progress_bar, spinner
 from dowise.errors import DowiseError
 
 if TYPE_CHECKING:
-    from dowise.cli.arguments import LiveExperiment
     from dowise.experiment.advice import SoftAdvice
     from dowise.experiment.ask import LiveDecision
+    from dowise.experiment.base import ExperimentBase
     from dowise.experiment.case import Case
     from dowise.problem import Problem
     from dowise.problem.tables import CheckedRecords
@@ -312,7 +312,7 @@ def _change_case(
     target: StoreTarget,
     number: str,
     as_json: bool,
-    change: Callable[[LiveExperiment, int], Case],
+    change: Callable[[ExperimentBase, int], Case],
     told: Mapping[str, str | None] | None = None,
 ) -> None:
     """Change a decision and show it."""
@@ -533,7 +533,7 @@ def _bad_row_blocks(records: CheckedRecords) -> list[Block]:
     return [Heading(title), BulletList(tuple(_bad_rows(records)))]
 
 
-def _unused_records(experiment: LiveExperiment) -> list[str]:
+def _unused_records(experiment: ExperimentBase) -> list[str]:
     """Return sentences about what is not used of all past records, and why."""
     try:
         usage = experiment.counted()
@@ -543,7 +543,7 @@ def _unused_records(experiment: LiveExperiment) -> list[str]:
     return [*left_out, *usage.describe_unused()]
 
 
-def _unused_record_blocks(experiment: LiveExperiment) -> list[Block]:
+def _unused_record_blocks(experiment: ExperimentBase) -> list[Block]:
     with spinner("Reading past records …"):
         lines = _unused_records(experiment)
         is_in_vain = bool(lines) and experiment.counted().is_in_vain
@@ -555,7 +555,7 @@ def _unused_record_blocks(experiment: LiveExperiment) -> list[Block]:
     return [title, BulletList(tuple(lines))]
 
 
-def _config_to_json(experiment: LiveExperiment) -> dict[str, Any]:
+def _config_to_json(experiment: ExperimentBase) -> dict[str, Any]:
     from dowise.experiment.advice import floor_advice
 
     problem = experiment.problem
@@ -572,7 +572,7 @@ def _config_to_json(experiment: LiveExperiment) -> dict[str, Any]:
     }
 
 
-def _config_blocks(experiment: LiveExperiment) -> list[Block]:
+def _config_blocks(experiment: ExperimentBase) -> list[Block]:
     from dowise.experiment.advice import floor_advice
     from dowise.problem.problem_file import costs_in_words
 
@@ -631,7 +631,7 @@ def _are_labels_values(values: Mapping[str, float]) -> bool:
 
 
 def _new_to_json(
-    experiment: LiveExperiment, records: CheckedRecords | None, advice: SoftAdvice | None
+    experiment: ExperimentBase, records: CheckedRecords | None, advice: SoftAdvice | None
 ) -> dict[str, Any]:
     data = {**_config_to_json(experiment), "imported": 0}
     if records is not None:
@@ -641,7 +641,7 @@ def _new_to_json(
 
 
 def _print_new(
-    experiment: LiveExperiment,
+    experiment: ExperimentBase,
     target: StoreTarget,
     records: CheckedRecords | None,
     advice: SoftAdvice | None,
@@ -662,7 +662,7 @@ def _print_new(
 
 
 def _print_decisions(
-    experiment: LiveExperiment, target: StoreTarget, decisions: Sequence[LiveDecision]
+    experiment: ExperimentBase, target: StoreTarget, decisions: Sequence[LiveDecision]
 ) -> None:
     """Print what to do, why, and how to tell the outcome."""
     first = decisions[0]
@@ -690,7 +690,7 @@ def _print_decisions(
 
 
 def _print_case(
-    experiment: LiveExperiment,
+    experiment: ExperimentBase,
     target: StoreTarget,
     case: Case,
     told: Mapping[str, str | None] | None,
@@ -719,7 +719,7 @@ def _print_case(
 
 
 def _tell_command(
-    experiment: LiveExperiment,
+    experiment: ExperimentBase,
     target: StoreTarget,
     decision_id: int,
     missing: Sequence[str],
