@@ -96,17 +96,27 @@ def play_trial(
     rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
     arms, values = worth.shape
     terms = _Terms(
-        worth, problem.payoff.scaled, choosing_draws(samples), lam, -log(failure),
-        min_bound(lam, values), thompson_limit(lam, arms),
-    )  # fmt: skip
+        worth,
+        problem.payoff.scaled,
+        choosing_draws(samples),
+        lam,
+        -log(failure),
+        min_bound(lam, values),
+        thompson_limit(lam, arms),
+    )
     played = Played(np.empty(rounds, np.int64), np.empty(rounds), np.empty(rounds, np.bool_))
     before = bits.state
     words = bits.random_raw(MAX_WORDS * rounds)
     taken = _play_rounds(
-        words, Learned(posterior.prior, posterior.counts, posterior.unused),
-        arms_of(problem, model.factors), _Source(model.circuit.tape, posterior.block, rows), terms,
-        np.empty((arms, values - 1, samples), dtype=np.float32), script, played,
-    )  # fmt: skip
+        words,
+        Learned(posterior.prior, posterior.counts, posterior.unused),
+        arms_of(problem, model.factors),
+        _Source(model.circuit.tape, posterior.block, rows),
+        terms,
+        np.empty((arms, values - 1, samples), dtype=np.float32),
+        script,
+        played,
+    )
     bits.state = before
     bits.random_raw(taken, output=False)
     return played
@@ -150,9 +160,15 @@ def _play_rounds(
         observe_round(script, t, arm, codes, seen)
         p = arms.place[arm]
         count_record(
-            own.counts, own.unused, seen, arms.fixed[arm], arms.under[p], arms.starts,
-            arms.strides, one,
-        )  # fmt: skip
+            own.counts,
+            own.unused,
+            seen,
+            arms.fixed[arm],
+            arms.under[p],
+            arms.starts,
+            arms.strides,
+            one,
+        )
     return taken
 
 

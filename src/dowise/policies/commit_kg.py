@@ -206,11 +206,17 @@ class CommitKG(BayesianPolicy):
         own = self._as_arrays(posterior, contexts)
         chosen = np.empty(len(script.contexts), dtype=np.int64)
         play_rounds(
-            DirichletParams(posterior.prior, posterior.counts), posterior.unused,
-            arms_of(self.problem, posterior.model.factors), own,
-            np.array([places[codes] for codes in known]), trace_of(self.belief.problem),
-            self._worth, (PACE, HEAD_START, self.rounds), script, chosen,
-        )  # fmt: skip
+            DirichletParams(posterior.prior, posterior.counts),
+            posterior.unused,
+            arms_of(self.problem, posterior.model.factors),
+            own,
+            np.array([places[codes] for codes in known]),
+            trace_of(self.belief.problem),
+            self._worth,
+            (PACE, HEAD_START, self.rounds),
+            script,
+            chosen,
+        )
         pairs = zip(contexts, own.visits.tolist(), strict=True)
         self.visits = Counter({codes: times for codes, times in pairs if times})
         self.rounds += len(chosen)

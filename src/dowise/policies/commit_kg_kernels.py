@@ -551,7 +551,13 @@ def play_rounds(known, unused, arms, contexts, numbers, trace, worth, pace, scri
         observe_round(script, t, best, codes, seen)
         p = arms.place[best]
         count_record(
-            known.counts, unused, seen, arms.fixed[best], arms.under[p], arms.starts, arms.strides,
+            known.counts,
+            unused,
+            seen,
+            arms.fixed[best],
+            arms.under[p],
+            arms.starts,
+            arms.strides,
             one,
-        )  # fmt: skip
+        )
         contexts.visits[now] += 1

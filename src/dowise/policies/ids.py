@@ -56,17 +56,30 @@ def play_trial(
     learned = Learned(posterior.prior, posterior.counts, posterior.unused)
     circuit = model.circuit.tape, posterior.block, problem.payoff.scaled
     _play_rounds(
-        *draw_keys_and_coins(rng, rounds), learned, arms_of(problem, model.factors), rows, circuit,
-        drawn, script, chosen,
-    )  # fmt: skip
+        *draw_keys_and_coins(rng, rounds),
+        learned,
+        arms_of(problem, model.factors),
+        rows,
+        circuit,
+        drawn,
+        script,
+        chosen,
+    )
     return chosen
 
 
 @kernel()
 def _play_rounds(
-    keys: Any, coins: Any, own: Any, arms: Any, rows: Any, circuit: Any, drawn: Any, script: Any,
+    keys: Any,
+    coins: Any,
+    own: Any,
+    arms: Any,
+    rows: Any,
+    circuit: Any,
+    drawn: Any,
+    script: Any,
     chosen: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Play each round: decide and learn. `circuit` is (tape, block, scaled reward values).
 
     rows[c] are the rows of the circuit under context c; `drawn` is room for the draws.
@@ -93,9 +106,15 @@ def _play_rounds(
         observe_round(script, t, chosen[t], codes, seen)
         p = arms.place[arm]
         count_record(
-            own.counts, own.unused, seen, arms.fixed[arm], arms.under[p], arms.starts,
-            arms.strides, one,
-        )  # fmt: skip
+            own.counts,
+            own.unused,
+            seen,
+            arms.fixed[arm],
+            arms.under[p],
+            arms.starts,
+            arms.strides,
+            one,
+        )
 
 
 IntervalUse = Literal["point", "optimistic", "pessimistic"]

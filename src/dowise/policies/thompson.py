@@ -185,9 +185,13 @@ def mixed_of(posterior: Posterior, known: IntArray) -> tuple[Mixed, IntArray]:
     shared = posterior.shared
     readings = [shared.reading(tuple(codes)) for codes in known.tolist()]
     own = Mixed(
-        posterior.state(), shared.tables, shared.under, shared.edge_weights.options,
-        posterior.weights(), readings[0],
-    )  # fmt: skip
+        posterior.state(),
+        shared.tables,
+        shared.under,
+        shared.edge_weights.options,
+        posterior.weights(),
+        readings[0],
+    )
     return own, np.array([reading.entries for reading in readings])
 
 
@@ -245,9 +249,15 @@ def _play_rounds(
         observe_round(script, t, chosen[t], codes, seen)
         p = arms.place[best]
         count_record(
-            own.counts, own.unused, seen, arms.fixed[best], arms.under[p], arms.starts,
-            arms.strides, one,
-        )  # fmt: skip
+            own.counts,
+            own.unused,
+            seen,
+            arms.fixed[best],
+            arms.under[p],
+            arms.starts,
+            arms.strides,
+            one,
+        )
 
 
 @kernel()
@@ -264,13 +274,27 @@ def _play_mixed_rounds(
         here = read_from(own.reading, entries[script.contexts[t]])
         weigh(own.learned.evidence, own.options, own.weights)
         draw_mixed_block(
-            keys[t], own.learned, own.tables, own.options, own.weights, here, circuit,
-            (one - one, one), work, room,
-        )  # fmt: skip
+            keys[t],
+            own.learned,
+            own.tables,
+            own.options,
+            own.weights,
+            here,
+            circuit,
+            (one - one, one),
+            work,
+            room,
+        )
         best = chosen[t] = _best_of(work.values, circuit.results, scaled, arms.costs)
         observe_round(script, t, chosen[t], codes, seen)
         p = arms.place[best]
         learn_mixed(
-            own.learned, own.tables, own.under[p], arms.under[p], arms.strides, seen,
-            arms.fixed[best], one,
-        )  # fmt: skip
+            own.learned,
+            own.tables,
+            own.under[p],
+            arms.under[p],
+            arms.strides,
+            seen,
+            arms.fixed[best],
+            one,
+        )
