@@ -1,8 +1,14 @@
-"""The compiled kernels: counting records, draws of rows, and the circuit run over them.
+"""Kernels of a posterior without open edges: counting records, drawing rows, running the circuit.
 
-Draws are made in blocks of lanes, so that all values of a block stay in the cache and the memory is
+Draws are made in blocks of lanes, so that all values of a block stay in the cache and memory is
 bounded whatever the number of draws. The rows are drawn into their slots, then the circuit runs,
 operation by operation.
+
+Draws are in single precision, except for Dirichlet parameters so small that it saturates. With a
+parameter of 0.05 half of the mass of a Beta distribution is within about 1e-7 of 0 or 1: in single
+precision many arms would have a reward of exactly 1, and the first of them would be taken for the
+best. `draw_whole` keeps all values of the reward, so that the difference to 1 has its own digits,
+in double precision from logarithms; its random numbers are those of the fast kernel, lane for lane.
 """
 
 from __future__ import annotations
@@ -34,13 +40,12 @@ FEW = 16  # lanes
 def count_record(counts, unused, codes, fixed, under, starts, strides, step):
     """Count every factor that was seen whole and whose variable the arm did not set.
 
-    By `step`: 1 to learn, −1 to forget.
+    By `step`: 1 to learn, −1 to retract.
 
-    codes[v] is the position of v's value, negative where it was not seen; fixed[v] likewise of the
-    value that the arm set. under[v] is the number of v's factor under this arm, negative where it
-    has none. What could not be counted is counted in unused[v, u], u being v itself where it was
-    not seen, else the first variable that was not, or the number of variables where there is no
-    factor.
+    codes[v] is the code of v's value, negative if it was not seen; fixed[v] is that of the value
+    the arm set. under[v] is the factor of v under this arm, negative if there is none. Other
+    records are counted in unused[v, u]: u is v if it was not seen, otherwise the first variable of
+    the scope that was not, or the number of variables if there is no factor.
     """
     size = len(codes)
     for v in range(size):
@@ -64,7 +69,7 @@ def count_record(counts, unused, codes, fixed, under, starts, strides, step):
 
 @njit
 def unpack(codes, was_set, i, seen, fixed):
-    """What was seen in record i of many, and what was set, as of one record."""
+    """Copy record i of many to arrays of one record."""
     for v in range(len(seen)):
         seen[v] = codes[v, i]
         fixed[v] = codes[v, i] if was_set[v, i] else -1
@@ -72,8 +77,8 @@ def unpack(codes, was_set, i, seen, fixed):
 
 @kernel()
 def count_records(counts, unused, codes, was_set, place, under, starts, strides):
-    """The same for many: record i has codes[:, i], and its factors are under[place[i]]."""
-    one = codes.ndim - 1  # a literal would have everything compiled anew for it
+    """Count many records: record i has codes[:, i], and its factors are under[place[i]]."""
+    one = codes.ndim - 1  # a literal would be compiled again as its own type
     fixed = np.empty(len(codes), dtype=np.int64)
     seen = np.empty(len(codes), dtype=np.int64)
     for i in range(len(place)):
@@ -91,10 +96,9 @@ def _largest(sizes):
 
 @njit(inline="always")
 def draw_row(key, entry, first, shapes, values, slot, total, lanes):
-    """A Dirichlet draw for every lane; stream e of the key makes the variates of entry e.
+    """Draw a Dirichlet row in every lane; stream e of the key is that of entry e.
 
-    By Beta variates, one less than there are entries, or by gamma variates and their sum: see
-    `by_betas`.
+    By Beta variates, one fewer than entries, or by gamma variates and their sum: see `by_betas`.
     """
     if by_betas(shapes, lanes):
         for k in range(len(shapes) - 1):
@@ -107,7 +111,7 @@ def draw_row(key, entry, first, shapes, values, slot, total, lanes):
                     total[lane] = here[lane]
             stream = stream_key(key[0], key[1], entry + k)
             betas(stream, first, shapes[k], others, here, left, lanes)
-            if k > 0:  # of what the entries before it have left
+            if k > 0:  # a share of what the entries before have left
                 for lane in range(lanes):
                     here[lane] *= total[lane]
                     left[lane] *= total[lane]
@@ -117,10 +121,10 @@ def draw_row(key, entry, first, shapes, values, slot, total, lanes):
 
 @njit
 def by_betas(shapes, lanes):
-    """Whether a row is drawn by Beta variates: not where gamma variates are faster.
+    """Return True if a row is drawn by Beta variates, False if by gamma variates.
 
-    These are so for a few lanes, and where all shapes are whole and up to 4, unless a row of two
-    has a 1 or a 2. And where a shape is below 1, only they have the logarithms that it takes.
+    These are faster for a few lanes, and if all shapes are whole and at most 4, unless a row of two
+    has a 1 or a 2. If a shape is below 1, only they have the logarithms that are needed.
     """
     least, is_small = shapes[0], True
     for k in range(len(shapes)):
@@ -159,7 +163,7 @@ def _by_gammas(key, entry, first, shapes, values, slot, total, lanes):
 
 @njit(inline="always")
 def _through_logs(key, entry, first, shapes, values, slot, largest, lanes):
-    """Where a shape is below 1 a variate may be too small: all as multiples of the largest."""
+    """Rescale variates to multiples of the largest, since those of shapes below 1 underflow."""
     size = len(shapes)
     for lane in range(lanes):
         largest[lane] = float32(-np.inf)
@@ -175,17 +179,17 @@ def _through_logs(key, entry, first, shapes, values, slot, largest, lanes):
 
 
 class Workspace(NamedTuple):
-    """What a block of lanes is drawn in; see `workspace`."""
+    """Arrays that a block of lanes is drawn in; see `workspace`."""
 
     values: Any
-    """The slots of the circuit, one a row."""
+    """Slots of the circuit, one per row."""
     total: Any
     shapes: Any
 
 
 @njit(inline="always")
 def workspace(circuit, block):
-    """Room for `block` lanes of a circuit, its constants in their places."""
+    """Return arrays for `block` lanes of a circuit, with its constants filled in."""
     width = block + PADDING
     values = np.empty((circuit.slots, width), dtype=np.float32)
     for i in range(len(circuit.constants)):
@@ -197,7 +201,7 @@ def workspace(circuit, block):
 
 @kernel()
 def draw_block(key, prior, counts, rows, circuit, first, lanes, work):
-    """Draw the rows for these lanes, the first of which has this number, and run the circuit."""
+    """Draw the rows of lanes first to first + lanes, and run the circuit."""
     for r in range(len(rows)):
         entry, size = rows[r], circuit.block_sizes[r]
         for k in range(size):
@@ -211,8 +215,8 @@ def draw_block(key, prior, counts, rows, circuit, first, lanes, work):
 def draw_results(key, prior, counts, rows, tape, block, begin, out):
     """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c) for draws from the posterior.
 
-    `rows` are the flat entries where the rows of this context start; `tape` has the circuit;
-    `block` is the number of lanes that are drawn together, and `begin` the number of the first.
+    `rows` are the first entries of the rows in this context; `tape` has the circuit; `block` is the
+    number of lanes that are drawn together, and `begin` the number of the first one.
     """
     circuit = unrolled(tape)
     work = workspace(circuit, block)
@@ -229,7 +233,7 @@ def draw_results(key, prior, counts, rows, tape, block, begin, out):
 
 @kernel()
 def draw_entries(key, shapes, starts, sizes, block, out):
-    """Fill out[entry, draw] with draws of these rows, the same that `draw_results` draws."""
+    """Fill out[entry, draw] with draws of these rows, the same as those of `draw_results`."""
     draws = out.shape[1]
     total = np.empty(block + PADDING, dtype=np.float32)
     values = np.empty((_largest(sizes), block + PADDING), dtype=np.float32)
@@ -268,9 +272,9 @@ def mean_results(prior, counts, rows, tape, out):
 
 @njit(error_model="numpy")
 def exp64(x):
-    """e^x for x ≤ 0 (0 below −708), to about 2e-16 of its size: Cephes' rational approximation.
+    """Return e^x for x ≤ 0 (0 below −708), to about 2e-16: Cephes' rational approximation.
 
-    Not libm's, which is another one on another machine.
+    Not by libm, which differs between machines.
     """
     if x < -708:
         return 0.0
@@ -312,7 +316,7 @@ def draw_whole(key, prior, counts, rows, tape, block, begin, out):
 
 @kernel()
 def draw_logs(key, prior, counts, entry, size, first, lanes, logs):
-    """The logarithms of the entries of a row, but for what is the same for all of them."""
+    """Fill `logs` with the logarithms of a row's entries, up to a common constant."""
     shapes = np.empty(size)
     for k in range(size):
         shapes[k] = prior[entry + k] + counts[entry + k]
@@ -331,7 +335,7 @@ def draw_logs(key, prior, counts, entry, size, first, lanes, logs):
 
 @kernel()
 def normalise(logs, values, slot, lanes):
-    """From logarithms to probabilities."""
+    """Turn logarithms into probabilities."""
     for lane in range(lanes):
         largest = logs[0, lane]
         for k in range(1, len(logs)):

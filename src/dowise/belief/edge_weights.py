@@ -3,7 +3,13 @@
 A set of edges is a pattern for every component and an alternative for each of its districts
 (`dowise.model.edge_structures`). `EdgeOptions` lists them as arrays, `EdgeWeights` turns their
 weights into probabilities of versions and edges, `edge_sets` enumerates or samples whole sets, and
-`lanes_of` the few averages that exact means need.
+`lanes_of` what exact means need.
+
+For an exact mean the circuit runs once for each set of edges, as a lane. It uses one entry of each
+variable's factors, so it is linear in the rows of a variable. If only one variable of a component,
+or of a district given the pattern, has several versions, its rows are averaged before the circuit
+runs; only sets of edges that change several variables together need lanes. Components are
+independent, so their numbers of lanes multiply.
 """
 
 from __future__ import annotations
@@ -250,8 +256,7 @@ Lane = tuple[float, dict[int, Shares]]
 def lanes_of(edge_weights: EdgeWeights, weights: Weights, read: Iterable[int]) -> list[Lane] | None:
     """Return the lanes of all sets of edges, for a circuit that reads these variables.
 
-    Versions of a single variable enter a monomial linearly, so that sets which differ in one
-    variable share a lane. Returns None if there are more than MAX_LANES.
+    Returns None if there are more than MAX_LANES.
     """
     structures = edge_weights.structures
     several = {v for v in read if structures.first[v + 1] - structures.first[v] > 1}

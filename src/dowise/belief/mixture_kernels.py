@@ -1,7 +1,9 @@
-"""The compiled kernels of a mixture that learn: counts, evidence, and how likely edges are.
+"""Kernels of a posterior with open edges: learning, weighing sets of edges, and drawing.
 
-A version of a variable has tables of its own (`dowise.model.edge_structures`), and every record counts
-in every version.
+Each version of a variable has its own tables (`dowise.model.edge_structures`), and every record
+counts in every version. Every lane of a draw has one version of each variable. Lanes with the same
+version are drawn together, next to each other, and then scattered to their positions: so the random
+numbers of a row are the same whatever else is drawn, and in every context.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from dowise.belief.variates import log64, stream_key
 from dowise.model.kernels import run_circuit, unrolled
 from dowise.model.reward_circuit import Reading
 
-NAT = float(2**36)  # one nat of evidence, which is counted in whole numbers
+NAT = float(2**36)  # one nat of evidence, which is counted in integers
 
 
 class VersionIndex(NamedTuple):
-    """Where the versions' tables stand; see `Structures`."""
+    """Positions of the versions' tables; see `Structures`."""
 
     first: Any
     starts: Any
@@ -33,19 +35,19 @@ class VersionIndex(NamedTuple):
 
 @njit
 def _nats(x):
-    """The logarithm as a whole number of 2⁻³⁶ nats."""
+    """Return the logarithm as an integer number of 2⁻³⁶ nats."""
     return int64(np.rint(log64(x) * NAT))
 
 
 @kernel()
 def learn_mixed(state, tables, own, under, strides, codes, fixed, step):
-    """One record more (`step` 1) or less (−1), in every version of every variable.
+    """Learn (`step` 1) or retract (−1) a record, in every version of every variable.
 
     own[m] is the table of version m under the arm, and under[v] the factor of the full graph, which
     must have been seen whole; strides are the factors'. The evidence of a row of counts c with
     prior α is Π Γ(α_k + c_k)/Γ(α_k) · Γ(Σα)/Γ(Σα + Σc): one more multiplies it by
-    (α_k + c_k)/Σ(α + c). Each logarithm is rounded to a whole number of 2⁻³⁶ nats, so that what was
-    learned in any order, or forgotten again, adds up to the same bits.
+    (α_k + c_k)/Σ(α + c). Each logarithm is rounded to an integer number of 2⁻³⁶ nats, so that records
+    learned in any order, or retracted, add up to the same bits.
     """
     size = len(codes)
     for v in range(size):
@@ -81,8 +83,8 @@ def learn_mixed(state, tables, own, under, strides, codes, fixed, step):
 
 @kernel()
 def learn_mixed_many(state, tables, own, under, strides, codes, was_set, place):
-    """Many records more: record i has codes[:, i], and its factors are those of place[i]."""
-    one = codes.ndim - 1  # a literal would have everything compiled anew for it
+    """Learn many records: record i has codes[:, i], and its factors are those of place[i]."""
+    one = codes.ndim - 1  # a literal would be compiled again as its own type
     fixed = np.empty(len(codes), dtype=np.int64)
     seen = np.empty(len(codes), dtype=np.int64)
     for i in range(len(place)):
@@ -93,7 +95,7 @@ def learn_mixed_many(state, tables, own, under, strides, codes, was_set, place):
 
 @kernel()
 def evidence_of(prior, counts, rows, sizes):
-    """The evidence of these rows together, the same that `learn_mixed` adds up."""
+    """Return the evidence of these rows together, the same that `learn_mixed` adds up."""
     told = int64(0)
     for r in range(len(rows)):
         alpha, seen = 0.0, int64(0)
@@ -109,7 +111,7 @@ def evidence_of(prior, counts, rows, sizes):
 
 @kernel()
 def weigh(evidence, options, weights):
-    """Fill in the weights: prior times evidence, alternatives first, then the sums as patterns."""
+    """Compute the weights, prior times evidence: alternatives first, then patterns."""
     totals = np.empty(len(options.first) - 1)
     for d in range(len(totals)):
         start, stop = options.first[d], options.first[d + 1]
@@ -131,7 +133,7 @@ def weigh(evidence, options, weights):
 
 @njit
 def _normalised(logs, start, stop):
-    """From logarithms to shares of their sum, in place; returns the logarithm of the sum."""
+    """Turn logarithms into shares of their sum, in place; returns the logarithm of the sum."""
     top = logs[start]
     for i in range(start + 1, stop):
         top = max(top, logs[i])
@@ -145,7 +147,7 @@ def _normalised(logs, start, stop):
 
 
 class Lanes(NamedTuple):
-    """Room for the choices of a block of lanes, and for the draws of one row."""
+    """Arrays for the versions of a block of lanes, and for the draws of one row."""
 
     versions: Any
     """versions[v, lane]."""
@@ -154,12 +156,12 @@ class Lanes(NamedTuple):
     sorted: Any
     row: Any
     whole: Any
-    """The same in double precision."""
+    """Draws of one row in double precision."""
 
 
 @njit
 def _pick(stream, lane, shares, start, stop):
-    """Which of the shares a lane takes."""
+    """Return the index of the share that a lane draws."""
     u = np.float64(mix(stream + uint64(lane) * GOLDEN) >> uint64(11)) * 2.0**-53
     for i in range(start, stop - 1):
         u -= shares[i]
@@ -170,7 +172,7 @@ def _pick(stream, lane, shares, start, stop):
 
 @kernel()
 def choose(key, streams, options, weights, first, lanes, versions):
-    """A pattern for every component and lane, and an alternative for each of its districts."""
+    """Draw a pattern for every component and lane, and an alternative for each district."""
     components = len(options.components) - 1
     for c in range(components):
         start, stop = options.components[c], options.components[c + 1]
@@ -198,13 +200,13 @@ def choose(key, streams, options, weights, first, lanes, versions):
 
 @njit
 def _alternative(stream, options, weights, d, lane):
-    """Which alternative of a district a lane takes."""
+    """Return the alternative of a district that a lane draws."""
     return _pick(stream, lane, weights.alternatives, options.first[d], options.first[d + 1])
 
 
 @njit(inline="always")
 def read_from(reading, entries):
-    """The same reads from other entries, those of another context."""
+    """Return the reading with the entries of another context."""
     return Reading(
         reading.variables, reading.reads, entries, reading.sizes, reading.targets, reading.slots,
         reading.blocks, reading.shifts,
@@ -213,7 +215,7 @@ def read_from(reading, entries):
 
 @njit(inline="always")
 def room_for(tables, reading, block):
-    """Room for `block` lanes."""
+    """Return arrays for `block` lanes."""
     variables, versions = len(tables.first) - 1, tables.first[-1]
     widest, width = 0, block + PADDING
     for i in range(len(reading.sizes)):
@@ -227,9 +229,9 @@ def room_for(tables, reading, block):
 
 @kernel()
 def _group(tables, v, lanes, room):
-    """Sort the lanes of a block by the version of v; returns how many versions there are.
+    """Sort the lanes of a block by the version of v; returns the number of versions.
 
-    room.distinct has these, room.tally how many lanes each of them has, and room.sorted the lanes,
+    room.distinct has these, room.tally the number of lanes of each, and room.sorted the lanes,
     version by version.
     """
     if tables.first[v + 1] - tables.first[v] == 1:
@@ -262,10 +264,10 @@ def _group(tables, v, lanes, room):
 
 @kernel()
 def _scatter(rows, first, reading, read, values, own, count, lanes):
-    """Bring the draws of a row to all slots that it feeds, in these lanes of the block.
+    """Copy the draws of a row to all slots that it feeds, in these lanes of the block.
 
-    They stand in rows[first : first + size]. Where a version has all lanes, they are in the first
-    of the slots already.
+    They are in rows[first : first + size]. If a version has all lanes, they are already in the
+    first of the slots.
     """
     start = reading.targets[read] + (1 if count == lanes else 0)
     for i in range(start, reading.targets[read + 1]):
@@ -282,7 +284,7 @@ def _scatter(rows, first, reading, read, values, own, count, lanes):
 
 @kernel()
 def draw_mixed_block(key, state, tables, options, weights, reading, circuit, lanes, work, room):
-    """Choose versions for these lanes, (first, how many), draw their rows, and run the circuit."""
+    """Draw versions and rows of lanes (first, number), and run the circuit."""
     first, width = lanes
     choose(key, len(state.counts), options, weights, first, width, room.versions)
     for i in range(len(reading.variables)):
@@ -297,7 +299,7 @@ def draw_mixed_block(key, state, tables, options, weights, reading, circuit, lan
                     work.shapes[k] = state.prior[entry + k] + state.counts[entry + k]
                 shapes = work.shapes[:size]
                 into, slot = room.row, int64(0)
-                if count == width:  # all lanes: straight to where they belong
+                if count == width:  # all lanes: directly to their slots
                     into, slot = work.values, reading.slots[reading.targets[read]]
                 draw_row(key, entry, first, shapes, into, slot, work.total, count)
                 own = room.sorted[start : start + count]
@@ -308,7 +310,7 @@ def draw_mixed_block(key, state, tables, options, weights, reading, circuit, lan
 
 @kernel()
 def draw_mixed(key, state, tables, options, weights, reading, tape, block, begin, out):
-    """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c); see `kernels.draw_results`.
+    """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c); see `draw_results`.
 
     `weights` is filled in too.
     """
@@ -329,7 +331,7 @@ def draw_mixed(key, state, tables, options, weights, reading, tape, block, begin
 
 @kernel()
 def draw_mixed_whole(key, state, tables, options, weights, reading, tape, block, begin, out):
-    """Fill out[arm, y, draw] in double precision, y = 0 included; see `careful.draw_whole`."""
+    """Fill out[arm, y, draw] in double precision, y = 0 included; see `draw_whole`."""
     circuit = unrolled(tape)
     room = room_for(tables, reading, block)
     weigh(state.evidence, options, weights)

@@ -1,7 +1,7 @@
-"""The compiled kernels behind the evidence against a graph.
+"""Kernels of the evidence against a graph.
 
-All evidence is counted in whole numbers of 2⁻³⁶ nats, as in `dowise.belief.mixture_kernels`: it is
-a function of the counts, to the last bit, whatever the order of the records.
+All evidence is counted in integer numbers of 2⁻³⁶ nats, as in `dowise.belief.mixture_kernels`: it
+is a function of the counts, to the last bit, whatever the order of the records.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dowise.model.missing_edges import Contrasts
 
 NAT = float(2**36)  # one nat
 LEVELS = (0.3, 1.0, 4.0, 16.0, 64.0)
-"""The Dirichlet concentrations of an entry that a table's evidence is averaged over."""
-PLAIN = 1  # which of them is that of the Bayes factor
+"""Dirichlet concentrations per entry that a table's evidence is averaged over."""
+PLAIN = 1  # index of the concentration of the Bayes factor
 
 
 class TableIndex(NamedTuple):
-    """Where the tables of all contrasts stand; see `Contrasts`."""
+    """Positions of the tables of all contrasts; see `Contrasts`."""
 
     owners: Any
-    """The alternative of each contrast."""
+    """Alternative of each contrast."""
     starts: Any
     first: Any
     axes: Any
@@ -36,10 +36,10 @@ class TableIndex(NamedTuple):
 
 
 class EvidenceCounts(NamedTuple):
-    """What the records say; logarithms in 2⁻³⁶ nats."""
+    """Counts and evidence of records; logarithms in 2⁻³⁶ nats."""
 
     counts: Any
-    """How often each entry of each table was seen."""
+    """Count of each entry of each table."""
     levels: Any
     """levels[t, i]: the evidence of a table under the i-th concentration."""
     mixed: Any
@@ -47,22 +47,22 @@ class EvidenceCounts(NamedTuple):
     totals: Any
     """totals[kind, a]: the Bayes factor, the e-value and the strict e-value of an alternative."""
     largest: Any
-    """largest[kind − 1, a]: how large the two e-values have been."""
+    """largest[kind − 1, a]: largest values so far of the two e-values."""
     scored: Any
-    """scored[a]: how many values were compared."""
+    """scored[a]: number of values that were compared."""
 
 
 @njit
 def _nats(x):
-    """As a whole number of 2⁻³⁶ nats."""
+    """Return nats as an integer number of 2⁻³⁶ nats."""
     return int64(np.rint(x * NAT))
 
 
 @njit
 def _log_mean(logs, unit):
-    """The logarithm of the mean of numbers that are given by their logarithms, in `unit`.
+    """Return the logarithm of the mean of numbers given by their logarithms in `unit`.
 
-    That of no numbers is 0.
+    It is 0 if there are no numbers.
     """
     if len(logs) == 0:
         return 0.0
@@ -77,7 +77,7 @@ def _log_mean(logs, unit):
 
 @njit
 def _entry(tables, t, codes):
-    """The entry of a table that was seen, or −1 where something is missing."""
+    """Return the entry of a table that was seen, or −1 if a value is missing."""
     entry = tables.starts[t]
     for i in range(tables.first[t], tables.first[t + 1]):
         code = codes[tables.axes[i]]
@@ -89,7 +89,7 @@ def _entry(tables, t, codes):
 
 @njit
 def _likeliest(count):
-    """What one more adds to n log n, at n = count."""
+    """Return (n + 1) log(n + 1) − n log n for n = count."""
     if count == 0:
         return int64(0)
     return _nats(log64(count + 1.0) + count * log64(1.0 + 1.0 / count))
@@ -97,9 +97,9 @@ def _likeliest(count):
 
 @njit
 def _count(told, tables, t, entry, code, step):
-    """Count an entry; returns what that adds to the three logarithms of the table.
+    """Count an entry; returns the changes of the three logarithms of the table.
 
-    They are of the evidence under the concentration 1, of the mean over all concentrations, and of
+    These are of the evidence under the concentration 1, of the mean over all concentrations, and of
     the largest likelihood, Π (c_k / Σc)^c_k over all rows.
     """
     size = tables.sizes[tables.axes[tables.first[t + 1] - 1]]
@@ -124,10 +124,10 @@ def _count(told, tables, t, entry, code, step):
 
 @kernel()
 def watch_record(told, tables, under, codes, step):
-    """One record more (`step` 1) or less (−1), in every contrast that was seen whole.
+    """Count (`step` 1) or retract (−1) a record, in every contrast that was seen completely.
 
-    under[i] are the two tables of contrast i under the arm. The table with the edge needs all that
-    the one without it needs, so that both count the same records. Returns whether any did.
+    under[i] are the two tables of contrast i under the arm. The table with the edge needs all
+    values that the one without it needs, so both count the same records. Returns True if any did.
     """
     is_told = False
     for i in range(len(under)):
@@ -151,12 +151,12 @@ def watch_record(told, tables, under, codes, step):
 
 @kernel()
 def watch_many(told, tables, under, codes, place, path):
-    """Many records more: record i has codes[:, i], and its tables are under[place[i]].
+    """Count many records: record i has codes[:, i], and its tables are under[place[i]].
 
     path[kind, i] becomes the logarithm of the mean e-value over all alternatives after record i,
-    of the mixture and of the strict one; −∞ where the record told nothing, so that it is the same.
+    of the mixture and of the strict one; −∞ if the record counted nowhere, so that it is unchanged.
     """
-    one = codes.ndim - 1  # a literal would have everything compiled anew for it
+    one = codes.ndim - 1  # a literal would be compiled again as its own type
     seen = np.empty(len(codes), dtype=np.int64)
     for i in range(len(place)):
         for v in range(len(seen)):
@@ -177,7 +177,7 @@ def watch_many(told, tables, under, codes, place, path):
 
 @kernel()
 def count_times(told, tables, under, codes, place, times):
-    """Count record i times[i] times; only the counts, and how many values were compared."""
+    """Count record i times[i] times: only counts, and numbers of values compared."""
     seen = np.empty(len(codes), dtype=np.int64)
     for r in range(len(place)):
         for v in range(len(seen)):
@@ -195,7 +195,7 @@ def count_times(told, tables, under, codes, place, times):
 
 @kernel()
 def evidence_sums(points, alpha):
-    """For each n of these, which rise: log(alpha) + log(alpha + 1) + …, n of them."""
+    """Return log(alpha) + log(alpha + 1) + …, n terms, for each n of ascending points."""
     sums = np.empty(len(points), dtype=np.int64)
     total, count = int64(0), int64(0)
     for i in range(len(points)):
@@ -208,7 +208,7 @@ def evidence_sums(points, alpha):
 
 @kernel()
 def likeliest_sums(points):
-    """For each n of these, which rise: n log n, as `watch_record` adds it up."""
+    """Return n log n, as `watch_record` adds it up, for each n of ascending points."""
     sums = np.empty(len(points), dtype=np.int64)
     total, count = int64(0), int64(0)
     for i in range(len(points)):
@@ -221,7 +221,7 @@ def likeliest_sums(points):
 
 @kernel()
 def mix(told):
-    """The logarithm of each table's mean evidence over all concentrations."""
+    """Compute the logarithm of each table's mean evidence over all concentrations."""
     for t in range(len(told.mixed)):
         told.mixed[t] = _nats(_log_mean(told.levels[t], NAT))
 
@@ -232,9 +232,9 @@ _kernels = lazy_kernels("dowise.belief.monitor_kernels")
 def recount(
     told: Any, tables: Any, contrasts: Contrasts, codes: IntArray, place: IntArray, times: IntArray
 ) -> None:
-    """Fill in what records say: codes[:, i] was seen times[i] under contrasts.tables[place[i]].
+    """Fill in the evidence of records: codes[:, i], times[i] times, under tables[place[i]].
 
-    Nothing may have been counted before; how large the evidence has been is left as it is.
+    Nothing may have been counted before; the largest values so far are left unchanged.
     """
     if not len(times) or not len(contrasts.alternatives):
         return
@@ -265,13 +265,13 @@ def recount(
 
 
 def _at(points: IntArray, sums: Callable[..., IntArray], *given: float) -> IntArray:
-    """The running sums at these points."""
+    """Return the running sums at these points."""
     distinct, which = np.unique(points, return_inverse=True)
     return sums(distinct, *given)[which]
 
 
 def _add_up(told: Any, contrasts: Contrasts, most: IntArray) -> None:
-    """The totals of all alternatives, from the tables of both sides."""
+    """Compute the totals of all alternatives from the tables of both sides."""
     for side, sign in ((0, -1), (1, 1)):
         tables = contrasts.tables[:, :, side]
         places, contrast = np.nonzero(tables >= 0)

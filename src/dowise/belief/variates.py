@@ -1,11 +1,49 @@
-"""What variates are made of, many lanes at a time: hashes, uniforms, normals, logarithms.
+"""Beta and gamma variates in single precision, many lanes at a time.
 
-Nothing here calls into libm and nothing branches, so LLVM turns a loop over lanes into vector code.
+No function calls into libm and none branches, so LLVM turns a loop over lanes into vector code. All
+methods are exact.
 
-Lane i of attempt k of a stream is a function of a hash of (stream's key, k, i), by SplitMix64's
-finaliser (Steele, Lea & Flood 2014), and no state is carried along. Two lanes share a hash, lane i
-and lane i + half of those drawn together, so the same key gives the same variates for the same
-number of lanes.
+**Random bits.** Lane i of attempt k of a stream is a function of a hash of (key of the stream, k,
+i), by SplitMix64's finaliser (Steele, Lea & Flood 2014); there is no state. Two lanes share a hash,
+lane i and lane i + half of those drawn together, so the same key gives the same variates for the
+same number of lanes.
+
+**Beta variates**, for shapes 1 ≤ a ≤ b (others are drawn with their ends exchanged):
+
+- both shapes are 1: a uniform; a is 2 and b at most 4 and whole: the second smallest of b + 1
+  uniforms;
+- a is whole and at most 4: 1 − X is a product of independent U_i^(1/(b+i)) for i below a, because
+  U^(1/c) is a Beta(c, 1) variate, and Beta(c, d) times Beta(c + d, e) is Beta(c, d + e);
+- otherwise a transformed normal and rejection, as Marsaglia & Tsang (2000) do for gammas.
+
+*The transformation.* Let X / (1 − X) = r (v/w)² with v = 1 + s and w = 1 − ρs, A = 2a − 1 and
+B = 2b − 1. With S = r v² + w² the logarithm of the density of s is, up to a constant,
+
+    M(s) = A log v + B log w − (a + b) log S,
+
+and for r = (A(1+ρ) + 2ρ) / (B(1+ρ) + 2), which puts its mode at s = 0, its derivative is
+
+    M'(s) = −s G(s),    G(s) = (m (1+ρ)(v + w) / S − 2ρ) / (vw),    m = A(1+ρ) + 2ρ.
+
+If κ ≤ G on −1 < s < 1/ρ, then M(s) − M(0) ≤ −κs²/2: normals of variance 1/κ, each accepted with
+probability exp(M(s) − M(0) + κs²/2), have the right distribution for any ρ. With
+ρ = (B + 5A) / (5B + A) the slope of G at 0 vanishes up to terms in 1/A, so that G hardly varies,
+and G(0) − 1/(A + 3) is such a κ: the numerator of κ − G is a polynomial of degree 4 in s, negative
+on the interval (`tests/belief/test_beta.py` checks its extremes). More than 0.97 of all normals are
+accepted for a ≥ 3, more than 0.99 for a ≥ 8, and nearly all if a and b are similar.
+
+*The quick acceptance.* G − κ is below the cubic polynomial that has its value and slope at 0 and
+its values at the ends of [−l, h], because its fourth derivative is positive there (the test checks
+this as well). Integrated, this is E(s) = s²(e₀ + e₁s + e₂s² + e₃s³) ≥ −log of the probability, and
+u ≤ 1 − E(s) accepts almost every lane without a logarithm.
+
+**Gamma variates**, for rows with a parameter below 1, by shape:
+
+- a whole shape up to 4: minus the logarithm of a product of that many uniforms (Erlang);
+- any other shape of at least 1: Marsaglia & Tsang (2000), "A simple method for generating gamma
+  variables", with Box–Muller normals; the few lanes that reject are drawn again one by one;
+- a shape α below 1: a variate of shape α + 1 times U^(1/α) (same source), in logarithms, because
+  its value underflows where its logarithm does not.
 """
 
 from __future__ import annotations
@@ -18,15 +56,14 @@ from numba import float32, float64, int32, int64, njit, uint64
 
 from dowise._core.hashing import GOLDEN, mix
 
-SCAN = 64  # lanes that are looked through together for one that rejected
-ATTEMPT = uint64(1 << 44)  # counters of one attempt: more lanes than anybody draws
+SCAN = 64  # lanes that are scanned together for a rejection
+ATTEMPT = uint64(1 << 44)  # counters per attempt: more than the number of lanes
 
-# What is small is inlined by LLVM, what is called from one place by Numba: a function that stays a
-# function is optimised once for itself and once again with every caller, and theirs. Division as
-# NumPy's, for a test for zero in a loop keeps LLVM from vectorising it. And never `fastmath`: the
-# same bits come from every machine only if no multiplication is fused with an addition and no sum
-# rearranged; what may be rearranged for speed is so by hand. (An inlined function has the options
-# of its caller.)
+# Small functions are inlined by LLVM, those called from one place by Numba: a function that is not
+# inlined is optimised by itself and again with every caller. Division is NumPy's, because a test
+# for zero keeps LLVM from vectorising a loop. Never use `fastmath`: results are the same bits on
+# every machine only if no multiplication is fused with an addition and no sum is rearranged. (An
+# inlined function has the options of its caller.)
 SMALL = njit(forceinline=True, error_model="numpy")
 INLINED = njit(inline="always")
 CALLED = njit(error_model="numpy")
@@ -34,37 +71,37 @@ CALLED = njit(error_model="numpy")
 
 @CALLED
 def stream_key(key0, key1, number):
-    """The key of stream `number` under a key of two words; neighbours are unrelated."""
+    """Return the key of stream `number` under a key of two words; neighbours are unrelated."""
     return mix(uint64(key0) ^ mix(uint64(key1) + uint64(number) * GOLDEN))
 
 
 @SMALL
 def at(key, counter):
-    """What is hashed for a counter; one more for the next counter is GOLDEN more."""
+    """Return the number that is hashed for a counter; consecutive ones differ by GOLDEN."""
     return key + uint64(counter) * GOLDEN
 
 
 @SMALL
 def from_one(k):
-    """1 + k/2^23 for k of 23 bits: the fraction of a float32 between 1 and 2."""
+    """Return 1 + k/2^23 for k of 23 bits: the fraction of a float32 between 1 and 2."""
     return np.int32(k | int32(0x3F800000)).view(np.float32)
 
 
 @SMALL
 def uniform(z):
-    """A uniform on (0, 1) from the upper 23 bits: exact in a float32, never 0, never 1."""
+    """Return a uniform on (0, 1) from the upper 23 bits: exact in a float32, never 0 or 1."""
     return from_one(np.int32(z >> uint64(41))) - float32(1 - 2.0**-24)
 
 
 @SMALL
 def other_uniform(z):
-    """A uniform on (0, 1) from the lower 23 bits."""
+    """Return a uniform on (0, 1) from the lower 23 bits."""
     return from_one(np.int32(z & uint64(0x7FFFFF))) - float32(1 - 2.0**-24)
 
 
 @SMALL
 def log32(x):
-    """The natural logarithm of a positive, normal float32, to about 1e-7 of its size.
+    """Return the natural logarithm of a positive, normal float32, to about 1e-7 of its size.
 
     log(1+t) = t − t²/2 + t³·p(t) for 1+t in [√½, √2), p the best polynomial of degree 7 in relative
     error (6e-9), summed in pairs: the shortest chain.
@@ -85,9 +122,9 @@ def log32(x):
 
 @SMALL
 def log64(x):
-    """The natural logarithm of a positive, normal float64, to the last bit or so: Sun's e_log.c.
+    """Return the natural logarithm of a positive, normal float64, nearly to the last bit.
 
-    Not libm's, which is another on another machine.
+    By Sun's e_log.c, since libm differs between machines.
     """
     bits = np.float64(x).view(np.int64)
     e = (bits - int64(0x3FE6A09E667F3BCD)) >> int64(52)
@@ -106,7 +143,7 @@ def log64(x):
 
 @SMALL
 def exp32(x):
-    """e^x for x ≤ 0 (0 below −87), to about 1e-7 of its size: Cephes' polynomial."""
+    """Return e^x for x ≤ 0 (0 below −87), to about 1e-7 of its size: Cephes' polynomial."""
     low = x < float32(-87)
     x = float32(-87) if low else x
     k = np.floor(x * float32(1.44269504089) + float32(0.5))
@@ -123,7 +160,7 @@ def exp32(x):
 
 @SMALL
 def normals(z, scale):
-    """Two normals times a scale (Box–Muller), from a hash.
+    """Return two normals times a scale (Box–Muller), from a hash.
 
     The radius is made from its upper 23 bits, the angle from bits 20 to 39; twenty bits are free
     (`cells`).
@@ -152,24 +189,24 @@ def normals(z, scale):
 
 @SMALL
 def cells(z):
-    """The first ten bits k of two uniforms, from a hash's free bits: they lie in [k, k+1)/1024."""
+    """Return the first ten bits k of two uniforms in [k, k+1)/1024, from a hash's free bits."""
     return np.int32((z >> uint64(10)) & uint64(0x3FF)), np.int32(z & uint64(0x3FF))
 
 
 @SMALL
 def cell_end(cell):
-    """The end of a uniform's cell."""
+    """Return the end of a uniform's cell."""
     return from_one(np.int32(cell << int32(13))) - float32(1 - 2.0**-10)
 
 
 LARGEST_PRODUCT = 4  # with more logarithms the normals are faster
 LARGEST_ORDERED = 4  # with more uniforms the product is faster
 
-_WIDEST, _FARTHEST = 0.6, 4.0  # where E is used: v and w above 0.4, and so many deviations from 0
+_WIDEST, _FARTHEST = 0.6, 4.0  # range of E: v and w above 0.4, and 4 standard deviations
 
 
 class Fit(NamedTuple):
-    """What belongs to two shapes; see above. The scale is κ^(−1/2)."""
+    """Constants of two shapes, as in the module docstring. The scale is κ^(−1/2)."""
 
     a: float
     b: float
@@ -187,14 +224,14 @@ class Fit(NamedTuple):
 
 @SMALL
 def _fall(s, r, rho, slope):
-    """G(s) where slope = m (1 + ρ)."""
+    """Return G(s), for slope = m (1 + ρ)."""
     v, w = 1 + s, 1 - rho * s
     return (slope * (v + w) / (r * v * v + w * w) - 2 * rho) / (v * w)
 
 
 @CALLED
 def fit(a, b):
-    """The numbers of two shapes, 1 ≤ a ≤ b."""
+    """Return the constants of two shapes, 1 ≤ a ≤ b."""
     one, other = 2 * a - 1, 2 * b - 1  # A and B
     rho = (other + 5 * one) / (5 * other + one)
     more = 1 + rho
@@ -215,7 +252,7 @@ def fit(a, b):
 
 @SMALL
 def _parts(s, r, rho):
-    """(x, 1 − x)."""
+    """Return (x, 1 − x) for s."""
     v, w = float32(1) + s, float32(1) - rho * s
     x, y = (r * v) * v, w * w
     whole = float32(1) / (x + y)
@@ -224,7 +261,7 @@ def _parts(s, r, rho):
 
 @SMALL
 def _is_sure(s, end, low, high, e0, e1, e2, e3):
-    """Whether s is kept whatever the uniform is in its cell, which ends there."""
+    """Return True if s is accepted for every uniform of the cell that ends at `end`."""
     s2 = s * s
     left_out = s2 * ((e0 + e1 * s) + s2 * (e2 + e3 * s))
     return (s >= low) & (s <= high) & (end <= float32(1) - left_out)
@@ -263,7 +300,7 @@ def _by_normals(key, first, f, out, rest, lanes):
 
 @CALLED
 def _settle(z, is_one, s, f):
-    """The s that is kept, by the exact test in double precision, from the first attempt on."""
+    """Return the accepted s, by the exact test in double precision, from the first attempt on."""
     while True:
         bits, more = mix(z), mix(z + ATTEMPT)
         one, other = cells(bits)
@@ -281,7 +318,7 @@ def _settle(z, is_one, s, f):
 
 @SMALL
 def _from_log(x):
-    """(1 − e^x, e^x) for −87 ≤ x ≤ 0, each to about 1e-7 of its size: Cephes' polynomial."""
+    """Return (1 − e^x, e^x) for −87 ≤ x ≤ 0, each to about 1e-7: Cephes' polynomial."""
     k = np.floor(x * float32(1.44269504089) + float32(0.5))
     r = x - k * float32(0.693359375) + k * float32(2.12194440e-4)
     r2 = r * r
@@ -319,7 +356,7 @@ def _by_product(key, first, factors, b, out, rest, lanes):
 
 @INLINED
 def _by_order(key, first, uniforms, out, rest, lanes):
-    """The second smallest of these uniforms: `rest`, while `out` is the smallest."""
+    """Fill `rest` with the second smallest of some uniforms, and `out` with the smallest."""
     half = (lanes + 1) // 2
     for i in range(2 * half):
         rest[i] = float32(1)
@@ -340,7 +377,7 @@ def _by_order(key, first, uniforms, out, rest, lanes):
 
 @CALLED
 def _in_order(key, first, a, b, out, rest, lanes):
-    """The same for a ≤ b."""
+    """Fill `out` and `rest` as `betas` does, for a ≤ b."""
     whole = int(a)
     if a != whole or whole > LARGEST_PRODUCT:
         _by_normals(key, first, fit(a, b), out, rest, lanes)
@@ -357,10 +394,10 @@ def _in_order(key, first, a, b, out, rest, lanes):
 
 @CALLED
 def betas(key, first, a, b, out, rest, lanes):
-    """Fill out[:lanes] with Beta(a, b) variates and rest[:lanes] with what they leave to 1.
+    """Fill out[:lanes] with Beta(a, b) variates x and rest[:lanes] with 1 − x.
 
     Both shapes are at least 1. `first` is the number of the first lane in the stream. `out` and
-    `rest` have room for one lane more, which serves as scratch where `lanes` is odd.
+    `rest` have room for one more lane, which is scratch space if `lanes` is odd.
     """
     if a <= b:
         _in_order(key, first, a, b, out, rest, lanes)
@@ -373,7 +410,7 @@ LARGEST_ERLANG = 4  # a product of six uniforms could fall below float32's 2^-12
 
 @SMALL
 def _surely(t, cell, d):
-    """Marsaglia & Tsang's candidate d·v³ with v = 1 + t if it is accepted for sure, or else −1.
+    """Return Marsaglia & Tsang's candidate d·v³, v = 1 + t, if certainly accepted, else −1.
 
     The test is v > 0 and log u < h, where, with t = cx, h = 3d(log(1+t) − t + t²/2 − t³/3)
     = −d t⁴ (3/4 − 3t/5 + 3t²/6 − …). For t ≥ −½ the bracket is at most 3/4 − 3t/5 + 0.89t², and
@@ -434,7 +471,7 @@ def _marsaglia_tsang(key, first, shape, out, lanes):
 
 @CALLED
 def _gamma_settle(key, counter, upper, d, c):
-    """Marsaglia & Tsang's own test, in double precision, from the lane's first attempt on."""
+    """Return a variate by the exact test in double precision, from the first attempt on."""
     z = at(key, counter)
     while True:
         bits, rest = mix(z), mix(z + ATTEMPT)
@@ -458,8 +495,8 @@ def _gamma_settle(key, counter, upper, d, c):
 def gammas(key, first, shape, out, lanes):
     """Fill out[:lanes] with gamma variates of a shape of at least 1.
 
-    `first` is the number of the first lane in the stream. `out` has room for one lane more,
-    which serves as scratch where `lanes` is odd.
+    `first` is the number of the first lane in the stream. `out` has room for one more lane,
+    which is scratch space if `lanes` is odd.
     """
     whole = int(shape)
     if whole == shape and whole <= LARGEST_ERLANG:

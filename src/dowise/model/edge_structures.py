@@ -56,6 +56,9 @@ def likeliest_subsets(
     A subset whose most expensive flip is the i-th leads to those in which the (i+1)-th is flipped
     too, or instead of it. A subset comes together with the one in which all elements with even odds
     are flipped, which is equally likely.
+
+    >>> [(sorted(s), round(p, 3)) for s, p in likeliest_subsets({"a": 0.9, "b": 0.5}, 4)]
+    [(['a'], 0.45), (['a', 'b'], 0.45), ([], 0.05), (['b'], 0.05)]
     """
     odds = {x: log(p) - log(1 - p) for x, p in probabilities.items()}
     even = frozenset(x for x in odds if abs(odds[x]) < _EVEN)

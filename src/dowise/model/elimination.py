@@ -1,7 +1,16 @@
 """Variable elimination: order, cost, and the tables of numbers or symbols.
 
 The order is greedy min-fill, and the cost is known before any work. `Plans` chooses an order for
-every intervention set of a problem; `Numbers` and `Algebra` carry it out.
+every intervention set of a problem:
+
+- arms of one intervention set share one elimination, in which the set's variables stay as axes
+  (unless only few of the set's values are arms: then each arm has its own);
+- context variables are not axes: the context selects which rows of the factors are read;
+- a variable without a path to the reward under an arm is left out, because it would sum to 1,
+  unless it is requested (`followed`): its value is evidence about other arms.
+
+`Numbers` carries a plan out on tables of numbers. `Algebra` does the same steps on values of a
+circuit under construction, which writes down the circuit for any numbers.
 """
 
 from __future__ import annotations

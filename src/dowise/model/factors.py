@@ -3,7 +3,8 @@
 A factor is the conditional distribution of a variable given its scope: its CPT where nothing is
 hidden. With hidden common causes a variable may have several, one for each component that some
 intervention leaves it (`FactorOrder` of `dowise.graph.transforms`). Factors are stored one after
-the other, in the order of the variables; a table is stored row by row, the variable varying fastest.
+the other, in the order of the variables. A table is in C order, the variable itself last, so that a
+row, the distribution at given values of the scope, is contiguous.
 """
 
 from __future__ import annotations

@@ -2,6 +2,13 @@
 
 Lanes are innermost: a slot of a circuit is a row of `values`, and a column is one draw. The inputs
 of sampling are in `dowise.model.sampler`.
+
+Reverse mode works on `Model.trace`, P(Y = y | do(a), c) through all variables that are seen, a
+polynomial with one entry of each factor in a monomial. One forward pass gives all its values; one
+backward pass from the results of an arm gives the derivatives by every input. Started with the
+reward of every value y it gives ∂μ_a/∂θ. Started with ones it gives ∂Σ_y P(Y = y)/∂θ_{x|u} =
+P(scope of X is u | do(a), c), the same for every x: the probability that arm a visits the row, 0 if
+it sets X. Lanes are then contexts and sets of edges.
 """
 
 from __future__ import annotations
