@@ -45,7 +45,7 @@ def test_values_are_typed_as_toml_has_them():
         ("refresh=0.05", "the policy is missing (expected ids.refresh=0.05)"),
         (".refresh", "the policy is missing (expected ids.refresh=1000)"),
         ("z2ts.refresh=0.05", "'z2ts' is not among the policies (did you mean 'z2-ts'?): they are"),
-        ("z2-ts.refesh=0.05", "has no option 'refesh' (did you mean 'refresh'?): its options are"),
+        ("z2-ts.refesh=0.05", "has no option 'refesh' (did you mean 'refresh'?) (available:"),
         ("z2-ts.refresh=", "the value of refresh is missing (expected z2-ts.refresh=1000)"),
         ("z2-ts.refresh=often", "refresh='often'"),
     ],

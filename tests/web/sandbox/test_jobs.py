@@ -184,7 +184,7 @@ def test_what_passes_is_a_plan():
 REFUSED = {
     "an unknown policy": ({"policy": "idz"}, "unknown policy 'idz' .did you mean 'ids'", "policy"),
     "a policy of one's own": ({"policy": "os:getcwd"}, "none is taken from a request", "policy"),
-    "a policy that is none": ({"policy": 7}, "unknown policy 7: there are ids, ts", "policy"),
+    "a policy that is none": ({"policy": 7}, "unknown policy 7 .available: ids, ts", "policy"),
     "an unknown option": ({"options": {"flor": 1}}, "no option 'flor' .did you mean", "policy"),
     "a bad option": ({"options": {"floor": 2}}, "floor=2 must be at least 0 and below", "policy"),
     "options that are none": ({"options": [1]}, "options must map names to values", "options"),
