@@ -83,7 +83,7 @@ def test_policies_go_on_from_a_belief(name):
     policy.observe("do(X=1)", {"Z": 1, "Y": 1})
     assert belief.parameters.sum() == policy.belief.parameters.sum()
     for wrong, code in (
-        ({"belief": Belief(load_problem("task2"))}, "other-problem"),
+        ({"belief": Belief(load_problem("task2"))}, "wrong-problem"),
         ({"belief": belief, "prior": 2.0}, "invalid-option"),
         ({"belief": 3}, "invalid-type"),
         ({"belief": belief.posterior}, "invalid-type"),

@@ -172,7 +172,7 @@ def test_one_arm_has_nothing_to_regret():
 def test_progress_is_shown_within_every_part(prior, monkeypatch):
     """Also where there is one context and one round: some draws at a time, whatever the prior."""
     monkeypatch.setattr("dowise.belief.belief._BLOCK_WORK", 1.0)
-    monkeypatch.setattr("dowise.simulation.bounds.PROGRESS_INTERVAL", 0.0)
+    monkeypatch.setattr(sys.modules["dowise.simulation.bounds"], "PROGRESS_INTERVAL", 0.0)
     told = {}
 
     def progress(what, done, total):

@@ -131,7 +131,7 @@ class BayesianPolicy(Policy):
             )
         elif belief.problem != problem:
             raise DowiseError(
-                f"the belief is about another problem, {belief.problem!r}", code="other-problem"
+                f"the belief is about another problem, {belief.problem!r}", code="wrong-problem"
             )
         super().__init__(problem, BeliefKnowledge(belief))
         self._has_warned = False
