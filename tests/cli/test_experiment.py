@@ -405,7 +405,7 @@ def test_what_does_not_count_is_told_to_programs_too(desk):
     desk.well("ask", "ward.db", "-c", "Age=1")
     page = desk.json("tell", "ward.db", "1", "Recovery=1")
     assert page["notes"] == [
-        "Recovery does not count yet: it depends on Frailty, so tell that too."
+        "Recovery does not count yet: it depends on Frailty, which was not told."
     ]
     (lacking,) = desk.json("status", "ward.db")["incomplete"]
     assert lacking["id"] == 1 and "Frailty" in lacking["open"]

@@ -65,7 +65,7 @@ def test_status_for_people(ward):
     assert shown.startswith("ward 12 decisions (10 with an outcome, 1 pending, 1 withdrawn)")
     for part in (
         "Age=0 (42% of decisions)", "Age=1 (58% of decisions)", "90 % interval", "P(best)", "plays",
-        "tie for the best", "Expected regret of stopping now:", "Go on: stopping now",
+        "tie for the best", "If you stop now, expect to lose", "Go on: if you stop",
         "decision 11, do(Dose=", "for ", "not told: Frailty, Recovery",
         "1 decision made among fewer than all arms", "biased", "No alarm at level 0.05",
     ):  # fmt: skip

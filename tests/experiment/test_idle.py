@@ -42,10 +42,10 @@ def test_it_is_said_when_something_is_told():
     number = experiment.ask({"C": 0}, allowed=["do(X=1)"]).id
     experiment.tell(number, {"Y": 1})
     assert experiment.idle(number) == [
-        "Y does not count yet: it depends on W and Z, so tell that too"
+        "Y does not count yet: it depends on W and Z, which was not told"
     ]
     experiment.tell(number, {"W": 0, "Z": None})
-    assert experiment.idle(number) == ["Y does not count: it depends on Z, which nobody will know"]
+    assert experiment.idle(number) == ["Y does not count: it depends on Z, which will not be known"]
     experiment.amend(number, {"Z": 1}, "found")
     assert experiment.idle(number) == []
 

@@ -18,7 +18,7 @@ Labels = tuple[str, ...]
 
 
 class PlayCounts:
-    """How often each context came, and how often each arm was played in it."""
+    """Counts of contexts, and of the arms played in each of them."""
 
     def __init__(self, problem: Problem, cases: Iterable[Case] = ()) -> None:
         self._problem = problem
@@ -28,7 +28,7 @@ class PlayCounts:
             self.count(case, 1)
 
     def count(self, case: Case, step: int) -> None:
-        """One decision more, or with −1 one less."""
+        """Add a decision (`step` 1), or remove it (−1)."""
         labels = self.context(case)
         if labels is None:
             return
@@ -39,18 +39,18 @@ class PlayCounts:
             self._played[labels, case.arm] += step
 
     def copy(self) -> PlayCounts:
-        """One that goes on by itself."""
+        """Return an independent copy."""
         twin = PlayCounts(self._problem)
         twin.times, twin._played = self.times.copy(), self._played.copy()
         return twin
 
     def most_common(self, most: int) -> list[Labels]:
-        """The contexts that came most often; of those that came as often the first by name."""
-        found = sorted(self.times.items(), key=lambda one: (-one[1], one[0]))
-        return [labels for labels, _ in found[:most]]
+        """Return the most frequent contexts; of equally frequent ones the first by name."""
+        ranked = sorted(self.times.items(), key=lambda item: (-item[1], item[0]))
+        return [labels for labels, _ in ranked[:most]]
 
     def context(self, case: Case) -> Labels | None:
-        """That of a decision under the problem as it is now; None where it is not known."""
+        """Return the context of a decision under the present problem; None if it is not known."""
         if case.status == "erased":
             return None
         known = case.known
@@ -58,12 +58,12 @@ class PlayCounts:
         return None if None in labels else tuple(map(str, labels))
 
     def plays(self, context: Mapping[str, str]) -> NDArray[np.int64]:
-        """How many decisions with an outcome played each arm in a context."""
+        """Return how many decisions with an outcome played each arm in a context."""
         labels = self._labels(context)
         return np.array([self._played[labels, arm] for arm in self._problem.arms])
 
     def shares(self, contexts: list[dict[str, str]]) -> list[float]:
-        """How often each of these contexts came, as a share; all alike where none came yet."""
+        """Return the share of each context; equal shares if none occurred yet."""
         counts = [self.times[self._labels(context)] for context in contexts]
         total = sum(counts)
         return [count / total if total else 1 / len(counts) for count in counts]
@@ -73,7 +73,7 @@ class PlayCounts:
 
 
 class UnusedValues:
-    """What does not count in the cases of a problem."""
+    """Values that were told and do not count, because something else is missing."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
@@ -81,7 +81,7 @@ class UnusedValues:
         self._found: dict[tuple[frozenset[str], frozenset[str]], dict[str, tuple[str, ...]]] = {}
 
     def of(self, case: Case) -> dict[str, tuple[str, ...]]:
-        """For each variable that was told and does not count: what is not known beside it."""
+        """Return, for each variable that was told and does not count, what is missing for it."""
         seen = frozenset(name for name, label in case.known.items() if label is not None)
         key = case.arm.variables, seen
         if key not in self._found:
@@ -89,26 +89,26 @@ class UnusedValues:
         return self._found[key]
 
     def may_still_count(self, case: Case) -> bool:
-        """Whether its reward was told, and something counts only once more is told."""
+        """Return True if the reward was told, and a value counts only once more is told."""
         return case.status == "done" and any(
             not any(other in case.values for other in others) for others in self.of(case).values()
         )
 
-    def in_words(self, case: Case) -> list[str]:
-        """The same as sentences, which say whether it may still come to count."""
+    def describe(self, case: Case) -> list[str]:
+        """Describe the values that do not count, and whether they still may."""
         lines = []
         for name, others in self.of(case).items():
             gone = [other for other in others if other in case.values]
             if gone or case.status == "withdrawn":
-                why = f"it depends on {_and(gone or others)}, which nobody will know"
+                why = f"it depends on {_and(gone or others)}, which will not be known"
                 lines.append(f"{name} does not count: {why}")
             else:
-                why = f"it depends on {_and(others)}, so tell that too"
+                why = f"it depends on {_and(others)}, which was not told"
                 lines.append(f"{name} does not count yet: {why}")
         return lines
 
     def times(self, cases: Iterable[Case]) -> Counter[tuple[str, str]]:
-        """How often each variable did not count in these cases, and the first that was lacking."""
+        """Count variables that did not count, with the first variable that was missing."""
         found: Counter[tuple[str, str]] = Counter()
         for case in cases:
             for name, others in self.of(case).items():

@@ -162,11 +162,11 @@ class IndependentArmsBelief(Belief):
         return f"<IndependentArmsBelief about {self.problem!r}>"
 
 
-def policy_for_looks(config: ExperimentConfig) -> BayesianPolicy:
-    """What learns the journal for a look, under the prior of the config.
+def read_policy(config: ExperimentConfig) -> BayesianPolicy:
+    """Return a policy that learns the journal for queries, under the prior of the config.
 
-    Where the graph is too large for a posterior, which is no obstacle to policies that look at
-    rewards only, it is those rewards that it learns from (`IndependentArmsBelief`).
+    If the graph is too large for a posterior, which does not matter to policies that use rewards
+    only, it learns from those rewards (`IndependentArmsBelief`).
     """
     problem, prior = config.problem, prior_of(config)
     try:
@@ -178,28 +178,28 @@ def policy_for_looks(config: ExperimentConfig) -> BayesianPolicy:
 
 
 def prior_of(config: ExperimentConfig) -> Any:
-    """The prior of the tables, where the policy has one; other priors are of other things."""
+    """Return the prior counts of the tables; only Bayesian policies have their own."""
     own = plain_prior(config.problem.prior)
     return config.options.get("prior", own) if is_bayesian(config.policy) else own
 
 
 def evidence_seconds(problem: Problem, records: int) -> float:
-    """About how long it takes to weigh so many records against the graph.
+    """Estimate how long it takes to compute the evidence against the graph.
 
-    Each takes a microsecond for each edge that the graph lacks, and getting ready for such an edge
-    as long as 500 records (measured on the built-in problems).
+    Each record takes a microsecond per edge that the graph lacks, and the setup of an edge as long
+    as 500 records (measured on the built-in problems).
     """
     return 1e-6 * count_alternatives(problem) * (records + 500)
 
 
-def continued(belief: Belief, rounds: int | None) -> tuple[Continuing | None, list[str]]:
-    """What so many rounds more are worth, if that is asked for, or why that is not known."""
+def continuation_value(belief: Belief, rounds: int | None) -> tuple[Continuing | None, list[str]]:
+    """Return what more rounds are worth, if asked for, with notes if that is not known."""
     if rounds is None:
         return None, []
     if isinstance(belief, IndependentArmsBelief):
         return None, [
-            "What more rounds are worth is not known: it takes worlds from a posterior of the "
-            "graph, which is too large for one."
+            "What more rounds are worth is not known: that takes worlds from a posterior, and the "
+            "graph is too large for one."
         ]
     return value_of_continuing(belief, rounds), []
 
@@ -307,7 +307,7 @@ class ReadModel:
             lambda state: DecisionCounters(state.config.problem), DecisionCounters.count
         )
         self._belief = Follower(
-            lambda state: self._replay(state, policy_for_looks(state.config)), PolicyReplay.learn
+            lambda state: self._replay(state, read_policy(state.config)), PolicyReplay.learn
         )
         # What evidence says depends on the order of the records: it never goes back.
         self._evidence = Follower(

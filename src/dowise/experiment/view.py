@@ -28,9 +28,9 @@ from dowise.experiment.journal import Journal
 from dowise.experiment.read_model import (
     IndependentArmsBelief,
     LearnedState,
-    continued,
+    continuation_value,
     evidence_seconds,
-    policy_for_looks,
+    read_policy,
 )
 from dowise.experiment.records import columns_of
 from dowise.experiment.replay import PolicyReplay, exclusion_reason
@@ -194,7 +194,7 @@ class StateView(ExperimentQueries):
         why = exclusion_reason(case, config)
         if why is not None:
             return [f"Nothing is learned from it: {why}"]
-        return UnusedValues(config.problem).in_words(case) if _learns_from_all(config) else []
+        return UnusedValues(config.problem).describe(case) if _learns_from_all(config) else []
 
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
         last = self.head.number if upto is None else min(upto, self.head.number)
@@ -211,7 +211,7 @@ class StateView(ExperimentQueries):
         belief, left_out = self._learned
         totals, problem = self._totals, self.problem
         arms, notes = summarize_contexts(belief, context, totals.plays)
-        continuing, continuing_notes = continued(belief, rounds)
+        continuing, continuing_notes = continuation_value(belief, rounds)
         return Status(
             self.name, problem, self.policy, arms, context is not None or not problem.context,
             {**totals.counts}, self.pending(), belief.edges(), against, self._state.imported,
@@ -240,7 +240,7 @@ class StateView(ExperimentQueries):
         self, context: Context = None, points: int = POINTS, track: Track | None = None
     ) -> History:
         config, last = self.config, self.head.number
-        learner = PolicyReplay(config, policy_for_looks(config), self._journal.columns)
+        learner = PolicyReplay(config, read_policy(config), self._journal.columns)
         events = tracked(self.events(), last, track)
         return compute_history(
             self.name, learner, events, last, self._totals.plays, context, points
@@ -254,7 +254,7 @@ class StateView(ExperimentQueries):
         case, event, config = self._as_made(id, "explain")
         then = ExperimentState(self.name)
         then.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
-        policy = policy_for_looks(config)
+        policy = read_policy(config)
         learner = PolicyReplay(config, policy, self._journal.columns)
         learner.sync(then)
         cases = then.cases.values()
@@ -280,7 +280,7 @@ class StateView(ExperimentQueries):
     ) -> Evaluation:
         events = self.events()
         log = EvaluationLog(self._state, tracked(events, len(events), track), self._journal.columns)
-        model = policy_for_looks(self.config).belief
+        model = read_policy(self.config).belief
         try:
             result = evaluate(self.problem, log.steps(), policy, options, level, model)
         except NothingToEvaluateError as error:
@@ -302,7 +302,7 @@ class StateView(ExperimentQueries):
                 return None, []  # a graph too large for a posterior is too large for evidence
             records = self._state.imported + len(self._state.cases)
             if evidence_seconds(self.problem, records) > EVIDENCE_TIMEOUT:
-                why = "with so many records it takes a while (evidence=True, --evidence)"
+                why = "with so many records it takes a while; ask for it to get it"
                 return None, [_not_looked_at(why)]
         try:
             return self._journal.read_model.evidence(self._state), []
@@ -324,7 +324,7 @@ class StateView(ExperimentQueries):
 
 
 def _not_looked_at(why: str) -> str:
-    return f"What the records say against the graph was not looked at: {why}"
+    return f"The evidence against the graph was not computed: {why}"
 
 
 def _learns_from_all(config: ExperimentConfig) -> bool:

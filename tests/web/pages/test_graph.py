@@ -170,7 +170,7 @@ def test_a_large_journal_is_judged_only_when_asked(shop, monkeypatch):
     text = page(reader, "slow")
     assert "it takes a while</p>" in text and "evidence=1" in text
     wanted = page(reader, "slow", evidence="1")
-    assert "at level 0.05" in wanted and "was not looked at" not in wanted
+    assert "at level 0.05" in wanted and "was not computed" not in wanted
 
 
 # -- variables and arms -------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def test_the_advice_at_a_tolerance_stays_in_the_address(visit, learned):
     assert page.form("known")["tolerance"] == "1000"
     assert all("tolerance=1000" in href for href in page.hrefs if href and "context." in href)
     page = visit.see("known", tolerance="0.0000001")
-    assert "Go on: stopping now is expected to cost" in page.text
+    assert "Go on: if you stop now, expect to lose" in page.text
     assert "You can stop" not in visit.see("known").text and "Go on" not in visit.see("known").text
 
 
