@@ -23,7 +23,7 @@ def test_help_lists_every_panel():
     shown = CliRunner().invoke(main, ["reproduce", "--help"]).output
     for name in ALL_PANELS:
         assert name.removesuffix("-strong") in shown
-    assert "Beyond the paper, run if named" in shown and not {*PANELS} & {*BEYOND}
+    assert "Beyond the paper, only if named" in shown and not {*PANELS} & {*BEYOND}
 
 
 def test_claims_of_times_as_much():

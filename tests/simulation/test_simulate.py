@@ -344,7 +344,7 @@ def test_a_policy_of_ones_own(monkeypatch):
         ((["task1"], ["tss"]), "unknown policy 'tss'"),
         ((["task1", "task1"], ["ts"]), "two problems are called 'task1'"),
         ((["task1"], ["ts", "ts"]), "two policies are called 'ts'"),
-        (([3], ["ts"]), "3 is no problem"),
+        (([3], ["ts"]), "3 is not a problem"),
         ((["task1"], [3]), "3 is not a policy"),
         ((["task1"], [("a",)]), "is not a policy"),
         ((None, ["ts"]), "pass lists"),

@@ -126,7 +126,7 @@ def test_what_does_not_fit_is_explained(problem, complaint):
 def test_arms_that_the_world_lacks_and_things_that_are_no_problem():
     with pytest.raises(DowiseError, match=r"do\(\) is an arm .*: use arms=\"all\""):
         simulate([RIGHT], [On(WORLD, "ucb")], horizon=5, trials=2)
-    with pytest.raises(DowiseError, match="give a Problem first, then the policy"):
+    with pytest.raises(DowiseError, match="pass a Problem first, then the policy"):
         On("ts", "task1")
     with pytest.raises(DowiseError, match=r"3 is no policy: .* or On\(problem, policy\)"):
         simulate([WORLD], [On(RIGHT, 3)], horizon=5, trials=2)
