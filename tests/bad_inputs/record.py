@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bad_inputs.cases import CORPUS, MESSAGES, Refusal, cases, messages, refusal
 
-CASE_TIMEOUT = 60  # seconds
+CASE_TIMEOUT = 300  # seconds
 _HEAD = re.compile(r"^name = (.*)\n(code = .*\n)?", re.MULTILINE)
 
 
