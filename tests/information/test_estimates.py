@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.errors import raises_code
 
-from dowise import DowiseError
 from dowise.information import estimate, estimate_from_draws
 
 
@@ -78,21 +78,21 @@ def test_thompson_sampling_never_pays_more_than_half_the_arms_per_nat():
 
 
 @pytest.mark.parametrize(
-    ("rewards", "values", "message"),
+    ("rewards", "values", "code", "mentioned"),
     [
-        ([0.5, 0.5], None, "give \\(arms, samples\\)"),
-        (np.zeros((2, 2, 3)), None, "give \\(arms, samples\\)"),
-        (np.zeros((2, 3)), [0, 1], "give \\(arms, samples\\)"),
-        (np.zeros((0, 3)), None, "give \\(arms, samples\\)"),
-        ([[0.5, 1.5]], None, "range from 0.5 to 1.5: scale them"),
-        ([[0.5, np.nan]], None, "some rewards are no numbers"),
-        (np.full((1, 2, 3), 0.5), [0, 2], "2 numbers between 0 and 1"),
-        (np.full((1, 2, 3), 0.7), [0, 1], "must sum to 1"),
-        (np.full((1, 2, 3), 0.5), [0, 0.5, 1], "2 numbers between 0 and 1"),
+        ([0.5, 0.5], None, "invalid-shape", "(arms, samples)"),
+        (np.zeros((2, 2, 3)), None, "invalid-shape", "(arms, samples)"),
+        (np.zeros((2, 3)), [0, 1], "invalid-shape", "(arms, samples)"),
+        (np.zeros((0, 3)), None, "invalid-shape", "(arms, samples)"),
+        ([[0.5, 1.5]], None, "invalid-number", "from 0.5 to 1.5"),
+        ([[0.5, np.nan]], None, "invalid-number", "NaN"),
+        (np.full((1, 2, 3), 0.5), [0, 2], "invalid-number", "2 numbers between 0 and 1"),
+        (np.full((1, 2, 3), 0.7), [0, 1], "invalid-number", "sum to 1"),
+        (np.full((1, 2, 3), 0.5), [0, 0.5, 1], "invalid-number", "2 numbers between 0 and 1"),
     ],
 )
-def test_bad_input_is_explained(rewards, values, message):
-    with pytest.raises(DowiseError, match=message):
+def test_bad_input_is_explained(rewards, values, code, mentioned):
+    with raises_code(code, mentioned):
         estimate(rewards, values)
 
 
@@ -153,9 +153,6 @@ def test_thousands_of_arms():
 def test_too_many_arms_are_refused_with_the_estimate(monkeypatch):
     monkeypatch.setattr("dowise.information.estimates._MAX_BYTES", 10**6)
     rewards = np.eye(400)
-    with pytest.raises(
-        DowiseError,
-        match="each of 400 arms tells about which of 400 .* 0.0 GB.* fewer samples, or leave",
-    ):
+    with raises_code("too-large", "400 arms", "400 best arms", "0.0 GB"):
         estimate(rewards)
     estimate(rewards[:, :50])

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_numpy import smallest_ratio
 from scipy.optimize import minimize
+from support.errors import raises_code
 
-from dowise import DowiseError
 from dowise.information import IDSAction, information_ratio, minimise_ratio
 from dowise.information.ratio import MIN_GAIN, best_pair, best_pair_on_hull
 
@@ -93,17 +93,17 @@ def test_degenerate_cases(delta, gain, expected):
 
 
 @pytest.mark.parametrize(
-    ("delta", "gain", "message"),
+    ("delta", "gain", "code"),
     [
-        ([], [], "a number for each arm"),
-        ([0.1], [0.1, 0.2], "a number for each arm"),
-        ([-0.1], [0.1], "finite and not negative"),
-        ([0.1], [np.inf], "finite and not negative"),
-        ([np.nan], [0.1], "finite and not negative"),
+        ([], [], "invalid-shape"),
+        ([0.1], [0.1, 0.2], "invalid-shape"),
+        ([-0.1], [0.1], "invalid-number"),
+        ([0.1], [np.inf], "invalid-number"),
+        ([np.nan], [0.1], "invalid-number"),
     ],
 )
-def test_bad_input_is_explained(delta, gain, message):
-    with pytest.raises(DowiseError, match=message):
+def test_bad_input_is_explained(delta, gain, code):
+    with raises_code(code):
         minimise_ratio(delta, gain)
 
 
@@ -180,7 +180,7 @@ def test_many_arms_by_default_and_their_errors():
     assert {action.first, action.second} <= hull
     for place, bad in ((delta, -0.1), (gain, -1e-14), (gain, np.nan), (delta, np.inf)):
         kept, place[999] = place[999], bad
-        with pytest.raises(DowiseError, match="finite and not negative"):
+        with raises_code("invalid-number"):
             minimise_ratio(delta, gain)
         place[999] = kept
     assert minimise_ratio(delta, np.zeros(100_000)) == (int(delta.argmin()),) * 2 + (1.0,)

@@ -1,4 +1,4 @@
-"""What an arm costs and what it teaches: Δ, g, and the ratio that IDS minimises."""
+"""Expected regret Δ and information gain g of arms, the ratio that IDS minimises, and bounds."""
 
 from dowise.information.bounds import (
     Interval,

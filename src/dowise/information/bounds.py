@@ -1,14 +1,14 @@
-"""The regret bounds of the paper as functions of their ingredients, and γ of Theorem 2.
+"""Regret bounds of the paper, and the confidence intervals of Lemmas 3 and 4.
 
 H(Π*) is the entropy, in nats, of the map from every context to its best arm. It is estimated from
 draws, and the plug-in estimate is biased low, which would make a bound too small: `map_entropy`
 adds Miller and Madow's correction.
 
-γ_t is how much the information ratio may differ within the confidence sets. For a given π the ratio
-is largest at (Δ̄, g̲) and smallest at (Δ̲, ḡ); the former is convex in π and so largest at a single
-arm. That brackets γ_t: from below by the single arms, from above by the largest minus the smallest
-ratio over all π. It is infinite as soon as one arm's g may be 0 and its Δ not. By the behaviour of
-the upper bound on g (see `intervals`) it does not tend to 0 as N grows, so Theorem 2 does not
+γ_t is the largest difference of the information ratio within the confidence sets. For a given π the
+ratio is largest at (Δ̄, g̲) and smallest at (Δ̲, ḡ); the former is convex in π and so largest at a
+single arm. That brackets γ_t: from below by the single arms, from above by the largest minus the
+smallest ratio over all π. It is infinite as soon as one arm's g may be 0 and its Δ not. Because of
+the upper bound on g (`gain_interval`) it does not tend to 0 as N grows, so Theorem 2 does not
 recover Corollary 2 in the limit.
 """
 
@@ -30,19 +30,31 @@ from dowise.information.ratio import MAX_ALL_PAIRS, information_ratio, minimise_
 
 _kernels = lazy_kernels("dowise.information.kl")
 
-_SWEEPS = 2000  # over all cells, that a divergence may take
+_SWEEPS = 2000  # over all cells that a divergence may take
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """Lower and upper ends, arrays over arms."""
+    """Lower and upper ends, arrays over arms.
+
+    Examples
+    --------
+    >>> Interval(np.zeros(2), np.ones(2)).high.tolist()
+    [1.0, 1.0]
+    """
 
     low: FloatArray
     high: FloatArray
 
 
 class Radii(NamedTuple):
-    """ε₁, ε₂ and ε₃ of the appendix."""
+    """ε₁, ε₂ and ε₃ of the appendix: for the joint, for p* and for outcomes.
+
+    Examples
+    --------
+    >>> Radii(0.3, 0.2, 0.1).best
+    0.2
+    """
 
     joint: float
     best: float
@@ -50,7 +62,29 @@ class Radii(NamedTuple):
 
 
 def radii(samples: int, arms: int, values: int, delta: float) -> Radii:
-    """The radii of Lemma 4 for r reward values; the printed ones at r = 2."""
+    """Return the radii of Lemma 4 for `values` reward values; those of the paper for two.
+
+    Parameters
+    ----------
+    samples, arms, values : int
+        Numbers of draws, arms and reward values.
+    delta : float
+        Probability of failure.
+
+    Returns
+    -------
+    Radii
+
+    Raises
+    ------
+    DowiseError
+        If `delta` or `samples` is out of range ("invalid-number").
+
+    Examples
+    --------
+    >>> round(radii(1000, 3, 2, 0.05).best, 3)
+    0.054
+    """
     failure = _checked(samples, delta)
 
     def radius(events: float) -> float:
@@ -62,22 +96,69 @@ def radii(samples: int, arms: int, values: int, delta: float) -> Radii:
 def delta_interval(
     estimate: Estimate, delta: float, samples: int | None = None, printed: bool = True
 ) -> Interval:
-    """Lemma 3: an interval for Δ(a), each arm's alone with probability 1 − delta.
+    """Return Lemma 3's interval for Δ(a), which holds for a single arm with probability 1 − delta.
 
-    `samples` asks for the radius that another number of draws would give.
+    Parameters
+    ----------
+    estimate : Estimate
+    delta : float
+        Probability of failure.
+    samples : int, optional
+        Use the radius of this number of draws instead of the estimate's.
+    printed : bool
+        Use the radius as printed in the paper, which is twice the one that is needed.
+
+    Returns
+    -------
+    Interval
+
+    Raises
+    ------
+    DowiseError
+        If `delta` or `samples` is out of range ("invalid-number").
+
+    Examples
+    --------
+    >>> from dowise.information import estimate
+    >>> delta_interval(estimate([[0.9, 0.1], [0.5, 0.5]]), 0.05).low.tolist()
+    [0.0, 0.0]
     """
     n = estimate.samples if samples is None else samples
     failure = _checked(n, delta)
     regret, radius = estimate.delta, sqrt((2 if printed else 0.5) / n * log(2 / failure))
-    # The regret of an arm lies between these under every draw.
+    # The regret of an arm is between these under every draw.
     extra = estimate.extra
     least, most = np.maximum(extra - 1.0, 0.0), 1.0 + extra
-    own = (most - least) * radius
-    return Interval(np.maximum(regret - own, least), np.minimum(regret + own, most))
+    scaled = (most - least) * radius
+    return Interval(np.maximum(regret - scaled, least), np.minimum(regret + scaled, most))
 
 
 def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) -> Interval:
-    """Lemma 4: intervals for g(a) that hold for all arms at once with probability 1 − delta."""
+    """Return Lemma 4's intervals for g(a), which hold for all arms with probability 1 − delta.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    delta : float
+        Probability of failure.
+    samples : int, optional
+        Use the radii of this number of draws instead of the estimate's.
+
+    Returns
+    -------
+    Interval
+
+    Raises
+    ------
+    DowiseError
+        If `delta` or `samples` is out of range ("invalid-number"), or the estimate is inconsistent.
+
+    Examples
+    --------
+    >>> from dowise.information import estimate
+    >>> gain_interval(estimate([[0.9, 0.1], [0.5, 0.5]]), 0.05).low.tolist()
+    [0.0, 0.0]
+    """
     arms, _, values = estimate.joint.shape
     e = radii(estimate.samples if samples is None else samples, arms, values, delta)
     low, high = np.empty(arms), np.empty(arms)
@@ -87,64 +168,175 @@ def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) 
             joint, best, winning, _kept_apart(arms), e, low[some], high[some]
         ):
             raise DowiseError(
-                "the estimate is inconsistent: no distribution lies within its radii; make it with "
+                "the estimate is inconsistent: no distribution is within its radii; create it with "
                 "dowise.information.estimate"
             )
     return Interval(low, high)
 
 
 def gains_above_0(estimate: Estimate, delta: float, samples: int) -> BoolArray:
-    """Of every arm whether the lower end of Lemma 4 is positive: sooner known than the end."""
+    """Return True for each arm whose lower end of Lemma 4 is positive, without computing the end.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    delta : float
+        Probability of failure.
+    samples : int
+        Number of draws for the radii.
+
+    Returns
+    -------
+    numpy.ndarray of bool
+
+    Raises
+    ------
+    DowiseError
+        If `delta` or `samples` is out of range ("invalid-number").
+
+    Examples
+    --------
+    >>> from dowise.information import estimate
+    >>> gains_above_0(estimate([[0.9, 0.1], [0.5, 0.5]]), 0.05, 10**6).tolist()
+    [True, False]
+    """
     arms, _, values = estimate.joint.shape
-    e, found = radii(samples, arms, values, delta), np.empty(arms, dtype=np.bool_)
+    e, is_above = radii(samples, arms, values, delta), np.empty(arms, dtype=np.bool_)
     for some in slices(*estimate.joint.shape):
         joint, best, winning = estimate.joint[some], estimate.best, estimate.winning
-        _kernels.are_apart(joint, best, winning, _kept_apart(arms), e, found[some])
-    return found
+        _kernels.are_apart(joint, best, winning, _kept_apart(arms), e, is_above[some])
+    return is_above
 
 
 def _kept_apart(arms: int) -> bool:
-    """Or else arms that never win are taken together: the same but for rounding."""
+    """Return False if arms that never win are merged, which changes only the rounding."""
     return arms <= MAX_ALL_PAIRS
 
 
 def _checked(samples: int, failure: float) -> float:
     if not 0 < failure < 1:
-        raise DowiseError(f"delta={failure!r} must be between 0 and 1, such as 0.05")
+        raise DowiseError(
+            f"delta={failure!r} must be between 0 and 1, such as 0.05", code="invalid-number"
+        )
     if not samples >= 1:
-        raise DowiseError(f"samples={samples!r} must be at least 1")
+        raise DowiseError(f"samples={samples!r} must be at least 1", code="invalid-number")
     return failure
 
 
 def theorem_1(coefficient: float, entropy: float, horizon: int) -> float:
-    """Γ √(H(Π*) T): the Bayesian regret of Thompson Sampling, for Γ² at least every round's Ψ."""
+    """Return Γ √(H(Π*) T), the bound on the Bayesian regret of Thompson Sampling.
+
+    Parameters
+    ----------
+    coefficient : float
+        Γ; its square is at least the Ψ of every round.
+    entropy : float
+        H(Π*) in nats.
+    horizon : int
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> theorem_1(1.0, 4.0, 100)
+    20.0
+    """
     return coefficient * sqrt(max(entropy, 0.0) * horizon)
 
 
 def corollary_1(arms: int, contexts: int, horizon: int) -> float:
-    """√(T |A| |C| log|A| / 2): Theorem 1 with Γ² = |A|/2 and the largest entropy there is."""
+    """Return √(T |A| |C| log|A| / 2): Theorem 1 with Γ² = |A|/2 and the largest entropy.
+
+    Parameters
+    ----------
+    arms, contexts, horizon : int
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    DowiseError
+        If there is no arm ("invalid-number").
+
+    Examples
+    --------
+    >>> round(corollary_1(2, 1, 100), 2)
+    8.33
+    """
     if arms < 1:
-        raise DowiseError(f"arms={arms!r} must be at least 1")
+        raise DowiseError(f"arms={arms!r} must be at least 1", code="invalid-number")
     return sqrt(horizon * arms * contexts * log(arms) / 2)
 
 
 def corollary_2(arms: int, entropy: float, horizon: int) -> float:
-    """√(|A|/2 · T · H(Π*)): IDS with the information ratio computed exactly."""
+    """Return √(|A|/2 · T · H(Π*)), the bound for IDS with the exact information ratio.
+
+    Parameters
+    ----------
+    arms : int
+    entropy : float
+        H(Π*) in nats.
+    horizon : int
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> corollary_2(2, 1.0, 100)
+    10.0
+    """
     return sqrt(arms / 2 * horizon * max(entropy, 0.0))
 
 
 def theorem_2(arms: int, entropy: float, horizon: int, gammas: Iterable[float]) -> float:
-    """√(H(Π*) (T|A|/2 + 2 Σγ_t)), as the paper states it; infinite if one γ_t is.
+    """Return √(H(Π*) (T|A|/2 + 2 Σγ_t)) as the paper states it; infinite if one γ_t is.
 
-    (The paper bounds an expectation by γ_t, which are random, and conditions on an event of all
-    rounds; we report its formula and say so.)
+    The paper bounds an expectation by γ_t, which are random, and conditions on an event of all
+    rounds; this is its formula.
+
+    Parameters
+    ----------
+    arms : int
+    entropy : float
+        H(Π*) in nats.
+    horizon : int
+    gammas : iterable of float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> theorem_2(2, 1.0, 100, [0.0])
+    10.0
     """
     total = sum(gammas)
     return total if isinf(total) else sqrt(max(entropy, 0.0) * (horizon * arms / 2 + 2 * total))
 
 
 def gamma_bracket(regret: Interval, gain: Interval) -> tuple[float, float]:
-    """Numbers between which γ_t of Theorem 2 lies; (∞, ∞) where it is infinite."""
+    """Return a lower and an upper bound on γ_t of Theorem 2; (∞, ∞) if it is infinite.
+
+    Parameters
+    ----------
+    regret, gain : Interval
+
+    Returns
+    -------
+    tuple of float
+
+    Examples
+    --------
+    >>> gamma_bracket(Interval(np.zeros(1), np.ones(1)), Interval(np.zeros(1), np.ones(1)))
+    (inf, inf)
+    """
     highest = information_ratio(regret.high, gain.low)
     if np.isinf(highest).any():
         return np.inf, np.inf
@@ -156,13 +348,34 @@ def gamma_bracket(regret: Interval, gain: Interval) -> tuple[float, float]:
 
 
 def map_entropy(counts: ArrayLike) -> tuple[float, float]:
-    """The entropy, in nats, of what was counted, and its standard error.
+    """Return the entropy of a sample of maps in nats, and its standard error.
 
-    Plug-in plus Miller and Madow's (kinds − 1) / (2 draws).
+    It is the plug-in estimate plus Miller and Madow's correction (kinds − 1) / (2 draws).
+
+    Parameters
+    ----------
+    counts : array_like
+        How often each map was drawn.
+
+    Returns
+    -------
+    tuple of float
+
+    Raises
+    ------
+    DowiseError
+        If a count is negative or all are 0 ("invalid-number").
+
+    Examples
+    --------
+    >>> map_entropy([10, 0])
+    (0.0, 0.0)
     """
     seen = np.asarray(counts, dtype=np.float64).ravel()
     if not len(seen) or not (seen >= 0).all() or not seen.sum() >= 1:
-        raise DowiseError(f"counts={counts!r}: give how often each map was drawn")
+        raise DowiseError(
+            f"counts={counts!r} must be how often each map was drawn", code="invalid-number"
+        )
     draws = seen.sum()
     shares = seen[seen > 0] / draws
     plug_in = float(-(shares * np.log(shares)).sum())

@@ -1,9 +1,9 @@
-"""A bound on what a round costs beyond what it teaches, from the draws of that round.
+"""Certificates: bounds on the regret of a round beyond λ times its gain, from its draws.
 
-For a λ > 0 that is fixed beforehand, a certificate of a distribution π over arms is an upper bound
-on Δ(π) − λg(π) that holds with a stated probability over the draws. Where that of the π which IDS
-would play is above K/(8λ), Thompson Sampling is not, by Γ² ≤ K/2 (Corollary 1). Summed over rounds,
-certificates bound the Bayesian regret:
+For a λ > 0 that is fixed in advance, a certificate of a distribution π over arms is an upper bound
+on Δ(π) − λg(π) that holds with a given probability over the draws. If that of the π which IDS would
+play is above K/(8λ), that of Thompson Sampling is not, by Γ² ≤ K/2 (Corollary 1). Summed over
+rounds, certificates bound the Bayesian regret:
 
     E[Regret] ≤ λH(Π*) + E[Σ cert_t] + δ'·(span + λ log r)
 
@@ -28,38 +28,38 @@ from dowise.problem import Payoff, Problem
 
 _kernels = lazy_kernels("dowise.information.certificate")
 
-CHOOSING_SHARE = 0.3  # the share of the draws that choose; the others bound
+CHOOSING_SHARE = 0.3  # share of the draws that choose π; the others bound it
 MIN_SAMPLES = 10  # then three choose
 _OF_THE_BEST = 0.5  # of the λ that is best if no round is certified: docs/certificate.md
 
 
 class Certificate(NamedTuple):
-    """What the draws of a round say: a distribution over arms, and what it costs beyond λg."""
+    """A distribution over arms from the draws of a round, and its bound on Δ − λg."""
 
     action: IDSAction
-    """π, by the places of the arms of the draws: what IDS plays by the draws that choose."""
+    """π by indices of the arms of the draws: what IDS plays by the draws that choose."""
     bound: float
-    """At least Δ(π) − λg(π), but for a failure; never below −λ log r."""
+    """Upper bound on Δ(π) − λg(π), except for a failure; never below −λ log r."""
     limit: float
     """K/(8λ), which Thompson Sampling never exceeds."""
     counts_gain: bool
-    """Whether it counts what π teaches, or bounds Δ(π) alone."""
+    """True if the gain of π is counted, False if only Δ(π) is bounded."""
     chosen_by: Estimate
     """p*, Δ and g by the draws that chose."""
 
     @property
     def holds(self) -> bool:
-        """Whether π is at least as good as what Thompson Sampling is known to be."""
+        """True if π is at least as good as the guarantee of Thompson Sampling."""
         return self.bound <= self.limit
 
     @property
     def value(self) -> float:
-        """cert_t: that of π, or of the draw of Thompson Sampling that is played instead."""
+        """cert_t of π, or of Thompson Sampling if that is played instead."""
         return min(self.bound, self.limit)
 
 
 def net_values(payoff: Payoff, arms: int) -> FloatArray:
-    """What each value of the reward is worth under each arm, net, on the scale of the bounds."""
+    """Return the net worth of each reward value under each arm, on the scale of the bounds."""
     worth: FloatArray = payoff.net_scaled(np.tile(payoff.scaled[:, None], (1, arms)))
     return np.ascontiguousarray(worth.T)
 
@@ -103,22 +103,22 @@ def make_certificate(
 
 
 def choosing_draws(samples: int) -> int:
-    """How many of so many draws choose."""
+    """Return how many of the draws choose π."""
     return max(2, int(CHOOSING_SHARE * samples))
 
 
 def thompson_limit(lam: float, arms: int) -> float:
-    """K/(8λ), which Thompson Sampling never exceeds."""
+    """Return K/(8λ), which Thompson Sampling never exceeds."""
     return arms / (8 * lam)
 
 
 def min_bound(lam: float, values: int) -> float:
-    """−λ log r: no reward teaches more than log r."""
+    """Return −λ log r: no reward teaches more than log r."""
     return -lam * log(values)
 
 
 def default_lam(problem: Problem, horizon: int) -> float:
-    """λ unless told: ½√(TK / (8 |C| log K)), by the problem and the horizon alone.
+    """Return the default λ, ½√(TK / (8 |C| log K)), from the problem and the horizon alone.
 
     Without the half λH + TK/(8λ), the bound if no round is certified, would be least for
     H = |C| log K, the largest entropy there is. With it that is a quarter more, and what is
@@ -133,9 +133,9 @@ def default_lam(problem: Problem, horizon: int) -> float:
 def certified_regret(
     lam: float, entropy: float, certificates: float, delta: float, worth: FloatArray
 ) -> float:
-    """λH(Π*) + E[Σ cert_t] + δ'(span + λ log r), for rewards on the scale of the bounds."""
+    """Return λH(Π*) + E[Σ cert_t] + δ'(span + λ log r), for rewards on the scale of the bounds."""
     if not lam > 0:
-        raise DowiseError(f"lam={lam!r} must be more than 0")
+        raise DowiseError(f"lam={lam!r} must be more than 0", code="invalid-number")
     span = float(worth.max() - worth.min())
     slack = delta * (span + lam * log(worth.shape[1]))
     return lam * max(entropy, 0.0) + certificates + slack

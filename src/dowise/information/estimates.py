@@ -39,20 +39,40 @@ from dowise.problem import Payoff
 
 _kernels = lazy_kernels("dowise.information.estimates")
 
-_SLACK = 1e-5  # what single precision may add to a probability
+_SLACK = 1e-5  # rounding of a probability in single precision
 _MAX_BYTES = 4 * 2**30  # of the joint
 _MAX_CELLS = 2**20  # cells of the joint: a hundredth of a second
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What N draws say, arrays over arms.
+    """Estimates from N draws, as arrays over arms.
 
-    `winners` has the best arm of every draw, and `winning` the arms that are best in some draw, in
-    rising order. `joint[a, k, y]` is p_a(a* = winning[k], Y_a = y); `best` is p*, of all arms;
-    `means` are the mean rewards in [0, 1], net of cost; `delta` is Δ; `gain` is never negative, and
-    exactly 0 where all draws agree on the best arm. `costs` are what the arms cost, on the same
-    scale.
+    Attributes
+    ----------
+    samples : int
+        N.
+    winners : numpy.ndarray
+        Best arm of every draw.
+    winning : numpy.ndarray
+        Arms that are best in some draw, rising.
+    joint : numpy.ndarray
+        `joint[a, k, y]` is p_a(a* = winning[k], Y_a = y).
+    best : numpy.ndarray
+        p* of all arms.
+    means : numpy.ndarray
+        Mean rewards in [0, 1], net of cost.
+    delta : numpy.ndarray
+        Δ.
+    gain : numpy.ndarray
+        g; never negative, and exactly 0 if all draws agree on the best arm.
+    costs : numpy.ndarray or float
+        Costs of the arms on the same scale.
+
+    Examples
+    --------
+    >>> estimate([[0.9, 0.1], [0.5, 0.5]]).winners.tolist()
+    [0, 1]
     """
 
     samples: int
@@ -67,14 +87,14 @@ class Estimate:
 
     @property
     def extra(self) -> FloatArray:
-        """What each arm costs above the cheapest."""
+        """Cost of each arm above the cheapest."""
         costs = np.asarray(self.costs, dtype=np.float64)
-        found: FloatArray = costs - costs.min()
-        return found
+        extra: FloatArray = costs - costs.min()
+        return extra
 
     @property
     def outcomes(self) -> FloatArray:
-        """p_a(y): an array (arms, values of Y)."""
+        """p_a(y), an array (arms, values of Y)."""
         sums: FloatArray = self.joint.sum(axis=1)
         return sums
 
@@ -82,34 +102,60 @@ class Estimate:
 def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
     """Estimate Δ and g from draws.
 
-    `rewards` is (arms, samples), the mean rewards in [0, 1] of a reward of two values, 0 and 1; or
-    (arms, values, samples), the probability of each value, and `values` says what each of them is
-    worth, from 0 to 1. More is better here; `problem.payoff.scaled` are such values, also of a
-    reward to minimise.
+    Parameters
+    ----------
+    rewards : array_like
+        (arms, samples), the mean rewards in [0, 1] of a reward with the values 0 and 1; or
+        (arms, values, samples), the probability of each value.
+    values : array_like, optional
+        Worth of each value from 0 to 1; more is better. `problem.payoff.scaled` has such values,
+        also for a reward to minimise.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    DowiseError
+        If an array has the wrong type ("invalid-type") or shape ("invalid-shape"), or numbers are
+        out of range ("invalid-number").
+
+    Examples
+    --------
+    >>> estimate([[0.9, 0.1], [0.5, 0.5]]).best.tolist()
+    [0.5, 0.5]
     """
     try:
         drawn = np.asarray(rewards)
         if drawn.dtype != np.float32:
             drawn = drawn.astype(np.float64, copy=False)
     except (TypeError, ValueError):
-        raise DowiseError("rewards must be an array of numbers, one row for each arm") from None
+        raise DowiseError(
+            "rewards must be an array of numbers, one row for each arm", code="invalid-type"
+        ) from None
     if drawn.ndim not in (2, 3) or 0 in drawn.shape or (drawn.ndim == 3) != (values is not None):
         raise DowiseError(
             f"rewards of shape {drawn.shape} {'with' if values is not None else 'without'} values: "
-            "give (arms, samples), or (arms, values, samples) with values="
+            "expected (arms, samples), or (arms, values, samples) with values",
+            code="invalid-shape",
         )
     if np.isnan(drawn).any():
-        raise DowiseError("some rewards are no numbers (NaN): leave these draws out")
+        raise DowiseError("some rewards are NaN: remove these draws", code="invalid-number")
     if not (drawn.min() >= -_SLACK and drawn.max() <= 1 + _SLACK):
         raise DowiseError(
-            f"rewards range from {drawn.min():.4g} to {drawn.max():.4g}: scale them to [0, 1]"
+            f"rewards range from {drawn.min():.4g} to {drawn.max():.4g}: scale them to [0, 1]",
+            code="invalid-number",
         )
     drawn = drawn.clip(0, 1)
     if values is None:
         return estimate_from_draws(drawn[:, None, :], np.array([0.0, 1.0]))
     scaled = _checked_values(values, drawn.shape[1])
     if not np.abs(drawn.sum(axis=1) - 1).max() <= 1e-4:
-        raise DowiseError("the probabilities of the values must sum to 1 for each arm and draw")
+        raise DowiseError(
+            "the probabilities of the values must sum to 1 for each arm and draw",
+            code="invalid-number",
+        )
     return estimate_from_draws(drawn[:, 1:], scaled)
 
 
@@ -119,12 +165,33 @@ def estimate_from_draws(
     found: tuple[IntArray, float] | None = None,
     costs: FloatArray | None = None,
 ) -> Estimate:
-    """The same from what a belief draws: drawn[arm, y − 1, draw], all values but the first.
+    """Estimate Δ and g from an array of draws, which is not validated.
 
-    `scaled` has what every value is worth, from 0 to 1, the first included. `found` has the best
-    arm of every draw and the sum of their rewards, where somebody has found them. `costs` are what
-    the arms cost, on the same scale (`payoff.scaled_costs`). Nothing is checked but that there is
-    room.
+    Parameters
+    ----------
+    drawn : numpy.ndarray
+        drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first.
+    scaled : numpy.ndarray
+        Worth of every value from 0 to 1, the first included.
+    found : tuple, optional
+        Best arm of every draw and the sum of their rewards, if they are known.
+    costs : numpy.ndarray, optional
+        Costs of the arms on the same scale (`payoff.scaled_costs`).
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    DowiseError
+        If the joint distribution needs too much memory ("too-large").
+
+    Examples
+    --------
+    >>> drawn = np.array([[[0.9, 0.1]], [[0.5, 0.5]]])
+    >>> estimate_from_draws(drawn, np.array([0.0, 1.0])).best.tolist()
+    [0.5, 0.5]
     """
     arms, others, samples = drawn.shape
     drawn = np.ascontiguousarray(drawn)
@@ -145,15 +212,61 @@ def estimate_from_draws(
 
 
 def estimate_of(draws: Draws, payoff: Payoff) -> Estimate:
-    """The same from the draws of a belief."""
+    """Estimate Δ and g from the draws of a belief.
+
+    Parameters
+    ----------
+    draws : Draws
+    payoff : Payoff
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    DowiseError
+        If the joint distribution needs too much memory ("too-large").
+
+    Examples
+    --------
+    >>> from dowise import Belief, load_problem
+    >>> belief = Belief(load_problem("task1"))
+    >>> estimate_of(belief.draw((), 100, 0), belief.problem.payoff).samples
+    100
+    """
     found = None if draws.whole is None else draws.winners(payoff)
     return estimate_from_draws(draws.others, payoff.scaled, found, draws.costs(payoff))
 
 
 def estimate_in_blocks(blocks: Iterable[Draws], payoff: Payoff, samples: int) -> Estimate:
-    """The same from draws that come some at a time, `samples` in all; none of them is kept.
+    """Estimate Δ and g from blocks of draws, of which none is kept.
 
-    Sums are taken block by block, so the last digits may be others than those of all at once.
+    Sums are taken block by block, so the last digits may differ from those of `estimate_of`.
+
+    Parameters
+    ----------
+    blocks : iterable of Draws
+    payoff : Payoff
+    samples : int
+        Number of draws in all blocks.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    DowiseError
+        If the joint distribution needs too much memory ("too-large").
+
+    Examples
+    --------
+    >>> from dowise import Belief, load_problem
+    >>> belief = Belief(load_problem("task1"))
+    >>> blocks = [belief.draw((), 50, 0), belief.draw((), 50, 1)]
+    >>> estimate_in_blocks(blocks, belief.problem.payoff, 100).samples
+    100
     """
     coming = iter(blocks)
     block = next(coming)
@@ -166,31 +279,31 @@ def estimate_in_blocks(blocks: Iterable[Draws], payoff: Payoff, samples: int) ->
 
 
 class _Sums:
-    """What blocks of draws add up to."""
+    """Running sums over blocks of draws."""
 
     def __init__(self, costs: FloatArray, others: int, samples: int) -> None:
         arms, self.costs = len(costs), costs
         self.winners = np.empty(samples, np.int64)
         self.seen, self.peak = 0, 0.0
         self.places = np.full(arms, -1)
-        """Of each arm: its place among those that have won, in the order in which they did."""
+        """Index of each arm among those that have won, in the order in which they did."""
         self.winning = np.empty(0, np.int64)
         self.joint = np.zeros((arms, 0, others + 1))
 
     def add(self, draws: Draws, payoff: Payoff) -> None:
-        """One block more."""
-        own, peak = draws.winners(payoff)
-        self.winners[self.seen : self.seen + len(own)] = own
-        self.seen, self.peak = self.seen + len(own), self.peak + peak
-        new = np.setdiff1d(own, self.winning)
+        """Add a block."""
+        winners, peak = draws.winners(payoff)
+        self.winners[self.seen : self.seen + len(winners)] = winners
+        self.seen, self.peak = self.seen + len(winners), self.peak + peak
+        new = np.setdiff1d(winners, self.winning)
         if len(new):
             self.places[new] = len(self.winning) + np.arange(len(new))
             self.winning = np.append(self.winning, new)
             self._make_room()
-        _kernels.add_up(np.ascontiguousarray(draws.others), self.places[own], self.joint)
+        _kernels.add_up(np.ascontiguousarray(draws.others), self.places[winners], self.joint)
 
     def _make_room(self) -> None:
-        """For all arms that have won, and as many more."""
+        """Widen the joint for all arms that have won, and as many more."""
         arms, before, values = self.joint.shape
         count = len(self.winning)
         if count > before:
@@ -200,44 +313,45 @@ class _Sums:
             self.joint = wider
 
     def estimate(self, payoff: Payoff) -> Estimate:
-        """What all of them say."""
+        """Return the estimate from all blocks."""
         arms, count, order = len(self.joint), len(self.winning), np.argsort(self.winning)
         joint = np.ascontiguousarray(self.joint[:, :count])
-        for own in joint:  # in place: it may be large
-            own[:] = own[order] / self.seen
+        for table in joint:  # in place: it may be large
+            table[:] = table[order] / self.seen
         winning = self.winning[order]
         best = np.bincount(self.winners, minlength=arms) / self.seen
         means, regret, gain = 0.0 - self.costs, np.empty(arms), np.empty(arms)
         for some in slices(*joint.shape):
-            _kernels.finish(
-                payoff.scaled, self.peak / self.seen, winning, best,
-                joint[some], means[some], regret[some], gain[some],
-            )  # fmt: skip
+            filled = joint[some], means[some], regret[some], gain[some]
+            _kernels.finish(payoff.scaled, self.peak / self.seen, winning, best, *filled)
         costs = self.costs
         return Estimate(self.seen, self.winners, winning, joint, best, means, regret, gain, costs)
 
 
 def slices(arms: int, *cells: int) -> Iterator[slice]:
-    """All arms, some at a time: about a million cells, so that Python gets a word in."""
+    """Return slices over all arms of about a million cells each, so that signals are handled."""
     step = max(1, _MAX_CELLS // prod(cells))
     return (slice(first, first + step) for first in range(0, arms, step))
 
 
 def check_memory(arms: int, winning: int, values: int) -> None:
-    """Raise where the joint of so many arms, winning arms and values would take too much memory."""
+    """Raise an error if the joint distribution would need too much memory."""
     size = 8 * arms * winning * values
     if size > _MAX_BYTES:
         raise DowiseError(
-            f"what each of {arms:,} arms tells about which of {winning:,} is the best takes "
-            f"{size / 1e9:,.1f} GB, more than the limit of {_MAX_BYTES / 1e9:,.1f}: draw fewer "
-            "samples, or leave out arms"
+            f"the joint distribution of {arms:,} arms and {winning:,} best arms needs "
+            f"{size / 1e9:,.1f} GB, more than the limit of {_MAX_BYTES / 1e9:,.1f}: use fewer "
+            "samples or fewer arms",
+            code="too-large",
         )
 
 
 def _checked_values(values: ArrayLike, count: int) -> FloatArray:
     scaled = np.asarray(values, dtype=np.float64)
     if scaled.shape != (count,) or not ((scaled >= 0) & (scaled <= 1)).all():
-        raise DowiseError(f"values={values!r}: give {count} numbers between 0 and 1")
+        raise DowiseError(
+            f"values={values!r} must be {count} numbers between 0 and 1", code="invalid-number"
+        )
     return scaled
 
 
@@ -246,22 +360,22 @@ _ROUNDING = 1e-12
 
 @kernel()
 def find_and_count(drawn, scaled, costs, winners, best, winning):
-    """`find_winners`, then `count_winners`: the sum of the best rewards, and how many arms win."""
+    """Return the sum of the best rewards and the number of arms that win; fills the arrays."""
     peak = find_winners(drawn, scaled, costs, winners)
     return peak, count_winners(winners, best, winning)
 
 
 @kernel()
 def count_winners(winners, best, winning):
-    """best[a]: the share of draws that arm a wins. Returns how many arms win some draw.
+    """Fill best[a], the share of draws that arm a wins; return how many arms win some draw.
 
-    winning[:that many] are those arms, rising.
+    The first entries of `winning` are those arms, rising.
     """
     for a in range(len(best)):
         best[a] = 0.0
         winning[a] = 0
     half = len(winners) // 2
-    for i in range(half):  # two counts don't wait for one another
+    for i in range(half):  # two independent counts run in parallel
         best[winners[i]] += 1.0
         winning[winners[half + i]] += 1
     for i in range(2 * half, len(winners)):
@@ -277,12 +391,12 @@ def count_winners(winners, best, winning):
 
 @kernel()
 def summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret, gain):
-    """p_a(a*, y), the mean rewards, Δ(a) and g(a) from N draws: the last four are filled here.
+    """Fill p_a(a*, y), the mean rewards, Δ(a) and g(a) from N draws: the last four arguments.
 
-    drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first, whose probability is
-    what the others leave; scaled[y] is what a value is worth; `peak` is the sum of the best net
-    rewards; joint[a, k, y] = p_a(a* = winning[k], Y_a = y). At first means[a] is minus what the arm
-    costs, so that in the end the means are net.
+    drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first, whose probability is the
+    rest; scaled[y] is the worth of a value; `peak` is the sum of the best net rewards;
+    joint[a, k, y] = p_a(a* = winning[k], Y_a = y). means[a] starts at minus the arm's cost, so that
+    the means are net.
     """
     arms, others, samples = drawn.shape
     ranks = winners if len(winning) == arms else _ranks(winners, winning, arms)
@@ -298,9 +412,9 @@ def summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret,
 
 @kernel()
 def add_up(drawn, ranks, joint):
-    """Add draws to joint[a, k, y], of all values but the first, where the k-th winning arm wins.
+    """Add the draws that the k-th winning arm wins to joint[a, k, y], for values but the first.
 
-    ranks[i] is the place of draw i's winner among the winning arms.
+    ranks[i] is the index of draw i's winner among the winning arms.
     """
     arms, others, samples = drawn.shape
     for a in range(arms):
@@ -311,9 +425,9 @@ def add_up(drawn, ranks, joint):
 
 @kernel()
 def finish(scaled, top, winning, best, joint, means, regret, gain):
-    """Fill in p_a(a*, y) for the first value y, and the last three; `top` is the mean of the best.
+    """Fill p_a(a*, y) for the first value y, and the last three arguments (see `summarise`).
 
-    The arms are those of `joint`: some of all, whose p* are in `best`. Of `means` see `summarise`.
+    `joint` has all arms or some of them, `best` has p* of all, `top` is the mean of the best.
     """
     arms, _, values = joint.shape
     outcome = np.empty(values)
@@ -335,7 +449,7 @@ def finish(scaled, top, winning, best, joint, means, regret, gain):
 
 @kernel()
 def _ranks(winners, winning, arms):
-    """The place of every draw's winner among the winning arms."""
+    """Return the index of every draw's winner among the winning arms."""
     places = np.empty(arms, dtype=np.int64)
     for k in range(len(winning)):
         places[winning[k]] = k
@@ -347,9 +461,9 @@ def _ranks(winners, winning, arms):
 
 @kernel()
 def sum_by_winner(row, ranks, parts):
-    """parts[0, k] + … + parts[3, k] is what `row` has where the k-th winning arm wins.
+    """Fill `parts`: parts[0, k] + … + parts[3, k] is the sum of `row` where the k-th arm wins.
 
-    Four sums in turn don't wait for one another.
+    Four independent sums run in parallel.
     """
     for k in range(parts.shape[1]):
         parts[0, k] = parts[1, k] = parts[2, k] = parts[3, k] = 0.0
@@ -365,7 +479,7 @@ def sum_by_winner(row, ranks, parts):
 
 @kernel()
 def _mutual_information(joint, winning, best, outcome):
-    """KL(joint[k, y] ‖ best[k] outcome[y]) ≥ 0; exactly 0 where one arm is always the best."""
+    """Return KL(joint[k, y] ‖ best[k] outcome[y]) ≥ 0; exactly 0 if one arm is always best."""
     if len(winning) == 1:
         return 0.0
     total = 0.0

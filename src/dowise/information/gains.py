@@ -1,4 +1,4 @@
-"""What an arm teaches, beyond the paper's gain: other things that are seen, other questions.
+"""Information gains beyond the paper's: from other observations, about other questions.
 
 The paper's gain is I(A*; Y_a): what the reward of arm a tells about the best arm A* of the present
 context. Here
@@ -54,7 +54,7 @@ class Paths(NamedTuple):
 
 
 class OutcomePaths:
-    """The steps of all arms, and the rows that they read, in any context."""
+    """Steps of all arms, and the rows that they read, in any context."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -81,18 +81,18 @@ class OutcomePaths:
         self._row_draws = RowDraws(model, rows[told]) if told.any() else None
 
     def count(self, arms: IntArray) -> float:
-        """How many outcomes these arms have together."""
+        """Return the number of outcomes of these arms together."""
         return float(self._counts[arms].sum())
 
     @property
     def longest(self) -> int:
-        """So many steps has the arm that has most, or one more than none."""
+        """Number of steps of the arm that has most, at least one."""
         return int(self.paths.strides.shape[1])
 
     def draw(
         self, posterior: Posterior, key: Key, codes: Codes, samples: int
     ) -> NDArray[np.float32]:
-        """The entries of all rows here under draws, in a context: (entries, samples)."""
+        """Return the entries of all rows under draws, in a context: (entries, samples)."""
         if self._row_draws is not None and self._drawn.all():
             return self._row_draws.draw(posterior, key, codes, samples)
         values = np.empty((self.entries, samples), dtype=np.float32)
@@ -102,7 +102,7 @@ class OutcomePaths:
         return values
 
     def means(self, posterior: Posterior, codes: Codes) -> FloatArray:
-        """The posterior means of all entries here, in a context."""
+        """Return the posterior means of all entries, in a context."""
         places = self._places.get(codes)
         if places is None:
             first = self.model.first_entries(self._rows_here, codes)
@@ -192,7 +192,7 @@ class OutcomePaths:
 
 @lru_cache(maxsize=32)
 def outcome_paths(model: Model) -> OutcomePaths:
-    """Of a model, built once."""
+    """Return the outcome paths of a model, built once."""
     return OutcomePaths(model)
 
 
@@ -211,18 +211,19 @@ _kernels = lazy_kernels("dowise.information.gains")
 
 @dataclass(frozen=True)
 class Gains:
-    """How gains are computed: of what is `seen`, `about` which question."""
+    """Definition of a gain: from what is `seen`, `about` which question."""
 
     seen: Seen
     about: About
 
     def check(self, problem: Problem) -> None:
-        """Raise where these gains can't be had."""
+        """Raise an error if these gains can't be computed."""
         contexts = prod(len(problem.domains[name]) for name in problem.context)
         if self.about == "map" and contexts > MAX_ENUMERATED_CONTEXTS:
             raise DowiseError(
                 f'about="map": there are {contexts:,} contexts, and the limit is '
-                f'{MAX_ENUMERATED_CONTEXTS:,}; take about="arm", or fewer context variables'
+                f'{MAX_ENUMERATED_CONTEXTS:,}; use about="arm", or fewer context variables',
+                code="too-large",
             )
 
     def estimate(
@@ -254,7 +255,7 @@ class Gains:
     def _questions(
         self, posterior: Posterior, key: Key, codes: Codes, winners: IntArray
     ) -> Questions:
-        """Which arm is best, here or in each context, and what it counts for."""
+        """Return which arm is best, in this or in each context, with weights."""
         if self.about == "arm":
             return Questions.of([winners], np.ones(1))
         contexts, chances = likely_contexts(posterior, codes)
@@ -344,7 +345,7 @@ def likely_contexts(posterior: Posterior, present: Codes) -> tuple[list[Codes], 
 
 
 def context_probabilities(posterior: Posterior) -> FloatArray:
-    """The posterior probability of every context: an axis for each context variable.
+    """Return the posterior probability of every context: an axis for each context variable.
 
     The context is closed under ancestors, so that is the product of its own factors' entries,
     whose mean is the product at the mean entries.
@@ -473,7 +474,7 @@ def _pick(entries, first, size, u):
 
 @kernel()
 def add_sampled(paths, arms, values, ranks, shares, weights, uniforms, gain):
-    """The same from outcomes that are sampled, as many as `uniforms` has rows.
+    """Do the same as `add_all` with sampled outcomes, as many as `uniforms` has rows.
 
     An outcome is drawn from one of the draws, these in strata. It tells KL(P(k | o) ‖ P(k)) ≥ 0,
     whose mean over outcomes is the gain: the estimate has the mean that `add_all` gives.
@@ -545,7 +546,7 @@ def add_rows(paths, arms, means, told, gain):
 
 @kernel()
 def add_sampled_rows(paths, arms, means, told, uniforms, gain):
-    """The same from walks that are sampled at the means."""
+    """Do the same as `add_rows` with walks that are sampled at the means."""
     samples, most = len(uniforms), paths.strides.shape[1]
     codes = np.zeros(most, dtype=np.int64)
     for i in range(len(arms)):

@@ -3,8 +3,8 @@
 minimise KL(P‖Q) over distributions P and Q whose entries lie between given bounds. The problem is
 jointly convex. For a fixed Q the best P is clip(s·Q, low, high), and for a fixed P the best Q is
 clip(s·P, low, high), each with the s that makes it sum to 1; the two take turns. Mostly a sweep or
-two suffice, at times hundreds do not; and a value that was stopped early is too large, which a
-lower bound must not be. So each sweep also computes the Frank-Wolfe gap; value − gap is returned.
+two suffice, at times hundreds do not, and a value that was stopped early is too large for a lower
+bound. So each sweep also computes the Frank-Wolfe gap, and value − gap is returned.
 
 >>> round(minimise_kl([0.7, 0.1], [0.9, 0.3], [0.1, 0.5], [0.5, 0.9]), 4)
 0.0823
@@ -29,14 +29,34 @@ _ROUNDING = 1e-12
 
 
 def minimise_kl(p_low: ArrayLike, p_high: ArrayLike, q_low: ArrayLike, q_high: ArrayLike) -> float:
-    """min KL(P‖Q) over p_low ≤ P ≤ p_high and q_low ≤ Q ≤ q_high, from below.
+    """Return a lower bound on min KL(P‖Q) over p_low ≤ P ≤ p_high and q_low ≤ Q ≤ q_high.
 
-    Arrays of one shape, any rank; one problem. Infinite where Q can't be positive at a place where
-    P must be. A box that holds no distribution is an error.
+    Parameters
+    ----------
+    p_low, p_high, q_low, q_high : array_like
+        Bounds of the same shape, of any rank.
+
+    Returns
+    -------
+    float
+        Infinite if Q must be 0 in a cell where P can't be.
+
+    Raises
+    ------
+    DowiseError
+        If the shapes differ ("invalid-shape"), or a box holds no distribution ("invalid-number").
+
+    Examples
+    --------
+    >>> round(minimise_kl([0.7, 0.1], [0.9, 0.3], [0.1, 0.5], [0.5, 0.9]), 4)
+    0.0823
     """
     pl, pu, ql, qu = _numbers(p_low), _numbers(p_high), _numbers(q_low), _numbers(q_high)
     if not pl.shape == pu.shape == ql.shape == qu.shape or not pl.size:
-        raise DowiseError("the four bounds must be arrays of one shape with at least one entry")
+        raise DowiseError(
+            "the four bounds must be arrays of one shape with at least one entry",
+            code="invalid-shape",
+        )
     if pl.ndim != 1:
         pl, pu, ql, qu = pl.ravel(), pu.ravel(), ql.ravel(), qu.ravel()
     value: float = _kernels.box_divergence(pl, pu, ql, qu)
@@ -44,17 +64,42 @@ def minimise_kl(p_low: ArrayLike, p_high: ArrayLike, q_low: ArrayLike, q_high: A
         return value
     _checked_box("P", pl, pu)
     _checked_box("Q", ql, qu)
-    raise DowiseError("the bounds leave no room for a distribution: they sum to 1 too closely")
+    raise DowiseError(
+        "the bounds leave no room for a distribution: they sum to 1 too closely",
+        code="invalid-number",
+    )
 
 
 def project_to_box(point: ArrayLike, low: ArrayLike, high: ArrayLike) -> FloatArray:
-    """The distribution between the bounds that is closest to a point (Euclidean).
+    """Return the distribution between the bounds that is closest to a point (Euclidean).
 
-    clip(point − λ, low, high) with the λ that makes it sum to 1, found by bisection (appendix).
+    It is clip(point − λ, low, high) with the λ that makes it sum to 1, by bisection (appendix).
+
+    Parameters
+    ----------
+    point, low, high : array_like
+
+    Returns
+    -------
+    numpy.ndarray
+
+    Raises
+    ------
+    DowiseError
+        If the shapes differ or the point is not finite ("invalid-shape"), or no distribution is
+        between the bounds ("invalid-number").
+
+    Examples
+    --------
+    >>> project_to_box([0.9, 0.5], [0.0, 0.0], [1.0, 1.0]).round(3).tolist()
+    [0.7, 0.3]
     """
     z, lo, hi = (_numbers(x) for x in (point, low, high))
     if not z.shape == lo.shape == hi.shape or not np.isfinite(z).all():
-        raise DowiseError("the point and the bounds must be arrays of one shape, the point finite")
+        raise DowiseError(
+            "the point and the bounds must be arrays of one shape, the point finite",
+            code="invalid-shape",
+        )
     lo, hi = _checked_box("x", lo, hi)
     left, right = float((z - hi).min()) - 1, float((z - lo).max()) + 1
     for _ in range(200):
@@ -66,33 +111,34 @@ def project_to_box(point: ArrayLike, low: ArrayLike, high: ArrayLike) -> FloatAr
     return np.clip(z - 0.5 * (left + right), lo, hi)
 
 
-def _numbers(given: ArrayLike) -> FloatArray:
+def _numbers(values: ArrayLike) -> FloatArray:
     try:
-        return np.asarray(given, np.float64)
+        return np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        raise DowiseError(f"{given!r} is no array of numbers") from None
+        raise DowiseError(f"{values!r} is not an array of numbers", code="invalid-type") from None
 
 
 def _checked_box(name: str, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
     if not (low <= high).all() or low.sum() > 1 + _ROUNDING or high.sum() < 1 - _ROUNDING:
         raise DowiseError(
-            f"no distribution {name} lies between the bounds: the lower ones sum to "
+            f"no distribution {name} is between the bounds: the lower ones sum to "
             f"{low.sum():.6g} and the upper ones to {high.sum():.6g}, with 1 not in between, "
-            "or a lower one exceeds its upper one"
+            "or a lower one exceeds its upper one",
+            code="invalid-number",
         )
     return low, high
 
 
-_NO_ANSWER = -1.0  # what `box_divergence` returns where a box holds no distribution
+_NO_ANSWER = -1.0  # result of `box_divergence` if a box holds no distribution
 _TOLERANCE = 1e-10
 _MAX_SWEEPS = 20_000
 _SHORT = 64
-_TINY = 1e-200  # an entry that may be 0 is kept here: sums don't feel it, and no ratio is 0/0
+_TINY = 1e-200  # least value of an entry that may be 0: too small for sums, but no ratio is 0/0
 
 
 class BoxBounds(NamedTuple):
-    """Distributions between two bounds."""
+    """Lower and upper bounds of the entries of a distribution."""
 
     low: FloatArray
     high: FloatArray
@@ -100,10 +146,10 @@ class BoxBounds(NamedTuple):
 
 @kernel()
 def _scale(weights, box, out):
-    """out = clip(s·weights, low, high) with the s that makes it sum to 1; False if there is none.
+    """Set out = clip(s·weights, low, high) so that it sums to 1; return False if there is no s.
 
-    The sum rises in s, piecewise linearly, so Newton's steps end in finitely many; a bracket keeps
-    them honest where the sum is flat.
+    The sum is rising and piecewise linear in s, so finitely many Newton steps suffice; a bracket
+    guards them where the sum is flat.
     """
     n = len(weights)
     low, high = box
@@ -138,7 +184,7 @@ def _scale(weights, box, out):
 
 @kernel()
 def _fill_up(out, high, movable):
-    """Give what is missing to 1 to the movable cells; whether that was possible."""
+    """Add what is missing to 1 to the movable cells; return True if that was possible."""
     missing = 1.0
     for i in range(len(out)):
         missing -= out[i]
@@ -152,9 +198,9 @@ def _fill_up(out, high, movable):
 
 @kernel()
 def _smallest_product(gradient, box, order):
-    """min of gradient·x over the box and the simplex: fill the cheapest cells first.
+    """Return min gradient·x over the box and the simplex, filling the cheapest cells first.
 
-    `order` is any permutation of the cells, and comes back sorted.
+    `order` is any permutation of the cells, and is sorted in place.
     """
     left = 1.0
     total = 0.0
@@ -174,7 +220,7 @@ def _smallest_product(gradient, box, order):
 
 @kernel()
 def _sort_by(keys, order):
-    """Sort the permutation `order` by its keys: by insertion where it is short or nearly done."""
+    """Sort the permutation `order` by its keys, by insertion if it is short."""
     if len(order) > _SHORT:
         order[:] = np.argsort(keys)
         return
@@ -189,11 +235,11 @@ def _sort_by(keys, order):
 
 @kernel(inline="always")  # 5 % of a divergence
 def _divergence_and_gap(p, q, box_p, box_q, scratch, orders):
-    """KL(P‖Q), and the Frank-Wolfe gap: how far at most it is above the minimum."""
+    """Return KL(P‖Q) and the Frank-Wolfe gap, the most it can be above the minimum."""
     grad_p, grad_q = scratch[0], scratch[1]
     value, at_p, at_q = 0.0, 0.0, 0.0
     for i in range(len(p)):
-        if box_p.high[i] == 0:  # P must be 0 here: nothing to gain or lose
+        if box_p.high[i] == 0:  # P must be 0: no contribution
             grad_p[i] = grad_q[i] = 0.0
             continue
         ratio = p[i] / q[i]
@@ -209,11 +255,11 @@ def _divergence_and_gap(p, q, box_p, box_q, scratch, orders):
 
 @kernel()
 def _alternate(box_p, box_q, q):
-    """A lower bound on min KL(P‖Q) over the two boxes, within a tolerance of it, or negative.
+    """Return a lower bound on min KL(P‖Q), within a tolerance of it; negative if a box is empty.
 
-    P and Q take turns: P = clip(s·Q), Q = clip(s·P). After each turn the Frank-Wolfe gap bounds how
-    far the value is above the minimum; value − gap is a true lower bound at any time. All cells
-    must have box_q.high > 0, and `q` starts inside its box with no entry 0.
+    P and Q take turns: P = clip(s·Q), Q = clip(s·P). After each turn the Frank-Wolfe gap bounds the
+    distance to the minimum; value − gap is a valid lower bound at any time. All cells must have
+    box_q.high > 0, and `q` starts inside its box with no entry 0.
     """
     n = len(q)
     scratch = np.empty((3, n))
@@ -242,7 +288,7 @@ def _alternate(box_p, box_q, q):
 
 @kernel()
 def _clip(low, high, box):
-    """Fill the box with the bounds, clipped to [0, 1]; False where they are the wrong way round."""
+    """Fill the box with the bounds, clipped to [0, 1]; return False if they are reversed."""
     for i in range(len(low)):
         if not low[i] <= high[i]:  # a NaN, for one
             return False
@@ -272,7 +318,7 @@ def _share_a_distribution(p, q):
 
 @kernel()
 def _go_inside(box, out):
-    """A distribution strictly inside: an entry of Q that starts at 0 would stay there."""
+    """Fill in a distribution strictly inside: an entry of Q that starts at 0 would stay 0."""
     least = box.low.sum()
     spread = box.high.sum() - least
     share = (1 - least) / spread if spread > 0 else 0.0
@@ -282,7 +328,7 @@ def _go_inside(box, out):
 
 @kernel()
 def box_divergence(p_low, p_high, q_low, q_high):
-    """min KL(P‖Q) over two boxes of distributions, from below; negative where one is empty."""
+    """Return a lower bound on min KL(P‖Q) over two boxes; negative if one is empty."""
     rows = np.empty((5, len(p_low)))
     p, q = BoxBounds(rows[0], rows[1]), BoxBounds(rows[2], rows[3])
     if not (_clip(p_low, p_high, p) and _clip(q_low, q_high, q)):
@@ -312,7 +358,7 @@ def box_divergence(p_low, p_high, q_low, q_high):
 
 @kernel()
 def _groups(arms, winning, apart):
-    """The place of an arm among the winning ones, or −1, and how many arms alike it stands for."""
+    """Return the index of each group among the winning arms, or −1, and its number of arms."""
     count = arms if apart else min(len(winning) + 1, arms)
     places, copies = np.empty(count, dtype=np.int64), np.empty(count)
     for i in range(count):
@@ -326,7 +372,7 @@ def _groups(arms, winning, apart):
 
 @kernel()
 def _boxes_of(joint, best, winning, groups, radii, p, q):
-    """The boxes of one arm's joint distribution and of the product; returns the χ² of Lemma 4."""
+    """Fill the boxes of an arm's joint distribution and of the product; return χ² of Lemma 4."""
     places, copies = groups
     of_joint, of_best, of_outcome = radii
     values = joint.shape[1]
@@ -351,9 +397,9 @@ def _boxes_of(joint, best, winning, groups, radii, p, q):
 
 @kernel()
 def are_apart(joint, best, winning, apart, radii, found):
-    """For every arm whether no distribution is in both of its boxes: then g is above 0.
+    """Set found[a] to True if no distribution is in both boxes of arm a: then g is above 0.
 
-    Arguments as for `gain_bounds`.
+    The arguments are those of `gain_bounds`.
     """
     groups = _groups(len(best), winning, apart)
     cells = len(groups[0]) * joint.shape[2]
@@ -370,13 +416,12 @@ def are_apart(joint, best, winning, apart, radii, found):
 
 @kernel()
 def gain_bounds(joint, best, winning, apart, radii, low, high):
-    """Both ends of Lemma 4 for every arm; False where a box holds no distribution.
+    """Fill both ends of Lemma 4 for every arm; return False if a box holds no distribution.
 
-    joint[a, k, y] = p_a(a* = winning[k], y), of all arms or some; p* in `best` is of all. The cells
-    of arms that never win are all alike. Unless they are to be kept apart, they are taken together:
-    cells that are alike have the same share in the solution, and mp log(mp / mq) is m times
-    p log(p/q), so m of them are one cell with m times their bounds. The radii are those of the
-    joint, of p* and of the outcomes.
+    joint[a, k, y] = p_a(a* = winning[k], y) for all arms or some; `best` is p* of all arms. The
+    cells of arms that never win are equal. Unless `apart`, they are merged: equal cells have equal
+    shares in the solution, and mp log(mp / mq) is m times p log(p/q), so m of them are one cell
+    with m times their bounds. The radii are those of the joint, of p* and of the outcomes.
     """
     arms, _, values = joint.shape
     groups = _groups(len(best), winning, apart)

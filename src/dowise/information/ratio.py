@@ -5,7 +5,7 @@
 e = g_a − g_b, the derivative of (Δ_b + qd)² / (g_b + qe) vanishes at q = (eΔ_b − 2d g_b) / (de);
 it is compared with both ends, so no grid over q is needed. Conventions: 0/0 = 0 and x/0 = ∞.
 
->>> minimise_ratio([0.2, 0.1], [0.0, 0.5])         # arm 1 is cheaper and teaches more
+>>> minimise_ratio([0.2, 0.1], [0.0, 0.5])         # arm 1 costs less and teaches more
 IDSAction(first=1, second=1, probability=1.0)
 """
 
@@ -22,19 +22,25 @@ from dowise.errors import DowiseError
 
 _kernels = lazy_kernels("dowise.information.ratio")
 
-MAX_ALL_PAIRS = 256  # so many arms, and all pairs are tried; of more, those that can matter
+MAX_ALL_PAIRS = 256  # arms for which all pairs are tried; beyond, those on the hull
 MIN_GAIN = 1e-12  # a gain of at most this is rounding, and counts as 0
 
 
 class IDSAction(NamedTuple):
-    """Play `first` with this probability, otherwise `second`; a pure choice is (a, a, 1.0)."""
+    """Play `first` with this probability, otherwise `second`; a pure choice is (a, a, 1.0).
+
+    Examples
+    --------
+    >>> IDSAction(0, 2, 0.25).distribution(3).tolist()
+    [0.25, 0.0, 0.75]
+    """
 
     first: int
     second: int
     probability: float
 
     def distribution(self, arms: int) -> FloatArray:
-        """π: the probability of each of so many arms."""
+        """Return π, the probability of each of `arms` arms."""
         pi = np.zeros(arms)
         pi[self.first] += self.probability
         pi[self.second] += 1 - self.probability
@@ -42,7 +48,21 @@ class IDSAction(NamedTuple):
 
 
 def information_ratio(regret: ArrayLike, gain: ArrayLike) -> FloatArray:
-    """Ψ = Δ²/g, element by element, with 0/0 = 0 and x/0 = ∞."""
+    """Return Ψ = Δ²/g for each element, with 0/0 = 0 and x/0 = ∞.
+
+    Parameters
+    ----------
+    regret, gain : array_like
+
+    Returns
+    -------
+    numpy.ndarray
+
+    Examples
+    --------
+    >>> information_ratio([0.2, 0.0], [0.1, 0.0]).round(2).tolist()
+    [0.4, 0.0]
+    """
     squared, known = np.broadcast_arrays(np.square(regret, dtype=np.float64), np.asarray(gain))
     ratio = np.where(squared > 0, np.inf, 0.0)
     np.divide(squared, known, out=ratio, where=known > 0)
@@ -50,32 +70,67 @@ def information_ratio(regret: ArrayLike, gain: ArrayLike) -> FloatArray:
 
 
 def minimise_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
-    """The distribution over arms with the smallest information ratio.
+    """Return the distribution over arms with the smallest information ratio.
 
-    Where no arm teaches anything, the arm with the least regret. Among equals a pure choice goes
-    before a mixed one, then the arms that come first.
+    If no arm teaches anything, it is the arm with the least regret. Ties go to a pure choice, then
+    to the first arms.
+
+    Parameters
+    ----------
+    delta, gain : array_like
+        Δ and g of each arm.
+
+    Returns
+    -------
+    IDSAction
+
+    Raises
+    ------
+    DowiseError
+        If the shapes differ ("invalid-shape"), or a number is negative or not finite
+        ("invalid-number").
+
+    Examples
+    --------
+    >>> minimise_ratio([0.2, 0.1], [0.0, 0.5])
+    IDSAction(first=1, second=1, probability=1.0)
     """
     regret, known = np.asarray(delta, np.float64), np.asarray(gain, np.float64)
     if regret.shape != known.shape or regret.ndim != 1 or not len(regret):
         raise DowiseError(
-            f"delta {regret.shape} and gain {known.shape}: give a number for each arm"
+            f"delta {regret.shape} and gain {known.shape} must have one number per arm",
+            code="invalid-shape",
         )
     if len(regret) <= MAX_ALL_PAIRS:
         action = IDSAction(*_kernels.best_pair(regret, known, MIN_GAIN))
     else:
-        known = np.where(known <= MIN_GAIN, np.minimum(known, 0.0), known)  # a bad one stays bad
+        known = np.where(
+            known <= MIN_GAIN, np.minimum(known, 0.0), known
+        )  # an invalid one stays invalid
         order = np.lexsort((-known, regret))
         action = IDSAction(*_kernels.best_pair_on_hull(regret, known, order))
     if action.first < 0:
         raise DowiseError(
-            f"regrets and gains must be finite and not negative, not {delta!r} and {gain!r}"
+            f"regrets and gains must be finite and not negative, not {delta!r} and {gain!r}",
+            code="invalid-number",
         )
     return action
 
 
 def least_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
-    """The single arm with the smallest Δ²/g, ties going to the least regret, then to the first.
+    """Return the single arm with the smallest Δ²/g; ties go to the least regret, then the first.
 
+    Parameters
+    ----------
+    delta, gain : array_like
+        Δ and g of each arm.
+
+    Returns
+    -------
+    IDSAction
+
+    Examples
+    --------
     >>> least_ratio([0.2, 0.1], [0.0, 0.0])
     IDSAction(first=1, second=1, probability=1.0)
     """
@@ -90,10 +145,10 @@ _ROUNDING = 1e-12
 
 @kernel()
 def _best_single(regret, gain, nothing):
-    """(arm, its ratio): the first with the smallest Ψ; where none teaches, that of least regret.
+    """Return the first arm with the smallest Ψ, and Ψ; the arm of least regret if none teaches.
 
-    Its ratio is −1 where no arm teaches anything and the search is over, and the arm is −1 where a
-    number is negative or not finite.
+    The ratio is −1 if no arm teaches anything, which ends the search. The arm is −1 if a number is
+    negative or not finite.
     """
     single, least = 0, np.inf
     cheapest, some = 0, False
@@ -114,7 +169,7 @@ def _best_single(regret, gain, nothing):
 
 @kernel()
 def _mixture(regret_a, gain_a, regret_b, gain_b):
-    """(ratio, q, 1 − q) at the inner stationary point of a pair; the ratio is ∞ without one."""
+    """Return (ratio, q, 1 − q) at the inner stationary point of a pair; ∞ if there is none."""
     d, e = regret_a - regret_b, gain_a - gain_b
     if d * e == 0:
         return np.inf, 1.0, 0.0
@@ -130,10 +185,10 @@ def _mixture(regret_a, gain_a, regret_b, gain_b):
 
 @kernel()
 def best_pair(regret, gain, nothing):
-    """(first, second, probability of the first): the smallest (πᵀΔ)² / πᵀg.
+    """Return (first, second, probability of the first) with the smallest (πᵀΔ)² / πᵀg.
 
-    A gain of at most `nothing` counts as 0. Single arms first, then all pairs. The first is −1
-    where a number is negative or not finite.
+    A gain of at most `nothing` counts as 0. Single arms come first, then all pairs. The first arm
+    is −1 if a number is negative or not finite.
     """
     single, least = _best_single(regret, gain, nothing)
     first, second, probability = single, single, 1.0
@@ -152,17 +207,17 @@ def best_pair(regret, gain, nothing):
 
 @kernel()
 def _turn(regret, gain, a, b, c):
-    """Positive where the way over a, b and c turns left at b, which then lies below the hull."""
+    """Return a positive number if a, b, c turn left at b, which is then below the hull."""
     left = (regret[b] - regret[a]) * (gain[c] - gain[b])
     return left - (gain[b] - gain[a]) * (regret[c] - regret[b])
 
 
 @kernel()
 def _upper_chain(regret, gain, order, chain):
-    """Fill in the arms of the hull's upper left boundary and return how many they are.
+    """Fill in the arms of the hull's upper left boundary and return their number.
 
-    `order` has the arms by rising regret, then falling gain, then number: an arm that teaches no
-    more than one before it is dominated by that one, or is its double.
+    `order` has the arms by rising regret, then falling gain, then index: an arm that teaches no
+    more than an earlier one is dominated by it, or equal to it.
     """
     count = 0
     for c in order:
@@ -177,7 +232,7 @@ def _upper_chain(regret, gain, order, chain):
 
 @kernel()
 def _first_on_line(regret, gain, chain, edge):
-    """The first arm up to the edge's left end and from its right end on, all on the edge's line."""
+    """Return the first arms on the edge's line, up to its left end and from its right end on."""
     left, right = chain[edge], chain[edge + 1]
     k = edge
     while k > 0 and _turn(regret, gain, chain[k - 1], chain[k], chain[k + 1]) == 0:
@@ -192,10 +247,10 @@ def _first_on_line(regret, gain, chain, edge):
 
 @kernel()
 def best_pair_on_hull(regret, gain, order):
-    """What `best_pair` finds, in linear time; gains are 0 or more than nothing.
+    """Return the result of `best_pair` in linear time; gains are 0 or more than `nothing`.
 
-    `order` is that of `_upper_chain`. On a line of more than two arms every pair with the point in
-    between is as good: the arms that come first are taken from either side.
+    `order` is that of `_upper_chain`. On a line of more than two arms all pairs around the optimum
+    are equal: the first arms are taken from either side.
     """
     single, least = _best_single(regret, gain, 0.0)
     if least <= 0:
