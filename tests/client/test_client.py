@@ -160,7 +160,7 @@ def test_records_are_checked_here(served):
     with pytest.warns(DowiseWarning, match="none with a value of the reward"):
         client.import_records({"Z": [1]})
     own = client.frame()
-    with pytest.raises(DowiseError, match="an export of this very experiment"):
+    with pytest.raises(DowiseError, match="an export of the same experiment"):
         client.import_records(own)
 
 
@@ -249,7 +249,7 @@ def test_what_cannot_be_sent(served):
         client.ask({"C": [1]})
     with pytest.raises(DowiseError, match="must map variables to values"):
         client.tell(1, "Y=1")
-    with pytest.raises(DowiseError, match="can't be kept"):
+    with pytest.raises(DowiseError, match="can't be stored"):
         client.revise(options={"samples": object()}, reason="x")
     with pytest.raises(DowiseError, match="about a Problem"):
         Client.create(served.url, "x", CausalGraph.parse("X -> Y"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.strategies import cases, examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem
-from dowise.experiment.records import MOST_ROWS, digest, pack, unpack
+from dowise.experiment.records import MAX_ROWS, digest, pack, unpack
 from dowise.problem.record import RecordBatch
 
 GRAPH = CausalGraph.parse("Age -> Dose -> Recovery; Diet -> Recovery")
@@ -204,27 +204,27 @@ def codes(*values):
         (changed(["rows"], 6), "are not those of 6 bytes"),
         (changed(["rows"], True), "can't have True rows"),
         (changed(["rows"], "5"), "can't have '5' rows"),
-        (changed(["rows"], MOST_ROWS), "can't be those of 100,000,000 bytes"),
-        (changed(["rows"], MOST_ROWS + 1), "can't have 100000001 rows"),
+        (changed(["rows"], MAX_ROWS), "can't be those of 100,000,000 bytes"),
+        (changed(["rows"], MAX_ROWS + 1), "can't have 100000001 rows"),
         (changed(["format"], 2), "of format 2, which this version of dowise can't read"),
-        (changed(["columns"], []), "no page of columns"),
+        (changed(["columns"], []), "they are not columns"),
         (changed(["arms"], None), "the arms has no list of texts"),
         (changed(["arms", "texts"], ["do()"] * 4), "the arms has a text twice"),
         (changed(["arms", "texts", 1], "do(X"), "do.X"),
         (changed(["arms", "codes"], codes(0, 1, 2, 3, 4)), "a row has no arm"),
         (changed(["columns", "Age", "codes"], codes(0, 1, 2, 3, 0)), "Age has a code without a"),
-        (changed(["columns", "Age", "codes"], "=="), "Age: the codes are no base64"),
-        (changed(["columns", "Age", "codes"], "aé"), "Age: the codes are no base64"),
+        (changed(["columns", "Age", "codes"], "=="), "Age: the codes are not base64"),
+        (changed(["columns", "Age", "codes"], "aé"), "Age: the codes are not base64"),
         (changed(["columns", "Age", "codes"], "AAAA"), "Age: the codes can't be decompressed"),
         (changed(["columns", "Age", "codes"], codes(0, 1, 2, 1, 0)[:-8]), "not those of 5 bytes"),
         (changed(["columns", "Age", "codes"], codes(*bytes(10**6))), "not those of 5 bytes"),
-        (changed(["columns", "Age", "codes"], None), "there is no text of codes"),
+        (changed(["columns", "Age", "codes"], None), "the codes are not a text"),
         (changed(["columns", "Age", "texts"], [0, 1]), "Age has no list of texts"),
         (changed(["columns", "Age"], "?"), "Age has no list of texts"),
         (changed(["columns", "Dose", "codes"], codes(*[0] * 5)), "Dose was both set and seen"),
         (changed(["arms", "texts", 1], 'do(Diet="")'), "Diet has no value '' any more"),
-        ([], "no page of columns"),
-        (None, "no page of columns"),
+        ([], "they are not columns"),
+        (None, "they are not columns"),
     ],
 )  # fmt: skip
 def test_damage_is_found(page, message):
@@ -260,6 +260,6 @@ def test_a_page_is_small():
 
 
 def test_too_many_records_are_refused(monkeypatch):
-    monkeypatch.setattr("dowise.experiment.records.MOST_ROWS", 4)
+    monkeypatch.setattr("dowise.experiment.records.MAX_ROWS", 4)
     with pytest.raises(DowiseError, match="5 records are too many for one import"):
         pack(WARD.records(TABLE))

@@ -112,7 +112,7 @@ def test_what_is_no_export_is_not_overwritten(tmp_path, ending):
     path = tmp_path / f"past.{ending}"
     path.write_text("Age,Recovery\n1,0\n")
     experiment = played(rounds=20)
-    with pytest.raises(DowiseError, match="is no export of an experiment: name another file"):
+    with pytest.raises(DowiseError, match="is not an export of an experiment"):
         experiment.export(path)
     assert path.read_text() == "Age,Recovery\n1,0\n"
     path.write_text("")

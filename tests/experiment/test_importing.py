@@ -13,7 +13,7 @@ def test_an_experiment_refuses_its_own_export(tmp_path, ending):
     experiment, path = played(), tmp_path / f"ward.{ending}"
     experiment.export(path)
     before = experiment.head
-    with pytest.raises(DowiseError, match="an export of this very experiment"):
+    with pytest.raises(DowiseError, match="an export of the same experiment"):
         experiment.import_records(read_records(path, experiment.problem))
     assert experiment.head == before
     assert experiment.import_records(read_records(path, experiment.problem), again=True) == 6

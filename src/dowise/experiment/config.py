@@ -1,7 +1,7 @@
-"""What holds for the decisions of an experiment: the problem, and the policy with its options.
+"""Configuration of an experiment: the problem, and the policy with its options.
 
-A config is written into the journal whole, so that nothing else is needed to read it: the graph and
-the prior inline, and every option, those that were not given with the values that they had then.
+A configuration is stored in the journal as a whole, so that nothing else is needed to read it: the
+graph and the prior inline, and every option, defaults with the values that they had then.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _PROBLEMS: WeakValueDictionary[str, Problem] = WeakValueDictionary()
 
 @dataclass(frozen=True)
 class ExperimentConfig:
-    """A problem, the name of a policy, its options as JSON has them, and what is learned from."""
+    """A problem, the name of a policy and its options as plain data."""
 
     problem: Problem
     policy: str
     options: Mapping[str, Any]
     learn_restricted: bool = True
-    """Whether decisions among fewer than all arms are learned from."""
+    """True if decisions for which some arms were not allowed are learned from."""
 
     @classmethod
     def from_user(
@@ -55,20 +55,25 @@ class ExperimentConfig:
         options: Mapping[str, Any] | None = None,
         learn_restricted: bool = True,
     ) -> ExperimentConfig:
-        """From what the user gave; everything is tried once."""
+        """Validate the arguments of a user, and make the policy once."""
         if isinstance(problem, str | Path):
             problem = load_problem(problem)
         if not isinstance(problem, Problem):
             raise DowiseError(
-                f"an experiment is about a Problem, not {type_name(problem)}: give one, the path "
-                "of a problem file or the name of a built-in problem"
+                f"problem must be a Problem, the path of a problem file or the name of a built-in "
+                f"problem, not {type_name(problem)}",
+                code="invalid-type",
             )
         if options is not None and not isinstance(options, Mapping):
-            raise DowiseError(f"options={options!r} must map names to values, {{'samples': 1000}}")
+            raise DowiseError(
+                f"options={options!r} must map names to values, such as {{'samples': 1000}}",
+                code="invalid-type",
+            )
         if not isinstance(policy, str):
             raise DowiseError(
-                f"policy={policy!r}: give the name of a policy; one of your own is made known by "
-                "@register_policy(name)"
+                f"policy={policy!r} must be the name of a policy; register a custom one with "
+                "@register_policy(name)",
+                code="invalid-type",
             )
         policy = real_name(policy, problem)  # in years to come "best" may mean another
         chosen = _journaled(problem, policy, dict(options or {}))
@@ -78,7 +83,7 @@ class ExperimentConfig:
         return config
 
     def with_changes(self, **changes: Any) -> ExperimentConfig:
-        """This config with some of its parts changed, as the user gave them; None leaves a part."""
+        """Return a configuration with some parts changed; None keeps a part."""
         given = {name: value for name, value in changes.items() if value is not None}
         if isinstance(path := given.get("problem"), str | Path):
             given["problem"] = load_problem(path)
@@ -94,20 +99,21 @@ class ExperimentConfig:
         return ExperimentConfig.from_user(**{"policy": self.policy, **kept, **given})
 
     def make_policy(self) -> MinimalPolicy:
-        """A fresh policy."""
+        """Return a new policy."""
         if not is_known(self.policy):
             module, colon, _ = self.policy.partition(":")
             raise DowiseError(
-                f"the policy {self.policy!r} is not known here: where it is one of your own, "
-                f"import the module that {'has' if colon else 'registers'} it first "
-                f"(in a command, --policy-module {module if colon else 'MODULE'})"
+                f"the policy {self.policy!r} is not known here: if it is a custom one, import the "
+                f"module that {'has' if colon else 'registers'} it first "
+                f"(in a command, --policy-module {module if colon else 'MODULE'})",
+                code="unknown-policy",
             )
         if isinstance(self.options.get("prior"), str):  # nothing that a journal names is opened
-            raise DowiseError("what the journal says of the prior is damaged")
+            raise DowiseError("the prior in the journal is damaged", code="damaged-file")
         return make_policy(self.policy, self.problem, **self.options)
 
     def to_json(self) -> dict[str, Any]:
-        """For the journal."""
+        """Return plain data for the journal."""
         return {
             "problem": problem_text(self.problem),
             "policy": self.policy,
@@ -117,7 +123,7 @@ class ExperimentConfig:
 
     @classmethod
     def from_json(cls, page: Mapping[str, Any]) -> ExperimentConfig:
-        """The way back from `page`: it imports no code and opens no file."""
+        """Inverse of `to_json`: it imports no code and opens no file."""
         try:
             text, policy = str(page["problem"]), str(page["policy"])
             options, restricted = dict(page["options"]), bool(page["learn_restricted"])
@@ -128,28 +134,29 @@ class ExperimentConfig:
 
 
 def problem_of(text: str) -> Problem:
-    """The problem of a text that we wrote; the same for the same text while somebody has it.
+    """Parse a problem; equal texts give the same object as long as it is in use.
 
-    To read one may take seconds, and an event is read once more while the store is held: whoever
-    has the problem already makes nobody wait for that.
+    Parsing may take seconds, and events are applied while the store is held.
     """
-    found = _PROBLEMS.get(text)
-    if found is None:
-        found = _PROBLEMS[text] = parse_problem(text)
-    return found
+    problem = _PROBLEMS.get(text)
+    if problem is None:
+        problem = _PROBLEMS[text] = parse_problem(text)
+    return problem
 
 
 def is_bayesian(policy: str) -> bool:
-    """Whether the policy of this name has a belief."""
+    """Return True if the policy of this name has a belief."""
     factory = policy_factory(policy)
     return isinstance(factory, type) and issubclass(factory, BayesianPolicy)
 
 
 def _journaled(problem: Problem, policy: str, given: dict[str, Any]) -> dict[str, Any]:
-    """All options as JSON has them, the defaults of the policy among them."""
+    """Return all options as plain data, with the defaults of the policy."""
     for name, why in _NO_OPTIONS.items():
         if given.get(name) not in (None, False):
-            raise DowiseError(f"{name} is no option of a live experiment: {why}")
+            raise DowiseError(
+                f"{name} is not an option of a live experiment: {why}", code="unknown-option"
+            )
     if isinstance(prior := given.get("prior"), str | Path):
         given["prior"] = read_file(prior, parse_prior)
     parameters = inspect.signature(policy_factory(policy)).parameters
@@ -167,15 +174,19 @@ def _journaled(problem: Problem, policy: str, given: dict[str, Any]) -> dict[str
         if given.get("propensity_samples", 1) == 0:
             raise DowiseError(
                 "propensity_samples=0 leaves the probabilities of decisions unknown: leave it out, "
-                "or give 1 or more"
+                "or use 1 or more",
+                code="invalid-number",
             )
     options = {**defaults, **{name: value for name, value in given.items() if value is not None}}
     return {name: as_json(name, value) for name, value in options.items() if name != "widen"}
 
 
 def as_json(name: str, value: Any) -> Any:
-    """The value of an option as the journal keeps it."""
-    page = to_json(value)
-    if isinstance(page, str) and not isinstance(value, str):
-        raise DowiseError(f"the option {name}={value!r} can't be kept: use numbers, texts or lists")
-    return page
+    """Return the value of an option as plain data."""
+    plain = to_json(value)
+    if isinstance(plain, str) and not isinstance(value, str):
+        raise DowiseError(
+            f"the option {name}={value!r} can't be stored: use numbers, texts or lists",
+            code="invalid-type",
+        )
+    return plain

@@ -1,10 +1,9 @@
-"""An event: a line of an experiment's journal, and the chain that holds the lines together.
+"""Events of an experiment's journal, and the hash chain that connects them.
 
 The hash of an event is H(previous hash, experiment, number, kind, time, actor, H(salt, body)): it
-changes with anything that is said in the event, and with every event before it. What is inside the
-body enters by a hash of its own, so that a body can be erased and the chain still be verified:
-then the body holds that inner hash, and the salt, without which nobody can try what the body was,
-is gone.
+changes with anything in the event, and with every event before it. The body enters by a hash of its
+own, so that a body can be erased and the chain still be verified: then the body holds that inner
+hash, and the salt, without which nobody can guess what the body was, is gone.
 
 >>> first = next_event(None, "ward", "created", "2026-01-01T00:00:00Z", "ann", {"seed": "7"})
 >>> first.number, first.follows(None), first.erased().follows(None)
@@ -36,15 +35,17 @@ KINDS = (
 
 
 WITHHELD = "withheld"
-"""In place of a salt that is not shown to everyone."""
+"""Stands for a salt that is not shown to everyone."""
 
 
 class DamagedEventError(DowiseError):
     """An event that can't be read, or that does not follow from the one before it."""
 
+    code = "damaged-file"
+
 
 class Head(NamedTuple):
-    """The number and the hash of an event: kept elsewhere, they find a cut or rewritten journal."""
+    """Number and hash of an event. Kept elsewhere, it reveals a cut or rewritten journal."""
 
     number: int
     hash: str
@@ -55,7 +56,7 @@ class Head(NamedTuple):
 
 @dataclass(slots=True, unsafe_hash=True)  # not frozen, which would make reading slower by half
 class Event:
-    """What happened, as it is stored: never to be changed. `body` is JSON text, `at` in UTC."""
+    """An event as it is stored; it must not be changed. `body` is JSON text, `at` is in UTC."""
 
     experiment: str
     number: int
@@ -69,30 +70,31 @@ class Event:
 
     @property
     def payload(self) -> dict[str, Any]:
-        """The body, parsed: not to be changed."""
+        """The parsed body, which must not be changed."""
         if self._payload is None:
             self._payload = self.parsed()
         return self._payload
 
     def parsed(self) -> dict[str, Any]:
-        """The same, not kept: where thousands are read once, keeping them costs more than parsing.
+        """Return the parsed body without keeping it.
 
-        (Each collection of Python's garbage would go through all of them.)
+        If thousands of events are read once, keeping their bodies costs more than parsing them:
+        each garbage collection would visit all of them.
         """
         if self._payload is not None:
             return self._payload
         try:
-            page = json.loads(self.body)
+            payload = json.loads(self.body)
         except (ValueError, RecursionError):
-            page = None
-        if not isinstance(page, dict):
+            payload = None
+        if not isinstance(payload, dict):
             raise DamagedEventError(
                 f"event {self.number} of {self.experiment} can't be read: run an audit"
             )
-        return page
+        return payload
 
     def row(self) -> dict[str, str | int]:
-        """What is stored, by the names of the columns."""
+        """Return what is stored, by column."""
         return {
             "experiment": self.experiment, "number": self.number, "kind": self.kind, "at": self.at,
             "actor": self.actor, "salt": self.salt, "body": self.body, "hash": self.hash,
@@ -100,15 +102,15 @@ class Event:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Event:
-        """The way back from `row`, the body of which may be parsed.
+        """Inverse of `row`; the body may be parsed.
 
-        One whose salt is withheld, or that is not whole, can be read and not verified.
+        An event whose salt is withheld, or that is not complete, can be read but not verified.
         """
         columns = ("experiment", "number", "kind", "at", "actor", "salt", "body", "hash")
         parts = {name: row[name] for name in columns}
-        if not isinstance(says := parts["body"], str):
-            parts["body"] = as_body(says)
-            if [*says] == ["erased"]:
+        if not isinstance(payload := parts["body"], str):
+            parts["body"] = as_body(payload)
+            if [*payload] == ["erased"]:
                 parts["salt"] = ""
         is_whole = parts["salt"] is not None and row.get("is_whole", True)
         if not is_whole and parts["salt"] != "":
@@ -117,32 +119,32 @@ class Event:
 
     @property
     def head(self) -> Head:
-        """Where the journal stands with this event."""
+        """Head of the journal if this is its last event."""
         return Head(self.number, self.hash)
 
     @property
     def is_erased(self) -> bool:
-        """Whether what it said was erased."""
+        """True if the body was erased."""
         return not self.salt
 
     def erased(self) -> Event:
-        """The same event with what it said left out, its hash still verifiable."""
+        """Return the event without its body; its hash can still be verified."""
         if self.is_erased:
             return self
         return replace(self, salt="", body=as_body({"erased": self._inner()}))
 
     def chained(self, previous: Event | Head | None) -> str:
-        """The hash that this event must have behind another one."""
+        """Return the hash that this event must have after `previous`."""
         parts = self.experiment, self.number, self.kind, self.at, self.actor
         return _chained(previous, *parts, self._inner())
 
     def follows(self, previous: Event | Head | None) -> bool:
-        """Whether number and hash are those of the event that comes after another one."""
+        """Return True if number and hash fit the event after `previous`."""
         number = 1 if previous is None else previous.number + 1
         return self.number == number and self.hash == self.chained(previous)
 
     def _inner(self) -> str:
-        """H(salt, body), or what the body says that it was, if it says nothing else."""
+        """Return H(salt, body); for an erased event the hash that its body consists of."""
         if self.is_erased:
             inner = self.payload.get("erased")
             return str(inner) if self.body == as_body({"erased": inner}) else "not blank"
@@ -183,7 +185,7 @@ def _chained(
     actor: str,
     inner: str,
 ) -> str:
-    """The hash of all this as a list in JSON, which is put together by hand: it is done often."""
+    """Return the hash of a JSON list, which is built by hand because it is needed often."""
     before = quoted("" if previous is None else previous.hash)
     where = f"{before},{quoted(experiment)},{number},{quoted(kind)}"
     text = f"[{where},{quoted(at)},{quoted(actor)},{quoted(inner)}]"
@@ -194,28 +196,30 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 
 def as_text(value: Any) -> str:
-    """JSON in its shortest form, the same for the same value."""
+    """Return compact JSON; equal values have equal texts."""
     return _ENCODER.encode(value)
 
 
-def as_body(page: Mapping[str, Any]) -> str:
-    """The text of an event's body."""
+def as_body(payload: Mapping[str, Any]) -> str:
+    """Return the body of an event."""
     try:
-        text = _ENCODER.encode(dict(page))
+        text = _ENCODER.encode(dict(payload))
         text.encode()
     except UnicodeEncodeError as error:
         odd = error.object[error.start : error.end]
-        raise DowiseError(f"{odd!r} can't be written down: use other characters") from None
+        raise DowiseError(
+            f"{odd!r} can't be stored: use other characters", code="invalid-encoding"
+        ) from None
     return text
 
 
-_LONGEST = 200  # characters of an actor's name
-_SKEW = timedelta(minutes=5)  # so far clocks of machines that share a store may be apart
+MAX_ACTOR_LENGTH = 200  # characters
+MAX_CLOCK_SKEW = timedelta(minutes=5)  # between machines that share a store
 
 
 @cache
 def build_info() -> dict[str, str]:
-    """What the bits and words of a decision depend on, besides what was known."""
+    """Return the versions and the processor that the bits and words of a decision depend on."""
     import llvmlite
     import llvmlite.binding
     import numba
@@ -234,42 +238,47 @@ def build_info() -> dict[str, str]:
     }
 
 
-def resolve_actor(given: str | None) -> str:
-    """Who acts: the one named, or the system's user."""
-    if given is not None:
-        if not isinstance(given, str) or not given.strip() or not given.isprintable():
-            raise DowiseError(f"actor={given!r:.80}: say who acts, by a short text")
-        if len(given) > _LONGEST:
-            raise DowiseError(f"the actor is a text of {len(given)} characters: use a short one")
-        return given.strip()
+def resolve_actor(actor: str | None) -> str:
+    """Return the actor, which defaults to the user of the operating system."""
+    if actor is not None:
+        if not isinstance(actor, str) or not actor.strip() or not actor.isprintable():
+            raise DowiseError(f"actor={actor!r:.80} must be a short text", code="invalid-type")
+        if len(actor) > MAX_ACTOR_LENGTH:
+            raise DowiseError(
+                f"the actor is a text of {len(actor)} characters: use a short one",
+                code="too-large",
+            )
+        return actor.strip()
     try:
-        name = getpass.getuser().encode(errors="replace").decode()  # a name that is no UTF-8
-        return "".join(letter if letter.isprintable() else "?" for letter in name)[:_LONGEST]
+        name = getpass.getuser().encode(errors="replace").decode()  # a name that is not UTF-8
+        shown = "".join(letter if letter.isprintable() else "?" for letter in name)
+        return shown[:MAX_ACTOR_LENGTH]
     except (KeyError, OSError, ImportError):  # a user without a name, as in a container
         return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown"
 
 
 def now() -> datetime:
-    """The time, which tests replace."""
+    """Return the current time; tests replace this function."""
     return datetime.now(UTC)
 
 
 def next_timestamp(last: str, accept_clock: bool = False) -> str:
-    """The time of the next event: never before that of the last one.
+    """Return the time of the next event, which is never before that of the last one.
 
-    A clock that is a little behind gets the last event's time; one that is far behind is an error,
-    unless it is accepted.
+    If the clock is slightly behind, the time of the last event is used; if it is far behind, that
+    is an error, unless `accept_clock`.
     """
     current = now()
     text = current.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     if text >= last:
         return text
     behind = datetime.fromisoformat(last) - current
-    if behind > _SKEW and not accept_clock:
+    if behind > MAX_CLOCK_SKEW and not accept_clock:
         raise DowiseError(
             f"this machine's clock says {text}, but the last event was at {last}: one of the two "
-            "clocks was wrong. Set the clock right, or go on with `accept_clock`, "
-            "which gives events the last one's time until the clock has passed it"
+            "clocks was wrong. Set the clock right, or continue with `accept_clock`, which gives "
+            "events the time of the last one until the clock has passed it",
+            code="conflict",
         )
     return last
 

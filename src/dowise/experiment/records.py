@@ -1,4 +1,8 @@
-"""Bringing past records in: all rows good, or the bad ones skipped by word; never twice unseen."""
+"""Records of an experiment: import, column codec, readability after a revision, export.
+
+An import is refused if a row is bad, unless bad rows are skipped explicitly, and if the same table
+was imported before.
+"""
 
 from __future__ import annotations
 
@@ -34,27 +38,27 @@ from dowise.problem.tables import EXPORT_COLUMNS, CheckedRecords, export_name
 # Records are near to independent draws: repetitions are found only by chance. Measured on a million
 # of them, looking for runs alone makes a fifth less of fair bits than level 1 in the same time.
 _STRATEGY = zlib.Z_RLE
-_MOST_FOLD = 1040  # deflate makes nothing smaller than 1/1032, and a few bytes
+MAX_COMPRESSION = 1040  # deflate makes nothing smaller than 1/1032, and a few bytes
 
 
 def compress(content: bytes) -> str:
-    """The text of some bytes."""
+    """Return bytes as compressed text."""
     writer = zlib.compressobj(strategy=_STRATEGY)
     return b64encode(writer.compress(content) + writer.flush()).decode("ascii")
 
 
 def decompress(text: object, size: int) -> bytes:
-    """The bytes of a text, which must be so many; a ValueError says what is wrong with it.
+    """Inverse of `compress`, for a known number of bytes. Raises ValueError for a damaged text.
 
-    Never more than `size` bytes are made, and no more than a text of this length can hold.
+    It never makes more than `size` bytes, nor more than a text of this length can hold.
     """
     if not isinstance(text, str):
-        raise ValueError("there is no text of codes")
+        raise ValueError("the codes are not a text")
     try:
         packed = b64decode(text, validate=True)
     except ValueError:
-        raise ValueError("the codes are no base64") from None
-    if size > _MOST_FOLD * len(packed):
+        raise ValueError("the codes are not base64") from None
+    if size > MAX_COMPRESSION * len(packed):
         raise ValueError(f"the codes can't be those of {size:,} bytes")
     reader = zlib.decompressobj()
     try:
@@ -70,33 +74,34 @@ Integers = NDArray[np.int64]
 Codes = NDArray[np.unsignedinteger[Any]]
 
 FORMAT = 1
-MOST_ROWS = 100_000_000
+MAX_ROWS = 100_000_000
 
-_SHOWN = 5  # rows that an error names
+_MAX_NAMED = 5  # rows that an error names
 
 
 class Unpacked(NamedTuple):
-    """What a page says under a problem."""
+    """Imported records under a problem."""
 
     batch: RecordBatch
-    """The records that count, in their order."""
+    """The records that can be used, in their order."""
     notes: dict[str, int]
-    """Why others can't be counted, and how many."""
+    """Number of other records, by the reason why they can't be used."""
 
 
 class _Column(NamedTuple):
-    """A text for each code; the code after the last one is missing."""
+    """Codes with a text each; the code after the last one means missing."""
 
     texts: tuple[str, ...]
     codes: Codes
 
 
 def pack(batch: RecordBatch) -> dict[str, Any]:
-    """The page of these records."""
-    if len(batch) > MOST_ROWS:
+    """Return records as compressed columns."""
+    if len(batch) > MAX_ROWS:
         raise DowiseError(
             f"{len(batch):,} records are too many for one import: split them, at most "
-            f"{MOST_ROWS:,} at a time"
+            f"{MAX_ROWS:,} at a time",
+            code="too-large",
         )
     columns = {}
     for v, (name, domain) in enumerate(batch.problem.domains.items()):
@@ -114,12 +119,12 @@ def pack(batch: RecordBatch) -> dict[str, Any]:
 
 
 def unpack(page: Mapping[str, Any], problem: Problem) -> Unpacked:
-    """The records of a page under a problem, perhaps another one than they were packed under.
+    """Inverse of `pack`, perhaps under another problem.
 
-    Variables that the problem lacks are ignored, and those that the page lacks are missing. A label
-    that a domain has lost is an error. A record whose arm set a variable that is not in the graph
-    any more, or is hidden or the reward, can't be counted: it is left out, and noted. One whose arm
-    set a variable that can no longer be set counts.
+    Variables that the problem lacks are ignored, and those that the columns lack are missing. A
+    label that a domain has lost is an error. A record whose arm set a variable that has left the
+    graph, is hidden or is the reward can't be used: it is left out, and noted. A record whose arm
+    set a variable that can no longer be set is used.
     """
     rows, arms, columns = _parts(page)
     settings = [_arm(text) for text in arms.texts]
@@ -146,7 +151,7 @@ def unpack(page: Mapping[str, Any], problem: Problem) -> Unpacked:
 
 
 def digest(page: Mapping[str, Any]) -> str:
-    """The same for the same records in the same order, whatever compressed them."""
+    """Return a hash of records in their order, whatever compressed them."""
     rows, arms, columns = _parts(page)
     found = sha256(json.dumps([FORMAT, rows]).encode())
     for name, column in [("", arms), *sorted(columns.items())]:
@@ -159,7 +164,7 @@ def digest(page: Mapping[str, Any]) -> str:
 
 
 def _sorted(texts: tuple[str, ...] | list[str], codes: Integers) -> _Column:
-    """The texts that are used, sorted, and the codes by their places then."""
+    """Return the texts in use, sorted, and the codes of their indices."""
     times = np.bincount(codes + 1, minlength=len(texts) + 1)[1:]
     used = sorted((texts[i], i) for i in np.flatnonzero(times).tolist())
     table = np.full(len(texts) + 1, len(used), dtype=_width(len(used)))
@@ -168,13 +173,13 @@ def _sorted(texts: tuple[str, ...] | list[str], codes: Integers) -> _Column:
 
 
 def _arms(batch: RecordBatch) -> tuple[Integers, list[Intervention]]:
-    """Which of the distinct arms each record has."""
+    """Return the distinct arms, and the index of each record's arm."""
     kinds, count = np.zeros(len(batch), dtype=np.int64), 1
     for v, domain in enumerate(batch.problem.domains.values()):
         if batch.was_set[v].any():
             kinds = kinds * (len(domain) + 1) + np.where(batch.was_set[v], batch.codes[v] + 1, 0)
             count *= len(domain) + 1
-            if count > 2**20:  # numbered anew, before they outgrow a list of all
+            if count > 2**20:  # renumbered, before they outgrow a list of all
                 _, kinds = np.unique(kinds, return_inverse=True)
                 count = int(kinds.max()) + 1
     firsts = np.full(count, len(batch), dtype=np.int64)
@@ -194,7 +199,7 @@ def _arms(batch: RecordBatch) -> tuple[Integers, list[Intervention]]:
 
 
 def _width(texts: int) -> str:
-    """The smallest unsigned integers that hold this many codes and one for missing."""
+    """Return the smallest unsigned type for this many codes and one for missing."""
     return "<u1" if texts < 2**8 else "<u2" if texts < 2**16 else "<u4"
 
 
@@ -206,20 +211,21 @@ def _as_json(column: _Column) -> dict[str, Any]:
 
 
 def _damaged(what: str) -> DowiseError:
-    return DowiseError(f"the imported columns are damaged: {what}")
+    return DowiseError(f"the imported columns are damaged: {what}", code="damaged-file")
 
 
 def _parts(page: Mapping[str, Any]) -> tuple[int, _Column, dict[str, _Column]]:
-    """The rows, the arms and the variables of a page, once all of it is known to fit."""
+    """Return the number of rows, the arms and the variables, after validating all of them."""
     if not isinstance(page, Mapping) or not isinstance(page.get("columns"), Mapping):
-        raise _damaged("they are no page of columns")
+        raise _damaged("they are not columns")
     if page.get("format") != FORMAT:
         raise DowiseError(
             f"the imported columns are of format {page.get('format')!r}, which this version of "
-            f"dowise can't read (it knows {FORMAT}): install a newer one"
+            f"dowise can't read (it knows {FORMAT}): install a newer one",
+            code="other-version",
         )
     rows = page.get("rows")
-    if type(rows) is not int or not 0 <= rows <= MOST_ROWS:
+    if type(rows) is not int or not 0 <= rows <= MAX_ROWS:
         raise _damaged(f"they can't have {rows!r} rows")
     arms = _column("the arms", page.get("arms"), rows)
     if (arms.codes == len(arms.texts)).any():
@@ -253,7 +259,7 @@ def _arm(text: str) -> Intervention:
 
 
 def _set_by(name: str, settings: list[Intervention], kinds: Codes) -> _Column:
-    """What the arms set a variable to, as if it were a column."""
+    """Return the values that the arms set a variable to, as a column."""
     texts = tuple(sorted({arm[name] for arm in settings if name in arm}))
     places = {text: i for i, text in enumerate(texts)}
     codes = [places[arm[name]] if name in arm else len(texts) for arm in settings]
@@ -261,47 +267,52 @@ def _set_by(name: str, settings: list[Intervention], kinds: Codes) -> _Column:
 
 
 def _reason(problem: Problem, arm: Intervention) -> str | None:
-    """Why a record of this arm can't be counted, if so."""
+    """Return why a record of this arm can't be used; None if it can."""
     for name in arm:
         if name == problem.reward:
             return f"the arm set {name}, which is the reward now"
         if name in problem.hidden:
             return f"the arm set {name}, which is hidden now"
         if name not in problem.graph:
-            return f"the arm set {name}, which is no variable now"
+            return f"the arm set {name}, which is not a variable now"
     return None
 
 
 def _codes(problem: Problem, name: str, column: _Column, kept: NDArray[np.bool_]) -> Integers:
-    """The codes of a column by the problem's own labels, in the rows that are kept."""
+    """Return a column in codes of the problem's labels, in the rows that are kept."""
     places = []
     for i, text in enumerate(column.texts):
         code = problem.find_code(name, text)
         places.append(MISSING if code is None else code)
         if code is None and len(lost := np.flatnonzero(kept & (column.codes == i))):
-            some = ", ".join(map(str, lost[:_SHOWN])) + (", …" if len(lost) > _SHOWN else "")
+            some = ", ".join(map(str, lost[:_MAX_NAMED])) + (
+                ", …" if len(lost) > _MAX_NAMED else ""
+            )
             raise DowiseError(
                 f"{name} has no value {text!r} any more, which {len(lost):,} imported "
                 f"{'row has' if len(lost) == 1 else 'rows have'} ({some}; counted from 0): keep "
-                f"{text!r} in the domain of {name}"
+                f"{text!r} in the domain of {name}",
+                code="unknown-value",
             )
     return np.take(np.array([*places, MISSING], dtype=np.int64), column.codes)
 
 
 class BadRowsError(DowiseError):
-    """Some rows of a table are no records; `found` has all that is known of them."""
+    """Some rows of a table are not records; `found` describes them."""
+
+    code = "bad-rows"
 
     def __init__(self, found: CheckedRecords) -> None:
         self.found = found
-        shown = "; ".join(str(bad) for bad in found.bad[:_SHOWN])
-        more = f"; and {found.bad_count - _SHOWN:,} more" if found.bad_count > _SHOWN else ""
-        super().__init__(
-            f"{self.summary}: {shown}{more}. Mend them, or leave them out (`skip_bad`)"
+        shown = "; ".join(str(bad) for bad in found.bad[:_MAX_NAMED])
+        more = (
+            f"; and {found.bad_count - _MAX_NAMED:,} more" if found.bad_count > _MAX_NAMED else ""
         )
+        super().__init__(f"{self.summary}: {shown}{more}. Correct them, or skip them (`skip_bad`)")
 
     @property
     def summary(self) -> str:
-        """How many of how many rows, and what became of it."""
+        """Number of bad rows and of all rows, and the consequence."""
         return (
             f"{self.found.bad_count:,} of {self.found.size:,} rows can't be read, so nothing was "
             "imported"
@@ -311,9 +322,11 @@ class BadRowsError(DowiseError):
 def checked_import(
     found: CheckedRecords, source: str | None, skip_bad: bool
 ) -> dict[str, Any] | None:
-    """What an `imported` event says of a table, or None where there is nothing in it."""
+    """Return the payload of an `imported` event; None if the table is empty."""
     if source is not None and not isinstance(source, str):
-        raise DowiseError(f"source={source!r}: say by a text where the records are from")
+        raise DowiseError(
+            f"source={source!r} must be a text: where the records are from", code="invalid-type"
+        )
     if found.bad_count and not check_flag("skip_bad", skip_bad):
         raise BadRowsError(found)
     if not len(found.batch):
@@ -330,11 +343,14 @@ def checked_import(
 
 
 def checked_rows(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRecords:
-    """The rows of a table; `frame` may also be what `Problem.checked_records` made of one."""
+    """Validate the rows of a table; `frame` may also be a result of `Problem.checked_records`."""
     if not isinstance(frame, CheckedRecords):
         return problem.checked_records(frame, arm)
     if arm is not None:
-        raise DowiseError("these records were read with their arms: leave the argument arm out")
+        raise DowiseError(
+            "these records were read with their arms: leave the argument arm out",
+            code="unused-option",
+        )
     check_same_problem(frame.batch, problem)
     return frame
 
@@ -342,27 +358,27 @@ def checked_rows(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRe
 def refuse_twice(
     state: ExperimentState, page: dict[str, Any], found: CheckedRecords, again: bool
 ) -> None:
-    """Raise where the same records are here already, unless that is meant."""
+    """Raise if the same records were imported before, unless `again`."""
     if check_flag("again", again):
         return
-    own = {case.asked_at for case in state.cases.values() if case.asked_at}
-    if own & found.asked_at:
+    times = {case.asked_at for case in state.cases.values() if case.asked_at}
+    if times & found.asked_at:
         raise ConflictError(
-            "this is an export of this very experiment, which knows these records: to count them "
-            "once more, say so (`again`)"
+            "this is an export of the same experiment, which has these records already: use "
+            "`again` to count them once more"
         )
     before = state.import_digests.get(page["digest"])
     if before is not None:
         raise ConflictError(
-            f"these records were imported before, by event {before}: to count them once more, say "
-            "so (`again`)"
+            f"these records were imported before, by event {before}: use `again` to count them "
+            "once more"
         )
 
 
 def check_readable(
     state: ExperimentState, problem: Problem, columns: Callable[[int], dict[str, Any]]
 ) -> None:
-    """Raise where a record has a label that the problem's domains no longer have."""
+    """Raise if a record has a label that the problem's domains lack."""
     lost: dict[tuple[str, str], list[int]] = defaultdict(list)
     for case in state.cases.values():
         for name, label in case.known.items():
@@ -371,17 +387,18 @@ def check_readable(
     for (name, label), ids in lost.items():
         raise DowiseError(
             f"{name}={label} is in {len(ids)} decisions ({_shown(ids)}), but the new domain of "
-            f"{name} is {', '.join(problem.domains[name])}: keep the label"
+            f"{name} is {', '.join(problem.domains[name])}: keep the label",
+            code="unknown-value",
         )
     for number in state.imports:
         try:
             unpack(columns(number), problem)
         except DowiseError as error:
-            raise DowiseError(f"the records of event {number}: {error}") from None
+            raise DowiseError(f"the records of event {number}: {error}", code=error.code) from None
 
 
 def warn_of_forbidden(pending: Iterable[Case], problem: Problem) -> None:
-    """Say which decisions are still to be carried out, or told of, on arms that are forbidden."""
+    """Warn about pending decisions on arms that are forbidden now."""
     ids = [case.id for case in pending if forbidden_in(case.asked, problem.forbidden) is not None]
     if ids:
         what = "decision is" if len(ids) == 1 else "decisions are"
@@ -394,15 +411,15 @@ def warn_of_forbidden(pending: Iterable[Case], problem: Problem) -> None:
 
 
 def _shown(ids: Sequence[int]) -> str:
-    return ", ".join(map(str, ids[:_SHOWN])) + (", …" if len(ids) > _SHOWN else "")
+    return ", ".join(map(str, ids[:_MAX_NAMED])) + (", …" if len(ids) > _MAX_NAMED else "")
 
 
 def columns_of(state: ExperimentState, asked: Iterable[Event]) -> dict[str, list[Any]]:
-    """The columns of the table, by name: texts, but for `id` and `probability`; None is empty.
+    """Return the exported table by column: texts, except `id` and `probability`; None is empty.
 
-    `arm` is what was played. Where that is not what was decided on there is no probability.
-    `probabilities` has those of all arms by their texts, `allowed` the arms to choose from where
-    some were not allowed, both as JSON.
+    `arm` is the arm that was played. If it is not the one that was chosen, there is no probability.
+    `probabilities` has those of all arms, `allowed` the arms to choose from if some were not
+    allowed, both as JSON.
     """
     names = _variables(state)
     table: dict[str, list[Any]] = {name: [] for name in EXPORT_COLUMNS}
@@ -413,7 +430,7 @@ def columns_of(state: ExperimentState, asked: Iterable[Event]) -> dict[str, list
         row: dict[str, Any] = {"id": case.id, "status": case.status}
         event = by_id.get(case.id)
         if event is not None and case.status != "erased":
-            row |= {"asked_at": case.asked_at, "arm": str(case.arm), **_chances(state, event)}
+            row |= {"asked_at": case.asked_at, "arm": str(case.arm), **_probabilities(state, event)}
             if case.played is not None:
                 row["probability"] = None
         for column in EXPORT_COLUMNS:
@@ -424,21 +441,23 @@ def columns_of(state: ExperimentState, asked: Iterable[Event]) -> dict[str, list
 
 
 def write_table(table: dict[str, list[Any]], path: str | Path) -> int:
-    """Write the table, by the ending of the path; the number of its rows."""
+    """Write the table to a .csv or .parquet file, and return the number of rows."""
     ending = Path(path).suffix.lower()
     if ending in (".parquet", ".pq"):
         content = _parquet(table)
     elif ending == ".csv":
         content = _csv(table)
     else:
-        raise DowiseError(f"{path}: the name must end in .csv or .parquet")
-    _spare_others(Path(path), ending == ".csv")
+        raise DowiseError(
+            f"{path}: the name must end in .csv or .parquet", code="unsupported-format"
+        )
+    _check_overwrite(Path(path), ending == ".csv")
     write_bytes(path, content)
     return len(table["id"])
 
 
-def _spare_others(path: Path, is_csv: bool) -> None:
-    """Raise where something else than an earlier export would be overwritten."""
+def _check_overwrite(path: Path, is_csv: bool) -> None:
+    """Raise if something other than an earlier export would be overwritten."""
     if not path.is_file() or not path.stat().st_size:
         return
     begins = list(EXPORT_COLUMNS)
@@ -453,29 +472,30 @@ def _spare_others(path: Path, is_csv: bool) -> None:
             found = []
     if found != begins:
         raise DowiseError(
-            f"{path} is there already, and is no export of an experiment: name another file, or "
-            "remove that one first"
+            f"{path} exists and is not an export of an experiment: choose another file, or remove "
+            "that one first",
+            code="conflict",
         )
 
 
 def _variables(state: ExperimentState) -> list[str]:
-    """Those of the problem, and those that it once had and that something is known of."""
+    """Return the variables of the problem, and earlier ones that have values."""
     seen = {name for case in state.cases.values() for name in case.known}
     own = state.config.problem.graph.variables
     return [*own, *sorted(seen - {*own})]
 
 
-def _chances(state: ExperimentState, event: Event) -> dict[str, Any]:
-    says, arms = event.payload, state.config_at(event.number).problem.arms
+def _probabilities(state: ExperimentState, event: Event) -> dict[str, Any]:
+    payload, arms = event.payload, state.config_at(event.number).problem.arms
     texts = [str(arm) for arm in arms]
-    chances = says["probabilities"]
+    probabilities = payload["probabilities"]
     row: dict[str, Any] = {}
-    if chances is not None:
-        row["probabilities"] = as_text(dict(zip(texts, chances, strict=True)))
-        own = state.config_at(event.number).problem.arm_index(says["arm"])
-        row["probability"] = chances[own]
-    if says["allowed"] is not None:
-        row["allowed"] = as_text([texts[i] for i in says["allowed"]])
+    if probabilities is not None:
+        row["probabilities"] = as_text(dict(zip(texts, probabilities, strict=True)))
+        chosen = state.config_at(event.number).problem.arm_index(payload["arm"])
+        row["probability"] = probabilities[chosen]
+    if payload["allowed"] is not None:
+        row["allowed"] = as_text([texts[i] for i in payload["allowed"]])
     return row
 
 

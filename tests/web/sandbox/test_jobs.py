@@ -193,7 +193,7 @@ REFUSED = {
         {"options": {"prior": {"Drug": [1, 2]}}}, "prior of Drug does not fit", "policy"),
     "a prior of texts": (
         {"options": {"prior": {"Drug": "/etc/passwd"}}}, "must be numbers", "policy"),
-    "a belief": ({"options": {"belief": "x"}}, "belief is no option of a live", "policy"),
+    "a belief": ({"options": {"belief": "x"}}, "belief is not an option of a live", "policy"),
     "no truth value": ({"learn_restricted": 1}, "learn_restricted=1 must be True", "policy"),
 }  # fmt: skip
 
