@@ -116,7 +116,7 @@ class Courses(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(snapshots, "_FIRST", 4)
+        self.patch.setattr(snapshots, "FIRST_SNAPSHOT", 4)
         self.patch.setattr(learner, "MIN_BATCH", 3)
         self.patch.setattr(registry, "_POLICIES", dict(registry._POLICIES))
         registry.register_policy("in-order")(InOrder)
