@@ -3,7 +3,8 @@
     python evidence/beyond.py [--trials 400] [--panels task1 …]
 
 Worlds are drawn from the prior on the paper's four tasks, its three kinds of random graphs, asia
-and child. Policies are compared by expected regret (docs/simulations.md), in pairs, tails by true regret.
+and child. Policies are compared by expected regret (docs/simulations.md), in pairs, tails by true
+regret.
 The bar, set before the run and with seeds that no choice was made by:
 
 - over the nine panels together, each counted alike, `best` has at least 6 % less expected regret
