@@ -169,12 +169,15 @@ class Evidence:
         """
         return [
             (
-                str(self.edges[a]), _meaning(self.edges[a]), self._factor(a), self._says(a),
+                str(self.edges[a]),
+                _meaning(self.edges[a]),
+                self._factor(a),
+                self._says(a),
                 f"{self.scored[a]:,} value{'' if self.scored[a] == 1 else 's'}",
             )
             for a in self.ranking
             if self.scored[a]
-        ]  # fmt: skip
+        ]
 
     def __str__(self) -> str:
         return "\n".join(self._sentences())

@@ -46,8 +46,8 @@ def learn_mixed(state, tables, own, under, strides, codes, fixed, step):
     own[m] is the table of version m under the arm, and under[v] the factor of the full graph, which
     must have been seen whole; strides are the factors'. The evidence of a row of counts c with
     prior α is Π Γ(α_k + c_k)/Γ(α_k) · Γ(Σα)/Γ(Σα + Σc): one more multiplies it by
-    (α_k + c_k)/Σ(α + c). Each logarithm is rounded to an integer number of 2⁻³⁶ nats, so that records
-    learned in any order, or retracted, add up to the same bits.
+    (α_k + c_k)/Σ(α + c). Each logarithm is rounded to an integer number of 2⁻³⁶ nats, so that
+    records learned in any order, or retracted, add up to the same bits.
     """
     size = len(codes)
     for v in range(size):
@@ -208,9 +208,15 @@ def _alternative(stream, options, weights, d, lane):
 def read_from(reading, entries):
     """Return the reading with the entries of another context."""
     return Reading(
-        reading.variables, reading.reads, entries, reading.sizes, reading.targets, reading.slots,
-        reading.blocks, reading.shifts,
-    )  # fmt: skip
+        reading.variables,
+        reading.reads,
+        entries,
+        reading.sizes,
+        reading.targets,
+        reading.slots,
+        reading.blocks,
+        reading.shifts,
+    )
 
 
 @njit(inline="always")
@@ -221,10 +227,13 @@ def room_for(tables, reading, block):
     for i in range(len(reading.sizes)):
         widest = max(widest, reading.sizes[i])
     return Lanes(
-        np.zeros((variables, block), dtype=np.int64), np.zeros(versions, dtype=np.int64),
-        np.empty(versions, dtype=np.int64), np.empty(block, dtype=np.int64),
-        np.empty((widest, width), dtype=np.float32), np.empty((widest, width)),
-    )  # fmt: skip
+        np.zeros((variables, block), dtype=np.int64),
+        np.zeros(versions, dtype=np.int64),
+        np.empty(versions, dtype=np.int64),
+        np.empty(block, dtype=np.int64),
+        np.empty((widest, width), dtype=np.float32),
+        np.empty((widest, width)),
+    )
 
 
 @kernel()

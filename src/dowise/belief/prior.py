@@ -74,11 +74,9 @@ def _misfit(tables: TableLayout, factors: FactorLayout, name: str, t: int) -> st
     *_, size = shape = tables.shapes[t]
     if (tables.targets == tables.targets[t]).sum() == 1 or name not in factors.positions:
         return misfit(name, shape, (factors.variables[v] for v in tables.families[t]))
-    several = f"the prior of {name} does not fit all of its tables, because "
+    several = f"the prior of {name} does not fit all of its tables: "
     if tables is factors:
-        own = ", ".join(repr(n) for n, v in zip(factors.names, factors.targets, strict=True)
-                        if v == tables.targets[t])  # fmt: skip
-        return (
-            f"{several}hidden causes give it several: pass a number, {size} numbers, or name {own}"
-        )
-    return f"{several}doubtful edges give it several: pass a number or {size} numbers"
+        pairs = zip(factors.names, factors.targets, strict=True)
+        names = ", ".join(repr(n) for n, v in pairs if v == tables.targets[t])
+        return f"{several}hidden causes give it several; pass a number or {size}, or name {names}"
+    return f"{several}doubtful edges give it several; pass a number or {size} numbers"

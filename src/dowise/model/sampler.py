@@ -66,9 +66,14 @@ def sample_outcome(
     under = factors.under_arms[factors.place(played)]  # not read for variables that are set
     order = np.array(factors.order.variables)
     _kernels.sample_record(
-        entries, drawn, order, factors.starts[under], factors.strides[under], factors.sizes,
+        entries,
+        drawn,
+        order,
+        factors.starts[under],
+        factors.strides[under],
+        factors.sizes,
         source.random(len(drawn)),
-    )  # fmt: skip
+    )
     return drawn
 
 
