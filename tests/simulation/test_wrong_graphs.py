@@ -128,5 +128,5 @@ def test_arms_that_the_world_lacks_and_things_that_are_no_problem():
         simulate([RIGHT], [On(WORLD, "ucb")], horizon=5, trials=2)
     with pytest.raises(DowiseError, match="pass a Problem first, then the policy"):
         On("ts", "task1")
-    with pytest.raises(DowiseError, match=r"3 is no policy: .* or On\(problem, policy\)"):
+    with pytest.raises(DowiseError, match=r"3 is not a policy: .* or On\(problem, policy\)"):
         simulate([WORLD], [On(RIGHT, 3)], horizon=5, trials=2)
