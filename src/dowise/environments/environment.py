@@ -96,7 +96,20 @@ class Environment:
     def from_tables(
         cls, problem: Problem, graph: CausalGraph, tables: Tables, reversal: ContextReversal
     ) -> list[Environment]:
-        """Create worlds from valid tables; the first axis of every table has the worlds."""
+        """Create worlds from valid tables.
+
+        Parameters
+        ----------
+        problem : Problem
+        graph : CausalGraph
+        tables : mapping of str to numpy.ndarray
+            CPTs whose first axis has the worlds; they are not validated.
+        reversal : ContextReversal
+
+        Returns
+        -------
+        list of Environment
+        """
         flat, whole = _flat_and_whole(tables, reversal)
         worlds = [cls.__new__(cls) for _ in flat]
         for i, world in enumerate(worlds):
@@ -202,7 +215,15 @@ class Environment:
     def draw_contexts(self, rounds: int, rng: Random) -> IntArray:
         """Draw the contexts of several calls of `draw_context`, as indices of labels.
 
-        Returns an array (rounds, context variables).
+        Parameters
+        ----------
+        rounds : int
+        rng : int or numpy.random.Generator
+
+        Returns
+        -------
+        numpy.ndarray
+            (rounds, context variables).
         """
         return self._contexts(generator(rng).random((rounds, len(self.graph))))
 
@@ -220,6 +241,21 @@ class Environment:
 
         Plays are independent: hidden causes of the context are drawn from their posterior given the
         context, all other variables forward.
+
+        Parameters
+        ----------
+        arm : Intervention, mapping or str
+        context : mapping, optional
+        rng : int or numpy.random.Generator
+
+        Returns
+        -------
+        dict of str to str
+
+        Raises
+        ------
+        DowiseError
+            If the arm or the context is invalid, or the context can't occur ("invalid-context").
         """
         played = self.problem.intervention(arm)
         codes = self.problem.context_codes(context)
@@ -261,7 +297,17 @@ class Environment:
         return OptimalMap(self)
 
     def regret(self, arm: ArmLike, context: Context = None) -> float:
-        """Return the distance of μ(a, c) from the best μ*(c), net of cost; never negative."""
+        """Return the distance of μ(a, c) from the best μ*(c), net of cost; never negative.
+
+        Parameters
+        ----------
+        arm : Intervention, mapping or str
+        context : mapping, optional
+
+        Returns
+        -------
+        float
+        """
         regrets = self.problem.payoff.regrets(self.means(context))
         return float(regrets[self.problem.arm_index(arm)])
 
