@@ -128,7 +128,9 @@ def unreadable_document(base: str) -> Iterator[None]:
     """Translate errors in a server's document into a `DowiseError`."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, DowiseError) as error:
+        if isinstance(error, DowiseError) and error.code != "malformed-data":
+            raise
         raise DowiseError(
             f"the response of {base} can't be read: the server or this dowise may be newer "
             "(dowise --version)",

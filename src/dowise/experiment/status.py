@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice, product
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,11 +35,9 @@ from dowise.experiment.case import Case
 from dowise.experiment.counters import PlayCounts
 from dowise.experiment.event import now
 from dowise.experiment.read_model import IndependentArmsBelief
+from dowise.policies.value_of_continuing import Continuing
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import Context
-
-if TYPE_CHECKING:
-    from dowise.policies.value_of_continuing import Continuing
 
 LEVEL = 0.9  # of the intervals
 MAX_DRAWS, MIN_DRAWS = 10_000, 1000
@@ -236,12 +234,6 @@ def _decode_cases(data: Any, _problem: Any) -> tuple[Case, ...]:
     return tuple(map(Case.from_dict, data))
 
 
-def _decode_continuing(data: Any, _problem: Any) -> Continuing:
-    from dowise.policies.value_of_continuing import Continuing
-
-    return Continuing.from_dict(data)
-
-
 @dataclass(frozen=True, eq=False)
 class Status(JsonResult, Documented):
     """Status of an experiment: expected rewards of all arms, and what is open.
@@ -304,7 +296,7 @@ class Status(JsonResult, Documented):
     continuing: Continuing | None = field(
         metadata=in_json(
             encode=lambda continuing, _: continuing.as_dict(),
-            decode=_decode_continuing,
+            decode=lambda data, _: Continuing.from_dict(data),
             omit_none=True,
         ),
         default=None,
