@@ -103,7 +103,7 @@ def test_the_served_experiment_runs_as_written(tmp_path, monkeypatch):
         monkeypatch.setenv("DOWISE_TOKEN", json.loads(made)["secret"])
         asked = run_in(tmp_path, monkeypatch, ["ask", server.address, *ask[2:]])
         assert "Decision 1: " in asked
-        assert [event.actor for event in server.house.experiment("ward").events()][1] == "ward 7"
+        assert [event.actor for event in server.registry.experiment("ward").events()][1] == "ward 7"
 
 
 def slug(heading):

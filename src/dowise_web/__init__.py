@@ -1,6 +1,6 @@
-"""An experiment in the browser and over HTTP: pages for people, an API for programs.
+"""Experiments in the browser and over HTTP: pages for people, an API for programs.
 
-Everything here is a thin shell over `dowise.experiment`: a request is read, checked against what
-its sender may do, handed to an experiment that all requests share, and answered. It needs the extra
-`web`.
+A thin layer over `dowise.experiment`, installed with the extra `web` and started by `dowise serve`:
+it reads and checks requests, passes them to experiments that all requests share, and renders the
+results.
 """

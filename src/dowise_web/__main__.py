@@ -1,4 +1,4 @@
-"""`python -m dowise_web`: compile what serving needs and keep it, as for an image."""
+"""`python -m dowise_web`: compile and cache the kernels that serving needs, as for an image."""
 
 from dowise.experiment.storage import MemoryStorage
 from dowise_web.registry import ExperimentRegistry

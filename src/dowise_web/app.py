@@ -1,4 +1,4 @@
-"""The app: pages and API around one house."""
+"""The FastAPI application: API, pages and middleware around one registry."""
 
 from __future__ import annotations
 
@@ -10,65 +10,66 @@ from fastapi import FastAPI
 
 import dowise
 from dowise_web import api, pages
-from dowise_web.auth import OPEN, AuthMiddleware
-from dowise_web.errors import take_over
+from dowise_web.auth import OPEN_PATHS, AuthMiddleware
+from dowise_web.errors import add_error_handlers
 from dowise_web.limits import TokenBucket
 from dowise_web.registry import ExperimentRegistry
-from dowise_web.rehearsals import Rehearsals
-from dowise_web.sandbox import Sandbox
+from dowise_web.sandbox import RehearsalJobs, Sandbox
 from dowise_web.settings import Settings
 from dowise_web.sse import JournalStreams
 
-_ABOUT = """\
-The verbs of the commands, as JSON. Send a token as `Authorization: Bearer …` (`dowise token` makes
-one); what it may do is its role, `read` < `tell` < `ask` < `admin`. An error is a problem document
-(RFC 9457) whose `detail` says what is wrong and what would be right. The header `Idempotency-Key`
-makes asking safe to repeat; telling the same again changes nothing.
+_DESCRIPTION = """\
+The commands of dowise as JSON. Send a token as `Authorization: Bearer …` (`dowise token` creates
+one); its role determines what it may do, `read` < `tell` < `ask` < `admin`. Errors are problem
+details (RFC 9457): `code` is a stable identifier, `detail` explains what is wrong and what to do.
+The header `Idempotency-Key` makes asking safe to repeat; telling the same again changes nothing.
 """
 
 
 class _App(FastAPI):
-    """One whose description says by which token to come in: the door is none of FastAPI's own."""
+    """App whose OpenAPI description declares the bearer token, which `AuthMiddleware` checks."""
 
     def openapi(self) -> dict[str, Any]:
-        """The description of the API."""
+        """Return the OpenAPI description."""
         if not self.openapi_schema:
-            page = super().openapi()
-            page["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            for path, methods in page["paths"].items():
-                for operation in methods.values() if path not in OPEN else ():
+            schema = super().openapi()
+            schema["components"]["securitySchemes"] = {
+                "token": {"type": "http", "scheme": "bearer"}
+            }
+            for path, methods in schema["paths"].items():
+                for operation in methods.values() if path not in OPEN_PATHS else ():
                     operation["security"] = [{"token": []}]
         return super().openapi()
 
 
 def make_app(
-    house: ExperimentRegistry, settings: Settings, workshop: Sandbox | None = None
+    registry: ExperimentRegistry, settings: Settings, sandbox: Sandbox | None = None
 ) -> FastAPI:
-    """An app that serves the experiments of a house; a `Guard` must stand before it."""
+    """Create the app; `SecurityMiddleware` must be placed in front of it."""
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
-        app.state.watchers = JournalStreams(house)
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.streams = JournalStreams(registry)
         yield
-        app.state.watchers.stop()
+        app.state.streams.stop()
 
     app = _App(
         title="dowise",
         version=dowise.__version__,
-        description=_ABOUT,
+        description=_DESCRIPTION,
         openapi_url="/api/openapi.json",
-        docs_url=None,  # its page is loaded from elsewhere
+        docs_url=None,  # it would load scripts from other sites
         redoc_url=None,
-        lifespan=life,
+        lifespan=lifespan,
     )
     state: Any = app.state
-    state.house, state.settings = house, settings
-    state.visits = TokenBucket(settings.rate, 3 * settings.rate)
-    state.guesses = TokenBucket(settings.guesses, 10)
-    state.workshop = workshop
-    state.rehearsals = None if workshop is None else Rehearsals(workshop)
-    take_over(app)
+    state.registry, state.settings = registry, settings
+    state.request_rate = TokenBucket(settings.rate, 3 * settings.rate)
+    state.failure_rate = TokenBucket(settings.failures, 10)
+    state.sandbox = sandbox
+    state.rehearsals = None if sandbox is None else RehearsalJobs(sandbox)
+    add_error_handlers(app)
     app.add_middleware(AuthMiddleware)
-    api.add_to(app)
-    pages.add_to(app)
+    api.add_routes(app)
+    pages.add_routes(app)
     return app

@@ -1,7 +1,8 @@
-"""Who asks: a token in a header, or the cookie of a session that a token or a link opened.
+"""Authentication and authorization: principals, sessions, CSRF tokens and roles.
 
-Nobody who is not known gets past the `AuthMiddleware`, but to the few places that are open: neither a form
-nor a document of theirs is read, and a page that forgot to ask who comes is closed all the same.
+A principal sends a token in a header, or the cookie of a session that a token or a link opened.
+`AuthMiddleware` answers unknown principals before anything they send is read, except at a few open
+paths; so an endpoint that forgets to require a role is still closed to the public.
 """
 
 from __future__ import annotations
@@ -19,147 +20,165 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dowise.errors import DowiseError
 from dowise_web import tokens
-from dowise_web.errors import RefusedError, answer_to
+from dowise_web.errors import RefusedError, error_response
 from dowise_web.tokens import Token
 
 CSRF_HEADER = "X-CSRF-Token"
-_SAFE = ("GET", "HEAD", "OPTIONS")
-_WANTED = {"WWW-Authenticate": "Bearer"}
-OPEN = ("/health", "/login", "/enter", "/api/openapi.json")
-_OPEN_BELOW = "/static/"
-_MOST_FIELDS = 5000  # of a form
+OPEN_PATHS = ("/health", "/login", "/enter", "/api/openapi.json")
+OPEN_PREFIX = "/static/"
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+MAX_FORM_FIELDS = 5000
+_BEARER = {"WWW-Authenticate": "Bearer"}
 
 
 @dataclass(frozen=True)
 class Principal:
-    """Somebody who is known: what they may do, and what the journal calls them."""
+    """An authenticated user or program."""
 
     id: int
     role: str
     name: str
+    """The actor in the journal."""
     source: int
-    """The token or link that they came by: all sessions of one token are one to share with."""
+    """Id of the token or link that it came from; limits count all sessions of a token together."""
     csrf: str | None = None
-    """What forms of their pages must bring along; None where a token came in a header."""
+    """CSRF token that forms must send; None if the request has a token in its header."""
 
     def may(self, role: str) -> bool:
-        """Whether what needs this role is allowed."""
+        """Return True if the principal's role includes another one."""
         return tokens.allows(self.role, role)
 
 
 class AuthMiddleware:
-    """ASGI middleware: whoever is not known is answered before anything that they send is read."""
+    """ASGI middleware that answers unknown principals before their requests are read."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or answer it."""
-        is_open = scope["type"] != "http" or scope["path"] in OPEN
-        if not is_open and not scope["path"].startswith(_OPEN_BELOW):
+        """Pass a request on, or refuse it."""
+        is_open = scope["type"] != "http" or scope["path"] in OPEN_PATHS
+        if not is_open and not scope["path"].startswith(OPEN_PREFIX):
             request = Request(scope)
             try:
-                await _known(request)
+                await _authenticate_once(request)
             except DowiseError as error:
-                await answer_to(request, error)(scope, receive, send)
+                await error_response(request, error)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
-def needs(role: str) -> Callable[[Request], Awaitable[Principal]]:
-    """What a function of the app depends on that needs a role: it gets the visitor."""
+def require_role(role: str) -> Callable[[Request], Awaitable[Principal]]:
+    """Return a dependency that requires a role, and provides the principal."""
 
-    async def visitor(request: Request) -> Principal:
-        found = await _known(request)
-        if found.csrf is not None and request.method not in _SAFE:
-            await check_csrf(request, found)
-        if not found.may(role):
+    async def principal(request: Request) -> Principal:
+        principal = await _authenticate_once(request)
+        if principal.csrf is not None and request.method not in SAFE_METHODS:
+            await check_csrf(request, principal)
+        if not principal.may(role):
             raise RefusedError(
-                403, f"this needs the role {role!r}, and {found.name!r} has {found.role!r}"
+                403,
+                f"the role {role!r} is required, and {principal.name!r} has {principal.role!r}",
+                code="role-required",
             )
-        return found
+        return principal
 
-    return visitor
-
-
-Reader = Annotated[Principal, Depends(needs("read"))]
-Teller = Annotated[Principal, Depends(needs("tell"))]
-Asker = Annotated[Principal, Depends(needs("ask"))]
-Admin = Annotated[Principal, Depends(needs("admin"))]
+    return principal
 
 
-async def _known(request: Request) -> Principal:
-    """The visitor of a request, looked up once."""
-    kept: Principal | None = getattr(request.state, "visitor", None)
-    if kept is None:
-        kept = await _looked_up(request)
-        request.state.visitor = kept
-        wait = request.app.state.visits.take(str(kept.id))
-        if wait:
-            raise RefusedError(429, "too many requests: slow down", _after(wait))
-    return kept
+Reader = Annotated[Principal, Depends(require_role("read"))]
+Admin = Annotated[Principal, Depends(require_role("admin"))]
 
 
-async def _looked_up(request: Request) -> Principal:
-    header = request.headers.get("authorization")
-    if header is not None:
-        kind, _, secret = header.partition(" ")
-        token = await _find(request, secret.strip()) if kind.lower() == "bearer" else None
-        if token is None or token.kind != "token":
-            raise _wrong_token(request)
-        return Principal(token.id, token.role, token.name, token.id)
-    cookie = request.cookies.get(request.app.state.settings.cookie)
-    if cookie is None:
-        raise RefusedError(
-            401, "say who you are: send a token as 'Authorization: Bearer …'", _WANTED
-        )
-    token = await _find(request, cookie)
-    if token is None or token.kind != "session":
-        raise RefusedError(401, "this session has ended: sign in again", _WANTED)
-    source = token.id if token.parent is None else token.parent
-    return Principal(token.id, token.role, token.name, source, seal(cookie))
+def principal_id(request: Request) -> int:
+    """Return the id by which limits count the principal of a request."""
+    principal: Principal = request.state.principal
+    return principal.source
 
 
-def _wrong_token(request: Request) -> RefusedError:
-    """What those hear who have none that is good; others at the same address are not shut out."""
-    address = request.client.host if request.client else ""
-    if wait := request.app.state.guesses.take(address):
-        return RefusedError(429, "too many wrong tokens from here: wait a while", _after(wait))
-    return RefusedError(401, "this token is not known, has ended or was revoked", _WANTED)
-
-
-async def is_still_known(request: Request) -> bool:
-    """Whether the one who sent it is known now as then: for answers that take long."""
+async def is_still_valid(request: Request) -> bool:
+    """Return True if the principal of a long response is still known."""
     try:
-        await _looked_up(request)
-    except DowiseError:  # or it can't be known: who is known may come back
+        await _authenticate(request)
+    except DowiseError:  # also if that can't be checked now: the client will connect again
         return False
     return True
 
 
-async def _find(request: Request, secret: str) -> Token | None:
-    return await run_in_threadpool(tokens.who, request.app.state.house.storage, secret)
-
-
-def seal(session: str) -> str:
-    """What a page of this session proves itself by: it follows from the cookie, and not back."""
+def csrf_token(session: str) -> str:
+    """Derive the CSRF token of a session from its cookie."""
     return hmac.new(session.encode(errors="replace"), b"dowise csrf", hashlib.sha256).hexdigest()
 
 
-async def form_of(request: Request) -> FormData:
-    """What a form sends, read once: whoever reads it first sets the limits."""
-    return await request.form(max_files=0, max_fields=_MOST_FIELDS)
+async def check_csrf(request: Request, principal: Principal) -> None:
+    """Raise `RefusedError` unless the request comes from a page of this session."""
+    sent: Any = request.headers.get(CSRF_HEADER)
+    if sent is None and "form" in request.headers.get("content-type", ""):
+        sent = (await read_form(request)).get("csrf")
+    expected = principal.csrf or ""
+    if not isinstance(sent, str) or not hmac.compare_digest(sent.encode(), expected.encode()):
+        raise RefusedError(
+            403, "this form belongs to another session: reload the page", code="invalid-csrf-token"
+        )
 
 
-async def check_csrf(request: Request, visitor: Principal) -> None:
-    """Raise unless the request is from a page that we gave this session."""
-    given: Any = request.headers.get(CSRF_HEADER)
-    if given is None and "form" in request.headers.get("content-type", ""):
-        given = (await form_of(request)).get("csrf")
-    wanted = visitor.csrf or ""
-    if not isinstance(given, str) or not hmac.compare_digest(given.encode(), wanted.encode()):
-        raise RefusedError(403, "this form is from another session: load the page again")
+async def read_form(request: Request) -> FormData:
+    """Read the form of a request, within limits; Starlette reads it once."""
+    return await request.form(max_files=0, max_fields=MAX_FORM_FIELDS)
 
 
-def _after(wait: float) -> dict[str, str]:
-    return {"Retry-After": str(int(wait) + 1)}
+def retry_after(seconds: float) -> dict[str, str]:
+    """Return the header that says when to try again."""
+    return {"Retry-After": str(int(seconds) + 1)}
+
+
+async def _authenticate_once(request: Request) -> Principal:
+    principal: Principal | None = getattr(request.state, "principal", None)
+    if principal is None:
+        principal = request.state.principal = await _authenticate(request)
+        if wait := request.app.state.request_rate.take(str(principal.id)):
+            raise RefusedError(
+                429, "too many requests: slow down", retry_after(wait), code="rate-limited"
+            )
+    return principal
+
+
+async def _authenticate(request: Request) -> Principal:
+    header = request.headers.get("authorization")
+    if header is not None:
+        scheme, _, secret = header.partition(" ")
+        token = await _find_token(request, secret.strip()) if scheme.lower() == "bearer" else None
+        if token is None or token.kind != "token":
+            raise _invalid_token(request)
+        return Principal(token.id, token.role, token.name, token.id)
+    cookie = request.cookies.get(request.app.state.settings.cookie)
+    if cookie is None:
+        raise RefusedError(
+            401,
+            "authentication required: send 'Authorization: Bearer <token>'",
+            _BEARER,
+            code="authentication-required",
+        )
+    token = await _find_token(request, cookie)
+    if token is None or token.kind != "session":
+        raise RefusedError(
+            401, "this session has ended: sign in again", _BEARER, code="session-ended"
+        )
+    source = token.id if token.parent is None else token.parent
+    return Principal(token.id, token.role, token.name, source, csrf_token(cookie))
+
+
+def _invalid_token(request: Request) -> RefusedError:
+    """Return the error for an invalid token, limited per address."""
+    address = request.client.host if request.client else ""
+    if wait := request.app.state.failure_rate.take(address):
+        return RefusedError(
+            429, "too many invalid tokens: try again later", retry_after(wait), code="rate-limited"
+        )
+    return RefusedError(
+        401, "the token is unknown, expired or revoked", _BEARER, code="invalid-token"
+    )
+
+
+async def _find_token(request: Request, secret: str) -> Token | None:
+    return await run_in_threadpool(tokens.authenticate, request.app.state.registry.storage, secret)

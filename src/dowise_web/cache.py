@@ -1,193 +1,171 @@
-"""What was found by looks at experiments, shared by all who ask for the same.
+"""Cache of query results, shared by all requests for the same state of an experiment.
 
-Of several who ask for the same at once one computes. The others wait without a thread, of which
-there are few and which those need who ask and tell: `look` raises `UnderwayError`, and the
-`PatientRoute` calls again when that look is done. Work that waits for a visitor's turn has not
-begun: another visitor whose turn may come first can stand in line for it too.
+A request for a result that is being computed waits for it without a thread: there are few threads,
+and requests that ask and tell need them. A failed computation is not cached; each request that
+waited for it tries again by itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Hashable
-from concurrent.futures import Future
-from contextvars import ContextVar
-from dataclasses import dataclass
-from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from fastapi import Request, Response
-from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
 
-from dowise.experiment.event import Head
-from dowise.experiment.experiment import Experiment
-from dowise_web.limits import AT_ONCE, FairLimiter
+from dowise.errors import UnavailableError
+from dowise.experiment import StateView
+from dowise_web.errors import RefusedError
+from dowise_web.limits import RETRY_LATER, FairLimiter, Ticket
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
+Key = tuple[str, Hashable]
+Compute = Callable[[StateView], Any]
 
-_KEPT = 256  # looks that are remembered
-_WITHOUT_TURN = 12  # that are computed at once without a turn, so that threads are left for others
-_arrived: ContextVar[float] = ContextVar("arrived", default=float("inf"))
-
-
-class UnderwayError(Exception):
-    """Somebody else is at work on it, or in line for it, until `done`."""
-
-    def __init__(self, done: Future[None]) -> None:
-        super().__init__("somebody else is at work on it")
-        self.done = done
+MAX_RESULTS = 256
+MAX_SHORT_JOBS = 12  # short computations at the same time, so that threads are left for others
+MAX_WAITING_PER_PRINCIPAL = 20  # requests that wait for jobs of other requests
 
 
-@dataclass(frozen=True)
-class _Look:
-    """What a look found, when it began, and the head of the journal at that time."""
+@dataclass(eq=False)
+class Job:
+    """A computation in progress or finished, and the view it is computed from."""
 
-    head: Head
-    began: float
-    found: Any
+    view: StateView
+    ticket: Ticket | None
+    task: asyncio.Task[Any] = field(init=False)
 
-
-class _Work(NamedTuple):
-    done: Future[None]
-    has_turn: bool
-
-
-class _Line:
-    """Visitors who stand in line for the same look, and what is done when one of them leaves."""
-
-    def __init__(self) -> None:
-        self.visitors: set[int] = set()
-        self.moved = _running()
+    @property
+    def has_failed(self) -> bool:
+        """True if there is no result."""
+        return self.task.done() and (self.task.cancelled() or self.task.exception() is not None)
 
 
 class ResultCache:
-    """The last ones, by what was asked for, those that are under way, and those in line for it."""
+    """Results by experiment and key; one computation at a time for each."""
 
-    def __init__(self, turns: FairLimiter) -> None:
-        self._turns = turns
-        self._kept: OrderedDict[Hashable, _Look] = OrderedDict()
-        self._work: dict[Hashable, _Work] = {}
-        self._lines: dict[Hashable, _Line] = {}
-        self._lock = Lock()
+    def __init__(self, limiter: FairLimiter) -> None:
+        self.waiting: Counter[int] = Counter()
+        self._limiter = limiter
+        self._jobs: OrderedDict[Key, Job] = OrderedDict()
+        self._awaited: dict[Key, StateView] = {}
+        self._short_jobs = asyncio.Semaphore(MAX_SHORT_JOBS)
 
-    def look(
+    def keys(self) -> list[Key]:
+        """Return the keys of all jobs, the most recently used last."""
+        return [*self._jobs]
+
+    def unfinished(self) -> list[Key]:
+        """Return the keys of the jobs in progress."""
+        return [key for key, job in self._jobs.items() if not job.task.done()]
+
+    async def get(
         self,
-        experiment: Experiment,
+        view: StateView,
         key: Hashable,
-        compute: Callable[[], Found],
-        visitor: int | None = None,
-    ) -> tuple[Head, Found]:
-        """What `compute` finds, or has found since whoever asks came or the journal last grew.
+        compute: Callable[[StateView], Result],
+        principal: int,
+        *,
+        is_long: bool = False,
+        is_exact: bool = False,
+    ) -> tuple[StateView, Result]:
+        """Return a result and the view it belongs to.
 
-        The head is what it was before computing, so that what is remembered is never older than it
-        says. A turn of the `visitor`'s is taken for computing alone. What fails is not remembered.
+        Parameters
+        ----------
+        view
+            The view of the request. The result is of this view, or of a later one that another
+            request brought while this one waited.
+        key
+            Identifies the query within the experiment.
+        compute
+            Computes the result from a view, in a thread.
+        principal
+            Id of the principal who waits.
+        is_long
+            True if the computation takes a slot of the limiter.
+        is_exact
+            True if the result must be of this very view, because a page shows others of it.
         """
-        whole = (experiment.name, key)
-        if visitor is None:
-            kept = self._find(experiment, whole, compute, has_turn=False)
-            return kept.head, kept.found
-        known = self._stand(whole, experiment.head, visitor)
-        if known is None:
-            try:
-                with self._turns.take(visitor):
-                    known = self._find(experiment, whole, compute, has_turn=True)
-            finally:
-                self._leave(whole, visitor)
-        return known.head, known.found
+        whole, has_waited = (view.name, key), False
+        while True:
+            job = self._jobs.get(whole)
+            if job is not None and self._serves(job, view, has_waited and not is_exact):
+                self._jobs.move_to_end(whole)
+                if job.task.done():
+                    return job.view, job.task.result()
+            elif job is None or job.task.done():
+                job = self._start(whole, view, compute, principal, is_long, is_exact)
+                return job.view, await asyncio.shield(job.task)
+            await self._wait(whole, job, view, principal)
+            has_waited = True
 
-    def _stand(self, whole: Hashable, head: Head, visitor: int) -> _Look | None:
-        """What is remembered, or None to whoever stands in line now.
+    @staticmethod
+    def _serves(job: Job, view: StateView, may_be_later: bool) -> bool:
+        if job.has_failed:
+            return False
+        return job.view.head == view.head or (
+            may_be_later and job.view.head.number >= view.head.number
+        )
 
-        The first in line may have to wait for a turn that another visitor could have. Of as many
-        as there are turns one may go whenever a turn is free; more need no thread to wait.
-        """
-        with self._lock:
-            kept = self._known(whole, head)
-            if kept is None:
-                line = self._lines.setdefault(whole, _Line())
-                if visitor in line.visitors or len(line.visitors) >= AT_ONCE:
-                    raise UnderwayError(line.moved)
-                line.visitors.add(visitor)
-            return kept
+    def _start(
+        self,
+        whole: Key,
+        view: StateView,
+        compute: Compute,
+        principal: int,
+        is_long: bool,
+        is_exact: bool,
+    ) -> Job:
+        ticket = self._limiter.enqueue(principal) if is_long else None
+        awaited = self._awaited.pop(whole, view)
+        if not is_exact and awaited.head.number > view.head.number:
+            view = awaited  # so that one computation serves all who wait
+        job = self._jobs[whole] = Job(view, ticket)
+        self._jobs.move_to_end(whole)
+        job.task = asyncio.create_task(self._run(whole, job, compute))
+        finished = [key for key, other in self._jobs.items() if key != whole and other.task.done()]
+        for old in finished[: max(len(self._jobs) - MAX_RESULTS, 0)]:
+            del self._jobs[old]
+        return job
 
-    def _leave(self, whole: Hashable, visitor: int) -> None:
-        with self._lock:
-            line = self._lines[whole]
-            line.visitors.remove(visitor)
-            if not line.visitors:
-                del self._lines[whole]
-            moved, line.moved = line.moved, _running()
-        moved.set_result(None)
+    async def _run(self, whole: Key, job: Job, compute: Compute) -> Any:
+        try:
+            async with self._short_jobs if job.ticket is None else job.ticket:
+                return await run_in_threadpool(compute, job.view)
+        except BaseException:
+            if self._jobs.get(whole) is job:
+                del self._jobs[whole]
+            raise
 
-    def _find(
-        self, experiment: Experiment, whole: Hashable, compute: Callable[[], Any], has_turn: bool
-    ) -> _Look:
-        """What is remembered by now, or is computed."""
-        kept = self._begin(whole, experiment.head, has_turn)
-        if kept is None:
-            try:
-                began, head = time.monotonic(), experiment.head
-                kept = _Look(head, began, compute())
-            finally:
-                self._end(whole, kept)
-        return kept
+    async def _wait(self, whole: Key, job: Job, view: StateView, principal: int) -> None:
+        """Wait for the end of a job, whatever comes of it."""
+        newest = self._awaited.get(whole, view)
+        self._awaited[whole] = view if view.head.number >= newest.head.number else newest
+        with self._counted(principal):
+            if job.ticket is not None:
+                job.ticket.join(principal)
+            await asyncio.wait([job.task])
+        if job.has_failed and job.ticket is not None and not job.ticket.started.is_set():
+            raise UnavailableError(str(job.task.exception()), code="server-busy")
 
-    def _begin(self, whole: Hashable, head: Head, has_turn: bool) -> _Look | None:
-        """What is remembered, or None to whoever is to compute it."""
-        with self._lock:
-            kept = self._known(whole, head)
-            if kept is None:
-                others = [work.done for work in self._work.values() if not work.has_turn]
-                if not has_turn and len(others) >= _WITHOUT_TURN:
-                    raise UnderwayError(others[0])
-                self._work[whole] = _Work(_running(), has_turn)
-            return kept
-
-    def _known(self, whole: Hashable, head: Head) -> _Look | None:
-        """What is remembered, unless somebody is at work on it; for whoever has the lock."""
-        kept = self._kept.get(whole)
-        if kept is not None and (kept.head == head or kept.began >= _arrived.get()):
-            self._kept.move_to_end(whole)
-            return kept
-        if whole in self._work:
-            raise UnderwayError(self._work[whole].done)
-        return None
-
-    def _end(self, whole: Hashable, found: _Look | None) -> None:
-        with self._lock:
-            work = self._work.pop(whole)
-            if found is not None:
-                self._kept[whole] = found
-                self._kept.move_to_end(whole)
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
-        work.done.set_result(None)
-
-
-def _running() -> Future[None]:
-    """What those who wait can't cancel."""
-    made: Future[None] = Future()
-    made.set_running_or_notify_cancel()
-    return made
-
-
-class PatientRoute(APIRoute):
-    """A route whose function may find that somebody else is at work: it is called again then."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """What answers a request."""
-        handle = super().get_route_handler()
-
-        async def patient(request: Request) -> Response:
-            _arrived.set(time.monotonic())
-            while True:
-                try:
-                    return await handle(request)
-                except UnderwayError as other:
-                    done = other.done
-                with request.app.state.house.waiters.wait(request.state.visitor.source):
-                    await asyncio.wrap_future(done)
-
-        return patient
+    @contextmanager
+    def _counted(self, principal: int) -> Iterator[None]:
+        if self.waiting[principal] >= MAX_WAITING_PER_PRINCIPAL:
+            raise RefusedError(
+                429,
+                f"{MAX_WAITING_PER_PRINCIPAL} of your requests are waiting for results: wait "
+                "until one has finished",
+                RETRY_LATER,
+                code="too-many-requests",
+            )
+        self.waiting[principal] += 1
+        try:
+            yield
+        finally:
+            self.waiting[principal] -= 1
+            if not self.waiting[principal]:
+                del self.waiting[principal]

@@ -1,22 +1,26 @@
-"""How often somebody may come: a bucket for each, which fills at a steady rate."""
+"""Rate limits for requests, and the fair limiter for long-running queries."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from threading import Condition, Lock
+from collections import OrderedDict
+from threading import Lock
 
 from dowise.errors import UnavailableError
 from dowise_web.errors import RefusedError
 
-_MOST = 10_000  # visitors that are remembered; the one that was quiet longest is forgotten first
+MAX_BUCKETS = 10_000  # keys that are remembered; the one that was idle longest is dropped first
+MAX_RUNNING = 2  # long-running queries at the same time: each keeps a core busy
+MAX_RUNNING_PER_PRINCIPAL = 1  # so that one principal never has all slots
+MAX_QUEUED = 10  # running and waiting
+MAX_QUEUED_PER_PRINCIPAL = 4
+SLOT_TIMEOUT = 30.0  # seconds to wait for a slot
+RETRY_LATER = {"Retry-After": "5"}
 
 
 class TokenBucket:
-    """At most `burst` at once, and `rate` a second over a while, for each key."""
+    """Token bucket per key: bursts of `burst` requests, and `rate` per second on average."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self._rate, self._burst = rate, burst
@@ -24,105 +28,110 @@ class TokenBucket:
         self._lock = Lock()
 
     def take(self, key: str) -> float:
-        """Take one; 0 if there was one, else for how many seconds there is none."""
+        """Take a token; return 0, or the seconds until there is one again."""
         with self._lock:
-            left = self._left(key)
-            if left < 1:
-                return (1 - left) / self._rate
-            self._buckets[key] = (left - 1, time.monotonic())
+            tokens, since = self._buckets.get(key, (self._burst, time.monotonic()))
+            now = time.monotonic()
+            tokens = min(self._burst, tokens + (now - since) * self._rate)
+            if tokens < 1:
+                return (1 - tokens) / self._rate
+            self._buckets[key] = (tokens - 1, now)
             self._buckets.move_to_end(key)
-            while len(self._buckets) > _MOST:
+            while len(self._buckets) > MAX_BUCKETS:
                 self._buckets.popitem(last=False)
             return 0.0
 
-    def _left(self, key: str) -> float:
-        left, since = self._buckets.get(key, (self._burst, time.monotonic()))
-        return min(self._burst, left + (time.monotonic() - since) * self._rate)
 
+class Ticket:
+    """Place of a job in the queue of a `FairLimiter`; the job runs inside `async with`.
 
-AT_ONCE, _AT_ONCE_OF_ONE = 2, 1  # each keeps a core busy
-_IN_LINE, _IN_LINE_OF_ONE = 10, 4  # of those that work and those that wait, each with a thread
-_WAITERS_OF_ONE = 20  # without a thread, of the requests that the guard lets in at once
-_PATIENCE = 30.0  # seconds that one waits for a turn
-_LATER = {"Retry-After": "5"}
+    Several principals may wait for the same job. It starts as soon as one of them has a free slot.
+    """
 
+    def __init__(self, limiter: FairLimiter, principal: int) -> None:
+        self.owner = principal
+        self.principals = {principal}
+        self.runs_for: int | None = None
+        self.started = asyncio.Event()
+        self._limiter = limiter
 
-@dataclass(eq=False)  # two of one visitor are two
-class _Place:
-    visitor: int
+    def join(self, principal: int) -> None:
+        """Let another principal wait for this job, and lend it a slot."""
+        self.principals.add(principal)
+        self._limiter.start_next()
+
+    async def __aenter__(self) -> None:
+        try:
+            await asyncio.wait_for(self.started.wait(), SLOT_TIMEOUT)
+        except TimeoutError:
+            if not self.started.is_set():
+                self._limiter.remove(self)
+                raise busy() from None
+        except asyncio.CancelledError:
+            self._limiter.remove(self)
+            raise
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._limiter.remove(self)
 
 
 class FairLimiter:
-    """Who is at work and who waits for it, the first that may go first."""
+    """Fair limiter for long-running queries, first come, first served.
+
+    At most `MAX_RUNNING` jobs run at a time, one per principal. Waiting takes no thread: everything
+    here belongs to the event loop.
+    """
 
     def __init__(self) -> None:
-        self._at_work: list[_Place] = []
-        self._waiting: list[_Place] = []
-        self._changed = Condition()
+        self.running: list[Ticket] = []
+        self.queue: list[Ticket] = []
 
-    @contextmanager
-    def take(self, visitor: int) -> Iterator[None]:
-        """A turn of this visitor's, who is refused where there is no place in line."""
-        place = _Place(visitor)
-        with self._changed:
-            self._check(visitor)
-            self._waiting.append(place)
-            try:
-                if not self._changed.wait_for(lambda: self._next() is place, _PATIENCE):
-                    raise _busy()
-                self._at_work.append(place)
-            finally:
-                self._waiting.remove(place)
-                self._changed.notify_all()  # of those behind it one may be next now
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._at_work.remove(place)
-                self._changed.notify_all()
+    def enqueue(self, principal: int) -> Ticket:
+        """Add a job to the queue. Raises an error if the queue or the principal's share is full."""
+        tickets = self.running + self.queue
+        if sum(ticket.owner == principal for ticket in tickets) >= MAX_QUEUED_PER_PRINCIPAL:
+            raise RefusedError(
+                429,
+                f"{MAX_QUEUED_PER_PRINCIPAL} of your long-running queries are in progress: wait "
+                "until one has finished",
+                RETRY_LATER,
+                code="too-many-queries",
+            )
+        if len(tickets) >= MAX_QUEUED:
+            raise busy()
+        ticket = Ticket(self, principal)
+        self.queue.append(ticket)
+        self.start_next()
+        return ticket
 
-    def _check(self, visitor: int) -> None:
-        line = self._at_work + self._waiting
-        if _of(visitor, line) >= _IN_LINE_OF_ONE:
-            said = f"{_IN_LINE_OF_ONE} long looks of yours are under way: wait until one is done"
-            raise RefusedError(429, said, _LATER)
-        if len(line) >= _IN_LINE:
-            raise _busy()
+    def remove(self, ticket: Ticket) -> None:
+        """Remove a job that has finished or was given up."""
+        for tickets in (self.running, self.queue):
+            if ticket in tickets:
+                tickets.remove(ticket)
+        self.start_next()
 
-    def _next(self) -> _Place | None:
-        """The first who waits and may go: one turn is always left for who has none."""
-        if len(self._at_work) >= AT_ONCE:
-            return None
-        free = (
-            one for one in self._waiting if _of(one.visitor, self._at_work) < _AT_ONCE_OF_ONE
-        )  # fmt: skip
-        return next(free, None)
-
-
-class Waiters:
-    """Who waits for looks of others; for the one thread of the event loop."""
-
-    def __init__(self) -> None:
-        self._waiting: Counter[int] = Counter()
-
-    @contextmanager
-    def wait(self, visitor: int) -> Iterator[None]:
-        """Count this visitor as one who waits, who is refused where too many of theirs do."""
-        if self._waiting[visitor] >= _WAITERS_OF_ONE:
-            said = f"{_WAITERS_OF_ONE} requests of yours wait for looks: wait until one is done"
-            raise RefusedError(429, said, _LATER)
-        self._waiting[visitor] += 1
-        try:
-            yield
-        finally:
-            self._waiting[visitor] -= 1
-            if not self._waiting[visitor]:
-                del self._waiting[visitor]
+    def start_next(self) -> None:
+        """Start the jobs that may run now, the oldest first."""
+        for ticket in [*self.queue]:
+            if len(self.running) >= MAX_RUNNING:
+                return
+            running_for = [other.runs_for for other in self.running]
+            free = [
+                principal
+                for principal in sorted(ticket.principals)
+                if running_for.count(principal) < MAX_RUNNING_PER_PRINCIPAL
+            ]
+            if free:
+                ticket.runs_for = free[0]
+                self.queue.remove(ticket)
+                self.running.append(ticket)
+                ticket.started.set()
 
 
-def _of(visitor: int, places: list[_Place]) -> int:
-    return sum(place.visitor == visitor for place in places)
-
-
-def _busy() -> UnavailableError:
-    return UnavailableError("the server is busy with other long looks: try again in a while")
+def busy() -> UnavailableError:
+    """Return the error for a full queue."""
+    return UnavailableError(
+        "the server is busy with other long-running queries: try again in a while",
+        code="server-busy",
+    )

@@ -1,8 +1,12 @@
-"""Jobs for processes with limits: who comes when, and a process that waits for the next one.
+"""Sandbox for previews, trials and rehearsals of problems: processes with limits.
 
->>> with Sandbox() as workshop:
-...     page = workshop.preview('graph = "X -> Y"\\nreward = "Y"')
->>> [arm["text"] for arm in page["arms"]["first"]]
+Users may send any problem, and reading one can take any time and memory. So each job runs in a
+process of its own (`dowise_web.sandbox_worker`), which has no secrets in its environment and limits
+on time, memory, files and processes.
+
+>>> with Sandbox() as sandbox:
+...     result = sandbox.preview('graph = "X -> Y"\\nreward = "Y"')
+>>> [arm["text"] for arm in result["arms"]["first"]]
 ['do(X=0)', 'do(X=1)']
 """
 
@@ -11,117 +15,100 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from fastapi import FastAPI
+
 from dowise._core.document import pluralize
-from dowise.errors import DowiseError, InputSyntaxError, UnavailableError
+from dowise.errors import DowiseError, InputSyntaxError, NotFoundError, UnavailableError
 
 JobKind = Literal["preview", "begin", "rehearse"]
+Progress = Callable[[int, int], None]
+_KillReason = Literal["timeout", "closing", "stop", "end"]
 
-_FILE_MEGABYTES = 16
-# Of what is written: compiled kernels alone, of which the largest has half a megabyte. The server
-# compiles those that it needs before it opens its port, but a policy that nobody has used yet may
-# need others; would they not be kept, every job with it had to compile them again.
-_OPEN_FILES = 64
-_SLACK = 2  # seconds by which the clock of the starter, who can explain, goes first
+START_TIMEOUT = 60.0  # seconds to load everything, on a busy machine
+EXIT_TIMEOUT = 5.0  # seconds between the end of the output and the end of the process
+MAX_STDERR = 8_192  # bytes that are kept for the log
+MAX_OPTIONS = 64 * 1024  # characters of JSON
+MAX_FINISHED_REHEARSALS = 20
+_SOURCES = Path(__file__).parents[1]  # the folder in which `import dowise_web` is found
+
+_ENVIRONMENT = (
+    "PATH", "HOME", "TMPDIR", "TMP", "TEMP", "XDG_CACHE_HOME", "LD_LIBRARY_PATH", "LANG",
+    "SYSTEMROOT", "USERNAME", "USERPROFILE", "PYTHONHOME", "PYTHONUSERBASE",
+)  # fmt: skip
+"""Variables that are passed on: what Python and the cache of kernels need, and no token."""
+_THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+# Libraries in C report a lack of memory by these signals only.
+_OUT_OF_MEMORY_SIGNALS = [
+    getattr(signal, name, None) for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGKILL")
+]
+
+_TIMEOUT_MESSAGES = {
+    "preview": "reading this problem takes more than {}: make the graph or the domains smaller, or "
+    "list variables that can't be set in non_manipulable",
+    "begin": "the first decision takes more than {}: make the problem smaller, or choose another "
+    "policy",
+    "rehearse": "the rehearsal takes more than {}{}: use fewer worlds or rounds, or rehearse on "
+    "another machine with `dowise rehearse`",
+}
+_MEMORY_MESSAGE = (
+    "this takes more than {:,} MB of memory: make the graph or the domains smaller, or use fewer "
+    "samples"
+)
+_SIZE_MESSAGE = "the result has more than {:,} bytes: make the graph or the domains smaller"
+_FAILED_MESSAGE = "something went wrong in the server; its log has the details"
+_CLOSING_MESSAGE = "the server is shutting down: try again later"
+
+_LOG = logging.getLogger("dowise_web")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What jobs may take; seconds are those of a clock on the wall."""
+    """Limits on jobs; seconds are wall-clock time."""
 
     preview_seconds: float = 10.0
     begin_seconds: float = 60.0
-    """Enough to compile the kernels of most policies where they are not kept yet."""
+    """Enough to compile the kernels of most policies."""
     rehearse_seconds: float = 600.0
     megabytes: int = 2048
-    """Of addresses. With all libraries loaded and compiling, a process has about 700."""
+    """Address space. With all libraries loaded and compiling, a process has about 700."""
     text_bytes: int = 256 * 1024
-    """Of a problem."""
+    """Size of a problem."""
     answer_bytes: int = 4 * 2**20
-    at_once: int = 2
-    """Jobs that run at the same time."""
-    rehearsals_at_once: int = 1
-    """So that there is room beside them for who writes a problem."""
-    patience: float = 5.0
-    """Seconds that a short job waits for its turn before it is refused."""
+    max_running: int = 2
+    max_rehearsals: int = 1
+    """Fewer than `max_running`, so that previews need not wait for a rehearsal."""
+    slot_timeout: float = 5.0
+    """Seconds that a job waits for its turn before it is refused."""
 
     def seconds(self, kind: JobKind) -> float:
-        """How long a job of this kind may take."""
-        by_kind = {
+        """Return the time limit of a kind of job."""
+        limits = {
             "preview": self.preview_seconds,
             "begin": self.begin_seconds,
             "rehearse": self.rehearse_seconds,
         }
-        return by_kind[kind]
-
-
-def confine(megabytes: int) -> None:
-    """Limit this process for good: memory, files, no dumps of its memory."""
-    try:
-        import resource
-    except ImportError:
-        return
-    _lower(resource.RLIMIT_CORE, 0)
-    _lower(resource.RLIMIT_FSIZE, _FILE_MEGABYTES * 2**20)
-    _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
-    _lower(resource.RLIMIT_AS, megabytes * 2**20)
-
-
-def confine_job(kind: JobKind, seconds: float) -> None:
-    """Limit what is done from now on: processor time, and no further process or thread.
-
-    Who is root may start processes all the same: the system has no limit for them.
-    """
-    try:
-        import resource
-    except ImportError:
-        return
-    if kind == "rehearse":
-        with suppress(OSError):
-            os.nice(10)  # those who ask for a decision go first
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + seconds) + _SLACK, grace=1)
-    _lower(resource.RLIMIT_NPROC, 0)
-
-
-def _lower(what: int, number: int, grace: int = 0) -> None:
-    """Both limits, where they are not lower already; macOS refuses some of them.
-
-    Beyond the first the system sends a signal that says why, beyond the second, later by `grace`,
-    one that does not.
-    """
-    import resource
-
-    _, hard = resource.getrlimit(what)
-    most = number + grace if hard == resource.RLIM_INFINITY else min(number + grace, hard)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(what, (min(number, most), most))
-
-
-def peak_megabytes() -> float | None:
-    """How much memory this process has had at most."""
-    try:
-        import resource
-    except ImportError:
-        return None
-    in_a_megabyte = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, kilobytes elsewhere
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / in_a_megabyte
+        return limits[kind]
 
 
 class BadInputError(InputSyntaxError):
-    """Something is wrong with what was sent; `field` says with which part of it.
+    """An error in what a user sent; `field` is the part of it that is wrong.
 
-    In the field "problem" line and column, both from 1, say where in the text, if that is known.
+    For the field "problem", line and column (from 1) locate the error in the text, if known.
     """
+
+    code = "invalid-input"
 
     def __init__(
         self,
@@ -129,115 +116,89 @@ class BadInputError(InputSyntaxError):
         field: str = "problem",
         line: int | None = None,
         column: int | None = None,
+        *,
+        code: str | None = None,
     ) -> None:
-        super().__init__(message, line, column)
+        super().__init__(message, line, column, code=code)
         self.field = field
 
 
 class LimitExceededError(DowiseError):
-    """A job would take more time or memory than there is for it, or answer too much."""
+    """A job that takes more time or memory than allowed, or whose result is too large."""
+
+    code = "too-large"
 
 
 class SandboxBusyError(UnavailableError):
-    """Others are at work: the same may be asked again in a moment."""
+    """Other jobs are running: the same request may succeed in a moment."""
+
+    code = "server-busy"
 
 
 class SandboxFailedError(UnavailableError):
-    """A job ended in a way that it should not, for no fault of what was sent."""
+    """A job that failed for a reason other than its input."""
+
+    code = "sandbox-failed"
 
 
-Progress = Callable[[int, int], None]
-_Why = Literal["clock", "closing", "stop", "end"]
-
-_START_SECONDS = 60.0  # to load everything, on a machine that has other things to do
-_DYING_SECONDS = 5.0  # between the end of what it says and its own
-_KEPT = 8_192  # bytes of what it says on stderr, the last ones
-_ROOT = Path(__file__).parents[3]  # the folder that `import dowise` finds
-
-_PASSED_ON = (
-    "PATH", "HOME", "TMPDIR", "TMP", "TEMP", "XDG_CACHE_HOME", "LD_LIBRARY_PATH", "LANG",
-    "SYSTEMROOT", "USERNAME", "USERPROFILE", "PYTHONHOME", "PYTHONUSERBASE",
-)  # fmt: skip
-"""What it takes to start Python, and to find the kernels that are kept. No token is among them."""
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-"""It may start none, and two jobs at once are enough for a machine that has a server to run."""
-
-_TOO_LONG = {
-    "preview": "to read this problem takes more than {}: make the graph or the domains smaller, or "
-    "name what can't be set in non_manipulable",
-    "begin": "the first decision takes more than {}: make the problem smaller, or choose another "
-    "policy",
-    "rehearse": "the rehearsal takes more than {}{}: take fewer worlds or rounds, or rehearse on "
-    "another machine with `dowise rehearse`",
-}
-_MEMORY = (
-    "this takes more than the {:,} MB of memory that there are for it: make the graph or the "
-    "domains smaller, or ask for fewer samples"
-)
-_LARGE = "the answer to this has more than {:,} bytes: make the graph or the domains smaller"
-_NESTED = "brackets are nested too deeply"
-_FAILED = "something went wrong here, and not with what was sent: the server's log says more"
-_STOPPED = "it was stopped"
-_CLOSED = "the server is closing: try again when it is back"
-
-_log = logging.getLogger(__name__)
-
-
-class Child:
-    """A process that does one job; it begins to load what it needs at once."""
+class Worker:
+    """A process that does one job, as the server sees it; it starts to load at once."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
-        self._ended_by: _Why | None = None
-        self._is_over = False
+        self._killed_by: _KillReason | None = None
+        self._has_exited = False
         self._progress: tuple[int, int] | None = None
-        self._errors = b""
+        self._stderr = b""
+        arguments = json.dumps({"megabytes": limits.megabytes})
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-B", "-m", "dowise_web.workshop",
-                 json.dumps({"megabytes": limits.megabytes})],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=_environment(), process_group=0,
+                [sys.executable, "-P", "-B", "-m", "dowise_web.sandbox_worker", arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=_environment(),
+                process_group=0,
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-            )  # fmt: skip
+            )
         except OSError as error:
-            _log.error("no process for the workshop: %s", error)
-            raise SandboxFailedError(_FAILED) from None
-        self._drain = threading.Thread(target=self._keep_errors, daemon=True)
-        self._drain.start()
+            _LOG.error("the sandbox can't start a process: %s", error)
+            raise SandboxFailedError(_FAILED_MESSAGE) from None
+        self._stderr_reader = threading.Thread(target=self._read_stderr, daemon=True)
+        self._stderr_reader.start()
 
     @property
     def pid(self) -> int:
-        """Of the process, which is also the number of its group."""
+        """Id of the process and of its process group."""
         return self._process.pid
 
-    def lives(self) -> bool:
-        """Whether nothing has ended it while it waited."""
+    def is_alive(self) -> bool:
+        """Return True if the process is still running."""
         return self._process.poll() is None
 
-    def do(self, kind: JobKind, job: bytes, progress: Progress | None) -> dict[str, Any]:
-        """The answer to a job; what `progress` raises ends it."""
+    def run(self, kind: JobKind, job: bytes, progress: Progress | None) -> dict[str, Any]:
+        """Run a job and return its answer; an error in `progress` ends it."""
         assert self._process.stdin is not None
-        with self._ended_after(_START_SECONDS):
-            self._next(None)  # it says that it is ready
-        with self._ended_after(self._limits.seconds(kind)):
+        with self._timeout(START_TIMEOUT):
+            self._read_line(None)  # {"ready": true}
+        with self._timeout(self._limits.seconds(kind)):
             with suppress(BrokenPipeError):
                 self._process.stdin.write(job + b"\n")
                 self._process.stdin.flush()
             while True:
-                page = self._next(kind)
-                if "progress" not in page:
-                    return self._answer(page)
-                self._progress = done, total = page["progress"]
+                data = self._read_line(kind)
+                if "progress" not in data:
+                    return self._parse_answer(data)
+                self._progress = done, total = data["progress"]
                 if progress is not None:
                     progress(done, total)
 
-    def kill(self, why: _Why) -> None:
-        """The whole group; who waits for an answer gets an error."""
+    def kill(self, reason: _KillReason) -> None:
+        """Kill the process group; `run` raises an error."""
         with self._lock:
-            self._ended_by = self._ended_by or why
-            if self._is_over:  # its number may be somebody else's by now
+            self._killed_by = self._killed_by or reason
+            if self._has_exited:  # its id may belong to another process by now
                 return
             with suppress(ProcessLookupError, PermissionError):
                 if hasattr(os, "killpg"):
@@ -245,131 +206,125 @@ class Child:
                 else:
                     self._process.kill()
 
-    def end(self) -> None:
-        """Whatever it is doing; for the thread that has it do something."""
+    def close(self) -> None:
+        """Kill the process and close its pipes; for the thread that calls `run`."""
         self.kill("end")
-        self._status()
-        self._drain.join(1.0)
+        self._wait()
+        self._stderr_reader.join(1.0)
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert pipe is not None
-            with suppress(OSError):  # what was not sent yet
+            with suppress(OSError):  # unsent input
                 pipe.close()
 
-    def _answer(self, page: dict[str, Any]) -> dict[str, Any]:
-        if "answer" in page:
-            answer: dict[str, Any] = page["answer"]
+    def _parse_answer(self, data: dict[str, Any]) -> dict[str, Any]:
+        if "answer" in data:
+            answer: dict[str, Any] = data["answer"]
             return answer
-        if "refused" in page:
-            raise BadInputError(**page["refused"])
-        if page.get("beyond") == "memory":
-            raise LimitExceededError(_MEMORY.format(self._limits.megabytes))
-        if page.get("beyond") == "nesting":
-            raise BadInputError(_NESTED)
-        self._log_errors()
-        raise SandboxFailedError(_FAILED)
+        if "refused" in data:
+            raise BadInputError(**data["refused"])
+        if data.get("exceeded") == "memory":
+            raise LimitExceededError(_MEMORY_MESSAGE.format(self._limits.megabytes))
+        if data.get("exceeded") == "nesting":
+            raise BadInputError("brackets are nested too deeply", code="syntax-error")
+        self._log_stderr()
+        raise SandboxFailedError(_FAILED_MESSAGE)
 
-    def _next(self, kind: JobKind | None) -> dict[str, Any]:
-        """The next line of its answers; before there is a job the kind is None."""
+    def _read_line(self, kind: JobKind | None) -> dict[str, Any]:
+        """Read a line of the output; `kind` is None before a job was sent."""
         assert self._process.stdout is not None
-        most = self._limits.answer_bytes
-        line = self._process.stdout.readline(most + 1)
-        if len(line) > most:
-            raise LimitExceededError(_LARGE.format(most))
+        limit = self._limits.answer_bytes
+        line = self._process.stdout.readline(limit + 1)
+        if len(line) > limit:
+            raise LimitExceededError(_SIZE_MESSAGE.format(limit))
         if not line.endswith(b"\n"):
-            self._raise_why_it_died(kind)
-        page: dict[str, Any] = json.loads(line)
-        return page
+            self._raise_exit_error(kind)
+        data: dict[str, Any] = json.loads(line)
+        return data
 
-    def _raise_why_it_died(self, kind: JobKind | None) -> NoReturn:
-        status = self._status()
-        if self._ended_by in ("closing", "stop"):
-            raise SandboxFailedError(_CLOSED if self._ended_by == "closing" else _STOPPED)
+    def _raise_exit_error(self, kind: JobKind | None) -> NoReturn:
+        status = self._wait()
+        if self._killed_by == "closing":
+            raise SandboxFailedError(_CLOSING_MESSAGE)
+        if self._killed_by == "stop":
+            raise SandboxFailedError("the job was stopped", code="stopped")
         if kind is not None:
-            if self._ended_by == "clock" or status == -getattr(signal, "SIGXCPU", 0):
-                raise LimitExceededError(self._too_long(kind))
-            if -status in _FATAL:
-                raise LimitExceededError(_MEMORY.format(self._limits.megabytes))
-        self._log_errors()
-        raise SandboxFailedError(_FAILED)
+            if self._killed_by == "timeout" or status == -getattr(signal, "SIGXCPU", 0):
+                raise LimitExceededError(self._timeout_message(kind), code="timeout")
+            if -status in _OUT_OF_MEMORY_SIGNALS:
+                raise LimitExceededError(_MEMORY_MESSAGE.format(self._limits.megabytes))
+        self._log_stderr()
+        raise SandboxFailedError(_FAILED_MESSAGE)
 
-    def _too_long(self, kind: JobKind) -> str:
+    def _timeout_message(self, kind: JobKind) -> str:
         limit, so_far = pluralize(round(self._limits.seconds(kind)), "second"), ""
         if self._progress is not None:
             done, total = self._progress
-            so_far = f" ({done:,} of {total:,} worlds were played by then)"
-        return _TOO_LONG[kind].format(limit, so_far)
+            so_far = f" ({done:,} of {total:,} worlds were finished by then)"
+        return _TIMEOUT_MESSAGES[kind].format(limit, so_far)
 
     @contextmanager
-    def _ended_after(self, seconds: float) -> Iterator[None]:
-        """Meanwhile the process has so much time."""
-        clock = threading.Timer(seconds, self.kill, ["clock"])
-        clock.daemon = True
-        clock.start()
+    def _timeout(self, seconds: float) -> Iterator[None]:
+        timer = threading.Timer(seconds, self.kill, ["timeout"])
+        timer.daemon = True
+        timer.start()
         try:
             yield
         finally:
-            clock.cancel()
+            timer.cancel()
 
-    def _status(self) -> int:
-        """How it ended; from here on nobody sends a signal to its number."""
+    def _wait(self) -> int:
+        """Return the exit status; no signal is sent to the process id afterwards."""
         with self._lock:
-            self._is_over = True
+            self._has_exited = True
         try:
-            return self._process.wait(_DYING_SECONDS)
+            return self._process.wait(EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()
 
-    def _keep_errors(self) -> None:
-        """In a thread: read what it says on stderr, so that it never waits, and keep the end."""
+    def _read_stderr(self) -> None:
+        """Read stderr in a thread, so that the process never blocks on it, and keep the end."""
         pipe = self._process.stderr
         assert pipe is not None
         with suppress(OSError, ValueError):  # the pipe was closed
-            for part in iter(lambda: os.read(pipe.fileno(), _KEPT), b""):
-                self._errors = (self._errors + part)[-_KEPT:]
+            for part in iter(lambda: os.read(pipe.fileno(), MAX_STDERR), b""):
+                self._stderr = (self._stderr + part)[-MAX_STDERR:]
 
-    def _log_errors(self) -> None:
-        self._drain.join(1.0)
-        said = self._errors.decode(errors="replace").strip()
-        _log.error("a process of the workshop failed: %s", said or "it said nothing")
-
-
-# Compilers and libraries in C have no other way to say that there is no memory left.
-_FATAL = [getattr(signal, name, None) for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGKILL")]
+    def _log_stderr(self) -> None:
+        self._stderr_reader.join(1.0)
+        text = self._stderr.decode(errors="replace").strip()
+        _LOG.error("a process of the sandbox failed: %s", text or "no message")
 
 
 def _environment() -> dict[str, str]:
-    """Of the server's own what is needed; `PYTHONPATH` where dowise itself was found by it."""
-    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    kept |= {name: text for name, text in os.environ.items() if name.startswith("NUMBA_")}
+    """Return the environment of a worker, with `PYTHONPATH` only if dowise is found by it."""
+    variables = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    variables |= {name: value for name, value in os.environ.items() if name.startswith("NUMBA_")}
     path = os.environ.get("PYTHONPATH", "")
-    if str(_ROOT) in (str(Path(part).absolute()) for part in path.split(os.pathsep) if part):
-        kept["PYTHONPATH"] = path
-    return {**kept, **dict.fromkeys(_ONE_THREAD, "1"), "PYTHONUTF8": "1"}
-
-
-_MOST_OPTIONS = 64 * 1024  # bytes of JSON
+    if str(_SOURCES) in (str(Path(part).absolute()) for part in path.split(os.pathsep) if part):
+        variables["PYTHONPATH"] = path
+    return {**variables, **dict.fromkeys(_THREAD_COUNTS, "1"), "PYTHONUTF8": "1"}
 
 
 class Sandbox:
-    """Previews, beginnings and rehearsals of problems that somebody sent; safe for threads.
+    """Runs jobs in processes with limits. Safe for threads.
 
-    A process does one job and ends, so that nothing of one is left for the next. Another waits
-    meanwhile with everything loaded: it takes a third of a second to get there.
+    A process does one job, so that nothing is left of it for the next. A spare process waits with
+    everything loaded, which takes a third of a second.
 
-    What is wrong with a text, an option or a number is a `BadInputError`; what would take too much
-    time or memory an `LimitExceededError`.
+    Errors in a text, an option or a number raise `BadInputError`; jobs that take too much time or
+    memory raise `LimitExceededError`.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._turns = threading.BoundedSemaphore(self.limits.at_once)
-        self._rehearsals = threading.BoundedSemaphore(self.limits.rehearsals_at_once)
+        self._slots = threading.BoundedSemaphore(self.limits.max_running)
+        self._rehearsal_slots = threading.BoundedSemaphore(self.limits.max_rehearsals)
         self._lock = threading.Lock()
-        self._spare: Child | None = None
-        self._at_work: set[Child] = set()
+        self._spare: Worker | None = None
+        self._running: set[Worker] = set()
         self._is_closed = False
-        self._renew()
+        self._start_spare()
 
     def __enter__(self) -> Sandbox:
         return self
@@ -378,8 +333,8 @@ class Sandbox:
         self.close()
 
     def preview(self, text: str) -> dict[str, Any]:
-        """What a problem means: roles, arms, picture, advice. Of a graph alone a draft of one."""
-        return self._do("preview", text, {})
+        """Describe a problem: roles, arms, picture, advice. A graph alone gives a draft of one."""
+        return self._run("preview", text, {})
 
     def begin(
         self,
@@ -388,19 +343,20 @@ class Sandbox:
         options: Mapping[str, Any] | None = None,
         learn_restricted: bool = True,
         *,
-        is_held: bool = False,
+        is_current: bool = False,
     ) -> dict[str, Any]:
-        """Try an experiment: read the problem, make the policy, decide once, and forget it all.
+        """Try an experiment: read the problem, create the policy, decide once.
 
-        `problem`, `policy` and `options` of the answer are what `Experiment.create` may be given.
-        A problem that `is_held` is that of an experiment which gets another policy: it may be of
-        any size, and all there is to know is whether that can be.
+        `problem`, `policy` and `options` of the result are valid for `Experiment.create`. A problem
+        that `is_current` belongs to an experiment that gets another policy: it may be of any size.
         """
         job = {
-            "policy": policy, "options": options, "learn_restricted": learn_restricted,
-            "is_held": is_held,
-        }  # fmt: skip
-        return self._do("begin", text, job)
+            "policy": policy,
+            "options": options,
+            "learn_restricted": learn_restricted,
+            "is_current": is_current,
+        }
+        return self._run("begin", text, job)
 
     def rehearse(
         self,
@@ -415,125 +371,213 @@ class Sandbox:
         delay: int = 0,
         looks: int = 20,
         seed: int = 0,
-        progress: Callable[[int, int], None] | None = None,
-        begun: Callable[[Callable[[], None]], None] | None = None,
+        progress: Progress | None = None,
+        on_start: Callable[[Callable[[], None]], None] | None = None,
     ) -> dict[str, Any]:
-        """As `dowise rehearse`: `Rehearsal.as_dict`, with `words` beside it.
+        """Rehearse an experiment, as `dowise rehearse` does; `words` has the result as text.
 
-        `progress` is told in this thread how many worlds of how many are played; what it raises
-        ends the rehearsal. `begun` is given what ends it from any thread.
+        `progress` is called in this thread with the number of finished worlds and of all; an error
+        in it ends the rehearsal. `on_start` is called with a function that ends it.
         """
         job = {
-            "policy": policy, "options": options, "horizon": horizon, "worlds": worlds,
-            "prior": prior, "tolerance": tolerance, "delay": delay, "looks": looks, "seed": seed,
-        }  # fmt: skip
-        return self._do("rehearse", text, job, progress, begun)
+            "policy": policy,
+            "options": options,
+            "horizon": horizon,
+            "worlds": worlds,
+            "prior": prior,
+            "tolerance": tolerance,
+            "delay": delay,
+            "looks": looks,
+            "seed": seed,
+        }
+        return self._run("rehearse", text, job, progress, on_start)
 
     def close(self) -> None:
-        """End all processes; jobs that are done just now are refused."""
+        """End all processes; jobs in progress fail."""
         with self._lock:
             self._is_closed = True
             spare, self._spare = self._spare, None
-            for child in self._at_work:  # the threads that wait for them clear away
-                child.kill("closing")
+            for worker in self._running:  # the threads that wait for them close them
+                worker.kill("closing")
         if spare is not None:
-            spare.end()
+            spare.close()
 
-    def _do(
+    def _run(
         self,
         kind: JobKind,
         text: str,
         job: dict[str, Any],
-        progress: Callable[[int, int], None] | None = None,
-        begun: Callable[[Callable[[], None]], None] | None = None,
+        progress: Progress | None = None,
+        on_start: Callable[[Callable[[], None]], None] | None = None,
     ) -> dict[str, Any]:
-        is_held = job.get("is_held", False)
-        if not is_held:
+        is_current = job.get("is_current", False)
+        if not is_current:
             self._check_text(text)
-        said = _as_json(job, None if is_held else _MOST_OPTIONS)
-        given = {"kind": kind, "seconds": self.limits.seconds(kind), "text": text}
-        line = json.dumps({**given, **json.loads(said)}).encode()
-        with self._turn(kind):
-            child = self._taken()
+        options = json.loads(_to_json(job, None if is_current else MAX_OPTIONS))
+        fields = {"kind": kind, "seconds": self.limits.seconds(kind), "text": text}
+        line = json.dumps({**fields, **options}).encode()
+        with self._slot(kind):
+            worker = self._take_worker()
             try:
-                if begun is not None:
-                    begun(lambda: child.kill("stop"))
-                if kind == "rehearse":  # it takes long: who comes meanwhile wants a process, too
-                    self._renew()
-                return child.do(kind, line, progress)
+                if on_start is not None:
+                    on_start(lambda: worker.kill("stop"))
+                if kind == "rehearse":  # it takes long, and others need a process soon
+                    self._start_spare()
+                return worker.run(kind, line, progress)
             finally:
                 with self._lock:
-                    self._at_work.discard(child)
-                child.end()
-                self._renew()
+                    self._running.discard(worker)
+                worker.close()
+                self._start_spare()
 
     def _check_text(self, text: object) -> None:
-        """Before anybody has to wait for it."""
         if not isinstance(text, str):
-            raise BadInputError("the problem must be a text: send what a problem file holds")
+            raise BadInputError("the problem must be a text, as in a problem file")
         try:
             size = len(text.encode())
         except UnicodeEncodeError as error:
-            raise BadInputError(f"{text[error.start]!r} is no letter: remove it") from None
+            raise BadInputError(
+                f"{text[error.start]!r} is not a character: remove it", code="syntax-error"
+            ) from None
         if size > self.limits.text_bytes:
             raise BadInputError(
-                f"the text has {size:,} bytes, and {self.limits.text_bytes:,} are the most: begin "
-                "such an experiment with `dowise new`"
+                f"the text has {size:,} bytes, and at most {self.limits.text_bytes:,} are "
+                "accepted here: create such an experiment with `dowise new`",
+                code="too-large",
             )
 
     @contextmanager
-    def _turn(self, kind: JobKind) -> Iterator[None]:
-        """Wait for a place, not for long."""
-        if kind == "rehearse" and not self._rehearsals.acquire(blocking=False):
-            raise SandboxBusyError(
-                "somebody rehearses an experiment just now, and one at a time is what there is "
-                "room for: try again when that is done"
-            )
+    def _slot(self, kind: JobKind) -> Iterator[None]:
+        if kind == "rehearse" and not self._rehearsal_slots.acquire(blocking=False):
+            raise SandboxBusyError("a rehearsal is already running: try again when it has finished")
         try:
-            if not self._turns.acquire(timeout=self.limits.patience):
-                raise SandboxBusyError("others are busy with problems here: try again in a moment")
+            if not self._slots.acquire(timeout=self.limits.slot_timeout):
+                raise SandboxBusyError("the server is busy with other problems: try again soon")
             try:
                 yield
             finally:
-                self._turns.release()
+                self._slots.release()
         finally:
             if kind == "rehearse":
-                self._rehearsals.release()
+                self._rehearsal_slots.release()
 
-    def _taken(self) -> Child:
-        """The process that waits, or else a new one."""
+    def _take_worker(self) -> Worker:
         with self._lock:
             if self._is_closed:
-                raise UnavailableError("the server is closing: try again when it is back")
-            child, self._spare = self._spare, None
-            if child is not None and not child.lives():
-                child.end()
-                child = None
-            child = child or Child(self.limits)
-            self._at_work.add(child)
-            return child
+                raise UnavailableError(_CLOSING_MESSAGE)
+            worker, self._spare = self._spare, None
+            if worker is not None and not worker.is_alive():
+                worker.close()
+                worker = None
+            worker = worker or Worker(self.limits)
+            self._running.add(worker)
+            return worker
 
-    def _renew(self) -> None:
-        """See that a process waits."""
+    def _start_spare(self) -> None:
         with self._lock:
             if self._spare is None and not self._is_closed:
-                with suppress(SandboxFailedError):  # it is logged, and who comes next will see
-                    self._spare = Child(self.limits)
+                with suppress(SandboxFailedError):  # logged; the next job will report it
+                    self._spare = Worker(self.limits)
 
 
-def _as_json(job: dict[str, Any], most: int | None) -> str:
+def _to_json(job: dict[str, Any], max_length: int | None) -> str:
     try:
-        said = json.dumps(job, allow_nan=False, default=_plain)
+        text = json.dumps(job, allow_nan=False, default=_mapping_to_dict)
     except (TypeError, ValueError, RecursionError):
         raise BadInputError(
-            "options must be plain JSON: numbers, texts, lists", "options"
+            "options must be plain JSON: numbers, texts, lists", "options", code="invalid-type"
         ) from None
-    if most is not None and len(said) > most:
-        raise BadInputError(f"the options have more than {most:,} letters", "options")
-    return said
+    if max_length is not None and len(text) > max_length:
+        raise BadInputError(
+            f"the options have more than {max_length:,} characters", "options", code="too-large"
+        )
+    return text
 
 
-def _plain(value: object) -> Any:
+def _mapping_to_dict(value: object) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError
+
+
+@dataclass
+class RehearsalJob:
+    """A rehearsal that runs in the background: its progress, and finally its result or error."""
+
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    done: int = 0
+    total: int = 0
+    result: dict[str, Any] | None = None
+    error: DowiseError | None = None
+    is_stopped: bool = False
+    _kill: Callable[[], None] | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """True if there is nothing more to wait for."""
+        return self.result is not None or self.error is not None or self.is_stopped
+
+    def stop(self) -> None:
+        """End the rehearsal."""
+        self.is_stopped = True
+        if self._kill is not None:
+            self._kill()
+
+    def set_kill(self, kill: Callable[[], None]) -> None:
+        """Set the function that ends the process, which has just started."""
+        self._kill = kill
+        if self.is_stopped:  # before it started
+            kill()
+
+    def set_progress(self, done: int, total: int) -> None:
+        """Set the number of finished worlds, and of all."""
+        self.done, self.total = done, total
+
+
+class RehearsalJobs:
+    """Rehearsals in the background, by ids that can't be guessed; recent results are kept."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._jobs: OrderedDict[str, RehearsalJob] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def start(self, text: str, **settings: Any) -> RehearsalJob:
+        """Start a rehearsal with the arguments of `Sandbox.rehearse`."""
+        job = RehearsalJob()
+        with self._lock:
+            self._jobs[job.id] = job
+            finished = [other for other in self._jobs.values() if other.is_finished]
+            for old in finished[: max(len(finished) - MAX_FINISHED_REHEARSALS, 0)]:
+                del self._jobs[old.id]
+        threading.Thread(target=self._run, args=(job, text, settings), daemon=True).start()
+        return job
+
+    def find(self, id: str) -> RehearsalJob:  # noqa: A002
+        """Return the rehearsal with this id."""
+        with self._lock:
+            job = self._jobs.get(id)
+        if job is None:
+            raise NotFoundError(
+                "this rehearsal is no longer available: start it again", code="unknown-rehearsal"
+            )
+        return job
+
+    def _run(self, job: RehearsalJob, text: str, settings: dict[str, Any]) -> None:
+        try:
+            job.result = self._sandbox.rehearse(
+                text, **settings, progress=job.set_progress, on_start=job.set_kill
+            )
+        except DowiseError as error:
+            job.error = error
+        except Exception:  # otherwise a page would wait for it without end
+            _LOG.exception("a rehearsal failed")
+            job.error = SandboxFailedError(_FAILED_MESSAGE)
+
+
+def get_sandbox(app: FastAPI) -> Sandbox:
+    """Return the sandbox of an app. Raises `UnavailableError` if it has none."""
+    sandbox: Sandbox | None = app.state.sandbox
+    if sandbox is None:
+        raise UnavailableError("this server does not accept new problems", code="not-supported")
+    return sandbox

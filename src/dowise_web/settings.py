@@ -1,4 +1,4 @@
-"""How a store is served: where, under which names, and within which limits."""
+"""Settings of the server: address, TLS, and limits on requests."""
 
 from __future__ import annotations
 
@@ -10,41 +10,47 @@ from urllib.parse import urlsplit
 
 from dowise.errors import DowiseError
 
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_EVERYWHERE = ("0.0.0.0", "::")  # every address of the machine, loopback among them
-_PORTS = {"http": 80, "https": 443}
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+ALL_INTERFACES = ("0.0.0.0", "::")
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where a store is served, and what a request may take."""
+    """Address, TLS and limits of a server."""
 
     host: str = "127.0.0.1"
     port: int = 8000
     url: str | None = None
-    """The address that people open, where a reverse proxy stands in front."""
+    """Address that users open, if there is a reverse proxy in front."""
     certificate: Path | None = None
     key: Path | None = None
     plain_http: bool = False
-    """Whether secrets may go over a network unencrypted."""
+    """True if secrets may cross a network unencrypted."""
     body_limit: int = 1 << 20
-    """Bytes of a request."""
+    """Maximum size of a request in bytes."""
     upload_limit: int = 32 << 20
-    """Bytes of a request that brings records in."""
+    """Maximum size of a request with records in bytes."""
     rate: float = 100.0
-    """Requests a second of one visitor, over a while; three times as many may come at once."""
-    guesses: float = 0.2
-    """Wrong tokens a second from one address, over a while; ten may come at once."""
+    """Requests per second and principal on average; bursts may be three times as large."""
+    failures: float = 0.2
+    """Failed sign-ins per second and address on average; bursts of ten are accepted."""
 
     def check(self) -> None:
-        """Raise where this would be unsafe, or can't be."""
+        """Raise `DowiseError` if the settings are inconsistent or unsafe."""
         if not self.host.strip():
-            raise DowiseError("--host is empty: give an address, such as 127.0.0.1")
+            raise DowiseError(
+                "the host is empty (expected an address such as 127.0.0.1)", code="missing-value"
+            )
         if (self.certificate is None) != (self.key is None):
-            raise DowiseError("a certificate and its key go together: give --certificate and --key")
+            raise DowiseError(
+                "a certificate and its key go together: specify both", code="missing-value"
+            )
         for file in (self.certificate, self.key):
             if file is not None and not file.is_file():
-                raise DowiseError(f"there is no file {file}: give the path of a PEM file")
+                raise DowiseError(
+                    f"no such file: {file} (expected a PEM file)", code="file-not-found"
+                )
         if self.certificate is not None and self.key is not None:
             _check_certificate(self.certificate, self.key)
         if self.url is not None:
@@ -53,24 +59,26 @@ class Settings:
             return
         if self.certificate is None and not self.plain_http:
             raise DowiseError(
-                f"on {self.host} tokens would cross the network unencrypted: give --certificate "
-                "and --key, or stay on 127.0.0.1 behind a reverse proxy that has them (--url "
-                "https://…), or say --plain-http if nobody else is on that network"
+                f"on {self.host} tokens would cross the network unencrypted: specify --certificate "
+                "and --key, or stay on 127.0.0.1 behind a reverse proxy with TLS (--url "
+                "https://…), or allow it with --plain-http on a network that only you use",
+                code="unencrypted",
             )
-        if self.url is None and self.host in _EVERYWHERE:
+        if self.url is None and self.host in ALL_INTERFACES:
             raise DowiseError(
-                f"{self.host} is every address of this machine: say by which name people open it, "
-                "such as --url https://ward.example.org"
+                f"{self.host} means every address of this machine: specify the one that users "
+                "open, such as --url https://ward.example.org",
+                code="missing-value",
             )
 
     @property
     def scheme(self) -> str:
-        """That of the server itself."""
+        """URL scheme of the server itself."""
         return "http" if self.certificate is None else "https"
 
     @property
     def address(self) -> str:
-        """What people open, without a slash at its end."""
+        """Address that users open, without a trailing slash."""
         if self.url is not None:
             return self.url.rstrip("/")
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -78,31 +86,33 @@ class Settings:
 
     @property
     def is_secure(self) -> bool:
-        """Whether people reach it over TLS, so that the cookie may demand that."""
+        """True if users reach the server over TLS, so that the cookie may require it."""
         return self.address.startswith("https:")
 
     @property
     def hosts(self) -> frozenset[str]:
-        """What a request may name as its host; any other is a name that was rebound to us."""
+        """Accepted Host headers; any other points to DNS rebinding."""
         return frozenset(origin.partition("://")[2] for origin in self.origins)
 
     @property
     def origins(self) -> frozenset[str]:
-        """Where pages may be from that send us requests: ours, with or without the usual port."""
-        found = {self.address.lower()}
-        if is_loopback(self.host) or self.host in _EVERYWHERE:
-            found |= {f"{self.scheme}://{name}:{self.port}" for name in _LOOPBACK}
-        bare = {one.removesuffix(f":{_PORTS[urlsplit(one).scheme]}") for one in found}
-        return frozenset(found | bare)
+        """Accepted Origin headers: our own, with or without the default port."""
+        origins = {self.address.lower()}
+        if is_loopback(self.host) or self.host in ALL_INTERFACES:
+            origins |= {f"{self.scheme}://{name}:{self.port}" for name in LOOPBACK_NAMES}
+        without_port = {
+            origin.removesuffix(f":{DEFAULT_PORTS[urlsplit(origin).scheme]}") for origin in origins
+        }
+        return frozenset(origins | without_port)
 
     @property
     def cookie(self) -> str:
-        """The name of the session's cookie: cookies know no ports, so it names ours."""
+        """Name of the session cookie; it contains the port, because cookies are shared by ports."""
         return f"__Host-dowise-{self.port}" if self.is_secure else f"dowise-{self.port}"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it.
+    """Return True if only this machine can reach a host.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -114,27 +124,28 @@ def is_loopback(host: str) -> bool:
 
 
 def _check_certificate(certificate: Path, key: Path) -> None:
-    """Raise where TLS could not begin with these; nobody is there to type a password in."""
+    """Raise `DowiseError` if TLS can't use these files; there is no one to enter a password."""
     try:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(certificate, key, password=lambda: "")
-    except OSError:  # which errors of TLS are too
+    except OSError:  # the base of TLS errors
         raise DowiseError(
-            f"{certificate} and {key} are no certificate and its key: give PEM files that belong "
-            "together and that this user may read, the key without a password"
+            f"{certificate} and {key} can't be used for TLS: they must be readable PEM files that "
+            "belong together, the key without a password",
+            code="invalid-certificate",
         ) from None
 
 
 def _check_url(url: str) -> None:
     try:
         parts = urlsplit(url)
-        is_fine = parts.scheme in _PORTS and parts.hostname and parts.path in ("", "/")
-        is_fine = is_fine and not (parts.query or parts.fragment or parts.username)
-        _ = parts.port
+        is_root = parts.scheme in DEFAULT_PORTS and parts.hostname and parts.path in ("", "/")
+        is_valid = is_root and not (parts.query or parts.fragment or parts.username)
+        _ = parts.port  # raises if it is not a number
     except ValueError:
-        is_fine = False
-    if not is_fine:
+        is_valid = False
+    if not is_valid:
         raise DowiseError(
-            f"--url {url!r:.80} must be the address of the server's root, such as "
-            "https://ward.example.org"
+            f"not a URL of a server's root: {url!r:.80} (expected https://ward.example.org)",
+            code="invalid-url",
         )

@@ -29,11 +29,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from dowise.errors import DowiseError, suggestion
-from dowise.experiment import event as event_module
-from dowise.experiment.storage.base import TIMEOUT, Storage
-from dowise.experiment.storage.sql import Row, SqlStorage, Statement
-from dowise.experiment.storage.sql import schema as schema_table
-from dowise.experiment.storage.sql import tokens as token_table
+from dowise.experiment import now, resolve_actor
+from dowise.experiment.storage import TIMEOUT, Row, SqlStorage, Statement, Storage
+from dowise.experiment.storage import schema as schema_table
+from dowise.experiment.storage import tokens as token_table
 
 ROLES = ("read", "tell", "ask", "admin")
 LINK_MINUTES = 15
@@ -83,8 +82,9 @@ class TokenTable:
     def __init__(self, storage: Storage) -> None:
         if not isinstance(storage, SqlStorage):
             raise DowiseError(
-                f"{storage} keeps no tokens, so it can't be served: use a SQLite file or a "
-                "PostgreSQL database"
+                f"{storage} can't hold tokens, so it can't be served: use a SQLite file or a "
+                "PostgreSQL database",
+                code="invalid-store",
             )
         self._storage = storage
 
@@ -131,7 +131,8 @@ class TokenTable:
     def _insert(self, connection: Connection, token: Token) -> Token:
         if self._run(connection, _FIND, {"hash": token.hash}):
             raise DowiseError(
-                f"a token with the hash {token.hash:.8}… is there already: make another secret"
+                f"a token with the hash {token.hash:.8}… exists already: create another secret",
+                code="duplicate-name",
             )
         last_id = connection.execute(_LAST_ID).scalar()
         added = token._replace(id=(last_id or 0) + 1)
@@ -178,12 +179,15 @@ def _to_token(row: Row) -> Token:
         and all(isinstance(text, str) for text in texts)
         and all(isinstance(text, str | None) for text in (token.ends_at, token.ended_at))
     ):
-        raise DowiseError(f"token {token.id!r:.20} can't be read: restore the store from a copy")
+        raise DowiseError(
+            f"token {token.id!r:.20} is damaged: restore the store from a backup",
+            code="damaged-file",
+        )
     return token
 
 
 @dataclass(frozen=True)
-class Made:
+class CreatedToken:
     """A new token and its secret, which can't be recovered later."""
 
     secret: str = field(repr=False)
@@ -196,27 +200,31 @@ def allows(role: str, needed: str) -> bool:
     >>> allows("ask", "tell"), allows("read", "tell")
     (True, False)
     """
-    return ROLES.index(_checked_role(role)) >= ROLES.index(_checked_role(needed))
+    return ROLES.index(_validate_role(role)) >= ROLES.index(_validate_role(needed))
 
 
-def make_token(
+def create_token(
     storage: Storage, role: str, name: str | None = None, days: float | None = None
-) -> Made:
+) -> CreatedToken:
     """Create a token, valid for `days` or until revoked; its holder defaults to the OS user."""
     if days is not None and not (0 < days <= MAX_DAYS):
-        raise DowiseError(f"days={days!r:.80} must be above 0, and at most {MAX_DAYS:,}")
+        raise DowiseError(
+            f"days={days!r:.80} must be above 0 and at most {MAX_DAYS:,}", code="invalid-number"
+        )
     lifetime = None if days is None else timedelta(days=days)
-    return _make(storage, "token", role, name, lifetime)
+    return _create(storage, "token", role, name, lifetime)
 
 
-def make_link(
+def create_link(
     storage: Storage, role: str, name: str | None = None, minutes: float = LINK_MINUTES
-) -> Made:
+) -> CreatedToken:
     """Create a link, valid for one session; its secret belongs behind the # of a URL."""
-    return _make(storage, "link", role, name, timedelta(minutes=minutes))
+    return _create(storage, "link", role, name, timedelta(minutes=minutes))
 
 
-def begin_session(storage: Storage, secret: str, hours: float = SESSION_HOURS) -> Made | None:
+def create_session(
+    storage: Storage, secret: str, hours: float = SESSION_HOURS
+) -> CreatedToken | None:
     """Create a session for the secret of a link or a token; return None if it is not valid.
 
     A link is used up by its session. A token can have any number of sessions, and none of them
@@ -225,19 +233,27 @@ def begin_session(storage: Storage, secret: str, hours: float = SESSION_HOURS) -
     parent = _find(storage, secret)
     if parent is None or parent.kind not in ("link", "token") or not _is_valid(parent):
         return None
-    made_at = event_module.now()
-    ends_at = _text(made_at + timedelta(hours=hours))
+    created_at = now()
+    ends_at = _format_time(created_at + timedelta(hours=hours))
     if parent.kind == "token" and parent.ends_at is not None:
         ends_at = min(ends_at, parent.ends_at)
-    new = _secret()
+    new_secret = _new_secret()
     session = Token(
-        0, _hash(new), "session", parent.role, parent.name, parent.id, _text(made_at), ends_at, None
+        0,
+        _hash(new_secret),
+        "session",
+        parent.role,
+        parent.name,
+        parent.id,
+        _format_time(created_at),
+        ends_at,
+        None,
     )
-    kept = TokenTable(storage).add_child(session, once=parent.kind == "link")
-    return None if kept is None else Made(new, kept)
+    added = TokenTable(storage).add_child(session, once=parent.kind == "link")
+    return None if added is None else CreatedToken(new_secret, added)
 
 
-def who(storage: Storage, secret: object) -> Token | None:
+def authenticate(storage: Storage, secret: object) -> Token | None:
     """Return the valid token or session of a secret, or None.
 
     A link is only valid for creating a session.
@@ -253,36 +269,44 @@ def revoke(storage: Storage, number: int) -> bool:
 
     Revoking again is not an error: the sessions of a link that was used end as well.
     """
-    return 0 < number <= _MAX_ID and TokenTable(storage).end(number, _text(event_module.now()))
+    return 0 < number <= _MAX_ID and TokenTable(storage).end(number, _format_time(now()))
 
 
-def pages(storage: Storage) -> list[dict[str, Any]]:
+def list_tokens(storage: Storage) -> list[dict[str, Any]]:
     """Return all tokens, links and sessions ever created, as JSON data."""
     tokens = TokenTable(storage).read()
     parents = {token.parent for token in tokens if token.parent is not None}
-    return [page(token, parents) for token in tokens]
+    return [token_to_json(token, parents) for token in tokens]
 
 
-def page(token: Token, parents: Collection[int] = ()) -> dict[str, Any]:
+def token_to_json(token: Token, parents: Collection[int] = ()) -> dict[str, Any]:
     """Return the public data of a token as JSON, without its secret and its hash.
 
     `parents` are the numbers of tokens with sessions: a link among them was used.
     """
-    shown = token._asdict()
-    del shown["hash"]
-    return {**shown, "state": _state(token, parents)}
+    data = token._asdict()
+    del data["hash"]
+    return {**data, "state": _state(token, parents)}
 
 
-def _make(
+def _create(
     storage: Storage, kind: str, role: str, name: str | None, lifetime: timedelta | None
-) -> Made:
-    made_at = event_module.now()
-    ends_at = None if lifetime is None else _text(made_at + lifetime)
-    secret, holder = _secret(), _checked_name(name)
+) -> CreatedToken:
+    created_at = now()
+    ends_at = None if lifetime is None else _format_time(created_at + lifetime)
+    secret, holder = _new_secret(), _validate_name(name)
     token = Token(
-        0, _hash(secret), kind, _checked_role(role), holder, None, _text(made_at), ends_at, None
+        0,
+        _hash(secret),
+        kind,
+        _validate_role(role),
+        holder,
+        None,
+        _format_time(created_at),
+        ends_at,
+        None,
     )
-    return Made(secret, TokenTable(storage).add(token))
+    return CreatedToken(secret, TokenTable(storage).add(token))
 
 
 def _find(storage: Storage, secret: object) -> Token | None:
@@ -302,11 +326,11 @@ def _state(token: Token, parents: Collection[int] = ()) -> str:
         return "used"
     if token.ended_at is not None:
         return "ended"
-    is_over = token.ends_at is not None and token.ends_at <= _text(event_module.now())
+    is_over = token.ends_at is not None and token.ends_at <= _format_time(now())
     return "expired" if is_over else "valid"
 
 
-def _secret() -> str:
+def _new_secret() -> str:
     return f"dowise_{secrets.token_urlsafe(32)}"
 
 
@@ -314,23 +338,27 @@ def _hash(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
 
-def _text(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     """Format a time as in the journal, as a sortable text."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _checked_role(role: str) -> str:
+def _validate_role(role: str) -> str:
     if role not in ROLES:
-        meant = suggestion(str(role)[:80], ROLES)
-        raise DowiseError(f"unknown role {role!r:.80}{meant}: there are {', '.join(ROLES)}")
+        close = suggestion(str(role)[:80], ROLES)
+        raise DowiseError(
+            f"unknown role {role!r:.80}{close} (expected one of {', '.join(ROLES)})",
+            code="unknown-role",
+        )
     return role
 
 
-def _checked_name(name: str | None) -> str:
+def _validate_name(name: str | None) -> str:
     try:
-        return event_module.resolve_actor(name)
+        return resolve_actor(name)
     except DowiseError:
         raise DowiseError(
-            f"{name!r:.80} can't be the name of who has a token: give a short text, which will "
-            "stand in the journal"
+            f"{name!r:.80} is not a valid name for the holder of a token: use a short text, which "
+            "the journal will show",
+            code="invalid-name",
         ) from None

@@ -14,7 +14,7 @@ from support.cli_runner import one_line
 
 from dowise.cli.main import main
 from dowise.experiment.storage import open_storage
-from dowise_web.tokens import begin_session, who
+from dowise_web.tokens import create_session, authenticate
 
 SECRET = re.compile(r"dowise_[\w-]{43}", re.ASCII)
 
@@ -28,7 +28,7 @@ def ward(desk):
 
 def whose(secret):
     with closing(open_storage("ward.db")) as storage:
-        return who(storage, secret)
+        return authenticate(storage, secret)
 
 
 def test_a_token_is_made_and_shown_once(ward):
@@ -63,7 +63,7 @@ def test_a_link_opens_a_browser_once(ward):
     assert address == "http://127.0.0.1:8000/enter" and SECRET.fullmatch(secret)
     assert "It works once, within 15 minutes." in one_line(rest)
     with closing(open_storage("ward.db")) as storage:
-        assert begin_session(storage, secret) and not begin_session(storage, secret)
+        assert create_session(storage, secret) and not create_session(storage, secret)
     states = {one["kind"]: one["state"] for one in ward.json("token", "ward.db")["tokens"]}
     assert states == {"link": "used", "session": "valid"}
 
@@ -84,7 +84,7 @@ def test_for_programs(ward):
 def test_revoking_ends_sessions_and_can_be_repeated(ward):
     secret = ward.json("token", "ward.db", "--role", "tell")["secret"]
     with closing(open_storage("ward.db")) as storage:
-        session = begin_session(storage, secret).secret
+        session = create_session(storage, secret).secret
     for _ in range(2):
         assert "Token 1 and its sessions are revoked" in ward.well(
             "token", "ward.db", "--revoke", "1"

@@ -109,7 +109,7 @@ def _experiment_walks(walk, store):
 
 def _page_walks(walk, store):
     figures = {}
-    with running(store, guesses=1000.0) as server:
+    with running(store, failures=1000.0) as server:
         browser = server.browser("admin")
         reads = _count_reads(server.storage)
         for page in PAGES:

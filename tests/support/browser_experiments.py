@@ -44,7 +44,7 @@ def play(experiment):
 
 
 def count(served, name="ward 7"):
-    return served.house.experiment(name).counts()["asked"]
+    return served.registry.experiment(name).counts()["asked"]
 
 
 def choose(within, name, label):

@@ -17,7 +17,7 @@ class Running:
     def __init__(self, server):
         self.server = server
         self.address = f"http://127.0.0.1:{server.settings.port}"  # also behind a proxy's
-        self.house, self.storage = server.house, server.house.storage
+        self.registry, self.storage = server.registry, server.registry.storage
         self._clients = []
         self._thread = threading.Thread(target=server.run, daemon=True)
         self._thread.start()
@@ -33,7 +33,7 @@ class Running:
 
     def token(self, role, name=None):
         """The secret of a new token."""
-        return tokens.make_token(self.storage, role, name or f"a {role}").secret
+        return tokens.create_token(self.storage, role, name or f"a {role}").secret
 
     def client(self, role="admin", name=None):
         """Somebody who has a token of this role."""

@@ -13,5 +13,5 @@ def ward(tmp_path_factory):
     with Experiment.create(store, "ward 7", load_problem("task2"), "ids", {"samples": 50}, 7):
         pass
     # Each browser that a test opens is a try to sign in, of which few may come at once.
-    with running(store, guesses=1000.0) as found:
+    with running(store, failures=1000.0) as found:
         yield found

@@ -206,7 +206,9 @@ def crowd(store, clients, seconds, seed=0, kills=0):
     """Serve a fresh store to a crowd for so long, not counting the starts after so many kills."""
     with Experiment.create(store, NAME, PROBLEM, seed=1) as experiment:
         storage = experiment._journal.storage
-        secrets = [tokens.make_token(storage, "ask", f"client {i}").secret for i in range(clients)]
+        secrets = [
+            tokens.create_token(storage, "ask", f"client {i}").secret for i in range(clients)
+        ]
     server, heard = Server(store), Heard()
 
     async def all_of_them():

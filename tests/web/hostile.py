@@ -31,7 +31,7 @@ class Hostile:
     headers: dict[str, str] = field(default_factory=dict)
     is_raw: bool = False
     is_slow: bool = False
-    """Whether it takes the workshop seconds to find out."""
+    """Whether it takes the sandbox seconds to find out."""
 
 
 def asks(name, body, answers=(422,), **more):

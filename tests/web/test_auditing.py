@@ -35,8 +35,8 @@ def test_an_audit_finds_what_was_changed_since_the_last_one(ward, tmp_path):
     reader, browser = ward.client("read"), ward.browser("read")
     page = "/experiments/ward/history/audit"
     assert reader.get(f"{AT}/audit").json()["ok"]
-    assert "is whole" in browser.get(page).text
+    assert "is complete" in browser.get(page).text
     change(tmp_path / "ward.db", 3)
     found = reader.get(f"{AT}/audit").json()
     assert not found["ok"] and found["finding"]["event"] == 3
-    assert "does not follow" in browser.get(page).text
+    assert "The journal has an error" in browser.get(page).text

@@ -70,7 +70,7 @@ def test_what_there_is_to_say_of_a_problem_is_said_with_the_answer(ward):
 def test_a_large_problem_can_get_another_policy(ward):
     """One that came in by a command may be larger than a request's."""
     text = f'description = "{"x" * 300_000}"\n{GRAPH}'
-    ward.house.create("large", parse_problem(text), policy="ts", seed=1)
+    ward.registry.create("large", parse_problem(text), policy="ts", seed=1)
     at = "/api/experiments/large/revise"
     for change in ({"policy": "ucb"}, {"policy": "ids", "options": {"samples": 20}},
                    {"options": {"samples": 30}}, {"learn_restricted": False}):  # fmt: skip
@@ -140,17 +140,17 @@ def test_what_a_revision_would_take_is_tried_first(ward):
 def test_a_name_that_no_address_can_hold_is_refused(ward, name):
     body = {"name": name, "problem": GRAPH, "policy": "random"}
     answer = ward.client().post("/api/experiments", json=body)
-    assert answer.status_code == 422 and "address" in answer.json()["detail"]
-    assert name not in ward.house.names()
+    assert answer.status_code == 422 and answer.json()["code"] == "invalid-name"
+    assert name not in ward.registry.names()
 
 
 def test_every_word_behind_a_name_is_known():
     """A new page or verb is one more ending that a name can't have."""
     from dowise_web.app import make_app
-    from dowise_web.registry import _WORDS
+    from dowise_web.registry import RESERVED_WORDS
     from dowise_web.settings import Settings
 
     app = make_app(None, Settings())
     paths = [path for path in app.openapi()["paths"] if "{name}/" in path]
     words = {path.partition("{name}/")[2].split("/")[0] for path in paths}
-    assert words | {"now", "known", "graph", "history"} == set(_WORDS)
+    assert words | {"now", "known", "graph", "history"} == set(RESERVED_WORDS)

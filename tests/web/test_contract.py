@@ -158,7 +158,7 @@ def test_a_list_can_be_narrowed(admin):
 def test_a_list_of_decisions_costs_what_it_gives(ward, admin, kind, monkeypatch):
     for number in [ask(admin).json()["id"] for _ in range(4)][:2]:
         admin.post(f"{AT}/withdraw/{number}", json={"reason": "left"})
-    whole = [case for case in ward.house.experiment("ward 7").records()
+    whole = [case for case in ward.registry.experiment("ward 7").records()
              if kind in (None, case.status)]  # fmt: skip
     copies, copy = [], Case.copy
     monkeypatch.setattr(Case, "copy", lambda case: copies.append(case.id) or copy(case))
@@ -195,7 +195,7 @@ def test_names_of_all_kinds_are_found_again(ward, admin, name):
         page = {"name": name, "problem": PROBLEM, "policy": "ucb"}
         assert admin.post("/api/experiments", json=page).json()["name"] == name
     else:
-        ward.house.create(name, parse_problem(PROBLEM), policy="ucb")
+        ward.registry.create(name, parse_problem(PROBLEM), policy="ucb")
     at = f"/api/experiments/{quote(name, safe='').replace('.', '%2E')}"
     assert admin.get(at).json()["name"] == name
     asked = ask(admin, at=at, context=None)

@@ -58,7 +58,7 @@ def served(tmp_path_factory):
     with Experiment.create(store, "ward 7", load_problem("task2"), "ucb", seed=7) as one:
         one.tell(one.ask({"C": 1}).id, {"Y": 1, "Z": 0})
         one.ask({"C": 0})
-    with running(store, rate=100_000.0, guesses=100_000.0) as found:
+    with running(store, rate=100_000.0, failures=100_000.0) as found:
         found.headers = {
             role: {"Authorization": f"Bearer {found.token(role)}"} for role in ("admin", "read")
         }

@@ -7,22 +7,22 @@ from dowise_web.registry import ExperimentRegistry
 
 
 @pytest.fixture
-def house(tmp_path, monkeypatch):
+def registry_at(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return lambda name: ExperimentRegistry(open_storage(name, create=True))
 
 
 @pytest.mark.parametrize("name", ["a", "ward"])
-def test_a_store_with_the_name_of_a_word_leaves_words_alone(house, tmp_path, name):
+def test_a_store_with_the_name_of_a_word_leaves_words_alone(registry_at, tmp_path, name):
     said = "there is no decision 9 in a ward: none was made yet"
-    found = house(name)
-    assert found.discreet(said) == said
-    assert str(tmp_path) not in found.discreet(f"{tmp_path / name} can't be read")
+    found = registry_at(name)
+    assert found.redact(said) == said
+    assert str(tmp_path) not in found.redact(f"{tmp_path / name} can't be read")
 
 
 @pytest.mark.parametrize("name", ["ward.db", "./ward", "../ward.db"])
-def test_a_place_is_not_told(house, tmp_path, name):
-    said = house(name).discreet(f"{name} in {tmp_path} and {(tmp_path / name).resolve()}")
+def test_a_place_is_not_told(registry_at, tmp_path, name):
+    said = registry_at(name).redact(f"{name} in {tmp_path} and {(tmp_path / name).resolve()}")
     assert "ward" not in said and str(tmp_path) not in said
 
 
@@ -38,7 +38,7 @@ def test_where_a_database_is_stands_in_the_log_alone(ward, monkeypatch, caplog):
     client, browser = ward.client(), ward.browser()
     shown = "postgresql://annette@127.0.0.1:1/trials"
     monkeypatch.setattr(type(ward.storage), "__str__", lambda _: shown)
-    monkeypatch.setattr(ward.house, "names", names)
+    monkeypatch.setattr(ward.registry, "names", names)
     for answer in (client.get("/api/experiments"), browser.get("/?all")):
         assert answer.status_code == 503
         assert "try again in a while; the server" in answer.text
@@ -49,7 +49,7 @@ def test_where_a_database_is_stands_in_the_log_alone(ward, monkeypatch, caplog):
     )
 
 
-def test_what_a_file_could_not_is_said_and_is_in_the_log(house, caplog):
-    said = house("ward.db").discreet("ward.db: can't write to 'a': the disk is full: make room")
+def test_what_a_file_could_not_is_said_and_is_in_the_log(registry_at, caplog):
+    said = registry_at("ward.db").redact("ward.db: can't write to 'a': the disk is full: make room")
     assert said == "the store: can't write to 'a': the disk is full: make room"
     assert "the disk is full" in caplog.text

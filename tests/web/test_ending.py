@@ -20,7 +20,7 @@ def ward(tmp_path):
     """A store, and a token for it."""
     store = tmp_path / "ward.db"
     with Experiment.create(store, "ward", load_problem("task1"), "ucb", seed=7) as made:
-        return store, tokens.make_token(made._journal.storage, "ask", "till").secret
+        return store, tokens.create_token(made._journal.storage, "ask", "till").secret
 
 
 def first_document(process):

@@ -153,7 +153,7 @@ def test_an_error_of_the_system_is_not_told_in_its_words(ward, monkeypatch):
     def fail(*_anything):
         raise OSError(28, "No space left on device", str(ward.store))
 
-    monkeypatch.setattr(ward.house, "names", fail)
+    monkeypatch.setattr(ward.registry, "names", fail)
     answer = client.get("/api/experiments")
     assert answer.status_code in (500, 503)
     tells_no_place(ward, answer)
@@ -197,4 +197,4 @@ def test_only_the_store_that_is_served_can_be_reached(ward, tmp_path):
     assert client.post("/api/experiments", json=made).status_code == 422  # no name for an address
     made["name"] = str(other).lstrip("/")  # a name like any other
     assert client.post("/api/experiments", json=made).status_code == 201
-    assert other.read_bytes() == before and re.search("other.db", str(ward.house.names()))
+    assert other.read_bytes() == before and re.search("other.db", str(ward.registry.names()))

@@ -14,7 +14,7 @@ from support.servers import running
 
 from dowise_web import security as guard
 from dowise_web import server as connections
-from dowise_web.auth import seal
+from dowise_web.auth import csrf_token
 from dowise_web.settings import Settings
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
@@ -172,7 +172,7 @@ def test_files_are_refused_before_anything_of_them_is_read(ward, path, monkeypat
 def test_the_limits_of_a_form_hold_where_it_is_first_read(ward):
     """Which is where it proves itself by its value."""
     browser, kind = ward.browser(), {"Content-Type": "application/x-www-form-urlencoded"}
-    csrf = seal(next(iter(browser.cookies.values())))
+    csrf = csrf_token(next(iter(browser.cookies.values())))
 
     def send(fields):
         return browser.post("/new/preview", content=f"csrf={csrf}{'&a=1' * fields}", headers=kind)
@@ -197,7 +197,7 @@ def test_silent_connections_keep_nobody_from_being_answered(ward, admin):
 
 
 def test_who_sends_no_request_is_shown_out(ward, admin, monkeypatch):
-    monkeypatch.setattr(connections, "_PATIENCE", 0.3)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.3)
     assert raw(ward) == b""
     assert raw(ward, b"GET /health HTTP/1.1\r\n", b"X-A", b": 1\r\n", pause=0.1) == b""
     keeping = head_of(ward, admin, "GET", "/api/me", Connection="keep-alive")
@@ -205,8 +205,8 @@ def test_who_sends_no_request_is_shown_out(ward, admin, monkeypatch):
 
 
 def test_a_body_that_comes_too_slowly_is_given_up(ward, admin, monkeypatch):
-    monkeypatch.setattr(guard, "_PATIENCE", 0.3)
-    monkeypatch.setattr(connections, "_PATIENCE", 0.5)
+    monkeypatch.setattr(guard, "BODY_TIMEOUT", 0.3)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.5)
     came = raw(ward, head_of(ward, admin, Content_Length="1000", Connection="keep-alive"), b"{")
     assert status(came) == 408 and b"too slowly" in came
 
@@ -214,7 +214,7 @@ def test_a_body_that_comes_too_slowly_is_given_up(ward, admin, monkeypatch):
 def test_long_looks_leave_room_for_others(ward, admin, monkeypatch):
     """Those that wait for their turn each hold a thread, of which there are some 40."""
     go = threading.Event()
-    monkeypatch.setattr(type(ward.house.experiment("ward 7")), "audit", lambda *_: go.wait(60))
+    monkeypatch.setattr(type(ward.registry.experiment("ward 7")), "audit", lambda *_: go.wait(60))
     clients = [ward.client("read") for _ in range(50)]
     with ThreadPoolExecutor(50) as threads:
         try:
@@ -235,7 +235,7 @@ def test_long_looks_leave_room_for_others(ward, admin, monkeypatch):
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory):
     """A server of little patience."""
-    with running(tmp_path_factory.mktemp("strict") / "ward.db", rate=1.0, guesses=0.1) as found:
+    with running(tmp_path_factory.mktemp("strict") / "ward.db", rate=1.0, failures=0.1) as found:
         yield found
 
 
@@ -272,11 +272,11 @@ HEADERS = {
 
 def answers_of_every_kind(ward, admin, monkeypatch):
     tag = admin.get(f"{AT}/status").headers["etag"]
-    monkeypatch.setattr(ward.house, "names", lambda: 1 / 0)
+    monkeypatch.setattr(ward.registry, "names", lambda: 1 / 0)
     yield 500, admin.get("/api/experiments")
     yield 500, ward.browser().get("/?all")
     monkeypatch.undo()
-    monkeypatch.setattr("dowise_web.errors._answer", lambda *_, **_more: 1 / 0)
+    monkeypatch.setattr("dowise_web.errors._respond", lambda *_, **_more: 1 / 0)
     yield 500, admin.get("/api/experiments/none")  # the answer to an error is an error
     monkeypatch.undo()
     yield 200, admin.get("/api/me")
@@ -357,7 +357,7 @@ def test_nobody_can_write_lines_of_their_own_into_the_log(admin, caplog):
 
 
 def test_an_unforeseen_error_is_in_the_log_and_not_in_the_answer(ward, admin, caplog, monkeypatch):
-    monkeypatch.setattr(ward.house, "names", lambda: 1 / 0)
+    monkeypatch.setattr(ward.registry, "names", lambda: 1 / 0)
     answer = admin.get("/api/experiments")
     assert answer.status_code == 500 and "ZeroDivisionError" not in answer.text
     assert "ZeroDivisionError" in caplog.text

@@ -46,7 +46,7 @@ def ward(tmp_path_factory):
         store, "ward 7", load_problem("task2"), "ids", {"samples": 50}, 7
     ) as one:
         one.tell(one.ask({"C": 1}).id, {"Y": 1, "Z": 1})
-    with running(store, guesses=1000.0, rate=1000.0) as found:
+    with running(store, failures=1000.0, rate=1000.0) as found:
         found.admin = found.client()
         yield found
 

@@ -7,7 +7,7 @@ import pytest
 from support.servers import running
 
 from dowise_web import tokens
-from dowise_web.auth import seal
+from dowise_web.auth import csrf_token
 from dowise_web.settings import Settings
 
 AT = "/api/experiments/ward%207"
@@ -28,7 +28,7 @@ def link(ward, role="admin"):
 
 def csrf(browser):
     (secret,) = browser.cookies.values()
-    return {"X-CSRF-Token": seal(secret)}
+    return {"X-CSRF-Token": csrf_token(secret)}
 
 
 def test_the_cookie_is_for_the_browser_alone(ward):
@@ -132,7 +132,7 @@ def test_a_proof_of_odd_letters_is_wrong_like_any_other(ward, wrong):
 
 
 def test_revoking_a_token_ends_its_sessions_at_once(ward):
-    made = tokens.make_token(ward.storage, "admin", "somebody")
+    made = tokens.create_token(ward.storage, "admin", "somebody")
     login = httpx2.post(f"{ward.address}/login", data={"secret": made.secret})
     cookie = {"Cookie": cookie_of(login).partition(";")[0]}
     bearer = {"Authorization": f"Bearer {made.secret}"}

@@ -99,7 +99,7 @@ def test_a_stream_that_is_left_is_forgotten(ward, opened):
 
 
 def test_a_visitor_may_have_some_streams_and_not_many(ward, opened, monkeypatch):
-    monkeypatch.setattr(watching, "_MOST_OF_ONE", 2)
+    monkeypatch.setattr(watching, "MAX_STREAMS_PER_PRINCIPAL", 2)
     token = ward.token("read")
     assert [opened(token).status for _ in range(2)] == [200, 200]
     refused = Stream(ward, token)
@@ -109,13 +109,13 @@ def test_a_visitor_may_have_some_streams_and_not_many(ward, opened, monkeypatch)
 
 
 def test_all_together_may_have_many_and_no_more(ward, opened, monkeypatch):
-    monkeypatch.setattr(watching, "_MOST", 1)
+    monkeypatch.setattr(watching, "MAX_STREAMS", 1)
     assert opened().status == 200
     assert ward.client("read").get(f"{AT}/stream").status_code == 429
 
 
 def test_a_revoked_token_is_sent_nothing_more(ward, opened):
-    made = tokens.make_token(ward.storage, "read", "somebody")
+    made = tokens.create_token(ward.storage, "read", "somebody")
     stream = opened(made.secret)
     seen = [*stream.numbers]
     tokens.revoke(ward.storage, made.token.id)

@@ -35,7 +35,7 @@ def test_hidden_pages_leave_their_connections_to_those_that_are_seen(window):
             page.wait_for_timeout(5500 if len(pages) == 6 else 0)
             pages.append(window.context.new_page())
             pages[-1].goto("/experiments/ward/now")
-    ward = window.served.house.experiment("ward")
+    ward = window.served.registry.experiment("ward")
     ward.ask()
     assert pages[0].locator("#pending .queue li").count() == 0
     pages[0].evaluate(HIDE, False)

@@ -38,14 +38,19 @@ from dowise.problem.record import RecordBatch, check_record, check_same_problem
 
 def warn_of_no_reward(records: RecordBatch, stacklevel: int = 3) -> None:
     """Warn if there are records and none of them has a value of the reward."""
+    for note in no_reward_note(records):
+        warnings.warn(note, DowiseWarning, stacklevel=stacklevel)
+
+
+def no_reward_note(records: RecordBatch) -> list[str]:
+    """Return a note if there are records and none of them has a value of the reward."""
     problem = records.problem
-    if len(records) and (records.codes[problem.reward_position] == MISSING).all():
-        warnings.warn(
-            f"{pluralize(len(records), 'record')}, none with a value of the reward: they say "
-            f"nothing about {problem.reward}; its values belong in a column of that name",
-            DowiseWarning,
-            stacklevel=stacklevel,
-        )
+    if not len(records) or (records.codes[problem.reward_position] != MISSING).any():
+        return []
+    return [
+        f"{pluralize(len(records), 'record')}, none with a value of the reward: they say "
+        f"nothing about {problem.reward}; its values belong in a column of that name"
+    ]
 
 
 _BLOCK_WORK = 1e8  # multiplications of a block: less than a tenth of a second

@@ -17,7 +17,7 @@ from dowise.errors import DowiseError, NotFoundError, import_extra
 if TYPE_CHECKING:
     from dowise.experiment.storage import Storage
     from dowise_web.server import Server
-    from dowise_web.tokens import Made
+    from dowise_web.tokens import CreatedToken
 
 
 _CLOSE_TIMEOUT = 2.0  # seconds to close the store after the last request
@@ -79,7 +79,7 @@ def serve(
     import_extra("uvicorn", "web", "serving an experiment")
     import_extra("fastapi", "web", "serving an experiment")
     from dowise.cli.signals import set_stop_timeout
-    from dowise_web.server import GRACE, Server
+    from dowise_web.server import SHUTDOWN_TIMEOUT, Server
     from dowise_web.settings import Settings
 
     if store.lower().startswith(("http://", "https://")):
@@ -98,7 +98,7 @@ def serve(
         _print_server(server, store, link)
     if open_browser:
         _open_browser(link)
-    set_stop_timeout(GRACE + _CLOSE_TIMEOUT)
+    set_stop_timeout(SHUTDOWN_TIMEOUT + _CLOSE_TIMEOUT)
     server.run()
 
 
@@ -227,18 +227,18 @@ def _check_options(role: str | None, revoke: str | None, others: dict[str, Any])
 def _create_token(
     storage: Storage, role: str, name: str | None, days: int | None, link: bool, as_json: bool
 ) -> None:
-    from dowise_web.tokens import make_link, make_token, page
+    from dowise_web.tokens import create_link, create_token, token_to_json
 
-    made = make_link(storage, role, name) if link else make_token(storage, role, name, days)
+    made = create_link(storage, role, name) if link else create_token(storage, role, name, days)
     if as_json:
-        print_json({"secret": made.secret, **page(made.token)})
+        print_json({"secret": made.secret, **token_to_json(made.token)})
     elif link:
         _show_link(storage, made)
     else:
         _show_token(storage, made)
 
 
-def _show_token(storage: Storage, made: Made) -> None:
+def _show_token(storage: Storage, made: CreatedToken) -> None:
     """Print the secret on a separate line, then what to do with it."""
     token = made.token
     until = "revoked" if token.ends_at is None else f"{_format_time(token.ends_at)} UTC"
@@ -253,7 +253,7 @@ def _show_token(storage: Storage, made: Made) -> None:
     )
 
 
-def _show_link(storage: Storage, made: Made) -> None:
+def _show_link(storage: Storage, made: CreatedToken) -> None:
     from dowise_web.tokens import LINK_MINUTES
 
     token = made.token
@@ -269,9 +269,9 @@ def _show_link(storage: Storage, made: Made) -> None:
 
 def _list_tokens(storage: Storage, as_json: bool) -> None:
     """List tokens: valid ones first, then the newest."""
-    from dowise_web.tokens import pages
+    from dowise_web.tokens import list_tokens
 
-    tokens = pages(storage)
+    tokens = list_tokens(storage)
     if as_json:
         print_json({"tokens": tokens})
         return

@@ -9,23 +9,66 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dowise._core.codec import to_json as to_json
     from dowise.experiment.advice import RecordUsage as RecordUsage
+    from dowise.experiment.advice import floor_advice as floor_advice
+    from dowise.experiment.advice import soft_advice as soft_advice
     from dowise.experiment.ask import LiveDecision as LiveDecision
     from dowise.experiment.audit import Audit as Audit
     from dowise.experiment.audit import Finding as Finding
     from dowise.experiment.base import ExperimentBase as ExperimentBase
     from dowise.experiment.case import Case as Case
+    from dowise.experiment.case import CaseStatus as CaseStatus
+    from dowise.experiment.config import ExperimentConfig as ExperimentConfig
+    from dowise.experiment.config import problem_of as problem_of
     from dowise.experiment.evaluation import Evaluation as Evaluation
+    from dowise.experiment.event import KINDS as KINDS
+    from dowise.experiment.event import DamagedEventError as DamagedEventError
     from dowise.experiment.event import Event as Event
     from dowise.experiment.event import Head as Head
+    from dowise.experiment.event import as_text as as_text
+    from dowise.experiment.event import now as now
+    from dowise.experiment.event import resolve_actor as resolve_actor
     from dowise.experiment.experiment import Experiment as Experiment
+    from dowise.experiment.experiment import validate_name as validate_name
     from dowise.experiment.explanation import Explanation as Explanation
+    from dowise.experiment.factor_tables import FormulaView as FormulaView
+    from dowise.experiment.factor_tables import VariableView as VariableView
+    from dowise.experiment.factor_tables import formula_view as formula_view
+    from dowise.experiment.factor_tables import variable_view as variable_view
+    from dowise.experiment.history import POINTS as POINTS
     from dowise.experiment.history import History as History
+    from dowise.experiment.history import decision_of as decision_of
+    from dowise.experiment.history import event_text as event_text
+    from dowise.experiment.read_model import IndependentArmsBelief as IndependentArmsBelief
+    from dowise.experiment.records import BadRowsError as BadRowsError
+    from dowise.experiment.records import forbidden_note as forbidden_note
+    from dowise.experiment.records import no_reward_note as no_reward_note
     from dowise.experiment.rehearsal import Rehearsal as Rehearsal
     from dowise.experiment.rehearsal import rehearse as rehearse
     from dowise.experiment.status import ArmSummary as ArmSummary
     from dowise.experiment.status import Status as Status
+    from dowise.experiment.status import context_text as context_text
+    from dowise.experiment.status import default_tolerance as default_tolerance
+    from dowise.experiment.status import describe_continuing as describe_continuing
+    from dowise.experiment.status import describe_decisions as describe_decisions
+    from dowise.experiment.status import describe_leader as describe_leader
+    from dowise.experiment.status import describe_stopping as describe_stopping
+    from dowise.experiment.status import describe_unused as describe_unused
+    from dowise.experiment.status import duration as duration
+    from dowise.experiment.status import pending_seconds as pending_seconds
     from dowise.experiment.view import StateView as StateView
+    from dowise.experiment.wire import API as API
+    from dowise.experiment.wire import belief_to_json as belief_to_json
+    from dowise.experiment.wire import case_to_json as case_to_json
+    from dowise.experiment.wire import change_to_json as change_to_json
+    from dowise.experiment.wire import decision_to_json as decision_to_json
+    from dowise.experiment.wire import evaluation_to_json as evaluation_to_json
+    from dowise.experiment.wire import experiment_to_json as experiment_to_json
+    from dowise.experiment.wire import explanation_to_json as explanation_to_json
+    from dowise.experiment.wire import records_from_json as records_from_json
+    from dowise.experiment.wire import status_to_json as status_to_json
+    from dowise.experiment.wire import target_from_json as target_from_json
 
 _HOME = {
     "ArmSummary": "dowise.experiment.status",
@@ -47,6 +90,70 @@ _HOME = {
     "check_storage": "dowise.testing",
     "rehearse": "dowise.experiment.rehearsal",
 }
+
+# What `dowise_web` uses beyond the public names; it imports nothing else of this package.
+_FOR_WEB = {
+    "dowise._core.codec": ("to_json",),
+    "dowise.experiment.advice": (
+        "floor_advice",
+        "soft_advice",
+    ),
+    "dowise.experiment.case": ("CaseStatus",),
+    "dowise.experiment.config": (
+        "ExperimentConfig",
+        "problem_of",
+    ),
+    "dowise.experiment.event": (
+        "DamagedEventError",
+        "KINDS",
+        "as_text",
+        "now",
+        "resolve_actor",
+    ),
+    "dowise.experiment.experiment": ("validate_name",),
+    "dowise.experiment.factor_tables": (
+        "FormulaView",
+        "VariableView",
+        "formula_view",
+        "variable_view",
+    ),
+    "dowise.experiment.history": (
+        "POINTS",
+        "decision_of",
+        "event_text",
+    ),
+    "dowise.experiment.read_model": ("IndependentArmsBelief",),
+    "dowise.experiment.records": (
+        "BadRowsError",
+        "forbidden_note",
+        "no_reward_note",
+    ),
+    "dowise.experiment.status": (
+        "context_text",
+        "default_tolerance",
+        "describe_continuing",
+        "describe_decisions",
+        "describe_leader",
+        "describe_stopping",
+        "describe_unused",
+        "duration",
+        "pending_seconds",
+    ),
+    "dowise.experiment.wire": (
+        "API",
+        "belief_to_json",
+        "case_to_json",
+        "change_to_json",
+        "decision_to_json",
+        "evaluation_to_json",
+        "experiment_to_json",
+        "explanation_to_json",
+        "records_from_json",
+        "status_to_json",
+        "target_from_json",
+    ),
+}
+_HOME |= {name: module for module, names in _FOR_WEB.items() for name in names}
 
 __all__ = [
     "ArmSummary",

@@ -13,7 +13,7 @@ from dowise.experiment.event import as_text
 from dowise.problem import Intervention, Problem
 
 Labels = dict[str, str | None]
-Status = Literal["pending", "done", "withdrawn", "erased"]
+CaseStatus = Literal["pending", "done", "withdrawn", "erased"]
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Case:
     """The arm that was played instead of `asked`, if any."""
     is_unrelated: bool = False
     """True if the reason to play another arm had nothing to do with the unit."""
-    status: Status = "pending"
+    status: CaseStatus = "pending"
     last_event: int = 0
     """Number of the last event that changed the case."""
     previous: Case | None = field(default=None, compare=False, repr=False)

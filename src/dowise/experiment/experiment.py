@@ -21,8 +21,7 @@ from dowise.experiment.advice import RecordUsage
 from dowise.experiment.ask import AskRequest, LiveDecision, decide_batch, find_answer
 from dowise.experiment.audit import Audit, audit, head_of
 from dowise.experiment.base import ExperimentBase
-from dowise.experiment.case import Case
-from dowise.experiment.case import Status as CaseStatus
+from dowise.experiment.case import Case, CaseStatus
 from dowise.experiment.config import DEFAULT_POLICY, ExperimentConfig
 from dowise.experiment.evaluation import Evaluation
 from dowise.experiment.evaluation.replay import TargetLike

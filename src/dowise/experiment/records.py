@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dowise._core.files import write_bytes
 from dowise._core.validation import check_flag
+from dowise.belief.belief import no_reward_note as no_reward_note
 from dowise.belief.belief import warn_of_no_reward
 from dowise.errors import ConflictError, DowiseError, DowiseWarning, import_extra
 from dowise.experiment.case import Case
@@ -399,15 +400,20 @@ def check_readable(
 
 def warn_of_forbidden(pending: Iterable[Case], problem: Problem) -> None:
     """Warn about pending decisions on arms that are forbidden now."""
+    for note in forbidden_note(pending, problem):
+        warnings.warn(note, DowiseWarning, stacklevel=3)
+
+
+def forbidden_note(pending: Iterable[Case], problem: Problem) -> list[str]:
+    """Return a note about pending decisions on arms that are forbidden now, if there are any."""
     ids = [case.id for case in pending if forbidden_in(case.asked, problem.forbidden) is not None]
-    if ids:
-        what = "decision is" if len(ids) == 1 else "decisions are"
-        warnings.warn(
-            f"{len(ids)} pending {what} on arms that are forbidden from here on ({_shown(ids)}): "
-            "withdraw what was not carried out; what was can still be told",
-            DowiseWarning,
-            stacklevel=3,
-        )
+    if not ids:
+        return []
+    what = "decision is" if len(ids) == 1 else "decisions are"
+    return [
+        f"{len(ids)} pending {what} on arms that are forbidden from here on ({_shown(ids)}): "
+        "withdraw what was not carried out; what was can still be told"
+    ]
 
 
 def _shown(ids: Sequence[int]) -> str:

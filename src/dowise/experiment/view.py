@@ -15,8 +15,7 @@ from dowise.errors import DowiseError, NotFoundError
 from dowise.experiment.advice import RecordUsage
 from dowise.experiment.ask import LiveDecision
 from dowise.experiment.base import ExperimentQueries
-from dowise.experiment.case import Case
-from dowise.experiment.case import Status as CaseStatus
+from dowise.experiment.case import Case, CaseStatus
 from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.counters import PlayCounts, Totals, UnusedValues
 from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, evaluate

@@ -7,6 +7,9 @@ b'PNG'
 """
 
 from dowise.plotting.figures import draw, render
+from dowise.plotting.scene import LABELS as LABELS
 from dowise.plotting.scene import GraphPicture, picture
+from dowise.plotting.svg import inline_svg as inline_svg
+from dowise.plotting.svg import legend as legend
 
 __all__ = ["GraphPicture", "draw", "picture", "render"]

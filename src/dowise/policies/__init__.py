@@ -11,6 +11,11 @@ from dowise.policies.registry import (
     policy_names,
     register_policy,
 )
+
+# For dowise_web, which imports nothing else of this package.
+from dowise.policies.registry import is_built_in as is_built_in
+from dowise.policies.registry import is_known as is_known
+from dowise.policies.registry import policy_info as policy_info
 from dowise.policies.value_of_continuing import Continuing, value_of_continuing
 
 __all__ = [

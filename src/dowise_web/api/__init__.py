@@ -6,18 +6,11 @@ from fastapi import FastAPI
 
 from dowise_web.api import admin, decisions, queries
 
-__all__ = ["add_to"]
+__all__ = ["add_routes"]
 
 
-def add_to(app: FastAPI) -> None:
-    """Add all routes of the API to the app."""
-    for router in (
-        decisions.router,
-        queries.router,
-        queries.journal_router,
-        admin.router,
-        admin.access_router,
-        admin.trying_router,
-        admin.experiments_router,
-    ):
+def add_routes(app: FastAPI) -> None:
+    """Add all routes of the API to an app."""
+    # Last, because the path of an experiment itself matches everything below it.
+    for router in (decisions.router, queries.router, admin.router):
         app.include_router(router)

@@ -1,4 +1,4 @@
-"""Changing an experiment itself: begin it, revise it, bring records in, forget somebody."""
+"""Create, revise and fill experiments; tokens; previews and rehearsals of problems."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
 import dowise
-from dowise._core.validation import check_integer
 from dowise.errors import DowiseError, NotFoundError
-from dowise.experiment.config import problem_of
-from dowise.experiment.wire import API, experiment_to_json, records_from_json
-from dowise.policies.registry import is_built_in
-from dowise.problem import Problem
-from dowise.problem.problem_file import problem_text
+from dowise.experiment import (
+    API,
+    experiment_to_json,
+    forbidden_note,
+    no_reward_note,
+    problem_of,
+    records_from_json,
+)
+from dowise.policies import is_built_in
+from dowise.problem import Problem, problem_text
 from dowise_web import tokens
 from dowise_web.api.dependencies import (
     PREFIX,
     PROBLEMS,
-    Here,
-    Keeping,
-    answer,
+    AdminExperiment,
+    DecisionId,
+    ReadExperiment,
     check_policy_name,
-    house_of,
+    get_registry,
+    json_response,
 )
 from dowise_web.api.schemas import (
     EXPERIMENTS,
@@ -38,219 +43,251 @@ from dowise_web.api.schemas import (
     keyword_options,
 )
 from dowise_web.auth import Admin, Principal, Reader
-from dowise_web.registry import ExperimentRegistry, listening
+from dowise_web.registry import ExperimentRegistry
+from dowise_web.sandbox import get_sandbox
 
-router = APIRouter(tags=["changing"], responses=PROBLEMS)
-_MOST_CELLS = 5_000_000
-Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
+router = APIRouter(responses=PROBLEMS)
+_ACCESS: list[Any] = ["access"]
+_CHANGING: list[Any] = ["changing"]
+_EXPERIMENTS: list[Any] = ["experiments"]
+_TRYING: list[Any] = ["trying"]
+
+MAX_CELLS = 5_000_000  # of a table of records
+MAX_SEED = 2**128 - 1
 
 
-@router.post("/api/experiments", status_code=201)
-def new(request: Request, visitor: Admin, body: New) -> Response:
-    """Begin an experiment. Role: admin. The problem is tried in a process of its own first."""
-    return answer(create(request, visitor, body), 201)
+# -- changing experiments -----------------------------------------------------------------------
 
 
-def create(request: Request, visitor: Principal, body: New) -> dict[str, Any]:
-    """Begin an experiment as a request says; what there is to know of it."""
-    house_of(request).check_name(body.name)
+@router.post("/api/experiments", tags=_CHANGING, status_code=201)
+def new(request: Request, principal: Admin, body: New) -> Response:
+    """Create an experiment; the problem is first tried in a sandbox. Role: admin."""
+    return json_response(create_experiment(request, principal, body), 201)
+
+
+def create_experiment(request: Request, principal: Principal, body: New) -> dict[str, Any]:
+    """Create an experiment, and return its description."""
+    registry = get_registry(request)
+    registry.check_name(body.name)
     check_policy_name(body.policy)
-    options = keyword_options(body.options)
-    seed = None if body.seed is None else check_integer("seed", _number(body.seed), 0, 2**128 - 1)
-    tried = _try(request, body.problem, body.policy, options, body.learn_restricted)
-    problem = problem_of(tried.problem)
+    options, seed = keyword_options(body.options), _parse_seed(body.seed)
+    trial = _try(request, body.problem, body.policy, options, body.learn_restricted)
+    problem, notes, imported = problem_of(trial.problem), [*trial.notes], 0
     records = None
     if body.records is not None:
-        records = records_from_json(_table(body.records), problem, body.skipped, body.asked_at)
-    with listening() as notes:
-        experiment = house_of(request).create(
-            body.name, problem, policy=body.policy, options=options, seed=seed,
-            learn_restricted=body.learn_restricted, records=records, source=body.source,
-            skip_bad=body.skip_bad, actor=visitor.name,
-        )  # fmt: skip
-    page = experiment_to_json(experiment)
-    count = 0 if records is None else len(records.batch)
-    return page | {"imported": count, "notes": [*tried.notes, *notes]}
+        _check_size(body.records)
+        records = records_from_json(body.records, problem, body.skipped, body.asked_at)
+        notes += no_reward_note(records.batch)
+        imported = len(records.batch)
+    experiment = registry.create(
+        body.name,
+        problem,
+        policy=body.policy,
+        options=options,
+        seed=seed,
+        learn_restricted=body.learn_restricted,
+        records=records,
+        source=body.source,
+        skip_bad=body.skip_bad,
+        actor=principal.name,
+    )
+    return {**experiment_to_json(experiment), "imported": imported, "notes": notes}
 
 
-@router.post(f"{PREFIX}/revise")
-def revise(request: Request, experiment: Keeping, body: Revise) -> Response:
-    """Another problem, policy or prior from here on. Role: admin."""
+@router.post(f"{PREFIX}/revise", tags=_CHANGING)
+def revise(request: Request, experiment: AdminExperiment, body: Revise) -> Response:
+    """Change the problem, policy or prior from here on. Role: admin."""
     check_policy_name(body.policy)
     options = keyword_options(body.options)
     if all(part is None for part in (body.problem, body.policy, options, body.learn_restricted)):
-        raise DowiseError("say what changes: problem, policy, options or learn_restricted")
-    held = experiment.view().config
-    policy = held.policy if body.policy is None else body.policy
-    kept = held.options if policy == held.policy and body.problem is None else {}
-    tried = _try(
-        request, body.problem, policy, {**kept, **(options or {})}, held.learn_restricted,
-        held.problem,
-    )  # fmt: skip
-    problem = None if body.problem is None else problem_of(tried.problem)
-    changes: dict[str, Any] = {
-        "problem": problem, "policy": body.policy, "options": options,
-        "learn_restricted": body.learn_restricted,
-    }  # fmt: skip
-    held.with_changes(**changes)  # what takes long is built now, while nobody waits for it
-    with listening() as notes:
-        is_news = experiment.revise(**changes, reason=body.reason)
-    page = {**experiment_to_json(experiment), "changed": is_news}
-    page["notes"] = [*tried.notes, *notes]
-    return answer(page | {"past_records": experiment.counted().as_dict()})
-
-
-@router.post(f"{PREFIX}/import")
-def import_records(experiment: Keeping, body: Import) -> Response:
-    """Bring past records in. Role: admin."""
-    rows = _table(body.records)
-    found = records_from_json(rows, experiment.problem, body.skipped, body.asked_at)
-    with listening() as notes:
-        count = experiment.import_records(
-            found, source=body.source, skip_bad=body.skip_bad, again=body.again
+        raise DowiseError(
+            "nothing to revise: specify problem, policy, options or learn_restricted",
+            code="missing-value",
         )
-    bad = [{"row": one.row, "line": one.line, "why": one.why} for one in found.bad]
-    page = {"imported": count, "bad_count": found.bad_count, "bad": bad, "notes": notes}
-    return answer(page | {"changed": bool(count), "head": str(experiment.head)})
+    config = experiment.view().config
+    policy = config.policy if body.policy is None else body.policy
+    kept = config.options if policy == config.policy and body.problem is None else {}
+    trial = _try(
+        request,
+        body.problem,
+        policy,
+        {**kept, **(options or {})},
+        config.learn_restricted,
+        config.problem,
+    )
+    changes: dict[str, Any] = {
+        "problem": None if body.problem is None else problem_of(trial.problem),
+        "policy": body.policy,
+        "options": options,
+        "learn_restricted": body.learn_restricted,
+    }
+    config.with_changes(**changes)  # builds what takes long before the store is locked
+    is_changed = experiment.revise(**changes, reason=body.reason)
+    view = experiment.view()
+    notes = [*trial.notes, *forbidden_note(view.pending(), view.problem)]
+    document = {**experiment_to_json(experiment), "changed": is_changed, "notes": notes}
+    return json_response(document | {"past_records": view.counted().as_dict()})
 
 
-@router.post(f"{PREFIX}/erase/{{id}}")
-def erase(experiment: Keeping, id: Id, body: Erase) -> Response:  # noqa: A002 (its name)
-    """Blank all that was said of a decision, for good: a person's right. Role: admin."""
-    is_news = experiment.erase(id, body.reason)
-    page = {"id": id, "status": "erased", "changed": is_news}
-    return answer(page | {"head": str(experiment.head)})
+@router.post(f"{PREFIX}/import", tags=_CHANGING)
+def import_records(experiment: AdminExperiment, body: Import) -> Response:
+    """Import past records. Role: admin."""
+    _check_size(body.records)
+    records = records_from_json(body.records, experiment.problem, body.skipped, body.asked_at)
+    count = experiment.import_records(
+        records, source=body.source, skip_bad=body.skip_bad, again=body.again
+    )
+    bad = [{"row": row.row, "line": row.line, "why": row.why} for row in records.bad]
+    document = {"imported": count, "bad_count": records.bad_count, "bad": bad}
+    document |= {"notes": no_reward_note(records.batch)}
+    return json_response(document | {"changed": bool(count), "head": str(experiment.head)})
 
 
-class _Tried(NamedTuple):
+@router.post(f"{PREFIX}/erase/{{id}}", tags=_CHANGING)
+def erase(experiment: AdminExperiment, id: DecisionId, body: Erase) -> Response:  # noqa: A002
+    """Erase the personal data of a decision for good. Role: admin."""
+    is_changed = experiment.erase(id, body.reason)
+    document = {"id": id, "status": "erased", "changed": is_changed}
+    return json_response(document | {"head": str(experiment.head)})
+
+
+class _Trial(NamedTuple):
     problem: str
-    """The text as the process understood it, whatever editors and browsers put around it."""
+    """The text as the sandbox understood it, without what editors and browsers add."""
     notes: list[str]
 
 
 def _try(
-    request: Request, text: str | None, policy: str, options: Any, learn_restricted: bool,
-    held: Problem | None = None,
-) -> _Tried:  # fmt: skip
-    """Let a process with limits build it all first, so that it can't hurt this one.
+    request: Request,
+    text: str | None,
+    policy: str,
+    options: Any,
+    learn_restricted: bool,
+    current: Problem | None = None,
+) -> _Trial:
+    """Build everything in the sandbox first, so that it can't harm this process.
 
-    Without a text it is the problem that holds already, which may be of any size: it came in where
-    there are no limits. A policy that was loaded when the server started is the operator's own
-    code, which the process does not have: with such a one the problem alone is tried.
+    Without a text it is the current problem, which may be of any size: it was created where there
+    are no limits. The sandbox does not have custom policies, which the operator loaded when the
+    server started: with such a policy only the problem is tried.
     """
-    workshop = request.app.state.workshop
+    sandbox = request.app.state.sandbox
     if not is_built_in(policy):
         policy, options = "best", None
     if text is None:
-        assert held is not None
-        if workshop is not None:
-            workshop.begin(problem_text(held), policy, options, learn_restricted, is_held=True)
-        return _Tried("", [])
-    if workshop is None:
-        return _Tried(text, [])
-    found = workshop.begin(text, policy, options, learn_restricted)
-    return _Tried(found["problem"], found["notes"])
+        assert current is not None
+        if sandbox is not None:
+            sandbox.begin(problem_text(current), policy, options, learn_restricted, is_current=True)
+        return _Trial("", [])
+    if sandbox is None:
+        return _Trial(text, [])
+    result = sandbox.begin(text, policy, options, learn_restricted)
+    return _Trial(result["problem"], result["notes"])
 
 
-def _table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows that fit into memory once each has all names: many short ones could be huge together."""
+def _check_size(rows: list[dict[str, Any]]) -> None:
+    """Refuse rows that don't fit into memory once each has all names."""
     names = {name for row in rows for name in row}
-    if len(names) * len(rows) > _MOST_CELLS:
+    if len(names) * len(rows) > MAX_CELLS:
         raise DowiseError(
-            f"{len(rows):,} rows with {len(names):,} names are too many at once: send fewer rows, "
-            "each with the variables of the problem"
+            f"{len(rows):,} rows with {len(names):,} names are too many: send fewer rows, each "
+            "with the variables of the problem",
+            code="too-large",
         )
-    return rows
 
 
-def _number(seed: int | str) -> int:
+def _parse_seed(seed: int | str | None) -> int | None:
+    if seed is None:
+        return None
     if isinstance(seed, str) and not (seed.isascii() and seed.isdigit() and len(seed) < 40):
-        raise DowiseError(f"seed={seed!r:.80} must be a whole number")
-    return int(seed)
+        raise DowiseError(f"seed={seed!r:.80} must be a whole number", code="invalid-number")
+    number = int(seed)
+    if not 0 <= number <= MAX_SEED:
+        raise DowiseError(f"seed={number} must be between 0 and 2**128 - 1", code="invalid-number")
+    return number
 
 
-experiments_router = APIRouter(tags=["experiments"], responses=PROBLEMS)
+# -- tokens -------------------------------------------------------------------------------------
 
 
-@experiments_router.get("/health")
-async def health() -> Response:
-    """Whether the server is ready: it answers only once its kernels are compiled. No token."""
-    page = {"status": "ready", "kernels": "compiled", "version": dowise.__version__}
-    return answer(page)
+@router.get("/api/me", tags=_ACCESS)
+def me(principal: Reader) -> Response:
+    """The name and role of the token."""
+    return json_response({"name": principal.name, "role": principal.role})
 
 
-@experiments_router.get("/api/experiments", responses=EXPERIMENTS)
-def experiments(request: Request, visitor: Reader) -> Response:  # noqa: ARG001
-    """The experiments of the store."""
-    return answer({"api": API, "experiments": summaries(house_of(request))})
-
-
-@experiments_router.get(PREFIX)
-def experiment(experiment: Here) -> Response:
-    """What holds in an experiment: its problem, its policy, its arms."""
-    return answer(experiment_to_json(experiment))
-
-
-def summaries(house: ExperimentRegistry) -> list[dict[str, Any]]:
-    """Each experiment in short; one that can't be read says why."""
-    found = []
-    for name in house.names():
-        try:
-            one = house.experiment(name)
-            page = {"policy": one.policy, "decisions": one.counts(), "head": str(one.head)}
-        except DowiseError as error:
-            page = {"error": house.discreet(str(error))}
-        found.append({"name": name, **page})
-    return found
-
-
-access_router = APIRouter(prefix="/api", tags=["access"], responses=PROBLEMS)
-
-
-@access_router.get("/me")
-def me(visitor: Reader) -> Response:
-    """Who this token is, and what it may do."""
-    return answer({"name": visitor.name, "role": visitor.role})
-
-
-@access_router.get("/tokens", responses=TOKENS)
-def known(request: Request, visitor: Admin) -> Response:  # noqa: ARG001 (only for admins)
+@router.get("/api/tokens", tags=_ACCESS, responses=TOKENS)
+def list_tokens(request: Request, principal: Admin) -> Response:  # noqa: ARG001
     """All tokens, links and sessions, without their secrets. Role: admin."""
-    return answer({"tokens": tokens.pages(house_of(request).storage)})
+    return json_response({"tokens": tokens.list_tokens(get_registry(request).storage)})
 
 
-@access_router.post("/tokens", status_code=201)
-def make(request: Request, visitor: Admin, body: NewToken) -> Response:  # noqa: ARG001
-    """A new token; its secret is told this once. Role: admin."""
-    made = tokens.make_token(house_of(request).storage, body.role, body.name, body.days)
-    return answer({**tokens.page(made.token), "secret": made.secret}, 201)
+@router.post("/api/tokens", tags=_ACCESS, status_code=201)
+def create_token(request: Request, principal: Admin, body: NewToken) -> Response:  # noqa: ARG001
+    """Create a token; its secret is shown only once. Role: admin."""
+    created = tokens.create_token(get_registry(request).storage, body.role, body.name, body.days)
+    return json_response({**tokens.token_to_json(created.token), "secret": created.secret}, 201)
 
 
-@access_router.delete("/tokens/{id}")
+@router.delete("/api/tokens/{id}", tags=_ACCESS)
 def revoke(
     request: Request,
-    visitor: Admin,  # noqa: ARG001
-    id: Annotated[int, Path(ge=1, le=2**53)],  # noqa: A002 (its name)
+    principal: Admin,  # noqa: ARG001
+    id: Annotated[int, Path(ge=1, le=2**53)],  # noqa: A002
 ) -> Response:
-    """End a token, and the sessions that it opened. Role: admin."""
-    if not tokens.revoke(house_of(request).storage, id):
-        raise NotFoundError(f"there is no token {id}")
-    return answer({"id": id, "revoked": True})
+    """Revoke a token and the sessions that it opened. Role: admin."""
+    if not tokens.revoke(get_registry(request).storage, id):
+        raise NotFoundError(f"there is no token {id}", code="unknown-token")
+    return json_response({"id": id, "revoked": True})
 
 
-trying_router = APIRouter(prefix="/api", tags=["trying"], responses=PROBLEMS)
+# -- previews and rehearsals --------------------------------------------------------------------
 
 
-@trying_router.post("/preview")
-def preview(request: Request, visitor: Admin, body: Preview) -> Response:  # noqa: ARG001
+@router.post("/api/preview", tags=_TRYING)
+def preview(request: Request, principal: Admin, body: Preview) -> Response:  # noqa: ARG001
     """The graph and the arms of a problem, or what is wrong with it and where. Role: admin."""
-    return answer(request.app.state.workshop.preview(body.problem))
+    return json_response(get_sandbox(request.app).preview(body.problem))
 
 
-@trying_router.post("/rehearse")
-def rehearse(request: Request, visitor: Admin, body: Rehearse) -> Response:  # noqa: ARG001
-    """Play a whole experiment beforehand, in worlds drawn from the prior. Role: admin."""
+@router.post("/api/rehearse", tags=_TRYING)
+def rehearse(request: Request, principal: Admin, body: Rehearse) -> Response:  # noqa: ARG001
+    """Simulate a whole experiment in worlds drawn from the prior. Role: admin."""
     check_policy_name(body.policy)
     settings = body.model_dump(exclude={"problem"})
     settings["options"] = keyword_options(body.options)
-    return answer(request.app.state.workshop.rehearse(body.problem, **settings))
+    return json_response(get_sandbox(request.app).rehearse(body.problem, **settings))
+
+
+# -- the list of experiments, last: its paths match those above ---------------------------------
+
+
+@router.get("/health", tags=_EXPERIMENTS)
+async def health() -> Response:
+    """Whether the server is ready; it answers once its kernels are compiled. No token."""
+    return json_response({"status": "ready", "kernels": "compiled", "version": dowise.__version__})
+
+
+@router.get("/api/experiments", tags=_EXPERIMENTS, responses=EXPERIMENTS)
+def experiments(request: Request, principal: Reader) -> Response:  # noqa: ARG001
+    """The experiments of the store."""
+    return json_response({"api": API, "experiments": summaries(get_registry(request))})
+
+
+def summaries(registry: ExperimentRegistry) -> list[dict[str, Any]]:
+    """Return a short description of each experiment, or why it can't be read."""
+    return [{"name": name, **_summary(registry, name)} for name in registry.names()]
+
+
+def _summary(registry: ExperimentRegistry, name: str) -> dict[str, Any]:
+    try:
+        view = registry.experiment(name).view()
+        return {"policy": view.policy, "decisions": view.counts(), "head": str(view.head)}
+    except DowiseError as error:
+        return {"error": registry.redact(str(error))}
+
+
+@router.get(PREFIX, tags=_EXPERIMENTS)
+def experiment(experiment: ReadExperiment) -> Response:
+    """The problem, policy and arms of an experiment."""
+    return json_response(experiment_to_json(experiment))

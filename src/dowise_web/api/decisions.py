@@ -1,54 +1,62 @@
-"""Asking and telling: what those do who play an arm and see what comes of it."""
+"""Ask for decisions, and tell what came of them."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from fastapi.responses import Response
 
-from dowise.experiment.wire import change_to_json, decision_to_json
-from dowise_web.api.dependencies import PREFIX, PROBLEMS, Asking, Key, Telling, answer
+from dowise.experiment import Case, Experiment, change_to_json, decision_to_json
+from dowise_web.api.dependencies import (
+    PREFIX,
+    PROBLEMS,
+    AskExperiment,
+    DecisionId,
+    IdempotencyKey,
+    TellExperiment,
+    json_response,
+)
 from dowise_web.api.schemas import CASE, DECISION, DECISIONS, Amend, Ask, AskMany, Tell, Withdraw
 
 router = APIRouter(prefix=PREFIX, tags=["deciding"], responses=PROBLEMS)
-Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
 
 
 @router.post("/ask", responses=DECISION)
-def ask(experiment: Asking, body: Ask, key: Key = None) -> Response:
-    """Which arm to play for this context; the decision is pending from then on. Role: ask."""
+def ask(experiment: AskExperiment, body: Ask, key: IdempotencyKey = None) -> Response:
+    """Decide which arm to play in a context; the decision is pending from then on. Role: ask."""
     request_id = key if body.request_id is None else body.request_id
-    asked = experiment.ask(body.context, request_id, body.allowed, body.forbid)
-    return answer(decision_to_json(asked))
+    decision = experiment.ask(body.context, request_id, body.allowed, body.forbid)
+    return json_response(decision_to_json(decision))
 
 
 @router.post("/ask-many", responses=DECISIONS)
-def ask_many(experiment: Asking, body: AskMany, key: Key = None) -> Response:
-    """A decision for each of these contexts, in one step. Role: ask."""
+def ask_many(experiment: AskExperiment, body: AskMany, key: IdempotencyKey = None) -> Response:
+    """Decide for each of several contexts, in one step. Role: ask."""
     request_id = key if body.request_id is None else body.request_id
-    asked = experiment.ask_many(body.contexts, request_id, body.allowed, body.forbid)
-    return answer({"decisions": [decision_to_json(one) for one in asked]})
+    decisions = experiment.ask_many(body.contexts, request_id, body.allowed, body.forbid)
+    return json_response({"decisions": [decision_to_json(decision) for decision in decisions]})
 
 
 @router.post("/tell/{id}", responses=CASE)
-def tell(experiment: Telling, id: Id, body: Tell) -> Response:  # noqa: A002 (its name)
-    """What was seen after a decision: in pieces, at any time, in any order. Role: tell."""
+def tell(experiment: TellExperiment, id: DecisionId, body: Tell) -> Response:  # noqa: A002
+    """Record the outcome of a decision: in parts, at any time, in any order. Role: tell."""
     case = experiment.tell(id, body.values, played=body.played, unrelated=body.unrelated)
-    return answer(change_to_json(experiment.view(), case))
+    return _case_response(experiment, case)
 
 
 @router.post("/amend/{id}", responses=CASE)
-def amend(experiment: Telling, id: Id, body: Amend) -> Response:  # noqa: A002
-    """Correct what was told; the journal keeps what was before. Role: tell."""
+def amend(experiment: TellExperiment, id: DecisionId, body: Amend) -> Response:  # noqa: A002
+    """Correct what was recorded; the journal keeps what was there before. Role: tell."""
     case = experiment.amend(
         id, body.values, body.reason, played=body.played, unrelated=body.unrelated
     )
-    return answer(change_to_json(experiment.view(), case))
+    return _case_response(experiment, case)
 
 
 @router.post("/withdraw/{id}", responses=CASE)
-def withdraw(experiment: Telling, id: Id, body: Withdraw) -> Response:  # noqa: A002
-    """End a decision of which nothing more will be told. Role: tell."""
-    case = experiment.withdraw(id, body.reason)
-    return answer(change_to_json(experiment.view(), case))
+def withdraw(experiment: TellExperiment, id: DecisionId, body: Withdraw) -> Response:  # noqa: A002
+    """Close a pending decision that will not get an outcome. Role: tell."""
+    return _case_response(experiment, experiment.withdraw(id, body.reason))
+
+
+def _case_response(experiment: Experiment, case: Case) -> Response:
+    return json_response(change_to_json(experiment.view(), case))

@@ -1,97 +1,134 @@
-"""What routers share: the experiment that a path names, contexts in queries, answers."""
+"""Dependencies of the routers: experiments by path and role, views, contexts, responses."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Header, Query, Request, Response
+from fastapi import Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
+from starlette.concurrency import run_in_threadpool
 
-from dowise._core.codec import to_json
-from dowise.errors import DowiseError
-from dowise.experiment.experiment import Experiment
-from dowise.policies.registry import is_known
-from dowise_web.auth import Principal, needs
+from dowise.errors import DowiseError, suggestion
+from dowise.experiment import Experiment, StateView, to_json
+from dowise.policies import is_known, policy_names
+from dowise.problem import Problem
+from dowise_web.auth import Principal, principal_id, require_role
 from dowise_web.registry import ExperimentRegistry
+
+Result = TypeVar("Result")
 
 PREFIX = "/api/experiments/{name:path}"
 
 
-class Problem(BaseModel):
-    """What went wrong (RFC 9457)."""
+class ProblemDetails(BaseModel):
+    """What went wrong (RFC 9457); `code` is a stable identifier."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", title="Problem")
     type: str
     title: str
     status: int
     detail: str
+    code: str
 
 
-_WHY = {
-    400: "It can't be read.", 401: "No token, or one that is not valid.",
-    403: "The token's role does not allow this.", 404: "There is no such thing.",
-    408: "It came too slowly.", 409: "It contradicts what holds already.",
-    413: "It is too large.",
-    415: "It is of a kind that is not read here.", 422: "Something in it is wrong.",
-    421: "The server has another name.", 429: "Too much at once; Retry-After says for how long.",
-    503: "It can't be done now, as with a full disk.",
-}  # fmt: skip
+_DESCRIPTIONS = {
+    400: "The request is malformed.",
+    401: "The token is missing or not valid.",
+    403: "The role of the token does not allow this.",
+    404: "Not found.",
+    408: "The request arrived too slowly.",
+    409: "The request contradicts what is recorded.",
+    413: "The request is too large.",
+    415: "The media type is not supported.",
+    421: "The server has another name.",
+    422: "Something in the request is wrong.",
+    429: "Too many requests; Retry-After tells when to try again.",
+    503: "Not possible at the moment, for example because the disk is full.",
+}
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {
-        "description": why,
-        "content": {"application/problem+json": {"schema": Problem.model_json_schema()}},
+        "description": description,
+        "content": {"application/problem+json": {"schema": ProblemDetails.model_json_schema()}},
     }
-    for status, why in _WHY.items()
+    for status, description in _DESCRIPTIONS.items()
 }
 
 
-def house_of(request: Request) -> ExperimentRegistry:
-    """The house that is served."""
-    house: ExperimentRegistry = request.app.state.house
-    return house
+def get_registry(request: Request) -> ExperimentRegistry:
+    """Return the registry of the app."""
+    registry: ExperimentRegistry = request.app.state.registry
+    return registry
 
 
-def whose(request: Request) -> int:
-    """For whom a long look takes its turn: one who has passed the door."""
-    visitor: Principal = request.state.visitor
-    return visitor.source
+def _experiment_for(role: str) -> Any:
+    required = Depends(require_role(role))
 
-
-def _here(role: str) -> Any:
-    allowed = Depends(needs(role))
-
-    def experiment(request: Request, name: str, visitor: Principal = allowed) -> Experiment:
-        """The experiment, with the visitor as the one who acts: only for those who may."""
-        return house_of(request).experiment(name).acting_as(visitor.name)
+    def experiment(request: Request, name: str, principal: Principal = required) -> Experiment:
+        """Return the experiment of the path, with the principal as the actor."""
+        return get_registry(request).experiment(name).acting_as(principal.name)
 
     return Depends(experiment)
 
 
-Here = Annotated[Experiment, _here("read")]
-Telling = Annotated[Experiment, _here("tell")]
-Asking = Annotated[Experiment, _here("ask")]
-Keeping = Annotated[Experiment, _here("admin")]
+ReadExperiment = Annotated[Experiment, _experiment_for("read")]
+TellExperiment = Annotated[Experiment, _experiment_for("tell")]
+AskExperiment = Annotated[Experiment, _experiment_for("ask")]
+AdminExperiment = Annotated[Experiment, _experiment_for("admin")]
+
+
+def _view(experiment: ReadExperiment) -> StateView:
+    """Return a view of the experiment: everything in a response is of this one moment."""
+    return experiment.view()
+
+
+CurrentView = Annotated[StateView, Depends(_view)]
+DecisionId = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
 ContextQuery = Annotated[
     str | None,
     Query(
-        alias="context", max_length=10_000, examples=['{"Age": "1"}'],
+        alias="context",
+        max_length=10_000,
+        examples=['{"Age": "1"}'],
         description="A context, as JSON; all contexts without it.",
     ),
-]  # fmt: skip
-Key = Annotated[
+]
+IdempotencyKey = Annotated[
     str | None,
     Header(
-        alias="Idempotency-Key", max_length=200,
-        description="The same question with the same key gives the same decision.",
+        alias="Idempotency-Key",
+        max_length=200,
+        description="The same request with the same key returns the same decision.",
     ),
-]  # fmt: skip
+]
 
 
-def context_in(text: str | None) -> dict[str, Any] | None:
-    """The context that a query names."""
+async def cached(
+    request: Request,
+    view: StateView,
+    key: Hashable,
+    compute: Callable[[StateView], Result],
+    *,
+    is_long: bool = False,
+    is_exact: bool = False,
+) -> tuple[StateView, Result]:
+    """Return a result from the cache of the registry, computed if needed, and its view."""
+    return await get_registry(request).results.get(
+        view, key, compute, principal_id(request), is_long=is_long, is_exact=is_exact
+    )
+
+
+async def run_long(request: Request, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Run a long query in a thread, in a slot of the limiter; nothing is cached."""
+    async with get_registry(request).limiter.enqueue(principal_id(request)):
+        return await run_in_threadpool(partial(function, *arguments))
+
+
+def parse_context(text: str | None, problem: Problem) -> dict[str, str] | None:
+    """Parse a context given as JSON, in the labels of the problem."""
     if text is None:
         return None
     try:
@@ -99,47 +136,44 @@ def context_in(text: str | None) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         context = None
     if not isinstance(context, dict):
-        raise DowiseError(f'context={text!r:.80} must be a JSON object, such as {{"Age": "1"}}')
-    return context
+        raise DowiseError(
+            f'context={text!r:.80} must be a JSON object, such as {{"Age": "1"}}',
+            code="invalid-context",
+        )
+    return normalize_context(context, problem)
 
 
-def meant(experiment: Experiment, context: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """A context as the problem has it, so that equal ones are one look however they are written."""
-    if context is None:
-        return None
-    problem = experiment.problem
+def normalize_context(context: Mapping[str, Any], problem: Problem) -> dict[str, str] | None:
+    """Return a context in the labels of the problem, so that equal contexts share a result."""
     return problem.context_labels(problem.context_codes(context)) or None
 
 
-def key_of(context: Mapping[str, str] | None) -> Hashable:
-    """The same for the key of a look."""
+def context_key(context: Mapping[str, str] | None) -> Hashable:
+    """Return a hashable key of a context."""
     return None if context is None else tuple(context.items())
 
 
 def check_policy_name(policy: str | None) -> None:
-    """Refuse what would have to be imported."""
+    """Raise `DowiseError` for policies that would have to be imported."""
     if policy is not None and policy != "best" and not is_known(policy):
-        from dowise.errors import suggestion
-        from dowise.policies.registry import policy_names
-
-        near = suggestion(policy, policy_names())
         raise DowiseError(
-            f"the policy {policy!r:.80} is not known here{near}: one of your own must be loaded "
-            "when the server starts (dowise serve --policy-module MODULE)"
+            f"unknown policy {policy!r:.80}{suggestion(policy, policy_names())}; custom policies "
+            "must be loaded when the server starts (dowise serve --policy-module MODULE)",
+            code="unknown-policy",
         )
 
 
-def answer(page: Any, status: int = 200, headers: dict[str, str] | None = None) -> JSONResponse:
-    """A document, as JSON has it."""
-    return JSONResponse(to_json(page), status, headers)
+def json_response(
+    data: Any, status: int = 200, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    """Return data as JSON."""
+    return JSONResponse(to_json(data), status, headers)
 
 
 def not_modified(request: Request, tag: str) -> Response | None:
-    """The answer for those who have it already."""
-    given = request.headers.get("if-none-match", "")
-    known = {one.strip().removeprefix("W/") for one in given.split(",")}
-    if tag.removeprefix("W/") in known:
-        return Response(
-            status_code=304, headers={"ETag": tag, "Cache-Control": "private, no-cache"}
-        )
-    return None
+    """Return the response for a client that already has the current document."""
+    header = request.headers.get("if-none-match", "")
+    tags = {part.strip().removeprefix("W/") for part in header.split(",")}
+    if tag.removeprefix("W/") not in tags:
+        return None
+    return Response(status_code=304, headers={"ETag": tag, "Cache-Control": "private, no-cache"})

@@ -1,4 +1,4 @@
-"""What is known: status, decisions, explanations, history."""
+"""Queries: status, decisions, explanations and history; the journal, its audit and its export."""
 
 from __future__ import annotations
 
@@ -9,188 +9,58 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
 
 import dowise
 from dowise.errors import DowiseError
-from dowise.experiment.case import Status as CaseStatus
-from dowise.experiment.event import KINDS, Event, Head, as_text
-from dowise.experiment.experiment import Experiment
-from dowise.experiment.factor_tables import formula_view, variable_view
-from dowise.experiment.history import POINTS
-from dowise.experiment.wire import (
+from dowise.experiment import (
+    KINDS,
+    POINTS,
+    CaseStatus,
+    Event,
+    Head,
+    StateView,
+    as_text,
     belief_to_json,
     case_to_json,
     decision_to_json,
     evaluation_to_json,
     explanation_to_json,
+    formula_view,
     status_to_json,
     target_from_json,
+    variable_view,
 )
 from dowise_web.api.dependencies import (
     PREFIX,
     PROBLEMS,
     ContextQuery,
-    Here,
-    answer,
+    CurrentView,
+    DecisionId,
+    ReadExperiment,
+    cached,
     check_policy_name,
-    context_in,
-    house_of,
-    key_of,
-    meant,
+    context_key,
+    get_registry,
+    json_response,
     not_modified,
-    whose,
+    parse_context,
+    run_long,
 )
 from dowise_web.api.schemas import CASE, EVENTS, STATUS, Evaluate, keyword_options
-from dowise_web.auth import Principal, Reader, is_still_known, needs
-from dowise_web.cache import PatientRoute
+from dowise_web.auth import Principal, Reader, is_still_valid
 
-router = APIRouter(prefix=PREFIX, tags=["looking"], responses=PROBLEMS, route_class=PatientRoute)
-_MOST = 10_000  # that an option of a policy may ask for, such as draws at each decision
-Id = Annotated[int, Path(ge=1, le=2**53, description="The number of a decision.")]
-MOST_ROUNDS = 10_000  # which take seconds
+router = APIRouter(prefix=PREFIX, responses=PROBLEMS)
+_LOOKING: list[Any] = ["looking"]
+_JOURNAL: list[Any] = ["journal"]
 
-
-def tag_of(head: Head, request: Request) -> str:
-    """What an answer can be known by: the journal's head and what was asked of it."""
-    asked = f"{dowise.__version__}|{head}|{request.url.path}|{request.url.query}"
-    return f'W/"{hashlib.sha256(asked.encode()).hexdigest()[:32]}"'
-
-
-@router.get("/status", responses=STATUS)
-def status(
-    request: Request,
-    experiment: Here,
-    context: ContextQuery = None,
-    tolerance: Annotated[float | None, Query(ge=0, allow_inf_nan=False)] = None,
-    rounds: Annotated[int | None, Query(ge=1, le=MOST_ROUNDS)] = None,
-    evidence: bool | None = None,
-) -> Response:
-    """What each arm is expected to bring, how sure that is, what is open; with an ETag."""
-    tag = tag_of(experiment.head, request)
-    if (known := not_modified(request, tag)) is not None:
-        return known
-    seen = meant(experiment, context_in(context))
-    head, found = house_of(request).look(
-        experiment,
-        ("status", key_of(seen), rounds, evidence),
-        lambda: experiment.status(seen, evidence, rounds),
-        whose(request) if rounds or evidence else None,
-    )
-    headers = {"ETag": tag_of(head, request), "Cache-Control": "private, no-cache"}
-    return answer(status_to_json(found, tolerance), headers=headers)
-
-
-@router.get("/decisions")
-def decisions(
-    experiment: Here,
-    status: CaseStatus | None = None,
-    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> Response:
-    """The decisions with what was told of them, oldest first; `next` goes on."""
-    problem, found = experiment.problem, experiment.decisions(after, limit + 1, status)
-    page, more = found[:limit], len(found) > limit
-    rest = page[-1].id if more else None
-    return answer({"decisions": [case.as_dict(problem) for case in page], "next": rest})
-
-
-@router.get("/decisions/{id}", responses=CASE)
-def decision(experiment: Here, id: Id) -> Response:  # noqa: A002 (its name)
-    """One decision, with what was told of it."""
-    view = experiment.view()
-    case = view.case(id)
-    made = None if case.status == "erased" else decision_to_json(view.decision(id))
-    return answer(case_to_json(view, case) | {"decision": made})
-
-
-@router.get("/explain/{id}")
-def explain(request: Request, experiment: Here, id: Id) -> Response:  # noqa: A002
-    """Why a decision came out as it did."""
-    _, found = house_of(request).look(
-        experiment, ("explain", id), lambda: experiment.explain(id), whose(request)
-    )
-    return answer(explanation_to_json(found))
-
-
-@router.get("/counted")
-def counted(request: Request, experiment: Here) -> Response:
-    """How many past records the policy learns from, and why not from the others."""
-    with house_of(request).long_look(whose(request)):
-        return answer(experiment.counted().as_dict())
-
-
-@router.get("/belief")
-def belief(request: Request, experiment: Here) -> Response:
-    """What is known of every variable: counts by what they depend on."""
-    with house_of(request).long_look(whose(request)):
-        return answer(belief_to_json(experiment.belief))
-
-
-@router.get("/variable")
-def variable(
-    request: Request, experiment: Here, variable: Annotated[str, Query(max_length=1000)]
-) -> Response:
-    """What is known of a variable: its factor, with counts and intervals."""
-    key = ("variable", variable)
-    _, found = house_of(request).look(
-        experiment, key, lambda: variable_view(experiment.belief, variable)
-    )
-    return answer(found.as_dict())
-
-
-@router.get("/formula")
-def formula(experiment: Here, arm: Annotated[str, Query(max_length=10_000)]) -> Response:
-    """The formula of an arm's expected reward."""
-    return answer(formula_view(experiment.problem, arm).as_dict())
-
-
-@router.get("/history")
-def history(
-    request: Request,
-    experiment: Here,
-    context: ContextQuery = None,
-    points: Annotated[int, Query(ge=2, le=200)] = POINTS,
-) -> Response:
-    """How sure the experiment was along its journal."""
-    seen = meant(experiment, context_in(context))
-    key = ("history", key_of(seen), points)
-    _, found = house_of(request).look(
-        experiment, key, lambda: experiment.history(seen, points), whose(request)
-    )
-    return answer(found.as_dict())
-
-
-@router.post("/evaluate")
-def evaluate(request: Request, experiment: Here, body: Evaluate) -> Response:
-    """What another policy, or one arm for all, would have earned on the same decisions."""
-    policy = target_from_json(body.policy)
-    if isinstance(policy, str) and not policy.lstrip().startswith("do("):
-        check_policy_name(policy)
-    elif body.options:
-        raise DowiseError("an arm has no options: leave them out")
-    _check_modest(body.options or {})
-    with house_of(request).long_look(whose(request)):
-        found = experiment.evaluate(policy, keyword_options(body.options), body.level)
-    return answer(evaluation_to_json(found))
-
-
-def _check_modest(options: Mapping[str, Any]) -> None:
-    """Refuse what would take this process all its time or memory: whoever may look can ask."""
-    for name, given in options.items():
-        if isinstance(given, int | float) and given > _MOST:
-            raise DowiseError(
-                f"{name}={given:.6g} is too much for a server: give at most {_MOST:,}, or evaluate "
-                "on a copy of the store with `dowise evaluate`"
-            )
-
-
-journal_router = APIRouter(prefix=PREFIX, tags=["journal"], responses=PROBLEMS)
-
-_AT_ONCE = 1000  # events that are read together
-_LARGE = 100_000  # characters of a body that is not sent among others: records
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+MAX_OPTION = 10_000  # of a policy's numeric option, such as draws per decision
+MAX_ROUNDS = 10_000  # of the value of continuing, which takes seconds
+EVENTS_PER_READ = 1000
+MAX_EVENT_BODY = 100_000  # characters; larger ones, with records, are not listed
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 _TABLE: dict[int | str, dict[str, Any]] = {
     200: {"description": "The table.", "content": {"text/csv": {}, "application/json": {}}}
@@ -199,128 +69,266 @@ _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"description": "The stream.", "content": {"text/event-stream": {}}}
 }
 
-Limit = Annotated[int, Query(ge=1, le=1000)]
-Kind = Annotated[str | None, Query(pattern=f"^({'|'.join(KINDS)})$")]
-Search = Annotated[str | None, Query(max_length=200)]
+
+def entity_tag(head: Head, request: Request) -> str:
+    """Return the ETag of a document: it depends on the journal's head and the URL."""
+    source = f"{dowise.__version__}|{head}|{request.url.path}|{request.url.query}"
+    return f'W/"{hashlib.sha256(source.encode()).hexdigest()[:32]}"'
 
 
-@journal_router.get("/events", responses=EVENTS)
-def events(
-    experiment: Here,
-    visitor: Annotated[Principal, Depends(needs("read"))],
-    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-    limit: Limit = 100,
-    kind: Kind = None,
-    search: Search = None,
+@router.get("/status", tags=_LOOKING, responses=STATUS)
+async def status(
+    request: Request,
+    view: CurrentView,
+    context: ContextQuery = None,
+    tolerance: Annotated[float | None, Query(ge=0, allow_inf_nan=False)] = None,
+    rounds: Annotated[int | None, Query(ge=1, le=MAX_ROUNDS)] = None,
+    evidence: bool | None = None,
 ) -> Response:
-    """What happened, event by event; `next` goes on. The seed is shown to admins only."""
-    return answer(events_page(experiment, visitor, after, limit, kind, search))
+    """The expected reward of each arm, how certain it is, and what is missing; with an ETag."""
+    unchanged = not_modified(request, entity_tag(view.head, request))
+    if unchanged is not None:
+        return unchanged
+    labels = parse_context(context, view.problem)
+    view, result = await cached(
+        request,
+        view,
+        ("status", context_key(labels), rounds, evidence),
+        lambda view: view.status(labels, evidence, rounds),
+        is_long=bool(rounds or evidence),
+    )
+    headers = {"ETag": entity_tag(view.head, request), "Cache-Control": "private, no-cache"}
+    return json_response(status_to_json(result, tolerance), headers=headers)
 
 
-def events_page(
-    experiment: Experiment, visitor: Principal, after: int, limit: int, kind: str | None,
+@router.get("/decisions", tags=_LOOKING)
+def decisions(
+    view: CurrentView,
+    status: CaseStatus | None = None,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """The decisions with what was told of them, oldest first; `next` continues the list."""
+    cases = view.decisions(after, limit + 1, status)
+    following = cases[limit - 1].id if len(cases) > limit else None
+    listed = [case.as_dict(view.problem) for case in cases[:limit]]
+    return json_response({"decisions": listed, "next": following})
+
+
+@router.get("/decisions/{id}", tags=_LOOKING, responses=CASE)
+def decision(view: CurrentView, id: DecisionId) -> Response:  # noqa: A002
+    """One decision, with what was told of it."""
+    case = view.case(id)
+    made = None if case.status == "erased" else decision_to_json(view.decision(id))
+    return json_response(case_to_json(view, case) | {"decision": made})
+
+
+@router.get("/explain/{id}", tags=_LOOKING)
+async def explain(request: Request, view: CurrentView, id: DecisionId) -> Response:  # noqa: A002
+    """Why a decision was made."""
+    _, explanation = await cached(
+        request, view, ("explain", id), lambda view: view.explain(id), is_long=True
+    )
+    return json_response(explanation_to_json(explanation))
+
+
+@router.get("/counted", tags=_LOOKING)
+async def counted(request: Request, view: CurrentView) -> Response:
+    """The number of past records that the policy learns from, and why not from the others."""
+    return json_response((await run_long(request, view.counted)).as_dict())
+
+
+@router.get("/belief", tags=_LOOKING)
+async def belief(request: Request, view: CurrentView) -> Response:
+    """The belief: counts of every variable by the values of its causes."""
+    return json_response(await run_long(request, lambda: belief_to_json(view.belief)))
+
+
+@router.get("/variable", tags=_LOOKING)
+async def variable(
+    request: Request, view: CurrentView, variable: Annotated[str, Query(max_length=1000)]
+) -> Response:
+    """The tables of a variable, with counts and intervals."""
+    _, tables = await cached(
+        request,
+        view,
+        ("variable", variable),
+        lambda view: variable_view(view.belief, variable),
+    )
+    return json_response(tables.as_dict())
+
+
+@router.get("/formula", tags=_LOOKING)
+def formula(view: CurrentView, arm: Annotated[str, Query(max_length=10_000)]) -> Response:
+    """The formula of an arm's expected reward."""
+    return json_response(formula_view(view.problem, arm).as_dict())
+
+
+@router.get("/history", tags=_LOOKING)
+async def history(
+    request: Request,
+    view: CurrentView,
+    context: ContextQuery = None,
+    points: Annotated[int, Query(ge=2, le=200)] = POINTS,
+) -> Response:
+    """How the status changed along the journal."""
+    labels = parse_context(context, view.problem)
+    _, result = await cached(
+        request,
+        view,
+        ("history", context_key(labels), points),
+        lambda view: view.history(labels, points),
+        is_long=True,
+    )
+    return json_response(result.as_dict())
+
+
+@router.post("/evaluate", tags=_LOOKING)
+async def evaluate(request: Request, view: CurrentView, body: Evaluate) -> Response:
+    """What another policy, or one arm for everyone, would have earned on the same decisions."""
+    target = target_from_json(body.policy)
+    if isinstance(target, str) and not target.lstrip().startswith("do("):
+        check_policy_name(target)
+    elif body.options:
+        raise DowiseError("an arm takes no options: leave them out", code="unknown-option")
+    _check_options(body.options or {})
+    options = keyword_options(body.options)
+    evaluation = await run_long(request, view.evaluate, target, options, body.level)
+    return json_response(evaluation_to_json(evaluation))
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that would take all time or memory of the server: any reader may evaluate."""
+    for name, value in options.items():
+        if isinstance(value, int | float) and value > MAX_OPTION:
+            raise DowiseError(
+                f"{name}={value:.6g} is too large for a server: use at most {MAX_OPTION:,}, or "
+                "evaluate a copy of the store with `dowise evaluate`",
+                code="too-large",
+            )
+
+
+# -- the journal --------------------------------------------------------------------------------
+
+
+@router.get("/events", tags=_JOURNAL, responses=EVENTS)
+def events(
+    view: CurrentView,
+    principal: Reader,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    kind: Annotated[str | None, Query(pattern=f"^({'|'.join(KINDS)})$")] = None,
+    search: Annotated[str | None, Query(max_length=200)] = None,
+) -> Response:
+    """The events of the journal; `next` continues the list. Only admins see the seed."""
+    return json_response(_list_events(view, principal, after, limit, kind, search))
+
+
+def _list_events(
+    view: StateView,
+    principal: Principal,
+    after: int,
+    limit: int,
+    kind: str | None,
     search: str | None,
-) -> dict[str, Any]:  # fmt: skip
-    """Some events behind a number, and the number to go on from."""
-    found: list[Event] = []
-    is_admin = visitor.may("admin")
-    last = experiment.head.number
-    while after < last and len(found) <= limit:
-        upto = min(after + _AT_ONCE, last)
-        found += [
-            event for event in experiment.events(after, upto)
-            if (kind is None or event.kind == kind) and _has(event, search, is_admin)
-        ]  # fmt: skip
+) -> dict[str, Any]:
+    matching: list[Event] = []
+    is_admin, last = principal.may("admin"), view.head.number
+    while after < last and len(matching) <= limit:
+        upto = min(after + EVENTS_PER_READ, last)
+        matching += [
+            event
+            for event in view.events(after, upto)
+            if (kind is None or event.kind == kind) and _contains(event, search, is_admin)
+        ]
         after = upto
-    page, more = found[:limit], len(found) > limit
-    rest = page[-1].number if more else None
-    return {"events": [event_page(one, is_admin) for one in page], "next": rest}
+    following = matching[limit - 1].number if len(matching) > limit else None
+    listed = [_event_to_json(event, is_admin) for event in matching[:limit]]
+    return {"events": listed, "next": following}
 
 
-def event_page(event: Event, whole: bool) -> dict[str, Any]:
-    """An event as others may see it: who could foresee arms by the seed is not told it."""
-    page: dict[str, Any] = event.row()
-    says = event.payload if len(event.body) <= _LARGE else {"records": event.payload.get("records")}
-    page["body"], page["is_whole"] = says, len(event.body) <= _LARGE
-    if not whole:
-        page |= {"salt": None, "is_whole": False}
-        page["body"] = _without_seed(says)
-    return page
+def _event_to_json(event: Event, is_admin: bool) -> dict[str, Any]:
+    """Return an event without the seed, by which arms could be predicted, unless for an admin."""
+    data: dict[str, Any] = event.row()
+    payload, is_whole = event.payload, len(event.body) <= MAX_EVENT_BODY
+    if not is_whole:
+        payload = {"records": payload.get("records")}
+    data |= {"body": payload, "is_whole": is_whole}
+    if not is_admin:
+        data |= {"body": _without_seed(payload), "is_whole": False, "salt": None}
+    return data
 
 
-def _without_seed(says: dict[str, Any]) -> dict[str, Any]:
-    return {name: part for name, part in says.items() if name != "seed"}
+def _without_seed(payload: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in payload.items() if name != "seed"}
 
 
-def _has(event: Event, search: str | None, whole: bool) -> bool:
-    """Whether a text is in an event, as far as it may be seen: else one could guess at the seed."""
+def _contains(event: Event, search: str | None, is_admin: bool) -> bool:
+    """Return True if an event contains a text, in the part that the principal may see."""
     if search is None:
         return True
-    body = (
-        event.body
-        if whole or "seed" not in event.payload
-        else as_text(_without_seed(event.payload))
-    )
+    is_public = is_admin or "seed" not in event.payload
+    body = event.body if is_public else as_text(_without_seed(event.payload))
     return search.casefold() in f"{event.actor} {body}".casefold()
 
 
-@journal_router.get("/stream", response_class=StreamingResponse, responses=_STREAM)
-async def stream(request: Request, name: str, visitor: Reader) -> Response:
+@router.get("/stream", tags=_JOURNAL, response_class=StreamingResponse, responses=_STREAM)
+async def stream(request: Request, name: str, principal: Reader) -> Response:
     """Server-sent events: `head` with the number of the last event, whenever it grows."""
-    from starlette.concurrency import run_in_threadpool
-
-    watchers = request.app.state.watchers
-    watchers.check(visitor.id)
-    await run_in_threadpool(house_of(request).experiment, name)
+    streams = request.app.state.streams
+    streams.check(principal.id)
+    await run_in_threadpool(get_registry(request).experiment, name)
     return StreamingResponse(
-        watchers.follow(name, visitor.id, partial(is_still_known, request)),
+        streams.subscribe(name, principal.id, partial(is_still_valid, request)),
         media_type="text/event-stream",
         headers={"X-Accel-Buffering": "no"},
-    )  # fmt: skip
+    )
 
 
-@journal_router.get("/audit")
-def audit(
-    request: Request, experiment: Here, head: Annotated[str | None, Query(max_length=200)] = None
+@router.get("/audit", tags=_JOURNAL)
+async def audit(
+    request: Request,
+    experiment: ReadExperiment,
+    head: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
-    """Whether the journal is whole, and every decision follows from what was known then."""
-    # Anew each time: whoever rewrites it leaves the head alone.
-    with house_of(request).long_look(whose(request)):
-        return answer(experiment.audit(head).as_dict())
+    """Whether the journal is complete, and every decision follows from what was known then."""
+    # Not cached: a journal that was tampered with may have the same head.
+    return json_response((await run_long(request, experiment.audit, head)).as_dict())
 
 
-@journal_router.get("/export", response_class=Response, responses=_TABLE)
+@router.get("/export", tags=_JOURNAL, response_class=Response, responses=_TABLE)
 def export(
-    experiment: Here,
+    view: CurrentView,
     format: Annotated[str, Query(pattern="^(csv|json)$")] = "csv",  # noqa: A002
 ) -> Response:
     """All decisions as a table: CSV that is safe in a spreadsheet, or columns as JSON."""
-    table = experiment.table()
+    table = view.table()
     if format == "json":
-        return answer(table)
-    named = "".join(c if c.isascii() and c.isalnum() else "-" for c in experiment.name)
+        return json_response(table)
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in view.name)
     return Response(
-        safe_csv(table), media_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{named}.csv"'},
-    )  # fmt: skip
+        safe_csv(table),
+        media_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}.csv"'},
+    )
 
 
 def safe_csv(table: dict[str, list[Any]]) -> bytes:
-    """A table in which no cell is taken for a formula: those that look like one begin with a '.
+    """Return a table as CSV in which no cell is taken for a formula: such cells start with a '.
 
     >>> safe_csv({"X": ["=1+1", "-1", "low"]})
     b"X\\r\\n'=1+1\\r\\n'-1\\r\\nlow\\r\\n"
     """
-    page = io.StringIO(newline="")
-    # Python quotes what has the end of a line in it, and for spreadsheets each of the two is one.
-    writer = csv.writer(page, lineterminator="\r\n")
-    writer.writerow([_harmless(name) for name in table])
+    text = io.StringIO(newline="")
+    # Python quotes cells that contain the line terminator; spreadsheets end lines at \r and at \n.
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow([_escape_formula(name) for name in table])
     for row in zip(*table.values(), strict=True):
-        writer.writerow([_harmless(cell) for cell in row])
-    return page.getvalue().encode()
+        writer.writerow([_escape_formula(cell) for cell in row])
+    return text.getvalue().encode()
 
 
-def _harmless(cell: Any) -> Any:
-    if isinstance(cell, str) and cell.startswith(_FORMULAS):
+def _escape_formula(cell: Any) -> Any:
+    if isinstance(cell, str) and cell.startswith(_FORMULA_SIGNS):
         return f"'{cell}"
     return "" if cell is None else cell

@@ -1,4 +1,4 @@
-"""What requests bring: read strictly, so that a misspelt name is an error and not left out."""
+"""Request and response schemas. Unknown fields are errors, so that a misspelt name is noticed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictInt, model_validator
 
-_MOST_ARMS = 100_000  # that a batch goes through, which takes seconds
+from dowise.errors import DowiseError
+
+MAX_BATCH_ARMS = 100_000  # listed arms times contexts: more take seconds
 Text = Annotated[str, Field(max_length=10_000)]
 Label = str | int | float | bool | None
 Values = Annotated[dict[str, Label], Field(examples=[{"Recovery": "1"}])]
@@ -17,17 +19,19 @@ Options = Annotated[dict[str, JsonValue], Field(examples=[{"floor": 0.1}])]
 Problem = Annotated[str, Field(max_length=256 * 1024, examples=['graph = "X -> Y"\nreward = "Y"'])]
 Records = Annotated[
     list[dict[str, Label]] | None,
-    Field(description="Past records, a row each; `arm` says what was set."),
+    Field(description="Past records, one row each; `arm` is what was set."),
 ]
 
 
 Request = Annotated[
     str | None,
-    Field(max_length=200, description="In place of Idempotency-Key, which is ASCII."),
+    Field(max_length=200, description="Instead of Idempotency-Key, which must be ASCII."),
 ]
-Skipped = Annotated[int, Field(ge=0, le=2**53, description="Rows that were left out before.")]
+Skipped = Annotated[
+    int, Field(ge=0, le=2**53, description="Rows that were left out before sending.")
+]
 AskedAt = Annotated[
-    list[str], Field(description="Of records from an export: when they were asked for.")
+    list[str], Field(description="For records from an export: when they were asked for.")
 ]
 
 
@@ -36,60 +40,62 @@ class _Body(BaseModel):
 
 
 class Ask(_Body):
-    """A question: which arm for this context?"""
+    """Which arm to play in a context."""
 
-    context: Values | None = Field(None, description="What is seen before the choice.")
-    allowed: list[Arm] | None = Field(None, description="Choose among these arms only.")
-    forbid: list[Arm] | None = Field(None, description="Rule out every arm that sets this.")
+    context: Values | None = Field(None, description="What is known before the choice.")
+    allowed: list[Arm] | None = Field(None, description="Choose only among these arms.")
+    forbid: list[Arm] | None = Field(None, description="Exclude every arm that sets this.")
     request_id: Request = None
 
 
 class AskMany(_Body):
-    """A batch of questions, answered together."""
+    """Which arms to play in several contexts, decided together."""
 
     contexts: list[Values | None] = Field(min_length=1, max_length=1000)
     allowed: list[Arm] | None = None
     forbid: list[Arm] | None = None
 
     @model_validator(mode="after")
-    def _few_arms(self) -> AskMany:
-        """Each context goes through all of them, while nobody else can ask."""
+    def _limit_arms(self) -> AskMany:
+        """Limit the work of a batch, during which other requests wait."""
         listed = len(self.allowed or ()) + len(self.forbid or ())
-        if listed * len(self.contexts) > _MOST_ARMS:
-            raise ValueError(f"{listed:,} arms are too many for so many contexts: ask for fewer")
+        if listed * len(self.contexts) > MAX_BATCH_ARMS:
+            raise ValueError(f"{listed:,} arms are too many for {len(self.contexts):,} contexts")
         return self
 
     request_id: Request = None
 
 
 class Tell(_Body):
-    """What was seen after a decision; null says that a value is missing for good."""
+    """The outcome of a decision; null marks a value as permanently missing."""
 
     values: Values | None = None
     played: Arm | None = Field(None, description="What was done instead of the arm.")
-    unrelated: bool = Field(False, description="What made you deviate was not about the unit.")
+    unrelated: bool = Field(
+        False, description="True if the reason to deviate had nothing to do with the unit."
+    )
 
 
 class Amend(Tell):
-    """What was told wrongly."""
+    """Corrected values of a decision."""
 
     reason: Reason = ""
 
 
 class Withdraw(_Body):
-    """Why nothing more will be told."""
+    """Why a decision gets no outcome."""
 
     reason: Reason = ""
 
 
 class Erase(_Body):
-    """Why somebody is forgotten."""
+    """Why a decision is erased."""
 
     reason: Reason = ""
 
 
 class Revise(_Body):
-    """Another problem, policy or prior from here on; what is left out stays."""
+    """Another problem, policy or prior from here on; fields that are left out stay."""
 
     problem: Problem | None = None
     policy: Name | None = None
@@ -101,7 +107,7 @@ class Revise(_Body):
 class Import(_Body):
     """Past records."""
 
-    records: list[dict[str, Label]] = Field(description="A row each; `arm` says what was set.")
+    records: list[dict[str, Label]] = Field(description="One row each; `arm` is what was set.")
     source: Text | None = None
     skip_bad: bool = False
     again: bool = False
@@ -113,11 +119,11 @@ class New(_Body):
     """A new experiment."""
 
     name: Name
-    problem: Problem = Field(description="A problem file as a text; it can't name other files.")
+    problem: Problem = Field(description="The text of a problem file; it can't name other files.")
     policy: Name = "best"
     options: Options | None = None
     seed: Annotated[
-        StrictInt | str | None, Field(description="A whole number; JSON's may be a text.")
+        StrictInt | str | None, Field(description="A whole number, as a number or as text.")
     ] = None
     learn_restricted: bool = True
     records: Records = None
@@ -128,7 +134,7 @@ class New(_Body):
 
 
 class Evaluate(_Body):
-    """Another policy, an arm for all, or a rule: an arm for the labels of each context."""
+    """Another policy, one arm for everyone, or a rule: an arm for the labels of each context."""
 
     policy: Arm | list[tuple[list[str], Arm]]
     options: Options | None = None
@@ -136,13 +142,13 @@ class Evaluate(_Body):
 
 
 class Preview(_Body):
-    """A problem to look at."""
+    """A problem to preview."""
 
     problem: Problem
 
 
 class Rehearse(_Body):
-    """An experiment to play beforehand."""
+    """An experiment to rehearse."""
 
     problem: Problem
     horizon: Annotated[int, Field(ge=1)]
@@ -150,7 +156,7 @@ class Rehearse(_Body):
     policy: Name = "best"
     options: Options | None = None
     tolerance: Annotated[
-        float | None, Field(ge=0, description="A hundredth of the rewards' range unless you say.")
+        float | None, Field(ge=0, description="Defaults to a hundredth of the range of the reward.")
     ] = None
     delay: Annotated[int, Field(ge=0)] = 0
     looks: Annotated[int, Field(ge=1)] = 20
@@ -158,31 +164,32 @@ class Rehearse(_Body):
 
 
 class NewToken(_Body):
-    """A token to be made."""
+    """A token to create."""
 
     role: str = Field(examples=["ask"])
     name: Name = Field(examples=["tablet of ward 7"])
     days: Annotated[float | None, Field(gt=0, le=36_500)] = None
 
 
-def keyword_options(given: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Options of a policy as they may come over the wire."""
-    from dowise.errors import DowiseError
-
-    if given is not None and isinstance(given.get("prior"), str):
-        raise DowiseError("a file of the prior is not read here: give its counts by variable")
-    return given
+def keyword_options(options: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the options of a policy. Raises `DowiseError` if the prior is the path of a file."""
+    if options is not None and isinstance(options.get("prior"), str):
+        raise DowiseError(
+            "the prior is a text, and no files are read here: send its counts by variable",
+            code="invalid-type",
+        )
+    return options
 
 
 Labels = dict[str, str | None]
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(extra="allow")  # more may come; what is here stays
+    model_config = ConfigDict(extra="allow")  # fields may be added, these stay
 
 
 class Decision(_Document):
-    """An arm to play, and why."""
+    """An arm to play, and the reason."""
 
     id: int
     context: dict[str, str]
@@ -195,20 +202,20 @@ class Decision(_Document):
 
 
 class Decisions(_Document):
-    """A batch."""
+    """The decisions of a batch."""
 
     decisions: list[Decision]
 
 
 class Case(_Document):
-    """A decision, and what was told of it."""
+    """A decision, with what was told of it."""
 
     id: int
     status: str
 
 
-class ArmOfDocuments(_Document):
-    """What is known of an arm in a context, in the reward's units."""
+class ArmResult(_Document):
+    """What is known about an arm in a context, in units of the reward."""
 
     arm: str
     mean: float
@@ -225,11 +232,11 @@ class Context(_Document):
     context: dict[str, str]
     share: float
     leader: str
-    arms: list[ArmOfDocuments]
+    arms: list[ArmResult]
 
 
 class Status(_Document):
-    """Where an experiment stands."""
+    """Status of an experiment."""
 
     name: str
     policy: str
@@ -239,7 +246,7 @@ class Status(_Document):
 
 
 class Event(_Document):
-    """A line of the journal."""
+    """An event of the journal."""
 
     number: int
     kind: str
@@ -248,7 +255,7 @@ class Event(_Document):
 
 
 class Events(_Document):
-    """Some lines of the journal; `next` goes on."""
+    """Some events of the journal; `next` continues the list."""
 
     events: list[Event]
     next: int | None
@@ -261,13 +268,13 @@ class Summary(_Document):
 
 
 class Experiments(_Document):
-    """Those of the store."""
+    """The experiments of the store."""
 
     experiments: list[Summary]
 
 
 class Token(_Document):
-    """Somebody who may come in."""
+    """A token, link or session."""
 
     id: int
     kind: str
@@ -276,16 +283,15 @@ class Token(_Document):
 
 
 class Tokens(_Document):
-    """All of them."""
+    """All tokens, links and sessions."""
 
     tokens: list[Token]
 
 
-def page_of(model: type[BaseModel], status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """The entry of an answer in the description."""
-    return {status: {"model": model, "description": (model.__doc__ or "").strip()}}
+def _response(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    return {200: {"model": model, "description": (model.__doc__ or "").strip()}}
 
 
-DECISION, DECISIONS, CASE = page_of(Decision), page_of(Decisions), page_of(Case)
-STATUS, EVENTS = page_of(Status), page_of(Events)
-EXPERIMENTS, TOKENS = page_of(Experiments), page_of(Tokens)
+DECISION, DECISIONS, CASE = _response(Decision), _response(Decisions), _response(Case)
+STATUS, EVENTS = _response(Status), _response(Events)
+EXPERIMENTS, TOKENS = _response(Experiments), _response(Tokens)

@@ -1,4 +1,4 @@
-"""The pages, one file each: HTML that the server renders, which htmx keeps up to date."""
+"""The pages, one module each: HTML that the server renders and htmx keeps up to date."""
 
 from __future__ import annotations
 
@@ -11,22 +11,14 @@ from dowise_web.pages import graph, history, new_experiment, now, results, users
 from dowise_web.pages.rendering import error_page
 from dowise_web.pages.users import OneTimeForm
 
-__all__ = ["add_to"]
+__all__ = ["add_routes"]
 
 
-def add_to(app: FastAPI) -> None:
-    """Give an app all of them, what they load, and the page for errors."""
+def add_routes(app: FastAPI) -> None:
+    """Add all pages, their static files and the page for errors to an app."""
     app.state.error_page = error_page
-    app.state.once = OneTimeForm()
+    app.state.one_time_form = OneTimeForm()
     static = str(files("dowise_web").joinpath("static"))
     app.mount("/static", StaticFiles(directory=static), "static")
-    for router in (
-        users.router,
-        new_experiment.router,
-        users.people_router,
-        now.router,
-        results.router,
-        graph.router,
-        history.router,
-    ):
-        app.include_router(router, include_in_schema=False)
+    for page in (users, new_experiment, now, results, graph, history):
+        app.include_router(page.router, include_in_schema=False)

@@ -1,213 +1,226 @@
-"""The page The graph: what causes what, what the records say of it, and what is known of each part.
+"""The page The graph: the causal graph, the evidence against it, and what is known of its parts.
 
-The picture is drawn by our own layout, as SVG in the page. A variable in it and an arm beside it
-are links: they show what is known of that one in a panel, which htmx loads, or the whole page where
-there is no script.
+The picture is SVG inside the page. Variables in it and arms beside it are links, which show details
+in a panel that htmx loads; without JavaScript they load the whole page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from markupsafe import Markup
 
-from dowise.belief import Belief
-from dowise.belief.evidence import Evidence, risen
+from dowise.belief import Belief, Evidence, risen
 from dowise.errors import DowiseError, UnavailableError
-from dowise.experiment.experiment import Experiment
-from dowise.experiment.factor_tables import formula_view, variable_view
-from dowise.experiment.read_model import IndependentArmsBelief
-from dowise.plotting.scene import LABELS, GraphPicture, picture
-from dowise.plotting.svg import inline_svg, legend
+from dowise.experiment import (
+    FormulaView,
+    IndependentArmsBelief,
+    StateView,
+    VariableView,
+    formula_view,
+    variable_view,
+)
+from dowise.plotting import LABELS, GraphPicture, inline_svg, legend, picture
 from dowise.problem import Problem
-from dowise_web.api.dependencies import Here, house_of, whose
+from dowise_web.api.dependencies import CurrentView, cached
 from dowise_web.auth import Reader
-from dowise_web.cache import PatientRoute
-from dowise_web.errors import says
-from dowise_web.pages.rendering import address_of, in_page_words, render
+from dowise_web.pages.rendering import page_message, page_url, render_in_thread
 
-router = APIRouter(prefix="/experiments/{name:path}/graph", route_class=PatientRoute)
-Chosen = Annotated[str, Query(max_length=10_000)]
+router = APIRouter(prefix="/experiments/{name:path}/graph")
+Selection = Annotated[str, Query(max_length=10_000)]
 
-MOST_ARMS = 60  # that are listed; the text of any other can be typed
-MOST_EDGES = 12  # doubtful ones that are listed before the rest is folded away
-_HOW_ELSEWHERE = " (evidence=True, --evidence)"  # how to ask for it where there is no page
+MAX_ARMS = 60  # listed; others can be typed
+MAX_EDGES = 12  # doubtful edges that are listed before the rest is folded away
+_OTHER_SURFACES = " (evidence=True, --evidence)"  # how to request evidence elsewhere
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """The graph as of now: the picture, what the records say against it, its doubtful edges."""
+class DoubtfulEdge:
+    """An edge that may be absent, with its probability before and after the records."""
+
+    text: str
+    prior: float
+    probability: float
+    is_testable: bool
+    """False if no record can tell."""
+
+
+@dataclass(frozen=True)
+class GraphSummary:
+    """The picture of the graph, the evidence against it, and its doubtful edges."""
 
     problem: Problem
     picture: GraphPicture
     evidence: Evidence | None
-    why_none: str
-    edges: tuple[tuple[str, float, float, bool], ...]
-    """Text, how likely before and now, and whether any record can tell; the likeliest first."""
+    no_evidence_reason: str
+    edges: tuple[DoubtfulEdge, ...]
+    """The most probable first."""
     soft: int
-    """How many of these edges nobody drew; the likeliest are in the picture all the same."""
+    """Number of the edges that are not drawn in the problem's graph."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What is known of one variable or one arm, or nothing where none was chosen."""
+    """Details of one variable or one arm; empty if none is chosen."""
 
-    shows: str = ""
-    """The id of the link that leads to it."""
-    address: str = ""
-    """Where it is asked for again."""
-    variable: Any = None
-    formula: Any = None
-    words: str = ""
-    wrong: str = ""
+    link_id: str = ""
+    url: str = ""
+    variable: VariableView | None = None
+    formula: FormulaView | None = None
+    text: str = ""
+    error: str = ""
 
 
 @router.get("")
-def graph(
+async def graph(
     request: Request,
-    experiment: Here,
-    visitor: Reader,
-    variable: Chosen = "",
-    arm: Chosen = "",
+    view: CurrentView,
+    principal: Reader,
+    variable: Selection = "",
+    arm: Selection = "",
     evidence: Annotated[str, Query(max_length=10)] = "",
 ) -> Response:
-    """The page; `evidence=1` looks at the evidence however long that takes."""
-    drawn = _drawn(request, experiment, evidence == "1")
-    panel = _panel(request, experiment, drawn.problem, variable, arm)
-    place = address_of(experiment.name, "graph")
-    problem = drawn.problem
-    return render(
-        request, "graph.html", visitor,
-        422 if panel.wrong else 200,
-        experiment=experiment,
+    """Show the page; `evidence=1` computes the evidence however long that takes."""
+    view, summary = await _summary(request, view, evidence == "1")
+    panel = await _panel(request, view, variable, arm)
+    url, problem = page_url(view.name, "graph"), summary.problem
+    return await render_in_thread(
+        request,
+        "graph.html",
+        principal,
+        422 if panel.error else 200,
+        view=view,
         here="graph",
-        place=place,
-        this=_address(place, {"variable": variable, "arm": arm, "evidence": evidence}),
-        with_evidence=_address(place, {"variable": variable, "arm": arm, "evidence": "1"}),
-        drawn=drawn,
-        picture=_markup(drawn, place, panel.shows),
-        legend=[(Markup(one.sample), one.label) for one in legend(drawn.picture)],
+        url=url,
+        current_url=_url(url, {"variable": variable, "arm": arm, "evidence": evidence}),
+        evidence_url=_url(url, {"variable": variable, "arm": arm, "evidence": "1"}),
+        summary=summary,
+        picture=_svg(summary, url, panel.link_id),
+        legend=[(Markup(entry.sample), entry.label) for entry in legend(summary.picture)],
         panel=panel,
         arms=[
-            _arm(problem, position, place, panel.shows)
-            for position in range(min(len(problem.arms), MOST_ARMS))
+            {"text": str(arm), "link": _link(f"arm-{i}", url, {"arm": str(arm)}, panel.link_id)}
+            for i, arm in enumerate(problem.arms[:MAX_ARMS])
         ],
-        more_arms=max(len(problem.arms) - MOST_ARMS, 0),
-        most_edges=MOST_EDGES,
+        more_arms=max(len(problem.arms) - MAX_ARMS, 0),
+        max_edges=MAX_EDGES,
         roles=LABELS,
-    )  # fmt: skip
+    )
 
 
 @router.get("/panel")
-def panel(
+async def panel(
     request: Request,
-    experiment: Here,
-    visitor: Reader,
-    variable: Chosen = "",
-    arm: Chosen = "",
+    view: CurrentView,
+    principal: Reader,
+    variable: Selection = "",
+    arm: Selection = "",
 ) -> Response:
-    """The panel alone."""
-    found = _panel(request, experiment, experiment.problem, variable, arm)
-    status = 422 if found.wrong else 200
-    return render(request, "graph_panel.html", visitor, status, panel=found, roles=LABELS)
+    """Show the panel alone."""
+    panel = await _panel(request, view, variable, arm)
+    status = 422 if panel.error else 200
+    return await render_in_thread(
+        request, "graph_panel.html", principal, status, panel=panel, roles=LABELS
+    )
 
 
 # -- the picture --------------------------------------------------------------------------------
 
 
-def _drawn(request: Request, experiment: Experiment, is_wanted: bool) -> Drawn:
-    """The graph, shared with all who look at it at the same time."""
-    house = house_of(request)
-    if not is_wanted:
-        return house.look(experiment, "graph", lambda: _made(*experiment.judged()))[1]
+async def _summary(
+    request: Request, view: StateView, wants_evidence: bool
+) -> tuple[StateView, GraphSummary]:
+    if not wants_evidence:
+        return await cached(request, view, "graph", lambda view: _summarize(*view.judged()))
 
-    def compute() -> Drawn:
+    def compute(view: StateView) -> GraphSummary:
         try:
-            return _made(*experiment.judged(evidence=True))
+            return _summarize(*view.judged(evidence=True))
         except UnavailableError:
             raise
         except DowiseError as error:
-            return _made(experiment.belief, None, in_page_words(says(request, error)))
+            return _summarize(view.belief, None, page_message(request, error))
 
-    return house.look(experiment, "graph with evidence", compute, whose(request))[1]
+    return await cached(request, view, "graph with evidence", compute, is_long=True)
 
 
-def _made(belief: Belief, evidence: Evidence | None, why_none: str) -> Drawn:
-    problem, chances = belief.problem, belief.edges()
-    if isinstance(belief, IndependentArmsBelief) and not why_none:
-        why_none = f"The graph is too large to be judged: {belief.why}."
+def _summarize(belief: Belief, evidence: Evidence | None, reason: str) -> GraphSummary:
+    problem, probabilities = belief.problem, belief.edges()
+    if isinstance(belief, IndependentArmsBelief) and not reason:
+        reason = f"The graph is too large to be tested: {belief.why}."
     suspected = (*(evidence.suspected if evidence else ()), *risen(belief))
-    untold = belief.undecidable_edges
+    undecidable = belief.undecidable_edges
     edges = sorted(
-        ((x, problem.edge_priors[x], now, x not in untold) for x, now in chances.items()),
-        key=lambda edge: -edge[2],
+        (
+            DoubtfulEdge(text, problem.edge_priors[text], probability, text not in undecidable)
+            for text, probability in probabilities.items()
+        ),
+        key=lambda edge: -edge.probability,
     )
-    soft = [text for text, *_ in edges if text not in problem.graph.edge_texts]
-    drawn = picture(problem, chances, suspected, soft[:MOST_EDGES])
-    why = why_none.removesuffix(_HOW_ELSEWHERE)
-    return Drawn(problem, drawn, evidence, why, tuple(edges), len(soft))
+    soft = [edge.text for edge in edges if edge.text not in problem.graph.edge_texts]
+    drawn = picture(problem, probabilities, suspected, soft[:MAX_EDGES])
+    reason = reason.removesuffix(_OTHER_SURFACES)
+    return GraphSummary(problem, drawn, evidence, reason, tuple(edges), len(soft))
 
 
-def _markup(drawn: Drawn, place: str, chosen: str) -> Markup:
-    positions = drawn.problem.positions
+def _svg(summary: GraphSummary, url: str, current: str) -> Markup:
+    positions = summary.problem.positions
 
-    def link_of(name: str) -> dict[str, str]:
-        return _link(f"variable-{positions[name]}", place, {"variable": name}, chosen)
+    def link(name: str) -> dict[str, str]:
+        return _link(f"variable-{positions[name]}", url, {"variable": name}, current)
 
-    return Markup(inline_svg(drawn.picture, link_of))  # which escapes every name
+    return Markup(inline_svg(summary.picture, link))  # which escapes every name
 
 
-def _link(own: str, place: str, query: Mapping[str, str], chosen: str) -> dict[str, str]:
-    """The attributes of what shows itself in the panel."""
-    address = _address(place, query)
+def _link(link_id: str, url: str, query: Mapping[str, str], current: str) -> dict[str, str]:
+    """Return the attributes of a link that shows its target in the panel."""
+    address = _url(url, query)
     link = {
-        "id": own,
+        "id": link_id,
         "href": f"{address}#panel",
-        "hx-get": _address(f"{place}/panel", query),
+        "hx-get": _url(f"{url}/panel", query),
         "hx-push-url": address,
     }
-    return link | ({"aria-current": "true"} if own == chosen else {})
+    return link | ({"aria-current": "true"} if link_id == current else {})
 
 
-def _address(place: str, query: Mapping[str, str]) -> str:
-    asked = {name: text for name, text in query.items() if text}
-    # Half a character, which a name may hold and no address can, leads nowhere but harms nobody.
-    return f"{place}?{urlencode(asked, errors='replace')}" if asked else place
-
-
-def _arm(problem: Problem, position: int, place: str, chosen: str) -> dict[str, Any]:
-    text = str(problem.arms[position])
-    return {"text": text, "link": _link(f"arm-{position}", place, {"arm": text}, chosen)}
+def _url(url: str, query: Mapping[str, str]) -> str:
+    parts = {name: text for name, text in query.items() if text}
+    # A name may contain lone surrogates, which no URL can: such a link leads nowhere.
+    return f"{url}?{urlencode(parts, errors='replace')}" if parts else url
 
 
 # -- the panel ----------------------------------------------------------------------------------
 
 
-def _panel(
-    request: Request, experiment: Experiment, problem: Problem, variable: str, arm: str
-) -> Panel:
-    place = address_of(experiment.name, "graph/panel")
+async def _panel(request: Request, view: StateView, variable: str, arm: str) -> Panel:
+    url, problem = page_url(view.name, "graph/panel"), view.problem
     try:
         if variable:
-            _, view = house_of(request).look(
-                experiment,
+            _, tables = await cached(
+                request,
+                view,
                 ("variable", variable),
-                lambda: variable_view(experiment.belief, variable),
+                lambda view: variable_view(view.belief, variable),
+                is_exact=True,
             )
-            shows = f"variable-{problem.positions[variable]}"
-            return Panel(shows, _address(place, {"variable": variable}), variable=view)
+            link_id = f"variable-{problem.positions[variable]}"
+            return Panel(link_id, _url(url, {"variable": variable}), variable=tables)
         if arm:
-            formula, position = formula_view(problem, arm), problem.arm_index(arm)
-            words = problem.arms[position].in_words()
-            address = _address(place, {"arm": formula.arm})
-            return Panel(f"arm-{position}", address, formula=formula, words=words)
+            formula, index = formula_view(problem, arm), problem.arm_index(arm)
+            return Panel(
+                f"arm-{index}",
+                _url(url, {"arm": formula.arm}),
+                formula=formula,
+                text=problem.arms[index].in_words(),
+            )
     except UnavailableError:
         raise
     except DowiseError as error:
-        return Panel(wrong=in_page_words(says(request, error)))
+        return Panel(error=page_message(request, error))
     return Panel()

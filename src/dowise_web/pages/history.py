@@ -6,132 +6,157 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from dowise.errors import DowiseError
-from dowise.experiment.event import KINDS, Event
-from dowise.experiment.experiment import Experiment
-from dowise.experiment.history import decision_of, event_text
-from dowise_web.api.dependencies import Here, house_of, whose
+from dowise.experiment import KINDS, Event, StateView, decision_of, event_text
+from dowise_web.api.dependencies import (
+    CurrentView,
+    DecisionId,
+    ReadExperiment,
+    cached,
+    run_long,
+)
 from dowise_web.auth import Reader
-from dowise_web.cache import PatientRoute
-from dowise_web.errors import says
-from dowise_web.pages.rendering import is_from_htmx, render
+from dowise_web.pages.rendering import is_from_htmx, page_message, render, render_in_thread
 
-router = APIRouter(prefix="/experiments/{name:path}/history", route_class=PatientRoute)
+router = APIRouter(prefix="/experiments/{name:path}/history")
 
-_AT_ONCE = 50  # events that are shown together
-_READ = 500  # that are read together
-_ARMS = 12  # that an explanation lists
-Number = Annotated[int, Query(ge=0, le=2**53)]
+MAX_EVENTS = 50  # shown together
+EVENTS_PER_READ = 500
+MAX_ARMS = 12  # listed in an explanation
+EventNumber = Annotated[int, Query(ge=0, le=2**53)]
 
 
 @dataclass(frozen=True)
-class Line:
+class HistoryLine:
     """An event as the page shows it."""
 
     event: Event
-    words: str
+    text: str
     decision: int | None
 
 
 @dataclass(frozen=True)
-class Found:
-    """Some events, newest first; `before` goes on with older ones, None where there are none."""
+class HistoryLines:
+    """Some events, newest first; `before` continues with older ones, None if there are none."""
 
-    lines: list[Line]
+    lines: list[HistoryLine]
     before: int | None
 
 
 @router.get("")
 def history(
     request: Request,
-    experiment: Here,
-    visitor: Reader,
+    experiment: ReadExperiment,
+    principal: Reader,
     kind: Annotated[str, Query(max_length=20)] = "",
     search: Annotated[str, Query(max_length=200)] = "",
-    before: Number = 0,
-    after: Number | None = None,
+    before: EventNumber = 0,
+    after: EventNumber | None = None,
 ) -> Response:
-    """The page; or more of its list, older or newer, where a part is asked for."""
-    chosen, text = kind if kind in KINDS else "", search.strip()
+    """Show the page, or older or newer lines of its list if htmx asks for a part."""
+    kind, search = kind if kind in KINDS else "", search.strip()
     is_part = bool(before or after is not None) and is_from_htmx(request)
+    view = experiment.view(recent=EVENTS_PER_READ)
     last: int | None
     if is_part and after is not None:
-        found, last = _newer(experiment, chosen, text, after)
+        lines, last = _newer_lines(view, kind, search, after)
     else:
-        last = None if before else experiment.head.number
-        found = _older(experiment, chosen, text, before or experiment.head.number + 1)
-    asked = {"kind": chosen, "search": text}
+        last = None if before else view.head.number
+        lines = _older_lines(view, kind, search, before or view.head.number + 1)
+    query = {"kind": kind, "search": search}
     return render(
-        request, "history_lines.html" if is_part else "history.html", visitor,
-        experiment=experiment, found=found, kinds=KINDS, kind=chosen, search=text,
-        rest=urlencode(asked | {"before": found.before or 0}),
-        news=None if last is None else urlencode(asked | {"after": last}),
-    )  # fmt: skip
+        request,
+        "history_lines.html" if is_part else "history.html",
+        principal,
+        view=view,
+        history=lines,
+        kinds=KINDS,
+        kind=kind,
+        search=search,
+        older=urlencode(query | {"before": lines.before or 0}),
+        newer=None if last is None else urlencode(query | {"after": last}),
+    )
 
 
 @router.get("/explain/{id}")
-def explain(
+async def explain(
     request: Request,
-    experiment: Here,
-    visitor: Reader,
-    id: Annotated[int, Path(ge=1, le=2**53)],  # noqa: A002 (what decisions call it)
+    view: CurrentView,
+    principal: Reader,
+    id: DecisionId,  # noqa: A002
 ) -> Response:
-    """Why a decision came out as it did, as `dowise explain` tells it."""
-    found, error = None, None
+    """Show why a decision was made."""
+    explanation, message = None, None
+    rows: list[dict[str, Any]] = []
     try:
-        _, found = house_of(request).look(
-            experiment, ("explain", id), lambda: experiment.explain(id), whose(request)
+        view, explanation = await cached(
+            request, view, ("explain", id), lambda view: view.explain(id), is_long=True
         )
-    except DowiseError as failure:
-        error = says(request, failure)
-    rows: list[dict[str, Any]] = [] if found is None else found.rows()
-    if len(rows) > _ARMS:
-        rows = sorted(rows, key=lambda row: (-(row["probability"] or 0.0), -row["best"]))[:_ARMS]
-    return render(
-        request, "explanation.html", visitor, experiment=experiment, found=found, rows=rows,
-        error=error, number=id, here="history", whole=not is_from_htmx(request),
-    )  # fmt: skip
+        rows = explanation.rows()
+    except DowiseError as error:
+        message = page_message(request, error)
+    if len(rows) > MAX_ARMS:
+        rows = sorted(rows, key=lambda row: (-(row["probability"] or 0.0), -row["best"]))[:MAX_ARMS]
+    return await render_in_thread(
+        request,
+        "explanation.html",
+        principal,
+        view=view,
+        explanation=explanation,
+        rows=rows,
+        error=message,
+        number=id,
+        here="history",
+        is_page=not is_from_htmx(request),
+    )
 
 
 @router.get("/audit")
-def audit(request: Request, experiment: Here, visitor: Reader) -> Response:
-    """Whether the journal is whole, and every decision follows from what was known then."""
-    with house_of(request).long_look(whose(request)):
-        found = experiment.audit()
-    return render(
-        request, "audit.html", visitor, experiment=experiment, found=found, here="history",
-        whole=not is_from_htmx(request),
-    )  # fmt: skip
+async def audit(
+    request: Request, experiment: ReadExperiment, view: CurrentView, principal: Reader
+) -> Response:
+    """Show if the journal is complete, and every decision follows from what was known then."""
+    result = await run_long(request, experiment.audit)
+    return await render_in_thread(
+        request,
+        "audit.html",
+        principal,
+        view=view,
+        audit=result,
+        here="history",
+        is_page=not is_from_htmx(request),
+    )
 
 
-def _older(experiment: Experiment, kind: str, search: str, before: int) -> Found:
-    """The newest events before a number that are of a kind and hold a text."""
+def _older_lines(view: StateView, kind: str, search: str, before: int) -> HistoryLines:
+    """Return the newest events before a number that are of a kind and contain a text."""
     last = before - 1
-    lines: list[Line] = []
-    while last > 0 and len(lines) <= _AT_ONCE:
-        first = max(last - _READ, 0)
-        lines += [line for event in reversed(experiment.events(first, last))
-                  if (line := _line(event, kind, search)) is not None]  # fmt: skip
+    lines: list[HistoryLine] = []
+    while last > 0 and len(lines) <= MAX_EVENTS:
+        first = max(last - EVENTS_PER_READ, 0)
+        lines += _matching_lines(view.events(first, last), kind, search)
         last = first
-    if len(lines) <= _AT_ONCE:
-        return Found(lines, None)
-    return Found(lines[:_AT_ONCE], lines[_AT_ONCE - 1].event.number)
+    if len(lines) <= MAX_EVENTS:
+        return HistoryLines(lines, None)
+    return HistoryLines(lines[:MAX_EVENTS], lines[MAX_EVENTS - 1].event.number)
 
 
-def _newer(experiment: Experiment, kind: str, search: str, after: int) -> tuple[Found, int]:
-    """Events after a number that are of a kind and hold a text, and how far that has looked."""
-    events = experiment.events(after, min(after + _READ, experiment.head.number))
-    lines = [line for event in reversed(events) if (line := _line(event, kind, search)) is not None]
-    return Found(lines, None), events[-1].number if events else after
+def _newer_lines(view: StateView, kind: str, search: str, after: int) -> tuple[HistoryLines, int]:
+    """Return events after a number that match, and the number of the last one that was read."""
+    events = view.events(after, min(after + EVENTS_PER_READ, view.head.number))
+    lines = _matching_lines(events, kind, search)
+    return HistoryLines(lines, None), events[-1].number if events else after
 
 
-def _line(event: Event, kind: str, search: str) -> Line | None:
-    if kind and event.kind != kind:
-        return None
-    words = event_text(event)
-    if search and search.casefold() not in f"{words} {event.actor} {event.at}".casefold():
-        return None
-    return Line(event, words, decision_of(event))
+def _matching_lines(events: list[Event], kind: str, search: str) -> list[HistoryLine]:
+    """Return the events of a kind that contain a text, newest first."""
+    lines = []
+    for event in reversed(events):
+        text = event_text(event)
+        is_match = search.casefold() in f"{text} {event.actor} {event.at}".casefold()
+        if kind in ("", event.kind) and is_match:
+            lines.append(HistoryLine(event, text, decision_of(event)))
+    return lines

@@ -1,4 +1,4 @@
-"""The page Now: the next decision, what was seen of it, and what is pending."""
+"""The page Now: the next decision, its outcome, and pending decisions."""
 
 from __future__ import annotations
 
@@ -14,229 +14,247 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData
 
 from dowise.errors import DowiseError, UnavailableError
-from dowise.experiment.ask import LiveDecision
-from dowise.experiment.case import Case
-from dowise.experiment.event import now as moment
-from dowise.experiment.experiment import Experiment
-from dowise.experiment.status import pending_seconds
+from dowise.experiment import Case, Experiment, LiveDecision, StateView, pending_seconds
+from dowise.experiment import now as current_time
 from dowise.problem import Intervention, Problem
-from dowise_web.api.dependencies import Asking, Here, Telling
+from dowise_web.api.dependencies import AskExperiment, CurrentView, ReadExperiment, TellExperiment
 from dowise_web.auth import Principal, Reader
-from dowise_web.errors import says
 from dowise_web.pages.rendering import (
-    Filled,
-    address_of,
-    as_sent,
-    in_page_words,
+    SentForm,
+    encode_value,
+    get_lines,
+    get_text,
+    get_values,
+    page_message,
+    page_url,
     render,
-    text_in,
-    texts_in,
-    values_in,
 )
 
-router = APIRouter(
-    prefix="/experiments/{name:path}/now",
-)
-Number = Annotated[int | None, Query(ge=1, le=2**53)]
+router = APIRouter(prefix="/experiments/{name:path}/now")
 
-MOST_PENDING = 50  # that are listed
-LATEST = 5  # decisions that are offered for correction
-MOST_TICKS = 24  # arms that are listed for ticking; with more their texts are typed
-_REPEATED = 10.0  # seconds after which a decision that comes again is no double click
+MAX_PENDING = 50  # listed
+MAX_RECENT = 5  # decisions with an outcome that are offered for correction
+MAX_CHECKBOXES = 24  # arms as check boxes; more are typed
+REPEAT_AFTER = 10.0  # seconds: a repeated request is no double click any more
 
 
 @dataclass
-class Failed:
-    """A form that did not work: which one, why, and what it held."""
+class FailedForm:
+    """A form that was not accepted: its name, the error, and what was sent."""
 
     form: str
-    why: str
+    message: str
     sent: Mapping[str, Any] = field(default_factory=dict)
 
 
 @router.get("")
 def now(
     request: Request,
-    experiment: Here,
-    visitor: Reader,
-    decision: Number = None,
+    view: CurrentView,
+    principal: Reader,
+    decision: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     said: Annotated[str, Query(max_length=20)] = "",
     seen: Annotated[int | None, Query(ge=0, le=2**53)] = None,
 ) -> Response:
-    """The page. `seen` is the last event of the decision that the reader's page shows."""
-    return _page(request, experiment, visitor, decision, said=said, seen=seen)
+    """Show the page; `seen` is the last event of the decision that the reader's page shows."""
+    return _render_page(request, view, principal, decision, said=said, seen=seen)
 
 
 @router.get("/{form}")
-def form_alone(experiment: Here, form: str) -> Response:  # noqa: ARG001
-    """Where a form failed and its address is opened again: the page."""
-    return RedirectResponse(address_of(experiment.name), 303)
+def open_form_url(experiment: ReadExperiment, form: str) -> Response:  # noqa: ARG001
+    """Redirect to the page, if the URL of a form that failed is opened again."""
+    return RedirectResponse(page_url(experiment.name), 303)
 
 
 @router.post("/ask")
-def ask(request: Request, experiment: Asking, visitor: Reader, form: Filled) -> Response:
-    """Ask, and show the decision; the same form twice makes one."""
+def ask(request: Request, experiment: AskExperiment, principal: Reader, form: SentForm) -> Response:
+    """Ask for a decision and show it; sending a form twice makes one decision."""
 
     def act() -> tuple[int, str]:
-        asked = experiment.ask(
-            values_in(form, "context."),
-            text_in(form, "request_id") or None,
-            texts_in(form, "allowed"),
-            texts_in(form, "forbid"),
+        decision = experiment.ask(
+            get_values(form, "context."),
+            get_text(form, "request_id") or None,
+            get_lines(form, "allowed"),
+            get_lines(form, "forbid"),
         )
-        age = (moment() - datetime.fromisoformat(asked.at)).total_seconds()
-        return asked.id, "repeated" if age > _REPEATED else "asked"
+        age = (current_time() - datetime.fromisoformat(decision.at)).total_seconds()
+        return decision.id, "repeated" if age > REPEAT_AFTER else "asked"
 
-    return _done(request, experiment, visitor, form, "ask", None, act)
+    return _submit(request, experiment, principal, form, "ask", None, act)
 
 
 @router.post("/tell")
-def tell(request: Request, experiment: Telling, visitor: Reader, form: Filled) -> Response:
-    """Tell what was seen, or what was done instead."""
+def tell(
+    request: Request, experiment: TellExperiment, principal: Reader, form: SentForm
+) -> Response:
+    """Record an outcome, or what was done instead."""
+    number = _decision_number(form)
 
-    def say(number: int, **done: Any) -> Case:
-        return experiment.tell(number, values_in(form, "seen."), **done)
+    def act() -> tuple[int, str]:
+        values, played, is_unrelated = get_values(form, "seen."), *_deviation(form)
+        if not values and played is None:
+            raise DowiseError("choose at least one value", code="missing-value")
+        case = experiment.tell(number, values, played=played, unrelated=is_unrelated)
+        return number, "told" if case.changed else "same"
 
-    return _said(request, experiment, visitor, form, "tell", "told", say)
+    return _submit(request, experiment, principal, form, "tell", number, act)
 
 
 @router.post("/amend")
-def amend(request: Request, experiment: Telling, visitor: Reader, form: Filled) -> Response:
-    """Correct what was told: what differs from what the form showed."""
+def amend(
+    request: Request, experiment: TellExperiment, principal: Reader, form: SentForm
+) -> Response:
+    """Correct the values that differ from those the form showed."""
+    number = _decision_number(form)
 
-    def say(number: int, **done: Any) -> Case:
-        given, shown = values_in(form, "now."), values_in(form, "was.")
-        changed = {name: label for name, label in given.items() if shown.get(name, "") != label}
-        return experiment.amend(number, changed, text_in(form, "reason"), **done)
+    def act() -> tuple[int, str]:
+        values, shown = get_values(form, "now."), get_values(form, "was.")
+        changes = {name: label for name, label in values.items() if shown.get(name, "") != label}
+        played, is_unrelated = _deviation(form)
+        if not changes and played is None:
+            raise DowiseError("change at least one value to correct it", code="missing-value")
+        reason = _reason(form)
+        case = experiment.amend(number, changes, reason, played=played, unrelated=is_unrelated)
+        return number, "amended" if case.changed else "same"
 
-    return _said(request, experiment, visitor, form, "amend", "amended", say)
+    return _submit(request, experiment, principal, form, "amend", number, act)
 
 
 @router.post("/withdraw")
-def withdraw(request: Request, experiment: Telling, visitor: Reader, form: Filled) -> Response:
-    """End a decision of which nothing more will come."""
-    number = _number(form)
+def withdraw(
+    request: Request, experiment: TellExperiment, principal: Reader, form: SentForm
+) -> Response:
+    """Close a pending decision that will not get an outcome."""
+    number = _decision_number(form)
 
     def act() -> tuple[int, str]:
-        experiment.withdraw(number, text_in(form, "reason"))
+        experiment.withdraw(number, _reason(form))
         return number, "withdrawn"
 
-    return _done(request, experiment, visitor, form, "withdraw", number, act)
+    return _submit(request, experiment, principal, form, "withdraw", number, act)
 
 
-def _said(
-    request: Request, experiment: Experiment, visitor: Principal, form: FormData, which: str,
-    news: str, say: Callable[..., Case],
-) -> Response:  # fmt: skip
-    """Say something of a decision, with what was done instead; `news` is what came of it, if."""
-    number = _number(form)
-
-    def act() -> tuple[int, str]:
-        case = say(number, played=_played(form), unrelated=bool(text_in(form, "unrelated")))
-        return number, news if case.changed else "same"
-
-    return _done(request, experiment, visitor, form, which, number, act)
-
-
-def _done(
-    request: Request, experiment: Experiment, visitor: Principal, form: FormData, which: str,
-    number: int | None, act: Callable[[], tuple[int, str]],
-) -> Response:  # fmt: skip
-    """Do it and go to the page anew, so that a reload repeats nothing; or show what is wrong."""
+def _submit(
+    request: Request,
+    experiment: Experiment,
+    principal: Principal,
+    form: FormData,
+    name: str,
+    number: int | None,
+    act: Callable[[], tuple[int, str]],
+) -> Response:
+    """Act and redirect to the page, so that a reload repeats nothing; or show what is wrong."""
     try:
         decision, said = act()
     except UnavailableError:
         raise
     except DowiseError as error:
-        failed = Failed(which, in_page_words(says(request, error)), form)
-        return _page(request, experiment, visitor, number, failed=failed)
+        failed = FailedForm(name, page_message(request, error), form)
+        return _render_page(request, experiment.view(), principal, number, failed=failed)
     query = urlencode({"decision": decision, "said": said})
-    return RedirectResponse(f"{address_of(experiment.name)}?{query}", 303)
+    return RedirectResponse(f"{page_url(experiment.name)}?{query}", 303)
 
 
-def _number(form: FormData) -> int:
-    text = text_in(form, "decision")
+def _decision_number(form: FormData) -> int:
+    text = get_text(form, "decision")
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise DowiseError(f"decision={text!r:.40} must be the number of a decision")
+        raise DowiseError(
+            f"decision={text!r:.40} must be the number of a decision", code="invalid-number"
+        )
     return int(text)
 
 
-def _played(form: FormData) -> str | None:
-    """What was done instead: typed in full, or chosen from the list."""
-    return text_in(form, "played_otherwise") or text_in(form, "played") or None
+def _deviation(form: FormData) -> tuple[str | None, bool]:
+    """Return what was done instead, typed or chosen, and if the reason was unrelated."""
+    played = get_text(form, "played_otherwise") or get_text(form, "played") or None
+    is_unrelated = bool(get_text(form, "unrelated"))
+    if is_unrelated and played is None:
+        raise DowiseError("choose what was done instead", code="missing-value")
+    return played, is_unrelated
 
 
-def _page(
-    request: Request, experiment: Experiment, visitor: Principal, number: int | None, *,
-    said: str = "", seen: int | None = None, failed: Failed | None = None,
-) -> Response:  # fmt: skip
-    problem, pending = experiment.problem, experiment.pending()
-    case = None if number is None else experiment.case(number)
-    is_there = case is not None and case.status != "erased"
-    asked = experiment.decision(case.id) if case is not None and is_there else None
+def _reason(form: FormData) -> str:
+    reason = get_text(form, "reason")
+    if not reason:
+        raise DowiseError("enter a reason", code="missing-value")
+    return reason
+
+
+def _render_page(
+    request: Request,
+    view: StateView,
+    principal: Principal,
+    number: int | None,
+    *,
+    said: str = "",
+    seen: int | None = None,
+    failed: FailedForm | None = None,
+) -> Response:
+    problem, pending = view.problem, view.pending()
+    case = None if number is None else view.case(number)
+    is_erased = case is not None and case.status == "erased"
+    asked = None if case is None or is_erased else view.decision(case.id)
     order = [*problem.graph.topological_order()]
     return render(
-        request, "now.html", visitor,
+        request,
+        "now.html",
+        principal,
         200 if failed is None else 422,
         None if failed is None else {"HX-Push-Url": "false"},
-        experiment=experiment,
+        view=view,
         here="now",
         problem=problem,
         case=case,
         asked=asked,
         said=said,
         failed=failed,
-        is_news=case is not None and seen is not None and case.last_event > seen,
-        notes=[] if case is None or not is_there else experiment.idle(case.id),
-        lacking=() if case is None else _in_order(case.missing_variables(problem), order, problem),
+        has_changed=case is not None and seen is not None and case.last_event > seen,
+        notes=[] if case is None or is_erased else view.idle(case.id),
+        missing=[] if case is None else _sorted(case.missing_variables(problem), order, problem),
         correctable={} if case is None else _correctable(case, problem, order),
         arms=[str(arm) for arm in problem.arms],
-        is_ticked=len(problem.arms) <= MOST_TICKS,
+        has_checkboxes=len(problem.arms) <= MAX_CHECKBOXES,
         settings=_settings(problem),
         request_id=f"page-{secrets.token_urlsafe(15)}",
         pending=[
-            (case, pending_seconds(case), case.missing_variables(problem))
-            for case in pending[:MOST_PENDING]
+            (other, pending_seconds(other), other.missing_variables(problem))
+            for other in pending[:MAX_PENDING]
         ],
-        more_pending=max(len(pending) - MOST_PENDING, 0),
-        latest=_latest(experiment),
-        as_sent=as_sent,
+        more_pending=max(len(pending) - MAX_PENDING, 0),
+        recent=_recent(view),
+        encode_value=encode_value,
         chance=_chance(asked),
-    )  # fmt: skip
+    )
 
 
-def _in_order(names: tuple[str, ...], order: list[str], problem: Problem) -> list[str]:
-    """Causes first, the reward last: about as they are seen."""
+def _sorted(names: tuple[str, ...], order: list[str], problem: Problem) -> list[str]:
+    """Sort variables about as they are observed: causes first, the reward last."""
     return sorted(names, key=lambda name: (name == problem.reward, order.index(name)))
 
 
 def _correctable(case: Case, problem: Problem, order: list[str]) -> dict[str, str | None]:
-    """The context and what was told, under the variables that there are today."""
-    known = {**case.context, **case.values}
-    names = tuple(name for name in known if name in problem.domains and name not in case.arm)
-    return {name: known[name] for name in _in_order(names, order, problem)}
+    """Return the context and the outcome of a case, for the variables of the current problem."""
+    labels = {**case.context, **case.values}
+    names = tuple(name for name in labels if name in problem.domains and name not in case.arm)
+    return {name: labels[name] for name in _sorted(names, order, problem)}
 
 
 def _settings(problem: Problem) -> list[tuple[str, str]]:
-    """What can be ruled out: each value that some arm sets, and the arm that sets nothing."""
-    each = {setting for arm in problem.arms for setting in arm.items()}
-    ordered = sorted(each, key=lambda one: (one[0], problem.domains[one[0]].index(one[1])))
-    found = [(str(Intervention({name: label})), f"{name} to {label}") for name, label in ordered]
-    return [*found, ("do()", "nothing at all")] if Intervention() in problem.arms else found
+    """Return what can be excluded: each value that an arm sets, and the arm that sets nothing."""
+    pairs = {setting for arm in problem.arms for setting in arm.items()}
+    ordered = sorted(pairs, key=lambda pair: (pair[0], problem.domains[pair[0]].index(pair[1])))
+    texts = [(str(Intervention({name: label})), f"{name} to {label}") for name, label in ordered]
+    return [*texts, ("do()", "nothing at all")] if Intervention() in problem.arms else texts
 
 
-def _latest(experiment: Experiment) -> list[Case]:
-    """The last decisions that have an outcome."""
-    found: list[Case] = []
-    last = experiment.counts()["asked"]
-    for number in range(last, max(last - 4 * LATEST, 0), -1):
-        case = experiment.case(number)
-        if case.status == "done" and len(found) < LATEST:
-            found.append(case)
-    return found
+def _recent(view: StateView) -> list[Case]:
+    """Return the last decisions that have an outcome."""
+    first = max(view.counts()["asked"] - 4 * MAX_RECENT, 0)
+    done = [case for case in view.decisions(after=first) if case.status == "done"]
+    return done[: -MAX_RECENT - 1 : -1]
 
 
-def _chance(asked: LiveDecision | None) -> str | None:
-    if asked is None or asked.probability is None:
+def _chance(decision: LiveDecision | None) -> str | None:
+    if decision is None or decision.probability is None:
         return None
-    return f"{asked.probability:.2f}"
+    return f"{decision.probability:.2f}"

@@ -1,10 +1,9 @@
-"""From a template to an answer: what every page is given, and what an error looks like on one."""
+"""Templates, forms and error pages: what all pages share."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from http import HTTPStatus
 from importlib.resources import files
@@ -14,102 +13,100 @@ from urllib.parse import quote
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
 import dowise
 from dowise._core.document import format_number, pluralize
 from dowise.errors import DowiseError
-from dowise.experiment.status import duration
-from dowise_web.auth import Principal, form_of
+from dowise.experiment import duration
+from dowise_web.auth import Principal, read_form
+from dowise_web.errors import public_message
 
-MISSING = "-"
-Filled = Annotated[FormData, Depends(form_of)]
+MISSING = "-"  # what a field sends for a value that is permanently missing
+SentForm = Annotated[FormData, Depends(read_form)]
 
 
-def as_sent(label: str | None) -> str:
-    """What a field sends for a value.
+# -- forms --------------------------------------------------------------------------------------
 
-    >>> as_sent("low"), as_sent(None)
+
+def encode_value(label: str | None) -> str:
+    """Return what a field sends for a value.
+
+    >>> encode_value("low"), encode_value(None)
     ('=low', '-')
     """
     return MISSING if label is None else f"={label}"
 
 
-def values_in(form: FormData | Mapping[str, object], prefix: str) -> dict[str, str | None]:
-    """The values of the variables whose fields begin so, without those that were left open.
+def get_values(form: FormData | Mapping[str, object], prefix: str) -> dict[str, str | None]:
+    """Return the values of variables from the fields with a prefix, without empty fields.
 
-    >>> values_in({"seen.Z": "=low", "seen.Y": "", "seen.X": "-", "reason": "=a"}, "seen.")
+    >>> get_values({"seen.Z": "=low", "seen.Y": "", "seen.X": "-", "reason": "=a"}, "seen.")
     {'Z': 'low', 'X': None}
     """
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for field, sent in form.items():
         if field.startswith(prefix) and sent:
             name = field.removeprefix(prefix)
             if not isinstance(sent, str) or not (sent == MISSING or sent.startswith("=")):
-                raise DowiseError(f"the field of {name} holds {sent!r:.80}: choose a value of it")
-            found[name] = None if sent == MISSING else sent[1:]
-    return found
+                raise DowiseError(
+                    f"{name}: {sent!r:.80} is not one of the values on the page",
+                    code="unknown-value",
+                )
+            values[name] = None if sent == MISSING else sent[1:]
+    return values
 
 
-def text_in(form: FormData, field: str) -> str:
-    """A field's text, without blanks around it."""
+def get_text(form: FormData, field: str) -> str:
+    """Return the text of a field, stripped."""
     sent = form.get(field)
     return sent.strip() if isinstance(sent, str) else ""
 
 
-def texts_in(form: FormData, field: str) -> list[str] | None:
-    """All that was ticked under a name, or the lines of a text; None where nothing was."""
-    sent = [one for one in form.getlist(field) if isinstance(one, str)]
-    lines = [line.strip() for one in sent for line in one.splitlines() if line.strip()]
+def get_lines(form: FormData, field: str) -> list[str] | None:
+    """Return all ticked values of a field, or the lines of its text; None if there are none."""
+    texts = [sent for sent in form.getlist(field) if isinstance(sent, str)]
+    lines = [line.strip() for text in texts for line in text.splitlines() if line.strip()]
     return lines or None
 
 
-# Errors name commands and options, which a page does not have: it has forms with other names.
-_HERE = (
-    (re.compile(r"say why: (amend|withdraw) needs a `reason`"), "say why, in the field Reason"),
-    (re.compile(r"nothing was told; say what was seen, Y=1"), "choose a value of what was seen"),
-    (re.compile(r"say what is corrected, such as Y=0"), "change what is to be corrected"),
-    (
-        re.compile(r"`amend` corrects it, `erase` takes it out for good"),
-        "“Correct something” corrects it",
-    ),
-    (re.compile(r"`amend` corrects it"), "“Correct something” changes it"),
-    (
-        re.compile(r"`tell` tells it, `amend` corrects what was told"),
-        "tell it under “What was seen”",
-    ),
-    (
-        re.compile(r"say what \(`played`\)"),
-        "say what, under “Something else was done”",
-    ),
-    (
-        re.compile(r"`unrelated` goes with `played`: (say what was done instead)"),
-        r"\1, too",
-    ),
-    (re.compile(r"\. `import` brings what was seen in as a record of its own"), ""),
-    (re.compile(r": another question needs another `request_id`"), ""),
-)  # fmt: skip
+# -- texts --------------------------------------------------------------------------------------
+
+# Messages of the library name its verbs; pages have forms instead.
+_FORM_NAMES = {"`amend`": "“Correct something”", "`tell`": "“Save the outcome”"}
 
 
-def in_page_words(said: str) -> str:
-    """An error as it reads where there are forms instead of commands.
+def page_message(request: Request, error: DowiseError) -> str:
+    """Return an error message for a page, as a sentence."""
+    message = public_message(request, error)
+    for verb, form in _FORM_NAMES.items():
+        message = message.replace(verb, form)
+    return sentence(message)
 
-    >>> in_page_words("say why: amend needs a `reason`")
-    'Say why, in the field Reason.'
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter, unless it starts with an arm, and a full stop.
+
+    >>> sentence("do(X=1) looks better"), sentence("choose a value")
+    ('do(X=1) looks better.', 'Choose a value.')
     """
-    for pattern, words in _HERE:
-        said = pattern.sub(words, said)
-    return sentence(said)
+    first = text[:1] if text.startswith("do(") else text[:1].upper()
+    return f"{first}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"
 
 
-def sentence(said: str) -> str:
-    """With a capital, unless it begins with an arm's name, and a full stop.
+def format_chance(share: float) -> str:
+    """Format a probability for readers.
 
-    >>> sentence("do(X=1) looks better"), sentence("nothing was told")
-    ('do(X=1) looks better.', 'Nothing was told.')
+    >>> format_chance(0.25), format_chance(0.0004), format_chance(0.9999)
+    ('25 %', '< 1 %', '> 99 %')
     """
-    first = said[:1] if said.startswith("do(") else said[:1].upper()
-    return f"{first}{said[1:]}{'' if said.endswith(('.', '?', '!')) else '.'}"
+    if 0 < share < 0.005:
+        return "< 1 %"
+    return "> 99 %" if 0.995 < share < 1 else f"{100 * share:.0f} %"
+
+
+# -- templates ----------------------------------------------------------------------------------
 
 
 @cache
@@ -122,83 +119,80 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "amount": format_number, "chance": _chance, "duration": duration, "sentence": sentence,
-    }  # fmt: skip
+        "amount": format_number,
+        "chance": format_chance,
+        "duration": duration,
+        "sentence": sentence,
+    }
     environment.globals |= {
-        "counted": pluralize, "version": dowise.__version__, "address_of": address_of,
-        "static": static,
-    }  # fmt: skip
+        "pluralize": pluralize,
+        "version": dowise.__version__,
+        "page_url": page_url,
+        "static": static_url,
+    }
     return environment
 
 
-def address_of(name: str, page: str = "now") -> str:
-    """Where a page of an experiment is.
+def page_url(name: str, page: str = "now") -> str:
+    """Return the URL of a page of an experiment.
 
-    >>> address_of("ward 7/b", "known")
+    >>> page_url("ward 7/b", "known")
     '/experiments/ward%207/b/known'
     """
     return f"/experiments/{quote(name)}/{page}"
 
 
 @cache
-def static(file: str) -> str:
-    """Where a static file is; another place when the file is another, so that no old one is kept.
+def static_url(file: str) -> str:
+    """Return the URL of a static file, which changes with its content.
 
-    >>> static("dowise.css").partition("?v=")[0]
+    >>> static_url("dowise.css").partition("?v=")[0]
     '/static/dowise.css'
     """
     content = files("dowise_web").joinpath("static", file).read_bytes()
     return f"/static/{file}?v={sha256(content).hexdigest()[:12]}"
 
 
-def fragment(template: str, **context: Any) -> str:
-    """A template filled in, as a text."""
-    return _templates().get_template(template).render(**context)
-
-
 def render(
     request: Request,
     template: str,
-    visitor: Principal | None = None,
+    principal: Principal | None = None,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
-    /,  # so that a template may have a `status` of its own
+    /,  # so that a template may have a variable `status`
     **context: Any,
 ) -> HTMLResponse:
-    """A page or a part of one; templates know the request's visitor as `visitor`."""
-    page = fragment(template, visitor=visitor, path=request.url.path, **context)
-    # Half a character, which JSON may bring and UTF-8 can't have, must not be the page's end.
-    return HTMLResponse(page.encode(errors="replace"), status, dict(headers or {}))
+    """Render a page or a part of one. A page of an experiment needs its `view`."""
+    html = (
+        _templates()
+        .get_template(template)
+        .render(principal=principal, path=request.url.path, **context)
+    )
+    # JSON may contain lone surrogates, which UTF-8 can't encode.
+    return HTMLResponse(html.encode(errors="replace"), status, dict(headers or {}))
+
+
+async def render_in_thread(*arguments: Any, **context: Any) -> HTMLResponse:
+    """Call `render` from an async endpoint, without blocking the event loop."""
+    return await run_in_threadpool(partial(render, *arguments, **context))
 
 
 def is_from_htmx(request: Request) -> bool:
-    """Whether a part of a page is wanted rather than the whole."""
+    """Return True if the request is for a part of a page."""
     return request.headers.get("HX-Request") == "true"
 
 
 def error_page(
     request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """An error on a page; whoever is not known is sent to the door."""
+    """Return an error as a page; unknown principals are sent to the login page."""
     if status == 401:
-        if is_from_htmx(request):  # whose script says so, and keeps what was typed
+        if is_from_htmx(request):  # its script tells the user, and keeps what was typed
             return Response(status_code=401)
         wanted = f"{quote(request.scope['path'])}?{request.url.query}".rstrip("?")
-        back = (
-            f"?next={quote(wanted, safe='')}" if request.method == "GET" and wanted != "/" else ""
-        )
-        return RedirectResponse(f"/login{back}", 303)
-    visitor = getattr(request.state, "visitor", None)
+        has_target = request.method == "GET" and wanted != "/"
+        query = f"?next={quote(wanted, safe='')}" if has_target else ""
+        return RedirectResponse(f"/login{query}", 303)
+    principal = getattr(request.state, "principal", None)
     title = HTTPStatus(status).phrase
-    return render(request, "error.html", visitor, status, headers, title=title, detail=detail)
-
-
-def _chance(share: float) -> str:
-    """A probability as people read it.
-
-    >>> _chance(0.25), _chance(0.0004), _chance(0.9999)
-    ('25 %', '< 1 %', '> 99 %')
-    """
-    if 0 < share < 0.005:
-        return "< 1 %"
-    return "> 99 %" if 0.995 < share < 1 else f"{100 * share:.0f} %"
+    return render(request, "error.html", principal, status, headers, title=title, detail=detail)

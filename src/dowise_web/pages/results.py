@@ -1,10 +1,10 @@
-"""The page What we know: the arms of each context, how they came about, and whether to stop."""
+"""The page What we know: the arms in each context, how that came about, and whether to stop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -12,14 +12,13 @@ import numpy as np
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from dowise._core.codec import to_json
 from dowise._core.document import format_number
-from dowise._core.validation import check_integer, check_number
 from dowise.errors import DowiseError
-from dowise.experiment.experiment import Experiment
-from dowise.experiment.history import POINTS, History
-from dowise.experiment.status import (
+from dowise.experiment import (
+    POINTS,
     ArmSummary,
+    History,
+    StateView,
     Status,
     context_text,
     default_tolerance,
@@ -28,92 +27,108 @@ from dowise.experiment.status import (
     describe_leader,
     describe_stopping,
     describe_unused,
+    to_json,
 )
 from dowise.problem import Problem
-from dowise_web.api.dependencies import Here, house_of, key_of, meant, whose
-from dowise_web.api.queries import MOST_ROUNDS
+from dowise_web.api.dependencies import CurrentView, cached, context_key, normalize_context
+from dowise_web.api.queries import MAX_ROUNDS
 from dowise_web.auth import Reader
-from dowise_web.cache import PatientRoute
-from dowise_web.errors import says
-from dowise_web.pages.rendering import address_of, as_sent, in_page_words, render, values_in
+from dowise_web.pages.rendering import (
+    encode_value,
+    get_values,
+    page_message,
+    page_url,
+    render_in_thread,
+)
 
-MOST_ARMS = 12  # that are shown unless all are asked for
-_MARGIN = 3.0  # percent of the width on either side, so that no mark is cut
+router = APIRouter(prefix="/experiments/{name:path}/known")
+TypedNumber = Annotated[str, Query(max_length=40)]
+
+MAX_ARMS = 12  # shown unless all are requested
+MAX_CONTEXTS = 12  # listed before the rest is folded away
+MAX_SERIES = 6  # arms with a colour of their own
+_MARGIN = 3.0  # percent of the width on either side, so that no mark is cut off
+
+
+# -- the table of arms --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Where numbers stand between 0 and 100 percent of the width."""
+    """Horizontal axis that maps numbers to percentages of the width."""
 
     low: float
     high: float
     ticks: tuple[float, ...]
 
     def at(self, value: float) -> str:
-        """The place of a number, as SVG reads it."""
+        """Return the position of a number, for SVG."""
         width = (self.high - self.low) or 1.0
         return f"{_MARGIN + (100 - 2 * _MARGIN) * (value - self.low) / width:.2f}%"
 
     def labels(self) -> list[tuple[str, str]]:
-        """Places and texts of the ticks."""
+        """Return positions and texts of the ticks."""
         return [(self.at(tick), format_number(tick)) for tick in self.ticks]
 
 
 @dataclass(frozen=True)
-class Row:
-    """One arm."""
+class ArmRow:
+    """One arm of an `ArmTable`."""
 
     arm: str
-    words: str
     mean: float
     low: float
     high: float
     best: float
     plays: int
-    plays_in_all: int
-    leads: bool
+    total_plays: int
+    is_leader: bool
 
 
 @dataclass(frozen=True)
 class ArmTable:
-    """The arms of one context."""
+    """The arms in one context, the best mean first."""
 
-    one: ArmSummary
-    rows: tuple[Row, ...]
+    rows: tuple[ArmRow, ...]
     left_out: int
-    """How many arms are not among the rows."""
+    """Number of arms without a row."""
     axis: Axis
-    words: str
-    """Which looks best, and how sure that is."""
+    summary: str
+    """Which arm looks best, and how certain that is."""
     leaders: int
-    """How many arms tie for the best; 1 where one leads."""
+    """Number of arms that tie for the best."""
 
 
-def standing(status: Status, one: ArmSummary, shows_all: bool = False) -> ArmTable:
-    """The arms as they stand: the best mean first, of equals the likeliest to be the best."""
-    problem, many = status.problem, len(one.arms)
-    worse = problem.payoff.regrets(one.mean)
-    order = [int(i) for i in np.lexsort((np.arange(many), -one.best, np.round(worse, 12)))]
-    if not shows_all and many > MOST_ARMS:
-        likely = sorted(order, key=lambda i: (i != one.leader, -one.best[i], worse[i]))
-        order = [i for i in order if i in {*likely[:MOST_ARMS]}]
-    same = one.leaders
-    in_all = np.sum([other.plays for other in status.contexts], axis=0)
+def arm_table(status: Status, context: ArmSummary, shows_all: bool = False) -> ArmTable:
+    """Return the arms in a context, ordered by mean, then by the chance of being the best."""
+    problem, count = status.problem, len(context.arms)
+    regrets = problem.payoff.regrets(context.mean)
+    order = [int(i) for i in np.lexsort((np.arange(count), -context.best, np.round(regrets, 12)))]
+    if not shows_all and count > MAX_ARMS:
+        likely = sorted(order, key=lambda i: (i != context.leader, -context.best[i], regrets[i]))
+        order = [i for i in order if i in {*likely[:MAX_ARMS]}]
+    leaders = context.leaders
+    total_plays = np.sum([other.plays for other in status.contexts], axis=0)
     rows = tuple(
-        Row(
-            str(one.arms[i]), one.arms[i].in_words(), float(one.mean[i]), float(one.low[i]),
-            float(one.high[i]), float(one.best[i]), int(one.plays[i]), int(in_all[i]),
-            leads=i in same and len(same) < many,
+        ArmRow(
+            str(context.arms[i]),
+            float(context.mean[i]),
+            float(context.low[i]),
+            float(context.high[i]),
+            float(context.best[i]),
+            int(context.plays[i]),
+            int(total_plays[i]),
+            is_leader=i in leaders and len(leaders) < count,
         )
         for i in order
-    )  # fmt: skip
+    )
     axis = axis_for(min(row.low for row in rows), max(row.high for row in rows))
-    words = describe_leader(status, one)
-    return ArmTable(one, rows, many - len(rows), axis, words, len(same))
+    summary = describe_leader(status, context)
+    return ArmTable(rows, count - len(rows), axis, summary, len(leaders))
 
 
 def axis_for(low: float, high: float, about: int = 5) -> Axis:
-    """An axis over these numbers, with round ticks.
+    """Return an axis over a range, with about that many round ticks.
 
     >>> axis_for(0.13, 0.92).ticks
     (0.2, 0.4, 0.6, 0.8)
@@ -130,237 +145,246 @@ def axis_for(low: float, high: float, about: int = 5) -> Axis:
 
 
 def unit(problem: Problem) -> str:
-    """What the means are of."""
+    """Return what the means are of."""
     net = ", net of cost" if problem.payoff.has_costs else ""
-    return f"mean {problem.reward}{net}{', smaller is better' if problem.minimise else ''}"
+    return f"mean {problem.reward}{net}{', lower is better' if problem.minimise else ''}"
 
 
-MOST_LINES = 6  # arms that have a colour of their own
-OTHERS = "all others"
+# -- charts -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines over the number of outcomes."""
+    """Lines over the number of outcomes, or of rounds."""
 
     title: str
     along: str
     x: list[int]
     series: list[dict[str, Any]]
-    """Each with name, values, colour (1, 2, … or "others") and whether it leads."""
+    """Each with name, values, colour (1, 2, … or "others") and `leads`."""
     range: list[float] | None = None
-    """Of the y axis; None where it follows the numbers."""
+    """Range of the y axis; None to fit the values."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For the page's script."""
-        page: dict[str, Any] = to_json(self)
-        return page
+        """Return the data for the page's script."""
+        data: dict[str, Any] = to_json(self)
+        return data
 
     def rows(self) -> list[list[str]]:
-        """The same numbers as a table: outcomes, then each line."""
+        """Return the same numbers as a table: x, then each line."""
         return [
-            [f"{outcomes:,}", *(format_number(one["values"][i]) for one in self.series)]
-            for i, outcomes in enumerate(self.x)
+            [f"{x:,}", *(format_number(line["values"][i]) for line in self.series)]
+            for i, x in enumerate(self.x)
         ]
 
 
-def charts(problem: Problem, past: History, leader: int) -> list[Chart]:
-    """P(best), the means and what stopping costs, in the first context of a history."""
-    last = _last_of_each(past.outcomes)
-    best, mean = past.best[last, 0], past.mean[last, 0]
-    x = [int(count) for count in past.outcomes[last]]
+def history_charts(problem: Problem, history: History, leader: int) -> list[Chart]:
+    """Return charts of chances, means and the loss of stopping, in a history's first context."""
+    # Several points may have the same number of outcomes: the last one counts.
+    is_last = np.append(history.outcomes[1:] != history.outcomes[:-1], True)
+    last = np.flatnonzero(is_last)
+    best, mean = history.best[last, 0], history.mean[last, 0]
+    x = [int(count) for count in history.outcomes[last]]
     along = "decisions with an outcome"
-    order = np.lexsort((np.arange(len(past.arms)), -best[-1], -best.max(axis=0)))
-    arms = [leader, *(int(a) for a in order if a != leader)][:MOST_LINES]
-    is_whole = len(past.arms) <= MOST_LINES  # then an arm has its colour in every context
+    order = np.lexsort((np.arange(len(history.arms)), -best[-1], -best.max(axis=0)))
+    arms = [leader, *(int(arm) for arm in order if arm != leader)][:MAX_SERIES]
+    has_all = len(history.arms) <= MAX_SERIES  # then an arm has the same colour in every context
     lines = [
-        {"name": str(past.arms[a]), "colour": (a if is_whole else i) + 1, "leads": a == leader}
-        for i, a in enumerate(arms)
-    ]
-    chances = [{**line, "values": best[:, a]} for line, a in zip(lines, arms, strict=True)]
-    if len(arms) < len(past.arms):
+        {"name": str(history.arms[arm]), "colour": (arm if has_all else i) + 1,
+         "leads": arm == leader}
+        for i, arm in enumerate(arms)
+    ]  # fmt: skip
+    chances = [{**line, "values": best[:, arm]} for line, arm in zip(lines, arms, strict=True)]
+    if not has_all:
         rest = np.clip(1 - best[:, arms].sum(axis=1), 0, 1)
-        chances.append({"name": OTHERS, "colour": "others", "leads": False, "values": rest})
-    means = [{**line, "values": mean[:, a]} for line, a in zip(lines, arms, strict=True)]
-    cost = {"name": "cost a round", "colour": 1, "leads": True, "values": past.stopping[last, 0]}
-    named = unit(problem)
+        chances.append({"name": "all others", "colour": "others", "leads": False, "values": rest})
+    means = [{**line, "values": mean[:, arm]} for line, arm in zip(lines, arms, strict=True)]
+    loss = {"name": "loss", "colour": 1, "leads": True, "values": history.stopping[last, 0]}
+    title = unit(problem)
     return [
-        Chart("How likely each arm is to be the best", along, x, chances, [0, 1]),
-        Chart(f"{named[0].upper()}{named[1:]}", along, x, means),
-        Chart("Expected regret of stopping, a round", along, x, [cost]),
+        Chart("Chance of being the best", along, x, chances, [0, 1]),
+        Chart(f"{title[0].upper()}{title[1:]}", along, x, means),
+        Chart("What we'd lose by stopping, per round", along, x, [loss]),
     ]
 
 
-def _last_of_each(outcomes: Any) -> Any:
-    """The last place of each number of outcomes."""
-    is_last = np.append(outcomes[1:] != outcomes[:-1], True)
-    return np.flatnonzero(is_last)
+# -- the page -----------------------------------------------------------------------------------
 
 
-router = APIRouter(prefix="/experiments/{name:path}/known", route_class=PatientRoute)
-Typed = Annotated[str, Query(max_length=40)]
-
-MOST_CONTEXTS = 12  # that are listed before the rest is folded away
-
-
-class _Asked:
-    """What the address asks for; what is wrong in it is told, and left aside."""
+class _Query:
+    """Parsed query of the URL; what is invalid is reported in `error`, and ignored."""
 
     def __init__(
         self, request: Request, problem: Problem, tolerance: str = "", rounds: str = ""
     ) -> None:
-        self.context = values_in(request.query_params, "context.")
-        self.usual = f"{default_tolerance(problem):g}"
-        self.tolerance, self.rounds, self.wrong = tolerance.strip(), rounds.strip(), ""
+        self.context = get_values(request.query_params, "context.")
+        self.default_tolerance = f"{default_tolerance(problem):g}"
+        self.tolerance, self.rounds, self.error = tolerance.strip(), rounds.strip(), ""
         if "tolerance" in request.query_params and not (self.tolerance or self.rounds):
-            self.tolerance = self.usual  # what the empty field shows
-        self.limit: float | None = self._read(
-            self.tolerance, self.usual, lambda text: check_number("tolerance", float(text), 0)
-        )
-        self.more: int | None = self._read(
-            self.rounds, "100", lambda text: check_integer("rounds", int(text), 1, MOST_ROUNDS)
-        )
+            self.tolerance = self.default_tolerance  # what the empty field shows
+        tolerance_number = self._parse(self.tolerance, float, self.default_tolerance)
+        if tolerance_number is not None and not 0 <= tolerance_number < inf:
+            self.error = f"A loss must be a number such as {self.default_tolerance}."
+            tolerance_number = None
+        self.tolerance_number: float | None = tolerance_number
+        rounds_number = self._parse(self.rounds, int, "100")
+        if rounds_number is not None and not 1 <= rounds_number <= MAX_ROUNDS:
+            self.error = f"The number of rounds must be between 1 and {MAX_ROUNDS:,}."
+            rounds_number = None
+        self.rounds_number: int | None = rounds_number
 
-    def _read(self, text: str, example: str, reader: Callable[[str], Any]) -> Any:
+    def _parse(self, text: str, parse: Callable[[str], Any], example: str) -> Any:
         try:
-            return reader(text) if text else None
+            return parse(text) if text else None
         except ValueError:
-            self.wrong = f"{text!r} is not a number such as {example}."
-        except DowiseError as error:
-            self.wrong = in_page_words(str(error))
-        return None
+            self.error = f"{text!r} is not a number such as {example}."
+            return None
 
-    def address(self, experiment: Experiment, context: dict[str, str], **more: str) -> str:
-        """The page with another context, or more of it."""
-        parts = {f"context.{name}": as_sent(label) for name, label in context.items()}
+    def url(self, view: StateView, context: dict[str, str], **more: str) -> str:
+        """Return the URL of the page with another context, or with more of it."""
+        parts = {f"context.{name}": encode_value(label) for name, label in context.items()}
         numbers = {"tolerance": self.tolerance, "rounds": self.rounds}
         parts |= {name: text for name, text in numbers.items() if text} | more
-        address = address_of(experiment.name, "known")
-        return f"{address}?{urlencode(parts)}" if parts else address
+        url = page_url(view.name, "known")
+        return f"{url}?{urlencode(parts)}" if parts else url
 
 
 @router.get("")
-def known(
+async def known(
     request: Request,
-    experiment: Here,
-    visitor: Reader,
-    tolerance: Typed = "",
-    rounds: Typed = "",
+    view: CurrentView,
+    principal: Reader,
+    tolerance: TypedNumber = "",
+    rounds: TypedNumber = "",
     arms: Annotated[str, Query(max_length=10)] = "",
     past: Annotated[str, Query(max_length=10)] = "",
 ) -> Response:
-    """The page; `arms=all` shows every arm, `past=1` the charts for those without a script."""
-    status = _status(request, experiment, None)
-    asked = _Asked(request, status.problem, tolerance, rounds)
-    one = _chosen(request, experiment, status, asked)
-    worth = ""
-    if asked.more is not None:
-        worth = _worth(request, experiment, status, asked.more)
-    shown = standing(status, one, arms == "all")
-    return render(
-        request, "known.html", visitor,
-        experiment=experiment,
+    """Show the page; `arms=all` shows every arm, `past=1` the charts without JavaScript."""
+    view, status = await _status(request, view)
+    query = _Query(request, status.problem, tolerance, rounds)
+    context = await _selected_context(request, view, status, query)
+    continuing = ""
+    if query.rounds_number is not None:
+        continuing = await _continuing(request, view, status, query.rounds_number)
+    charts = await _charts(request, view, status, context) if past else None
+    limit = query.tolerance_number
+    url_of_all = {"arms": "all"} if arms == "all" else {}
+    context_query = {
+        f"context.{name}": encode_value(label) for name, label in context.context.items()
+    }
+    return await render_in_thread(
+        request,
+        "known.html",
+        principal,
+        view=view,
         problem=status.problem,
-        found=status,
-        asked=asked,
-        standing=shown,
-        where=context_text(one),
-        contexts=_contexts(experiment, status, one, asked),
-        picked={name: as_sent(label) for name, label in one.context.items()},
+        status=status,
+        query=query,
+        table=arm_table(status, context, arms == "all"),
+        where=context_text(context),
+        contexts=[
+            _context_row(view, other, context, query)
+            for other in sorted(status.contexts, key=lambda other: -other.weight)
+        ],
+        selected={name: encode_value(label) for name, label in context.context.items()},
         decisions=describe_decisions(status),
-        verdict=None if asked.limit is None else status.advice(asked.limit),
-        stops=asked.limit is not None and status.should_stop(asked.limit),
-        stopping=describe_stopping(status, bool(worth)),
-        worth=worth,
+        advice=None if limit is None else status.advice(limit),
+        stopping=describe_stopping(status, bool(continuing)),
+        continuing=continuing,
         unit=unit(status.problem),
-        to_know=[*describe_unused(status), *status.notes],
-        all_arms=asked.address(experiment, one.context, arms="all"),
-        this=asked.address(experiment, one.context, **({"arms": "all"} if arms == "all" else {})),
-        with_past=asked.address(experiment, one.context, past="1"),
-        past_place=f"{address_of(experiment.name, 'known/past')}?{_query(one)}",
-        drawn=_past(request, experiment, status, one) if past else None,
-        most_contexts=MOST_CONTEXTS,
-    )  # fmt: skip
+        caveats=[*describe_unused(status), *status.notes],
+        all_arms_url=query.url(view, context.context, arms="all"),
+        current_url=query.url(view, context.context, **url_of_all),
+        charts_url=query.url(view, context.context, past="1"),
+        charts_part_url=f"{page_url(view.name, 'known/past')}?{urlencode(context_query)}",
+        charts=charts,
+        max_contexts=MAX_CONTEXTS,
+    )
 
 
 @router.get("/past")
-def known_past(request: Request, experiment: Here, visitor: Reader) -> Response:
-    """The charts alone, which take longer."""
-    status = _status(request, experiment, None)
-    asked = _Asked(request, status.problem)
-    one = _chosen(request, experiment, status, asked)
-    drawn = _past(request, experiment, status, one)
-    return render(request, "known_past.html", visitor, drawn=drawn)
+async def known_past(request: Request, view: CurrentView, principal: Reader) -> Response:
+    """Show the charts alone, which take longer."""
+    view, status = await _status(request, view)
+    context = await _selected_context(request, view, status, _Query(request, status.problem))
+    charts = await _charts(request, view, status, context)
+    return await render_in_thread(request, "known_past.html", principal, charts=charts)
 
 
-def _status(request: Request, experiment: Experiment, context: Any) -> Status:
-    """The status, shared with all who ask for the same; the graph has a page of its own."""
-    seen, look = meant(experiment, context), house_of(request).look
-    key = ("status", key_of(seen), None, False)
-    return look(experiment, key, lambda: experiment.status(seen, evidence=False))[1]
+async def _status(request: Request, view: StateView) -> tuple[StateView, Status]:
+    """Return the status without evidence, which has a page of its own."""
+    return await cached(
+        request,
+        view,
+        ("status", None, None, False),
+        lambda view: view.status(evidence=False),
+    )
 
 
-def _chosen(request: Request, experiment: Experiment, status: Status, asked: _Asked) -> ArmSummary:
-    """The context that was asked for, or else the one that came most often."""
-    if not asked.context:
-        return max(status.contexts, key=lambda one: one.weight)
-    for one in status.contexts:
-        if one.context == asked.context:
-            return one
-    return _status(request, experiment, asked.context).contexts[0]
+async def _selected_context(
+    request: Request, view: StateView, status: Status, query: _Query
+) -> ArmSummary:
+    """Return the arms in the requested context, or in the most frequent one."""
+    if not query.context:
+        return max(status.contexts, key=lambda context: context.weight)
+    for context in status.contexts:
+        if context.context == query.context:
+            return context
+    labels = normalize_context(query.context, status.problem)
+    _, other = await cached(
+        request,
+        view,
+        ("status", context_key(labels), None, False),
+        lambda view: view.status(labels, evidence=False),
+        is_exact=True,
+    )
+    return other.contexts[0]
 
 
-def _worth(request: Request, experiment: Experiment, status: Status, rounds: int) -> str:
-    """What so many rounds more are worth, or why that is not known."""
+async def _continuing(request: Request, view: StateView, status: Status, rounds: int) -> str:
+    """Return what more rounds are worth, or why that is unknown."""
     try:
-        _, found = house_of(request).look(
-            experiment,
+        _, value = await cached(
+            request,
+            view,
             ("continuing", rounds),
-            lambda: experiment.value_of_continuing(rounds),
-            whose(request),
+            lambda view: view.value_of_continuing(rounds),
+            is_long=True,
+            is_exact=True,
         )
     except DowiseError as error:
-        return in_page_words(says(request, error))
-    return " ".join(describe_continuing(replace(status, continuing=found)))
+        return page_message(request, error)
+    return " ".join(describe_continuing(replace(status, continuing=value)))
 
 
-def _contexts(
-    experiment: Experiment, status: Status, chosen: ArmSummary, asked: _Asked
-) -> list[dict[str, Any]]:
-    """Each context in one line, those that came most often first."""
-    ordered = sorted(status.contexts, key=lambda one: -one.weight)
-    return [_in_a_line(experiment, one, chosen, asked) for one in ordered]
-
-
-def _in_a_line(
-    experiment: Experiment, one: ArmSummary, chosen: ArmSummary, asked: _Asked
-) -> dict[str, Any]:
-    same = one.leaders
-    is_open = len(same) == len(one.arms) > 1
-    tie = "nothing tells the arms apart yet" if is_open else f"{len(same)} arms tie"
-    return {
-        "text": context_text(one),
-        "address": asked.address(experiment, one.context),
-        "is_chosen": one.context == chosen.context,
-        "share": one.weight,
-        "leader": str(one.arms[one.leader]) if len(same) == 1 else None,
-        "tie": tie,
-        "mean": float(one.mean[one.leader]),
-        "best": None if is_open else float(one.best[same].sum()),
-        "stopping": one.stopping,
-    }
-
-
-def _past(request: Request, experiment: Experiment, status: Status, one: ArmSummary) -> Any:
-    context = one.context or None
-    _, found = house_of(request).look(
-        experiment,
-        ("history", key_of(context), POINTS),
-        lambda: experiment.history(context),
-        whose(request),
+async def _charts(
+    request: Request, view: StateView, status: Status, context: ArmSummary
+) -> list[Chart]:
+    labels = context.context or None
+    _, history = await cached(
+        request,
+        view,
+        ("history", context_key(labels), POINTS),
+        lambda view: view.history(labels),
+        is_long=True,
+        is_exact=True,
     )
-    return charts(status.problem, found, one.leader)
+    return history_charts(status.problem, history, context.leader)
 
 
-def _query(one: ArmSummary) -> str:
-    return urlencode({f"context.{name}": as_sent(label) for name, label in one.context.items()})
+def _context_row(
+    view: StateView, context: ArmSummary, selected: ArmSummary, query: _Query
+) -> dict[str, Any]:
+    leaders = context.leaders
+    is_open = len(leaders) == len(context.arms) > 1
+    return {
+        "text": context_text(context),
+        "url": query.url(view, context.context),
+        "is_selected": context.context == selected.context,
+        "share": context.weight,
+        "leader": str(context.arms[context.leader]) if len(leaders) == 1 else None,
+        "tie": "no difference known yet" if is_open else f"{len(leaders)} arms tie",
+        "mean": float(context.mean[context.leader]),
+        "best": None if is_open else float(context.best[leaders].sum()),
+        "stopping": context.stopping,
+    }

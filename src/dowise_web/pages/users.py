@@ -1,4 +1,4 @@
-"""Coming in and going out: the login, the one-time link, signing out, the list of experiments."""
+"""Sign in and out, the list of experiments, and the page People with tokens and links."""
 
 from __future__ import annotations
 
@@ -16,43 +16,53 @@ from starlette.datastructures import FormData
 from dowise.errors import DowiseError
 from dowise_web import tokens
 from dowise_web.api.admin import summaries
-from dowise_web.api.dependencies import house_of
-from dowise_web.auth import Admin, Principal, Reader
-from dowise_web.errors import RefusedError, says
-from dowise_web.pages.new_experiment import whole_in
-from dowise_web.pages.rendering import Filled, address_of, in_page_words, render, text_in
+from dowise_web.api.dependencies import get_registry
+from dowise_web.auth import Admin, Principal, Reader, retry_after
+from dowise_web.errors import RefusedError
+from dowise_web.pages.new_experiment import parse_whole_number
+from dowise_web.pages.rendering import SentForm, get_text, page_message, page_url, render
 from dowise_web.settings import is_loopback
-from dowise_web.tokens import Made, Token
+from dowise_web.tokens import CreatedToken, Token
 
 router = APIRouter()
 Secret = Annotated[str, Form(max_length=1000)]
-Next = Annotated[str, Query(max_length=2000)]
+
+LINK_MINUTES = 24 * 60  # a link that is sent to someone is not opened at once
+ROLE_DESCRIPTIONS = {
+    "read": "see everything",
+    "tell": "also record outcomes, and correct them",
+    "ask": "also ask for decisions",
+    "admin": "also create and revise experiments, and invite people",
+}
+
+
+# -- signing in and out -------------------------------------------------------------------------
 
 
 @router.get("/")
-def index(request: Request, visitor: Reader) -> Response:
-    """The experiments of the store; where there is one, that one."""
-    names = request.app.state.house.names()
+def index(request: Request, principal: Reader) -> Response:
+    """Show the experiments of the store; if there is only one, go there."""
+    names = get_registry(request).names()
     if len(names) == 1 and "all" not in request.query_params:
-        return RedirectResponse(address_of(names[0]), 303)
-    found = summaries(request.app.state.house)
-    return render(request, "experiments.html", visitor, experiments=found)
+        return RedirectResponse(page_url(names[0]), 303)
+    experiments = summaries(get_registry(request))
+    return render(request, "experiments.html", principal, experiments=experiments)
 
 
 @router.get("/login")
 def login(
     request: Request,
-    next: Next = "/",  # noqa: A002 (a common name for it)
+    next: Annotated[str, Query(max_length=2000)] = "/",  # noqa: A002
     revoked: Annotated[str, Query(max_length=20)] = "",
 ) -> HTMLResponse:
-    """Where a token can be pasted; `next` is where one wanted to go, `revoked` what one ended."""
-    ended = revoked if revoked in ("link", "token") else None  # no words of other people's links
-    return render(request, "login.html", error=None, next=_ours(next), revoked=ended)
+    """Show the form for a token; `next` is the page to go to, `revoked` what the user revoked."""
+    kind = revoked if revoked in ("link", "token") else None  # a URL may contain any text
+    return render(request, "login.html", error=None, next=_local_url(next), revoked=kind)
 
 
 @router.get("/enter")
 def enter(request: Request) -> HTMLResponse:
-    """Where a one-time link leads: its page sends the secret, which no address has shown."""
+    """Show the target of a one-time link, which sends the secret from the URL's fragment."""
     return render(request, "enter.html", error=None)
 
 
@@ -62,258 +72,289 @@ def sign_in(
     secret: Secret = "",
     next: Annotated[str, Form(max_length=2000)] = "/",  # noqa: A002
 ) -> Response:
-    """A session for a token, in a cookie that no script can read and no other site can send."""
-    why = "This token is not known, or has ended: ask whoever runs this for a new one."
-    return _session(request, secret, "login.html", why, _ours(next))
+    """Create a session for a token."""
+    message = (
+        "This token is unknown or has expired. Ask the person who runs this server for a new one."
+    )
+    return _create_session(request, secret, "login.html", message, _local_url(next))
 
 
 @router.post("/enter")
-def come_in(request: Request, secret: Secret = "") -> Response:
-    """A session for a link, which then has done its work."""
-    why = "This link was used before, is old or was revoked: ask whoever runs this for a new link."
-    return _session(request, secret, "enter.html", why)
+def open_link(request: Request, secret: Secret = "") -> Response:
+    """Create a session for a one-time link."""
+    message = (
+        "This link was used before, has expired or was revoked. Ask the person who runs this "
+        "server for a new one."
+    )
+    return _create_session(request, secret, "enter.html", message)
 
 
 @router.post("/logout")
-def sign_out(request: Request, visitor: Reader) -> Response:
-    """End the session; a token is for others to revoke, and more than one may have it."""
-    if visitor.csrf is None:
-        raise RefusedError(403, "a token has no session to end: `dowise token` revokes it")
-    state = request.app.state
-    tokens.revoke(state.house.storage, visitor.id)
-    answer = RedirectResponse("/login", 303)
-    answer.delete_cookie(state.settings.cookie, path="/", secure=state.settings.is_secure)
-    return answer
+def sign_out(request: Request, principal: Reader) -> Response:
+    """End the session. Its token stays valid, because others may use it."""
+    if principal.csrf is None:
+        raise RefusedError(403, "a token has no session to end", code="no-session")
+    settings = request.app.state.settings
+    tokens.revoke(get_registry(request).storage, principal.id)
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(settings.cookie, path="/", secure=settings.is_secure)
+    return response
 
 
-def _ours(address: str) -> str:
-    """A place on this server, or its root where the address is any other.
+def _local_url(url: str) -> str:
+    """Return a URL if it is a path on this server, else the root.
 
-    >>> _ours("/experiments/ward/now?decision=5"), _ours("//evil.example"), _ours("javascript:x")
-    ('/experiments/ward/now?decision=5', '/', '/')
+    >>> _local_url("/experiments/ward/now?decision=5"), _local_url("//evil.example")
+    ('/experiments/ward/now?decision=5', '/')
+    >>> _local_url("javascript:x")
+    '/'
     """
-    is_ours = address.startswith("/") and address[1:2] not in ("/", "\\") and address.isprintable()
-    return address if is_ours else "/"
+    is_local = url.startswith("/") and url[1:2] not in ("/", "\\") and url.isprintable()
+    return url if is_local else "/"
 
 
-def _session(
+def _create_session(
     request: Request,
     secret: str,
     template: str,
-    why: str,
+    message: str,
     next: str = "/",  # noqa: A002
 ) -> Response:
-    """A wrong secret counts for the address that it is from, a session for its own token: so nobody
-    shuts others out, and no token fills the store with sessions."""
-    state, given = request.app.state, secret.strip()
-    token = tokens.who(state.house.storage, given)
+    """Create a session, in a cookie that no script can read and no other site can send.
+
+    Failures are limited per address, sessions per token: so nobody locks others out, and no token
+    fills the store with sessions.
+    """
+    settings, storage = request.app.state.settings, get_registry(request).storage
+    secret = secret.strip()
+    token = tokens.authenticate(storage, secret)
     if token is not None:
-        _take(request, f"sessions of {token.id}", "too many sessions of this token at once")
-    made = tokens.begin_session(state.house.storage, given)
-    if made is None:
+        _limit_rate(request, f"sessions of {token.id}", "too many sessions of this token")
+    created = tokens.create_session(storage, secret)
+    if created is None:
         address = request.client.host if request.client else ""
-        _take(request, address, "too many tries from here")
-        return render(request, template, None, 403, error=why, next=next, revoked=None)
-    answer = RedirectResponse(next, 303)
-    answer.set_cookie(
-        state.settings.cookie, made.secret, max_age=3600 * tokens.SESSION_HOURS, path="/",
-        secure=state.settings.is_secure, httponly=True, samesite="strict",
-    )  # fmt: skip
-    return answer
+        _limit_rate(request, address, "too many attempts from this address")
+        return render(request, template, None, 403, error=message, next=next, revoked=None)
+    response = RedirectResponse(next, 303)
+    response.set_cookie(
+        settings.cookie,
+        created.secret,
+        max_age=3600 * tokens.SESSION_HOURS,
+        path="/",
+        secure=settings.is_secure,
+        httponly=True,
+        samesite="strict",
+    )
+    return response
 
 
-def _take(request: Request, key: str, why: str) -> None:
-    """Raise where there were too many of these."""
-    if wait := request.app.state.guesses.take(key):
-        after = {"Retry-After": str(int(wait) + 1)}
-        raise RefusedError(429, f"{why}: wait a while", after)
+def _limit_rate(request: Request, key: str, message: str) -> None:
+    if wait := request.app.state.failure_rate.take(key):
+        raise RefusedError(
+            429, f"{message}: try again later", retry_after(wait), code="rate-limited"
+        )
 
 
-people_router = APIRouter(prefix="/people")
-
-LINK_MINUTES = 24 * 60  # a link that is sent to somebody is not opened at once
-MAY = {
-    "read": "look at everything",
-    "tell": "also tell what was seen, and correct it",
-    "ask": "also ask for decisions",
-    "admin": "also begin and revise experiments, and let people in",
-}
-"""What each role may do, in short."""
+# -- people -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Person:
-    """A token or a link, and the sessions that came from it."""
+    """A token or a link, with the sessions that it opened."""
 
     token: dict[str, Any]
     sessions: int
-    """How many of them are open."""
-    stopped: int
-    """How many of them ended before their time."""
+    """Number of open sessions."""
+    ended_sessions: int
+    """Number of sessions that ended before they expired."""
     ends: str | None
-    """When nobody can do anything by it any more; None where somebody has to revoke it."""
+    """Time at which access ends; None until it is revoked."""
     last: str | None
-    """When somebody last came in by it."""
+    """Time of the last sign-in."""
     is_own: bool
-    """Whether the one who looks came in by it."""
+    """True if the reader of the page signed in by it."""
 
     @property
-    def is_good(self) -> bool:
-        """Whether somebody can do something by it."""
+    def is_active(self) -> bool:
+        """True if someone has access by it."""
         return self.token["state"] == "valid" or self.sessions > 0
 
     @property
     def state(self) -> str:
-        """What became of it, in words; nothing while it is as it was made.
+        """Its state as text; empty if it is as it was created.
 
         A store keeps one end of a link, its use. That it was revoked later shows in its session,
-        which signing out ends just so.
+        which also ends when its user signs out.
         """
         state: str = self.token["state"]
-        if state == "used" and self.stopped:
+        if state == "used" and self.ended_sessions:
             return "used, then revoked or signed out"
         return {"valid": "", "ended": "revoked"}.get(state, state)
 
 
-@people_router.get("")
+@router.get("/people")
 def people(
-    request: Request, visitor: Admin, revoked: Annotated[str, Query(max_length=20)] = ""
+    request: Request, principal: Admin, revoked: Annotated[str, Query(max_length=20)] = ""
 ) -> Response:
-    """All who may come in, and the form for another."""
-    return _page(request, visitor, revoked=revoked)
+    """Show everyone who has access, and the form to invite someone."""
+    return _render_people(request, principal, revoked=revoked)
 
 
-@people_router.post("")
-def let_in(request: Request, visitor: Admin, form: Filled) -> Response:
-    """Make a link or a token, and show its secret this once: no address and no store has it.
+@router.post("/people")
+def invite(request: Request, principal: Admin, form: SentForm) -> Response:
+    """Create a link or a token, and show its secret once.
 
-    A page that is loaded again sends its form again, which makes no other and has no secret.
+    If the page is reloaded, the form is sent again: that creates nothing, and shows no secret.
     """
-    sent = tuple(text_in(form, field) for field in ("key", "name", "role", "kind", "days"))
+    sent = tuple(get_text(form, field) for field in ("key", "name", "role", "kind", "days"))
     try:
-        made, secret = request.app.state.once.make(sent, lambda: _made(request, form))
+        created, secret = request.app.state.one_time_form.submit(
+            sent, lambda: _create_access(request, form)
+        )
     except DowiseError as error:
-        return _page(request, visitor, wrong_words=in_page_words(says(request, error)), sent=form)
-    return _page(request, visitor, made=made, secret=secret)
+        message = page_message(request, error)
+        return _render_people(request, principal, error=message, sent=form)
+    return _render_people(request, principal, created=created, secret=secret)
 
 
-@people_router.get("/revoke")
-def ask_first(
-    request: Request, visitor: Admin, id: Annotated[str, Query(max_length=40)] = ""  # noqa: A002
-) -> Response:  # fmt: skip
-    """Whether it is meant; where a form failed and its address is opened again, the page."""
+@router.get("/people/revoke")
+def confirm_revoke(
+    request: Request,
+    principal: Admin,
+    id: Annotated[str, Query(max_length=40)] = "",  # noqa: A002
+) -> Response:
+    """Ask for confirmation; without an id, as after a failed form, show the page People."""
     if not id:
         return RedirectResponse("/people", 303)
-    whose = _of_number(request, visitor, id)
-    return render(request, "people_revoke.html", visitor, here="people", whose=whose)
+    person = _find_person(request, principal, id)
+    return render(request, "people_revoke.html", principal, here="people", person=person)
 
 
-@people_router.post("/revoke")
-def revoke(request: Request, visitor: Admin, form: Filled) -> Response:
-    """End a token or link, and the sessions that came from it; of one's own, go to the door."""
-    whose = _of_number(request, visitor, text_in(form, "id"))
-    tokens.revoke(house_of(request).storage, whose.token["id"])
-    if whose.is_own:
-        return RedirectResponse(f"/login?revoked={whose.token['kind']}", 303)
-    return RedirectResponse(f"/people?revoked={whose.token['id']}", 303)
+@router.post("/people/revoke")
+def revoke(request: Request, principal: Admin, form: SentForm) -> Response:
+    """Revoke a token or link and its sessions; users who revoke their own are signed out."""
+    person = _find_person(request, principal, get_text(form, "id"))
+    tokens.revoke(get_registry(request).storage, person.token["id"])
+    if person.is_own:
+        return RedirectResponse(f"/login?revoked={person.token['kind']}", 303)
+    return RedirectResponse(f"/people?revoked={person.token['id']}", 303)
 
 
-def _of_number(request: Request, visitor: Principal, number: str) -> Person:
-    """The token or link of a number, which a form or an address sent."""
-    for one in _everyone(tokens.pages(house_of(request).storage), visitor.source):
-        if str(one.token["id"]) == number:
-            return one
-    raise DowiseError(f"there is nobody of the number {number!r:.40}: load the page People again")
+def _find_person(request: Request, principal: Principal, number: str) -> Person:
+    for person in _people(tokens.list_tokens(get_registry(request).storage), principal.source):
+        if str(person.token["id"]) == number:
+            return person
+    raise DowiseError(
+        f"there is no token or link {number!r:.40}: reload the page People", code="unknown-token"
+    )
 
 
-def _made(request: Request, form: FormData) -> tokens.Made:
-    storage = house_of(request).storage
-    name, role = text_in(form, "name"), text_in(form, "role")
+def _create_access(request: Request, form: FormData) -> CreatedToken:
+    storage = get_registry(request).storage
+    name, role = get_text(form, "name"), get_text(form, "role")
     if not name:
-        raise DowiseError("say who it is for, in the field Name")
-    has_days = text_in(form, "days") != ""
-    if text_in(form, "kind") == "token":
-        days = whole_in(form, "days", "Days that a token lasts") if has_days else None
-        return tokens.make_token(storage, role, name, days)
+        raise DowiseError("enter a name", code="missing-value")
+    has_days = get_text(form, "days") != ""
+    if get_text(form, "kind") == "token":
+        days = (
+            parse_whole_number(form, "days", "Days until the token expires") if has_days else None
+        )
+        return tokens.create_token(storage, role, name, days)
     if has_days:
-        raise DowiseError("a link is good for a day: leave the days empty, or choose a token")
-    return tokens.make_link(storage, role, name, LINK_MINUTES)
+        raise DowiseError(
+            "a link is valid for one day: leave the days empty, or choose a token",
+            code="invalid-number",
+        )
+    return tokens.create_link(storage, role, name, LINK_MINUTES)
 
 
-def _page(
-    request: Request, visitor: Principal, *, revoked: str = "", wrong_words: str = "",
-    sent: FormData | None = None, made: Token | None = None, secret: str | None = None,
-) -> Response:  # fmt: skip
-    everyone = _everyone(tokens.pages(house_of(request).storage), visitor.source)
-    before = [one for one in everyone if not one.is_good]
+def _render_people(
+    request: Request,
+    principal: Principal,
+    *,
+    revoked: str = "",
+    error: str = "",
+    sent: FormData | None = None,
+    created: Token | None = None,
+    secret: str | None = None,
+) -> Response:
+    everyone = _people(tokens.list_tokens(get_registry(request).storage), principal.source)
+    former = [person for person in everyone if not person.is_active]
     address = request.app.state.settings.address
     return render(
-        request, "people.html", visitor,
-        422 if wrong_words else 200,
+        request,
+        "people.html",
+        principal,
+        422 if error else 200,
         here="people",
-        revoked=[one.token for one in before if str(one.token["id"]) == revoked],
-        wrong_words=wrong_words,
+        revoked=[person.token for person in former if str(person.token["id"]) == revoked],
+        error=error,
         sent=sent or {},
-        key=request.app.state.once.key(),
-        made=made,
+        key=request.app.state.one_time_form.new_key(),
+        created=created,
         secret=secret,
         address=address,
-        only_here=is_loopback(urlsplit(address).hostname or ""),
-        may=MAY,
-        now=[one for one in everyone if one.is_good],
-        before=before,
-    )  # fmt: skip
+        is_local=is_loopback(urlsplit(address).hostname or ""),
+        roles=ROLE_DESCRIPTIONS,
+        active=[person for person in everyone if person.is_active],
+        former=former,
+    )
 
 
-def _everyone(known: list[dict[str, Any]], own: int) -> list[Person]:
-    """Tokens and links, the newest first, with what came of them; `own` is the visitor's source."""
-    found = []
-    for token in reversed(known):
+def _people(all_tokens: list[dict[str, Any]], own_source: int) -> list[Person]:
+    """Return tokens and links with their sessions, the newest first."""
+    people = []
+    for token in reversed(all_tokens):
         if token["kind"] == "session":
             continue
-        sessions = [one for one in known if one["parent"] == token["id"]]
-        still = [one["ends_at"] for one in sessions if one["state"] == "valid"]
+        sessions = [other for other in all_tokens if other["parent"] == token["id"]]
+        ends = [session["ends_at"] for session in sessions if session["state"] == "valid"]
         is_used_up = token["state"] != "valid"
-        found.append(
+        people.append(
             Person(
                 token,
-                len(still),
-                sum(one["state"] == "ended" for one in sessions),
-                max(still) if is_used_up and still else token["ended_at"] or token["ends_at"],
-                max((one["made_at"] for one in sessions), default=None),
-                token["id"] == own,
+                len(ends),
+                sum(session["state"] == "ended" for session in sessions),
+                max(ends) if is_used_up and ends else token["ended_at"] or token["ends_at"],
+                max((session["made_at"] for session in sessions), default=None),
+                token["id"] == own_source,
             )
         )
-    return found
+    return people
 
 
 class OneTimeForm:
-    """What was made by which form: each page gives its form a key, which is sent along.
+    """Form that creates a secret exactly once, even if the response is reloaded.
 
-    It lives as long as the server. Keys of another server's are refused, so that a page that is
-    loaded again after a restart makes nothing either.
+    Each page gives its form a key, which is sent along. Keys of an earlier run of the server are
+    refused, so that a page that is reloaded after a restart creates nothing either.
     """
 
     def __init__(self) -> None:
-        self._ours = secrets.token_urlsafe(8)
+        self._run = secrets.token_urlsafe(8)
         self._lock = Lock()
-        self._made: dict[tuple[str, ...], Token] = {}
+        self._created: dict[tuple[str, ...], Token] = {}
 
-    def key(self) -> str:
-        """A key for the form of a page."""
-        return f"{self._ours}.{secrets.token_urlsafe(15)}"
+    def new_key(self) -> str:
+        """Return a key for the form of a page."""
+        return f"{self._run}.{secrets.token_urlsafe(15)}"
 
-    def make(self, sent: tuple[str, ...], make: Callable[[], Made]) -> tuple[Token, str | None]:
-        """What a form makes that sent this, its key first, and the secret; None: made before.
+    def submit(
+        self, sent: tuple[str, ...], create: Callable[[], CreatedToken]
+    ) -> tuple[Token, str | None]:
+        """Return what the form creates and its secret, or None instead if it was sent before.
 
-        Who goes back in the browser and fills in somebody else sends the same key, and means it:
-        so all that was sent counts. What raises has made nothing.
+        `sent` are all fields, the key first. Users who go back in the browser and change a field
+        send the same key, and mean it. If `create` raises an error, nothing is remembered.
         """
-        if not sent[0].startswith(f"{self._ours}."):
-            raise DowiseError("this form is from before the server was started: send it again")
+        if not sent[0].startswith(f"{self._run}."):
+            raise DowiseError(
+                "the server was restarted since this form was opened: send it again",
+                code="outdated-form",
+            )
         with self._lock:
-            if sent in self._made:
-                return self._made[sent], None
-            made = make()
-            self._made[sent] = made.token
-            return made.token, made.secret
+            if sent in self._created:
+                return self._created[sent], None
+            created = create()
+            self._created[sent] = created.token
+            return created.token, created.secret

@@ -1,5 +1,5 @@
-/* What the pages do by themselves: news as it comes, times in the reader's zone, charts, no double clicks.
-   Everything here is an extra: forms and links work without it. Nothing is evaluated, nothing is inline. */
+/* Live updates, times in the reader's time zone, charts, and no double submits.
+   Forms and links work without this script. */
 (() => {
   "use strict";
 
@@ -12,9 +12,9 @@
   const say = (words) => { document.getElementById("announcements").textContent = words; };
   const complain = (words) => { document.getElementById("notices").textContent = words; };
 
-  // -- news: the head of the journal has moved ------------------------------------------------
+  // -- live updates: the journal has grown ------------------------------------------------
 
-  /* Calls at most once in so many milliseconds, and once more after the last call that came too early. */
+  /* Throttle: call at most once per pause, and once more after the last call that came too early. */
   function atMostEvery(pause, act) {
     let last = -Infinity;
     let timer = null;
@@ -24,7 +24,7 @@
     };
   }
 
-  /* Nobody looks at a hidden page: it catches up when it is seen again. */
+  /* A hidden page catches up when it becomes visible. */
   function whenSeen(act) {
     let isDue = false;
     document.addEventListener("visibilitychange", () => {
@@ -59,11 +59,11 @@
         show("reconnecting", "reconnecting");
         if (source.readyState !== EventSource.CLOSED) return;
         const again = () => { setTimeout(meet, wait); wait = Math.min(2 * wait, 30000); };
-        // The browser gave up and says not why: who is signed out need not try again.
+        // The browser gave up and does not tell why: after a sign-out there is no point in trying again.
         fetch("/api/me").then((answer) => (answer.status === 401 ? signedOut() : again()), again);
       });
     };
-    /* Browsers have six connections to a server for all of their pages: those that are seen go first. */
+    /* Browsers share six connections among all pages of a server: visible pages go first. */
     const meet = () => { if (!document.hidden && (source?.readyState ?? EventSource.CLOSED) === EventSource.CLOSED) connect(); };
     let leaving = null;
     document.addEventListener("visibilitychange", () => {
@@ -75,7 +75,7 @@
     meet();
   }
 
-  // -- refreshes leave alone what somebody is doing -------------------------------------------
+  // -- updates do not interrupt the user -------------------------------------------
 
   document.addEventListener("input", (event) => {
     const form = event.target.closest("form");
@@ -123,7 +123,7 @@
   for (const name of ["htmx:sendError", "htmx:timeout"]) {
     document.addEventListener(name, (event) => {
       free(event);
-      if (!isNews(event)) complain("The server could not be reached. What you typed is still here: try again.");
+      if (!isNews(event)) complain("The server can't be reached. What you typed is still here: please try again.");
     });
   }
   document.addEventListener("htmx:responseError", (event) => {
@@ -131,13 +131,13 @@
     const status = event.detail.xhr.status;
     if (status === 401) { // nothing that was typed is thrown away
       signedOut();
-      if (!isNews(event)) complain("Your session has ended, and nothing was saved. Note what you typed, then sign in again.");
+      if (!isNews(event)) complain("Your session has ended and nothing was saved. Copy what you typed, then sign in again.");
       return;
     }
     if (isNews(event)) return;
-    let words = `The server answered ${status}. What you typed is still here.`;
-    if (status === 403) words = "That is not allowed: your sign-in may have ended, or your role does not include it. Reload the page.";
-    if (status === 429) words = "Too many requests at once: wait a moment and try again.";
+    let words = `The server reported an error (${status}). What you typed is still here.`;
+    if (status === 403) words = "That is not allowed: your session may have ended, or your role does not permit it. Reload the page.";
+    if (status === 429) words = "Too many requests: wait a moment and try again.";
     complain(words);
   });
   document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) complain(""); });

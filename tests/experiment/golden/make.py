@@ -15,7 +15,7 @@ from pathlib import Path
 from dowise import CausalGraph, Experiment, Problem
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.sql import VERSION
-from dowise_web.tokens import begin_session, make_link, make_token, pages, revoke
+from dowise_web.tokens import create_session, create_link, create_token, list_tokens, revoke
 
 FOLDER = Path(__file__).parent
 GRAPH = CausalGraph.parse("C -> X -> Z -> Y; C -> Y; X <-> Y")
@@ -58,9 +58,9 @@ def make(path: Path) -> dict[str, str]:
             number = other.ask({"C": rng.randrange(2)}).id
             other.tell(number, {"Z": rng.randrange(2), "Y": rng.choice(("ill", "well"))})
     storage = open_storage(path)
-    token, link = make_token(storage, "ask", "Zoë"), make_link(storage, "read", "ann", 5e7)
-    revoked = make_token(storage, "admin", "bob", days=36_500)
-    session = begin_session(storage, link.secret, hours=1e6)
+    token, link = create_token(storage, "ask", "Zoë"), create_link(storage, "read", "ann", 5e7)
+    revoked = create_token(storage, "admin", "bob", days=36_500)
+    session = create_session(storage, link.secret, hours=1e6)
     revoke(storage, revoked.token.id)
     storage.close()
     made = {"token": token, "link": link, "revoked": revoked, "session": session}
@@ -85,7 +85,7 @@ def tokens(path: Path) -> list[dict[str, object]]:
     """The tokens that are in a store."""
     storage = open_storage(path)
     try:
-        return pages(storage)
+        return list_tokens(storage)
     finally:
         storage.close()
 

@@ -15,7 +15,7 @@ from dowise.experiment.event import KINDS
 from dowise.experiment.journal import restore_state
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.sql import VERSION
-from dowise_web.tokens import make_token, pages, who
+from dowise_web.tokens import create_token, list_tokens, authenticate
 
 FOLDER = Path(__file__).parent
 STORES = sorted(path.name for path in FOLDER.glob("*.db"))
@@ -61,14 +61,14 @@ def test_todays_code_finds_in_it_what_was_there(store):
 def test_its_tokens_are_good_for_what_they_were_good_for(store):
     storage = open_storage(store)
     expected = page(store).get("tokens", [])  # schema 1 had none
-    assert pages(storage) == expected
+    assert list_tokens(storage) == expected
     secrets = page(store).get("secrets", {})
-    found = {name: who(storage, secret) for name, secret in secrets.items()}
+    found = {name: authenticate(storage, secret) for name, secret in secrets.items()}
     good = {name: (token.kind, token.role, token.name) for name, token in found.items() if token}
     if expected:
         assert good == {"token": ("token", "ask", "Zoë"), "session": ("session", "read", "ann")}
-    made = make_token(storage, "read", "eve")
-    assert made.token.id == len(expected) + 1 and who(storage, made.secret) == made.token
+    made = create_token(storage, "read", "eve")
+    assert made.token.id == len(expected) + 1 and authenticate(storage, made.secret) == made.token
     storage.close()
 
 

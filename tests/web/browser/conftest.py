@@ -24,7 +24,7 @@ def served(browser, tmp_path_factory):  # noqa: ARG001 (without a browser nothin
         with Experiment.create(store, name, problem, "ids", {"samples": 50}, 7) as made:
             play(made)
     # More people come in from here within a minute than guesses would be let through.
-    with running(store, guesses=100) as found:
+    with running(store, failures=100) as found:
         yield found
 
 

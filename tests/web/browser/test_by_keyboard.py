@@ -11,7 +11,7 @@ def test_the_whole_round_goes_by_keyboard(served, open_window):
     page = open_window().enter("ask")
     page.goto(f"{PLACE}/now")
     page.keyboard.press("Tab")
-    assert page.get_by_text("Skip to the content").is_visible()
+    assert page.get_by_text("Skip to content").is_visible()
     page.keyboard.press("Enter")
     before = count(served)
     tab_to(page, page.locator("#ask").get_by_role("radio", name="young"))
@@ -25,17 +25,17 @@ def test_the_whole_round_goes_by_keyboard(served, open_window):
     tab_to(page, page.get_by_role("button", name="Ask for a decision"))
     page.keyboard.press("Enter")
     page.wait_for_url("**said=asked")
-    case = served.house.experiment("ward 7").case(before + 1)
+    case = served.registry.experiment("ward 7").case(before + 1)
     assert case.context == {"Age": "old"} and case.arm.get("Dose") != "high"
     page.wait_for_function("() => document.activeElement.id === 'decision-title'")
 
-    tab_to(page, page.locator("#tell").get_by_role("radio", name="not seen yet").last)
+    tab_to(page, page.locator("#tell").get_by_role("radio", name="not known yet").last)
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
-    page.get_by_text("Noted.").first.wait_for()
+    page.get_by_text("Saved.").first.wait_for()
     page.wait_for_function("() => document.activeElement.id === 'decision-title'")
-    assert served.house.experiment("ward 7").case(before + 1).values["Recovery"] == "1"
-    assert page.locator("#announcements").inner_text() == "Noted."
+    assert served.registry.experiment("ward 7").case(before + 1).values["Recovery"] == "1"
+    assert page.locator("#announcements").inner_text() == "Saved."
 
 
 @pytest.mark.parametrize(

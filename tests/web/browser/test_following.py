@@ -22,7 +22,7 @@ def test_news_come_by_themselves_and_destroy_nothing(served, open_window):
         bo.post(f"/api{PLACE}/tell/{number}", json={"values": {"Frailty": "fit"}}).status_code
         == 200
     )
-    page.locator("#changed", has_text="Somebody else said something of this decision").wait_for()
+    page.locator("#changed", has_text="Someone else has changed this decision").wait_for()
     assert page.locator("#correct").get_by_label("Reason").input_value() == "half a sen"
     assert page.evaluate("document.activeElement.id") == "amend-reason"
     page.get_by_role("link", name="Load it again").click()
@@ -34,7 +34,7 @@ def test_news_reach_what_is_known_and_the_history(served, open_window):
     known = window.enter()
     known.goto(f"{PLACE}/known")
     known.locator(".live[data-state=live]").wait_for()
-    known.get_by_label("Rounds still to come").fill("12")
+    known.get_by_label("Rounds to come").fill("12")
     before = known.locator("#lead-in").inner_text()
     past = window.context.new_page()
     past.goto(f"{PLACE}/history")
@@ -48,7 +48,7 @@ def test_news_reach_what_is_known_and_the_history(served, open_window):
     known.wait_for_function(
         "(text) => document.querySelector('#lead-in').innerText !== text", arg=before
     )
-    assert known.get_by_label("Rounds still to come").input_value() == "12"
+    assert known.get_by_label("Rounds to come").input_value() == "12"
 
 
 def test_a_page_says_when_the_server_is_away_and_when_it_is_back(open_window, tmp_path):
@@ -67,7 +67,7 @@ def test_a_page_says_when_the_server_is_away_and_when_it_is_back(open_window, tm
     with running(store, port=first.server.settings.port) as second:
         second.client("tell").post(f"/api{PLACE}/tell/1", json={"values": {"Recovery": "1"}})
         page.locator(".live", has_text="live").wait_for()
-        page.get_by_text("Nothing is pending.").wait_for()
+        page.get_by_text("No decision is waiting for an outcome.").wait_for()
         page.get_by_role("button", name="Ask for a decision").click()
         page.wait_for_url("**decision=2*")
         page.close()

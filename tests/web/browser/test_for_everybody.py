@@ -60,7 +60,7 @@ def test_what_is_wrong_is_said_at_its_form_and_has_the_focus(served, open_window
     window = open_window(script=script)
     window.forgive("status of 422")
     page = window.enter() if script else window.sign_in()
-    before = served.house.experiment("ward 7").head
+    before = served.registry.experiment("ward 7").head
 
     def refused(form, words):
         note = page.locator(form).get_by_role("alert")
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_said_at_its_form_and_has_the_focus(served, open_window
     assert page.locator("#ask").get_by_role("radio", name="old").is_checked()
 
     page.goto(f"{PLACE}/now?decision=10")
-    page.get_by_role("button", name="Save what was seen").click()
+    page.get_by_role("button", name="Save the outcome").click()
     refused("#tell", "Choose a value of what was seen.")
 
     page.get_by_text("Correct something").click()
@@ -90,8 +90,8 @@ def test_what_is_wrong_is_said_at_its_form_and_has_the_focus(served, open_window
     refused("#correct", "Change what is to be corrected.")
     assert page.locator("#correct").get_by_label("Reason").input_value() == "nothing <changed>"
 
-    page.get_by_text("Nothing more will come of it").click()
+    page.get_by_text("There will be no outcome").click()
     page.locator("#withdraw").get_by_label("Reason").fill(" ")
     page.get_by_role("button", name="Withdraw decision 10").click()
-    refused("#withdraw", "Say why, in the field Reason.")
-    assert served.house.experiment("ward 7").head == before
+    refused("#withdraw", "Enter a reason.")
+    assert served.registry.experiment("ward 7").head == before

@@ -6,7 +6,7 @@ import pytest
 from support.browser import flaws, open_all
 from support.browser_experiments import AGE, DOSE, HOSTILE, HOSTILE_NAME, LABELS, OUTCOME, WHY
 
-from dowise_web.pages.rendering import address_of
+from dowise_web.pages.rendering import page_url
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 )  # fmt: skip
 def test_names_that_would_run_are_shown_as_text(shared, place, sign, shown):
     page = shared.page
-    address = address_of(
+    address = page_url(
         HOSTILE_NAME, place.format(dose=quote(DOSE), arm=quote(str(HOSTILE.arms[3])))
     )
     page.goto(address)

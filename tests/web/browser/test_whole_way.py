@@ -45,15 +45,15 @@ def test_a_decision_is_asked_for_told_in_parts_corrected_and_read(served, open_w
     page = window.enter() if script else window.sign_in()
     page.goto(f"{PLACE}/now")
     number = ask(page)
-    ward = served.house.experiment("ward 7")
+    ward = served.registry.experiment("ward 7")
     assert (
         page.locator("#decision-title").inner_text().lower()
         == ward.case(number).arm.in_words().lower()
     )
 
     choose(page.locator("#tell"), "Frailty", "frail")
-    page.get_by_role("button", name="Save what was seen").click()
-    page.get_by_text("Noted.").first.wait_for()
+    page.get_by_role("button", name="Save the outcome").click()
+    page.get_by_text("Saved.").first.wait_for()
     assert ward.case(number).values["Frailty"] == "frail"
     assert ward.case(number).status == "pending"
 
@@ -62,7 +62,7 @@ def test_a_decision_is_asked_for_told_in_parts_corrected_and_read(served, open_w
     page.locator(f"#pending a[href$='decision={number}']").click()
     page.wait_for_url(f"**decision={number}")
     choose(page.locator("#tell"), "Recovery", "1")
-    page.get_by_role("button", name="Save what was seen").click()
+    page.get_by_role("button", name="Save the outcome").click()
     page.get_by_text("has its outcome").wait_for()
     assert ward.case(number).values["Recovery"] == "1"
 
@@ -75,7 +75,7 @@ def test_a_decision_is_asked_for_told_in_parts_corrected_and_read(served, open_w
     assert page.locator("dl s").inner_text() == "1"
 
     other = ask(page, "old")
-    page.get_by_text("Nothing more will come of it").click()
+    page.get_by_text("There will be no outcome").click()
     page.locator("#withdraw").get_by_label("Reason").fill("moved away")
     page.get_by_role("button", name=f"Withdraw decision {other}").click()
     page.get_by_text("Withdrawn.").first.wait_for()
@@ -104,7 +104,7 @@ def test_the_history_finds_explains_and_lets_out(served, open_window):
     page.wait_for_url("**kind=asked*")
     page.get_by_text("Why this one?").first.click()
     page.locator(".why table").wait_for()
-    explained = served.house.experiment("ward 7").explain(count(served)).sentences()
+    explained = served.registry.experiment("ward 7").explain(count(served)).sentences()
     assert explained[1] in page.locator(".why").first.inner_text()
     assert flaws(page) == []
 
@@ -116,7 +116,7 @@ def test_the_history_finds_explains_and_lets_out(served, open_window):
         assert waiting.value.suggested_filename.endswith(kind.lower())
 
     page.get_by_role("link", name="Audit the journal").click()
-    page.get_by_text("The journal is whole").wait_for()
+    page.get_by_text("The journal is complete").wait_for()
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url("**/login")
     page.goto(f"{PLACE}/history")
@@ -127,7 +127,7 @@ def test_a_decision_leads_to_its_explanation(served, open_window):
     page = open_window().enter()
     page.goto(f"{PLACE}/now?decision=2")
     page.get_by_role("link", name="Explain it").click()
-    said = served.house.experiment("ward 7").explain(2).sentences()[2]
+    said = served.registry.experiment("ward 7").explain(2).sentences()[2]
     page.get_by_text(said).wait_for()
 
 
@@ -154,16 +154,16 @@ def test_an_experiment_is_written_rehearsed_and_begun(served, open_window):
     page.locator("#rehearsal .uplot").first.wait_for()
     open_all(page)
     assert flaws(page) == []
-    page.get_by_role("button", name="Begin the experiment").click()
+    page.get_by_role("button", name="Start the experiment").click()
     page.wait_for_url("**/experiments/clinic/now")
     page.get_by_text("What to do next", exact=True).wait_for()
-    assert served.house.experiment("clinic").policy == "ucb"
+    assert served.registry.experiment("clinic").policy == "ucb"
 
     page.goto("/new")
     page.locator("#problem").fill(WRITTEN)
     meaning.locator("svg.graph").wait_for()
     window.forgive("status of 409", "console: htmx:(sendAbort|afterRequest)")  # of a preview
-    page.get_by_role("button", name="Begin the experiment").dblclick()
+    page.get_by_role("button", name="Start the experiment").dblclick()
     page.get_by_role("alert").get_by_text("clinic").wait_for()
     meaning.locator("svg.graph").wait_for()
     assert page.locator("#problem").input_value() == WRITTEN
@@ -178,9 +178,9 @@ def test_an_experiment_is_begun_without_scripts(served, open_window):
     page.locator("#preview svg.graph").wait_for()
     assert page.locator("#problem").input_value() == WRITTEN
     page.get_by_label("Name of the experiment").fill("plain")
-    page.get_by_role("button", name="Begin the experiment").click()
+    page.get_by_role("button", name="Start the experiment").click()
     page.wait_for_url("**/experiments/plain/now")
-    assert "plain" in served.house.names()
+    assert "plain" in served.registry.names()
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with scripts", "without scripts"])
@@ -189,8 +189,8 @@ def test_a_colleague_is_let_in_and_out(open_window, script):
     page = window.enter() if script else window.sign_in()
     page.get_by_role("link", name="People").click()
     page.get_by_label("Name").fill("Dr. Zoë")
-    page.get_by_role("button", name="Let them in").click()
-    page.get_by_text("It is shown this once.").wait_for()
+    page.get_by_role("button", name="Invite").click()
+    page.get_by_text("Copy it now: it is shown only once.").wait_for()
     if script:
         assert flaws(page) == []
     other.page.goto(page.locator(".secret").inner_text())

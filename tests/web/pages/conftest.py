@@ -47,4 +47,4 @@ def visits(clinic):
 @pytest.fixture(scope="session")
 def trial(clinic):
     """The experiment itself."""
-    return clinic.house.experiment("ward 7/<b>")
+    return clinic.registry.experiment("ward 7/<b>")

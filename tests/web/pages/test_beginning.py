@@ -137,7 +137,7 @@ def test_a_graph_alone_becomes_a_problem(page):
         f"variable {name} {{ type discrete [ 2 ] {{ no, yes }}; }}" for name in "XY"
     )
     graph += "\nprobability ( X ) { table 0.5, 0.5; }\nprobability ( Y | X ) { table .5,.5,.5,.5; }"
-    assert "Write a problem with this graph" in page.previews(graph)
+    assert "Turn this graph into a problem" in page.previews(graph)
     answer = page.sends("/new/look", is_part=False, problem=graph, name="kept")
     text = shown(answer.text)
     assert "X -> Y" in text and 'reward = "…"' in text and "[domains]" in text
@@ -181,7 +181,7 @@ def test_a_rehearsal_shows_how_far_it_is_and_what_came_out(page):
     assert "<progress" in answer.text and "<html" not in answer.text
     text = unescape(until_over(page, answer.text))
     assert "In 3 worlds drawn from the prior, random over 6 rounds:" in text
-    assert "What it costs in all (regret)" in text and "at random" in text
+    assert "Total loss against the best arm (regret)" in text and "random choice" in text
 
 
 def test_a_rehearsal_can_be_stopped(page, empty):
@@ -190,8 +190,8 @@ def test_a_rehearsal_can_be_stopped(page, empty):
     place = re.search(r"/new/rehearsal/[\w-]+", answer.text)[0]
     assert "Stopped." in page.sends(f"{place}/stop").text
     assert "Stopped." in page.browser.get(place).text
-    workshop = empty.server.workshop
-    assert until(lambda: not workshop._at_work, 10)
+    sandbox = empty.server.sandbox
+    assert until(lambda: not sandbox._running, 10)
 
 
 def test_without_a_script_a_rehearsal_has_a_page_of_its_own(page):
@@ -228,7 +228,7 @@ def test_an_experiment_begins_and_its_page_opens(page, empty):
     sent = {"problem": TASK2, "name": "ward 7", "policy": "ts", "floor": "0.1", "seed": "7"}
     answer = page.sends("/new", is_part=False, **sent, ignore_restricted="yes")
     assert answer.status_code == 303 and answer.headers["location"] == "/experiments/ward%207/now"
-    ward = empty.house.experiment("ward 7")
+    ward = empty.registry.experiment("ward 7")
     assert ward.policy == "ts" and ward.options["floor"] == 0.1 and not ward.learn_restricted
     assert page.browser.get(answer.headers["location"]).status_code == 200
     again = page.sends("/new", is_part=False, **sent)
@@ -257,9 +257,9 @@ def test_without_a_name_it_has_that_of_its_problem(page):
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_that_was_typed_is_lost(page, empty, changes, says):
-    before = empty.house.names()
+    before = empty.registry.names()
     sent = {"problem": TASK2, "name": "wrong", "policy": "random", "delay": "17", **changes}
     answer = page.sends("/new", is_part=False, **sent)
     assert answer.status_code == 422 and says.lower() in unescape(answer.text).lower()
     assert shown(answer.text).strip() == sent["problem"].strip() and 'value="17"' in answer.text
-    assert empty.house.names() == before
+    assert empty.registry.names() == before

@@ -48,9 +48,9 @@ def sold(number, seed=1):
 def shop(ward):
     """The server with two more experiments: one with past records, one with hostile names."""
     options = {"policy": "ids", "options": {"samples": 50}, "seed": 7}
-    ward.house.create("shop/one", SHOP, records=sold(600), **options)
+    ward.registry.create("shop/one", SHOP, records=sold(600), **options)
     hostile = Problem(CausalGraph([(SCRIPT, "Y\"'&"), ("n" * 200, "Y\"'&")]), "Y\"'&")
-    ward.house.create(f"odd {SCRIPT}", hostile, **options)
+    ward.registry.create(f"odd {SCRIPT}", hostile, **options)
     return ward
 
 
@@ -129,7 +129,7 @@ def test_hostile_names_stay_text(reader):
 
 def test_alarms_are_said_and_drawn(reader):
     text = page(reader)
-    assert "The records speak against this graph." in text
+    assert "The data contradict this graph." in text
     assert "Accused: Shelf -&gt; Sales" in text
     titles = [one.text for one in picture_in(text).iter(f"{SVG}title")]
     assert "Shelf -> Sales, suspected: the graph lacks it" in titles
@@ -138,7 +138,7 @@ def test_alarms_are_said_and_drawn(reader):
 
 def test_soft_edges_are_in_the_picture_as_in_the_table(shop):
     soft = Problem(CausalGraph.parse("Z -> X -> Y"), "Y", soft=0.1)
-    shop.house.create("soft", soft, policy="ts", options={}, seed=7)
+    shop.registry.create("soft", soft, policy="ts", options={}, seed=7)
     text = shop.browser("read").get("/experiments/soft/graph").text
     drawn = ElementTree.fromstring(re.search(r"<svg .*?</svg>", text, re.DOTALL)[0])
     titles = [title.text for title in drawn.iter(f"{SVG}title")]
@@ -147,7 +147,7 @@ def test_soft_edges_are_in_the_picture_as_in_the_table(shop):
         assert edge.replace(">", "&gt;").replace("<", "&lt;") in listed
         (said,) = [title for title in titles if title.startswith(edge)]
         assert ", doubtful, there with probability" in said
-    assert "Doubtful too are 4 edges that nobody drew" in text
+    assert "4 more edges might exist" in text
     assert "<span>doubtful hidden cause</span>" in text
 
 
@@ -165,7 +165,7 @@ def test_a_large_journal_is_judged_only_when_asked(shop, monkeypatch):
     from dowise.experiment import view as seeing
 
     monkeypatch.setattr(seeing, "EVIDENCE_TIMEOUT", 0.0)
-    shop.house.create("slow", SHOP, records=sold(50, 2), policy="ids", options={"samples": 50})
+    shop.registry.create("slow", SHOP, records=sold(50, 2), policy="ids", options={"samples": 50})
     reader = shop.browser("read")
     text = page(reader, "slow")
     assert "it takes a while</p>" in text and "evidence=1" in text
@@ -222,7 +222,7 @@ def test_the_panel_alone_is_no_page_and_has_what_the_page_has(reader):
 
 def test_versions_are_named_with_how_likely_they_are(reader):
     panel = page(reader, more="/panel", variable="Sales")
-    assert "several versions of what it depends on" in panel
+    assert "several versions of what this variable depends on" in panel
     assert "<code>P(Sales | Price, Season)</code></span></summary>" in panel
 
 
@@ -259,10 +259,10 @@ def test_what_is_not_there_is_said_in_the_panel(reader, more, query, why):
 def test_of_many_arms_some_are_listed_and_any_can_be_typed(shop):
     names = [f"X{i}" for i in range(7)]
     many = Problem(CausalGraph([(name, "Y") for name in names]), "Y")
-    shop.house.create("many", many, policy="ucb")
+    shop.registry.create("many", many, policy="ucb")
     reader = shop.browser("read")
     text = page(reader, "many")
-    assert text.count('id="arm-') == 60 and "One of 68 more" in text
+    assert text.count('id="arm-') == 60 and "Another of 68 more arms" in text
     last = str(many.arms[-1])
     assert f"<code>{last}</code></h2>" in page(reader, "many", arm=last)
 
@@ -270,7 +270,7 @@ def test_of_many_arms_some_are_listed_and_any_can_be_typed(shop):
 def test_a_graph_that_is_too_large_for_a_posterior_is_still_drawn(shop):
     names = [f"V{i}" for i in range(30)]
     large = Problem(CausalGraph([(name, "Y") for name in names]), "Y", non_manipulable=names[1:])
-    shop.house.create("large", large, policy="ucb")
+    shop.registry.create("large", large, policy="ucb")
     reader = shop.browser("read")
     text = page(reader, "large", variable="Y")
     assert len(list(picture_in(text).iter(f"{SVG}a"))) == 31
@@ -295,9 +295,9 @@ def test_an_unknown_experiment_is_a_page_that_says_so(reader):
 
 
 def test_the_picture_follows_the_journal(shop):
-    shop.house.create("moving", SHOP, policy="ids", options={"samples": 50}, seed=7)
-    reader, experiment = shop.browser("read"), shop.house.experiment("moving")
-    assert "0 records count in it" in page(reader, "moving", more="/panel", variable="Shelf")
+    shop.registry.create("moving", SHOP, policy="ids", options={"samples": 50}, seed=7)
+    reader, experiment = shop.browser("read"), shop.registry.experiment("moving")
+    assert "based on 0 records" in page(reader, "moving", more="/panel", variable="Shelf")
     asked = experiment.ask({"Season": 1}, allowed=["do(Price=1)"])
     experiment.tell(asked.id, {"Shelf": 1, "Staff": 0, "Sales": 1})
-    assert "1 record counts in it" in page(reader, "moving", more="/panel", variable="Shelf")
+    assert "based on 1 record" in page(reader, "moving", more="/panel", variable="Shelf")

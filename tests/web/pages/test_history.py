@@ -33,7 +33,7 @@ def lines(page):
 
 
 def test_every_event_is_there_newest_first_in_a_sentence(told):
-    ward = told.house.experiment("ward")
+    ward = told.registry.experiment("ward")
     page = told.browser("read").get("/experiments/ward/history").text
     assert lines(page) == [str(n) for n in range(ward.head.number, 0, -1)]
     sentences = [event_text(event) for event in ward.events()]
@@ -52,12 +52,12 @@ def test_it_filters_and_searches(told):
     assert len(lines(asked)) == 5
     found = browser.get("/experiments/ward/history", params={"search": "SLIP of the"}).text
     assert len(lines(found)) == 1
-    assert "There is no such event" in browser.get("/experiments/ward/history?search=zebra").text
+    assert "No events match" in browser.get("/experiments/ward/history?search=zebra").text
 
 
 def test_a_decision_is_explained_as_the_command_explains_it(told):
     page = told.browser("read").get("/experiments/ward/history/explain/2").text
-    words = str(told.house.experiment("ward").explain(2))
+    words = str(told.registry.experiment("ward").explain(2))
     at = re.search(r'<time datetime="([^"]*)">([^<]*)</time>', page)
     assert at[1] in words
     for sentence in words.replace(at[1], at[0]).splitlines():
@@ -72,7 +72,7 @@ def test_the_seed_is_nowhere_on_it(told):
 
 def test_an_audit_says_that_the_journal_is_whole(told):
     page = told.browser("read").get("/experiments/ward/history/audit").text
-    assert "The journal is whole" in page and str(told.house.experiment("ward").head) in page
+    assert "The journal is complete" in page and str(told.registry.experiment("ward").head) in page
 
 
 @pytest.mark.slow
@@ -96,8 +96,8 @@ def test_news_come_alone_and_only_once(told):
     place = re.search(r'<li class="news" hidden hx-get="([^"]*)"', page)[1].replace("&amp;", "&")
     part = browser.get(place, headers={"HX-Request": "true"}).text
     assert lines(part) == [] and "<html" not in part and place.replace("&", "&amp;") in part
-    told.house.experiment("ward").tell(5, {"Y": 1})
-    told.house.experiment("ward").ask({"C": 1})
-    number = told.house.experiment("ward").head.number
+    told.registry.experiment("ward").tell(5, {"Y": 1})
+    told.registry.experiment("ward").ask({"C": 1})
+    number = told.registry.experiment("ward").head.number
     part = browser.get(place, headers={"HX-Request": "true"}).text
     assert lines(part) == [str(number - 1)] and f"after={number}" in part

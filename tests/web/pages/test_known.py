@@ -38,7 +38,7 @@ def test_the_arms_stand_best_first_with_their_numbers(visit, learned):
     shown = [means[arm] for arm in rows(page)]
     assert shown == sorted(shown, reverse=True)
     leader = str(one.arms[one.leader])
-    assert rows(page)[0] == leader and f"{leader} looks best" in page.text
+    assert rows(page)[0] == leader and f"{leader} recommended" in page.text
     assert page.html.count("badge best") == 1
     i = one.leader
     assert f"{format_number(one.low[i])} to {format_number(one.high[i])}" in page.text
@@ -113,7 +113,7 @@ def test_how_it_came_about_has_charts_and_the_same_as_tables(visit, learned):
     page = visit.see("known/past", **{"context.Age": "=under 60"})
     past = learned.history({"Age": "under 60"})
     assert page.html.count("data-chart=") == 3 == page.html.count("<table>")
-    assert "How likely each arm is to be the best" in page.text
+    assert "Chance of being the best" in page.text
     one = max(learned.status(evidence=False).contexts, key=lambda one: one.weight)
     last = format_number(past.mean[-1, 0, one.leader])
     assert f">{last}<" in page.html and "<html" not in page.html
@@ -132,5 +132,5 @@ def test_what_does_not_count_is_told(clinic, learned):
 def test_nothing_is_known_at_the_beginning(clinic):
     page = Visit(clinic.browser("read"), "/experiments/plain").see("known", past="1")
     assert "Nothing tells the arms apart yet" in page.text
-    assert "There is nothing to draw before something was told." in page.text
-    assert "looks best" not in page.text and "Contexts" not in page.text
+    assert "The charts appear after the first outcomes." in page.text
+    assert "recommended" not in page.text and "Contexts" not in page.text

@@ -5,7 +5,7 @@ import pytest
 from support.experiments import new
 
 from dowise import CausalGraph, Problem
-from dowise_web.pages.results import OTHERS, axis_for, charts, standing, unit
+from dowise_web.pages.results import arm_table, axis_for, history_charts, unit
 
 
 def many(minimise=False):
@@ -23,22 +23,22 @@ def many(minimise=False):
 def test_the_best_stand_first_and_the_leader_is_among_the_few(minimise):
     status = many(minimise).status(evidence=False)
     (one,) = status.contexts
-    found = standing(status, one)
+    found = arm_table(status, one)
     assert len(found.rows) == 12 and found.left_out == len(one.arms) - 12
     means = [row.mean for row in found.rows]
     assert means == sorted(means, reverse=not minimise)
-    whole = standing(status, one, shows_all=True)
+    whole = arm_table(status, one, shows_all=True)
     assert len(whole.rows) == len(one.arms) and whole.left_out == 0
     if not minimise:
         assert found.rows[0].arm == "do(A=1, B=1, C=1)" and found.rows[0].plays == 4
-        assert [row.leads for row in found.rows] == [True] + [False] * 11
+        assert [row.is_leader for row in found.rows] == [True] + [False] * 11
     else:  # all others tie
         assert found.leaders == len(one.arms) - 1 and whole.rows[-1].arm == "do(A=1, B=1, C=1)"
 
 
 def test_marks_stay_within_the_picture():
     status = many().status(evidence=False)
-    found = standing(status, status.contexts[0])
+    found = arm_table(status, status.contexts[0])
     for row in found.rows:
         places = [float(found.axis.at(x).rstrip("%")) for x in (row.low, row.mean, row.high)]
         assert 0 < places[0] <= places[1] <= places[2] < 100
@@ -56,16 +56,16 @@ def test_units_say_what_the_means_are_of():
     graph = CausalGraph.parse("X -> Y")
     assert unit(Problem(graph, "Y")) == "mean Y"
     dear = Problem(graph, "Y", costs={"X": 0.1}, minimise=True)
-    assert unit(dear) == "mean Y, net of cost, smaller is better"
+    assert unit(dear) == "mean Y, net of cost, lower is better"
 
 
 def test_lines_have_one_point_for_each_number_of_outcomes_and_sum_to_one():
     experiment = many()
     past, one = experiment.history(), experiment.status(evidence=False).contexts[0]
-    chances, means, cost = charts(experiment.problem, past, one.leader)
+    chances, means, cost = history_charts(experiment.problem, past, one.leader)
     assert chances.x == [0, 1, 2, 3, 4] == means.x == cost.x
     assert chances.series[0]["name"] == str(one.arms[one.leader]) and chances.series[0]["leads"]
-    assert chances.series[-1]["name"] == OTHERS and len(chances.series) == 7
+    assert chances.series[-1]["name"] == "all others" and len(chances.series) == 7
     assert np.sum([line["values"] for line in chances.series], axis=0) == pytest.approx(1)
     assert means.series[0]["values"][-1] == pytest.approx(one.mean[one.leader])
     assert cost.series[0]["values"][-1] == pytest.approx(past.stopping[-1, 0])

@@ -1,4 +1,4 @@
-"""A workshop that the tests of this folder share."""
+"""A sandbox that the tests of this folder share."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from dowise_web.sandbox import Limits, Sandbox
 
 
 @pytest.fixture(scope="session")
-def workshop():
+def sandbox():
     # The first of all tests may have to compile kernels, on a machine that does other things too.
     with Sandbox(Limits(begin_seconds=600)) as shared:
         yield shared

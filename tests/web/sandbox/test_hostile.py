@@ -33,9 +33,9 @@ SOON = {
 
 
 @pytest.mark.parametrize(("text", "says"), SOON.values(), ids=SOON)
-def test_what_is_refused_soon(workshop, text, says):
+def test_what_is_refused_soon(sandbox, text, says):
     with pytest.raises(BadInputError, match=says) as caught:
-        workshop.preview(text)
+        sandbox.preview(text)
     assert len(str(caught.value)) < 2_100
 
 
@@ -54,17 +54,17 @@ BEYOND = {
 @pytest.mark.parametrize("text", BEYOND.values(), ids=BEYOND)
 def test_what_would_take_too_much_ends_within_the_limits(text):
     before = psutil.Process().memory_info().rss
-    with Sandbox(Limits(preview_seconds=4, megabytes=512)) as workshop:
-        with pytest.raises(LimitExceededError, match="more than (4 seconds|the 512 MB of memory)"):
-            workshop.preview(text)
-        assert workshop.preview(TINY)["arms"]["count"] == 2
+    with Sandbox(Limits(preview_seconds=4, megabytes=512)) as sandbox:
+        with pytest.raises(LimitExceededError, match="more than (4 seconds|512 MB of memory)"):
+            sandbox.preview(text)
+        assert sandbox.preview(TINY)["arms"]["count"] == 2
     assert psutil.Process().memory_info().rss - before < 2**24
 
 
-def test_tables_that_nobody_could_fill_can_be_looked_at_but_not_begun(workshop):
+def test_tables_that_nobody_could_fill_can_be_looked_at_but_not_begun(sandbox):
     text = f'graph = "{FULL}"\nreward = "V59"\narms = ["do(V0=1)", "do(V1=2)"]\n{DOMAINS}'
-    page = workshop.preview(text)
+    page = sandbox.preview(text)
     assert page["best"] is None and "entries, and the limit is" in page["notes"][0]
     with pytest.raises(BadInputError, match="entries, and the limit is") as caught:
-        workshop.begin(text)
+        sandbox.begin(text)
     assert caught.value.field == "policy"

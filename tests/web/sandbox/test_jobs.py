@@ -1,4 +1,4 @@
-"""The jobs of the workshop, called in this process."""
+"""The jobs of the sandbox, called in this process."""
 
 import json
 
@@ -101,9 +101,7 @@ def test_line_ends_of_browsers_and_marks_of_editors_change_nothing():
 
 
 def test_nothing_is_no_problem():
-    with pytest.raises(
-        BadInputError, match="nothing yet: write a problem, or begin with an example"
-    ):
+    with pytest.raises(BadInputError, match="write a problem, or start with an example"):
         seen(" \n")
 
 
@@ -124,7 +122,7 @@ def test_a_graph_alone_becomes_a_draft(kind):
     page = seen(GRAPHS[kind])
     assert page["kind"] == "graph" and page["made_of"] == kind
     assert page["candidates"] == ["Y", "lone"]
-    assert "which variable is the reward (perhaps Y, lone)" in page["notes"][0]
+    assert "the variable that is the reward (perhaps Y, lone)" in page["notes"][0]
     finished = seen(page["problem"].replace('"…"', '"Y"'))
     assert finished["kind"] == "problem"
     assert parse_problem(finished["problem"]).graph == load(GRAPHS["text"])
@@ -140,7 +138,7 @@ def test_a_network_brings_its_labels_and_says_what_to_name():
     page = seen(ASIA)
     assert page["made_of"] == "BIF" and page["candidates"] == ["dysp", "xray"]
     assert "network in BIF with 8 variables" in page["notes"][0]
-    assert "Its tables of probabilities are not taken over" in page["notes"][0]
+    assert "Its probability tables are not used" in page["notes"][0]
     with pytest.raises(BadInputError, match="unknown reward '…'") as caught:
         seen(page["problem"])
     assert page["problem"].split("\n")[caught.value.line - 1].startswith("reward = ")
@@ -166,7 +164,9 @@ def page_name(text):
 
 
 def test_no_experiment_begins_with_a_graph_alone():
-    with pytest.raises(BadInputError, match="This is a graph with 2 variables.* Write it into a "):
+    with pytest.raises(
+        BadInputError, match="a graph with 2 variables.* Add it to a problem"
+    ):
         begun("X -> Y")
 
 
@@ -183,12 +183,12 @@ def test_what_passes_is_a_plan():
 
 REFUSED = {
     "an unknown policy": ({"policy": "idz"}, "unknown policy 'idz' .did you mean 'ids'", "policy"),
-    "a policy of one's own": ({"policy": "os:getcwd"}, "none is taken from a request", "policy"),
-    "a policy that is none": ({"policy": 7}, "unknown policy 7 .available: ids, ts", "policy"),
+    "a policy of one's own": ({"policy": "os:getcwd"}, "a server imports none", "policy"),
+    "a policy that is none": ({"policy": 7}, "unknown policy 7 .expected one of ids, ts", "policy"),
     "an unknown option": ({"options": {"flor": 1}}, "no option 'flor' .did you mean", "policy"),
     "a bad option": ({"options": {"floor": 2}}, "floor=2 must be at least 0 and below", "policy"),
     "options that are none": ({"options": [1]}, "options must map names to values", "options"),
-    "a prior in a file": ({"options": {"prior": "/etc/passwd"}}, "no file is read", "options"),
+    "a prior in a file": ({"options": {"prior": "/etc/passwd"}}, "no files are read", "options"),
     "a prior that does not fit": (
         {"options": {"prior": {"Drug": [1, 2]}}}, "prior of Drug does not fit", "policy"),
     "a prior of texts": (
@@ -208,7 +208,7 @@ def test_what_is_wrong_with_a_policy_is_said(changes, says, field):
 def test_a_policy_of_ones_own_is_not_imported(tmp_path, monkeypatch):
     (tmp_path / "sent.py").write_text("raise SystemExit('it was imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(BadInputError, match="none is taken from a request"):
+    with pytest.raises(BadInputError, match="a server imports none"):
         begun(policy="sent:Policy")
 
 
@@ -244,7 +244,7 @@ def test_the_usual_tolerance_is_in_the_units_of_the_reward():
 
 
 def test_a_rehearsal_takes_no_file_for_a_prior():
-    with pytest.raises(BadInputError, match="no file is read here"):
+    with pytest.raises(BadInputError, match="no files are read here"):
         rehearsed(prior="prior.toml")
     assert rehearsed(prior=3.0)["prior"] == 3
 
@@ -252,7 +252,7 @@ def test_a_rehearsal_takes_no_file_for_a_prior():
 def test_a_text_may_not_ask_a_server_for_more_arms_than_it_takes(monkeypatch):
     monkeypatch.setattr(texts, "MAX_ARMS", 2)
     for job in (seen, begun):
-        with pytest.raises(BadInputError, match="3 arms, and a server takes 2 at most"):
+        with pytest.raises(BadInputError, match="3 arms, and a server accepts at most 2"):
             job(WARD.replace('"Age -> Drug -> Cure; Age -> Cure; Diet ?-> Cure"',
                              '"Age -> Drug -> Cure; Age -> Cure"'))  # fmt: skip
 
@@ -261,5 +261,5 @@ def test_a_problem_that_holds_already_is_read_as_it_is():
     """Of any size, and nothing is said of it anew."""
     text = problem_text(parse_problem(WARD))
     job = {"text": text, "policy": "ucb", "options": None, "learn_restricted": True}
-    assert begin({**job, "is_held": True}, no_progress) == {"policy": "ucb"}
-    assert begin({**job, "is_held": False}, no_progress)["problem"] == text
+    assert begin({**job, "is_current": True}, no_progress) == {"policy": "ucb"}
+    assert begin({**job, "is_current": False}, no_progress)["problem"] == text

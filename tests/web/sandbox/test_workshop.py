@@ -1,4 +1,4 @@
-"""The processes of the workshop: one job each, in turn, and none is left behind."""
+"""The processes of the sandbox: one job each, in turn, and none is left behind."""
 
 import json
 import logging
@@ -18,12 +18,12 @@ import dowise
 from dowise.problem.problem_file import builtin_path
 from dowise_web.sandbox import (
     BadInputError,
-    Child,
     LimitExceededError,
     Limits,
     Sandbox,
     SandboxBusyError,
     SandboxFailedError,
+    Worker,
     _environment,
 )
 
@@ -37,9 +37,9 @@ ENDLESS = (  # millions of intervention sets
 )
 
 
-def spare_of(workshop):
+def spare_of(sandbox):
     """The process that waits, once it has everything loaded: then it sleeps."""
-    spare = workshop._spare
+    spare = sandbox._spare
     assert until(lambda: psutil.Process(spare.pid).num_threads() > 1)
     return spare
 
@@ -51,22 +51,22 @@ def is_gone(pid):
 # -- one job a process ------------------------------------------------------------------------
 
 
-def test_each_job_has_a_process_of_its_own_and_another_waits(workshop):
-    first = workshop._spare.pid
-    assert workshop.preview(TINY)["arms"]["count"] == 2
-    second = workshop._spare.pid
+def test_each_job_has_a_process_of_its_own_and_another_waits(sandbox):
+    first = sandbox._spare.pid
+    assert sandbox.preview(TINY)["arms"]["count"] == 2
+    second = sandbox._spare.pid
     assert second != first and is_gone(first)
     with pytest.raises(BadInputError, match="unknown reward 'Z'") as caught:
-        workshop.preview(TINY.replace('"Y"\n', '"Z"\n'))
+        sandbox.preview(TINY.replace('"Y"\n', '"Z"\n'))
     assert (caught.value.line, caught.value.column, caught.value.field) == (2, 11, "problem")
     assert is_gone(second)
 
 
-def test_beginning_and_rehearsing(workshop):
-    page = workshop.begin(TASK2, "random", {"floor": 0.1})
+def test_beginning_and_rehearsing(sandbox):
+    page = sandbox.begin(TASK2, "random", {"floor": 0.1})
     assert page["policy"] == "random" and page["options"]["floor"] == 0.1
     told = []
-    page = workshop.rehearse(
+    page = sandbox.rehearse(
         TASK2, 5, 3, "random", looks=2, progress=lambda *numbers: told.append(numbers)
     )
     assert page["worlds"] == 3 and len(page["looks"]) == 3 and "In 3 worlds" in page["words"]
@@ -74,30 +74,30 @@ def test_beginning_and_rehearsing(workshop):
 
 
 @pytest.mark.slow
-def test_with_a_process_that_waits_a_preview_is_there_at_once(workshop):
+def test_with_a_process_that_waits_a_preview_is_there_at_once(sandbox):
     took = []
     for _ in range(5):
-        spare_of(workshop)
+        spare_of(sandbox)
         time.sleep(1)
         start = time.perf_counter()
-        workshop.preview(TASK2)
+        sandbox.preview(TASK2)
         took.append(time.perf_counter() - start)
     assert min(took) < 0.1, took  # the best of five: a busy machine is no fault of the code
 
 
-def test_a_process_that_died_while_it_waited_is_no_loss(workshop):
-    os.kill(spare_of(workshop).pid, signal.SIGKILL)
-    assert until(lambda: not workshop._spare.lives())
-    assert workshop.preview(TINY)["arms"]["count"] == 2
+def test_a_process_that_died_while_it_waited_is_no_loss(sandbox):
+    os.kill(spare_of(sandbox).pid, signal.SIGKILL)
+    assert until(lambda: not sandbox._spare.is_alive())
+    assert sandbox.preview(TINY)["arms"]["count"] == 2
 
 
-def test_many_threads_have_their_turns(workshop):
+def test_many_threads_have_their_turns(sandbox):
     found, wrong = [], []
 
     def look(i):
         try:
             names = " -> ".join(f"V{j}" for j in range(i + 2))
-            found.append(len(workshop.preview(f'graph = "{names}"\nreward = "V1"')["roles"]) - i)
+            found.append(len(sandbox.preview(f'graph = "{names}"\nreward = "V1"')["roles"]) - i)
         except SandboxBusyError as error:
             wrong.append(error)
 
@@ -113,76 +113,76 @@ def test_many_threads_have_their_turns(workshop):
 
 
 def test_who_takes_too_long_is_stopped_and_others_are_not_kept_waiting():
-    with Sandbox(Limits(preview_seconds=2)) as workshop:
+    with Sandbox(Limits(preview_seconds=2)) as sandbox:
         errors = []
 
         def endless():
             with pytest.raises(LimitExceededError) as caught:
-                workshop.preview(ENDLESS)
+                sandbox.preview(ENDLESS)
             errors.append(str(caught.value))
 
-        pid = spare_of(workshop).pid
+        pid = spare_of(sandbox).pid
         thread = threading.Thread(target=endless)
         thread.start()
-        assert workshop.preview(TINY)["arms"]["count"] == 2 and thread.is_alive()
+        assert sandbox.preview(TINY)["arms"]["count"] == 2 and thread.is_alive()
         thread.join()
         assert is_gone(pid)
     assert errors[0].startswith("to read this problem takes more than 2 seconds: make the graph")
 
 
 def test_who_takes_too_much_memory_is_told_so():
-    with Sandbox(Limits(megabytes=256)) as workshop:
+    with Sandbox(Limits(megabytes=256)) as sandbox:
         arms = f'graph = "{"; ".join(f"X{i} -> Y" for i in range(22))}"\nreward = "Y"\n'
-        with pytest.raises(LimitExceededError, match="more than the 256 MB of memory"):
-            workshop.preview(arms + "max_arms = 1000000000")
-        assert workshop.preview(TINY)["arms"]["count"] == 2
+        with pytest.raises(LimitExceededError, match="more than 256 MB of memory"):
+            sandbox.preview(arms + "max_arms = 1000000000")
+        assert sandbox.preview(TINY)["arms"]["count"] == 2
 
 
-def test_too_many_samples_are_too_much_memory(workshop):
-    with pytest.raises(LimitExceededError, match="or ask for fewer samples"):
-        workshop.begin(TASK2, "ids", {"samples": 150_000_000})
+def test_too_many_samples_are_too_much_memory(sandbox):
+    with pytest.raises(LimitExceededError, match="or use fewer samples"):
+        sandbox.begin(TASK2, "ids", {"samples": 150_000_000})
 
 
-def test_a_library_that_aborts_is_no_crash_of_ours(workshop):
+def test_a_library_that_aborts_is_no_crash_of_ours(sandbox):
     pids = []
 
     def abort(_done, _total):
-        pids.extend(child.pid for child in workshop._at_work)
+        pids.extend(child.pid for child in sandbox._running)
         os.kill(pids[0], signal.SIGABRT)
 
-    with pytest.raises(LimitExceededError, match="more than the 2,048 MB of memory"):
-        workshop.rehearse(TASK2, 100, 100, "random", progress=abort)
+    with pytest.raises(LimitExceededError, match="more than 2,048 MB of memory"):
+        sandbox.rehearse(TASK2, 100, 100, "random", progress=abort)
     assert is_gone(pids[0])
 
 
 def test_answers_have_a_largest_size():
     with (
-        Sandbox(Limits(answer_bytes=500)) as workshop,
+        Sandbox(Limits(answer_bytes=500)) as sandbox,
         pytest.raises(LimitExceededError, match="more than 500 bytes"),
     ):
-        workshop.preview(TASK2)
+        sandbox.preview(TASK2)
 
 
-def test_texts_and_options_have_a_largest_size(workshop):
-    waiting = workshop._spare
-    with pytest.raises(BadInputError, match="2,000,000 bytes, and 262,144 are the most"):
-        workshop.preview("X -> Y; " * 250_000)
+def test_texts_and_options_have_a_largest_size(sandbox):
+    waiting = sandbox._spare
+    with pytest.raises(BadInputError, match="2,000,000 bytes, and at most 262,144"):
+        sandbox.preview("X -> Y; " * 250_000)
     with pytest.raises(BadInputError, match="must be a text"):
-        workshop.preview(None)
-    with pytest.raises(BadInputError, match="is no letter: remove it"):
-        workshop.preview("X -> \ud800")
-    with pytest.raises(BadInputError, match="more than 65,536 letters"):
-        workshop.begin(TINY, options={"floor": "1" * 100_000})
+        sandbox.preview(None)
+    with pytest.raises(BadInputError, match="is not a character: remove it"):
+        sandbox.preview("X -> \ud800")
+    with pytest.raises(BadInputError, match="more than 65,536 characters"):
+        sandbox.begin(TINY, options={"floor": "1" * 100_000})
     with pytest.raises(BadInputError, match="plain JSON"):
-        workshop.begin(TINY, options={"floor": float("nan")})
-    assert workshop._spare is waiting  # nobody was bothered with any of it
+        sandbox.begin(TINY, options={"floor": float("nan")})
+    assert sandbox._spare is waiting  # nobody was bothered with any of it
 
 
 CONFINED = """
 import json, resource, sys, os, threading
-from dowise_web.sandbox import confine, confine_job
-confine(512)
-confine_job("rehearse", 20)
+from dowise_web.sandbox_worker import limit_job, limit_process
+limit_process(512)
+limit_job("rehearse", 20)
 limits = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
           for name in ("AS", "CORE", "FSIZE", "NOFILE", "CPU", "NPROC")}
 print(json.dumps({**limits, "nice": os.nice(0)}))
@@ -200,21 +200,21 @@ def test_a_process_limits_itself():
     assert found["nice"] >= 10
 
 
-def test_processor_time_that_is_used_up_is_too_long(workshop):
-    child = Child(workshop.limits)
+def test_processor_time_that_is_used_up_is_too_long(sandbox):
+    child = Worker(sandbox.limits)
     try:
         job = json.dumps({"kind": "preview", "seconds": -2, "text": ENDLESS}).encode()
         with pytest.raises(LimitExceededError, match="takes more than 10 seconds"):
-            child.do("preview", job, None)
+            child.run("preview", job, None)
     finally:
-        child.end()
+        child.close()
 
 
 # -- turns ------------------------------------------------------------------------------------
 
 
 def test_one_rehearsal_at_a_time_and_previews_beside_it():
-    with Sandbox() as workshop:
+    with Sandbox() as sandbox:
         begun, go_on = threading.Event(), threading.Event()
 
         def pause(_done, _total):
@@ -224,36 +224,36 @@ def test_one_rehearsal_at_a_time_and_previews_beside_it():
 
         def long():
             with pytest.raises(KeyboardInterrupt):
-                workshop.rehearse(TASK2, 5, 3, "random", progress=pause)
+                sandbox.rehearse(TASK2, 5, 3, "random", progress=pause)
 
         thread = threading.Thread(target=long)
         thread.start()
         try:
             assert begun.wait(60)
-            with pytest.raises(SandboxBusyError, match="somebody rehearses an experiment just"):
-                workshop.rehearse(TASK2, 5, 3, "random")
-            assert workshop.preview(TINY)["arms"]["count"] == 2
-            (busy,) = workshop._at_work
+            with pytest.raises(SandboxBusyError, match="a rehearsal is already running"):
+                sandbox.rehearse(TASK2, 5, 3, "random")
+            assert sandbox.preview(TINY)["arms"]["count"] == 2
+            (busy,) = sandbox._running
         finally:
             go_on.set()
             thread.join()
         assert is_gone(busy.pid)
-        assert workshop.rehearse(TASK2, 2, 1, "random")["worlds"] == 1
+        assert sandbox.rehearse(TASK2, 2, 1, "random")["worlds"] == 1
 
 
 def test_who_finds_no_turn_is_told_to_try_again():
-    with Sandbox(Limits(at_once=1, patience=0.1)) as workshop:
+    with Sandbox(Limits(max_running=1, slot_timeout=0.1)) as sandbox:
 
         def endless():
             with pytest.raises(SandboxFailedError):
-                workshop.preview(ENDLESS)
+                sandbox.preview(ENDLESS)
 
         thread = threading.Thread(target=endless)
         thread.start()
-        assert until(lambda: workshop._at_work)
-        with pytest.raises(SandboxBusyError, match="busy with problems here: try again"):
-            workshop.preview(TINY)
-        workshop.close()
+        assert until(lambda: sandbox._running)
+        with pytest.raises(SandboxBusyError, match="busy with other problems: try again"):
+            sandbox.preview(TINY)
+        sandbox.close()
         thread.join()
 
 
@@ -261,38 +261,38 @@ def test_who_finds_no_turn_is_told_to_try_again():
 
 
 def test_closing_ends_what_is_done_just_now():
-    workshop = Sandbox()
+    sandbox = Sandbox()
     said = []
 
     def work():
         with pytest.raises(SandboxFailedError) as caught:
-            workshop.preview(ENDLESS)
+            sandbox.preview(ENDLESS)
         said.append(str(caught.value))
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert until(lambda: workshop._at_work)
-    pids = [child.pid for child in workshop._at_work]
-    workshop.close()
+    assert until(lambda: sandbox._running)
+    pids = [child.pid for child in sandbox._running]
+    sandbox.close()
     thread.join()
-    assert said == ["the server is closing: try again when it is back"]
+    assert said == ["the server is shutting down: try again when it is back"]
     assert until(lambda: all(map(is_gone, pids)))
-    with pytest.raises(dowise.DowiseError, match="the server is closing"):
-        workshop.preview(TINY)
-    workshop.close()
+    with pytest.raises(dowise.DowiseError, match="the server is shutting down"):
+        sandbox.preview(TINY)
+    sandbox.close()
 
 
 PARENT = """
 import sys, threading, time
-from dowise_web.workshop import Workshop
-workshop = Workshop()
-threading.Thread(target=workshop.preview, args=(sys.argv[1],), daemon=True).start()
-while not workshop._at_work or workshop._spare is not None:
+from dowise_web.sandbox import Workshop
+sandbox = Sandbox()
+threading.Thread(target=sandbox.preview, args=(sys.argv[1],), daemon=True).start()
+while not sandbox._running or sandbox._spare is not None:
     time.sleep(0.01)
-workshop._renew()
-(busy,) = workshop._at_work
+sandbox._start_spare()
+(busy,) = sandbox._running
 time.sleep(1.5)
-print(busy.pid, workshop._spare.pid, flush=True)
+print(busy.pid, sandbox._spare.pid, flush=True)
 time.sleep(60)
 """
 
@@ -310,27 +310,27 @@ def test_processes_end_with_their_starter_even_if_it_is_killed():
     assert until(lambda: is_gone(busy) and is_gone(spare), 10)
 
 
-def test_what_goes_wrong_inside_is_for_the_log_alone(workshop, caplog):
-    child = Child(workshop.limits)
+def test_what_goes_wrong_inside_is_for_the_log_alone(sandbox, caplog):
+    child = Worker(sandbox.limits)
     try:
         job = json.dumps({"kind": "preview", "seconds": 9}).encode()  # no text: a mistake of ours
         with (
             caplog.at_level(logging.ERROR),
-            pytest.raises(SandboxFailedError, match="^something went wrong here, and not with"),
+            pytest.raises(SandboxFailedError, match="^something went wrong in the server"),
         ):
-            child.do("preview", job, None)
+            child.run("preview", job, None)
     finally:
-        child.end()
+        child.close()
     assert "KeyError: 'text'" in caplog.text
 
 
 def test_a_process_that_can_not_start_is_a_clear_error(caplog):
     with (
-        Sandbox(Limits(megabytes=20)) as workshop,
+        Sandbox(Limits(megabytes=20)) as sandbox,
         caplog.at_level(logging.ERROR),
-        pytest.raises(SandboxFailedError, match="^something went wrong here, and not with"),
+        pytest.raises(SandboxFailedError, match="^something went wrong in the server"),
     ):
-        workshop.preview(TINY)
+        sandbox.preview(TINY)
 
 
 def test_tokens_and_paths_of_the_server_stay_there(monkeypatch):

@@ -1,5 +1,5 @@
-/* The page New experiment: numbered lines, the wrong one marked, files that are read into the text.
-   Without it the page works with its buttons. */
+/* The page New experiment: line numbers, the line with an error marked, files read into the text.
+   Without this script the page works with its buttons. */
 (() => {
   "use strict";
 
@@ -10,7 +10,7 @@
     const gutter = document.querySelector(".gutter");
     if (!text || !upload || !preview || !gutter) return;
     const first = text.value;
-    const most = Number(text.dataset.most);
+    const max = Number(text.dataset.max);
     let wrong = null;
 
     const edited = () => { number(); htmx.trigger(text, "edited"); };
@@ -47,14 +47,14 @@
     async function take(file) {
       if (!file) return;
       const notices = document.getElementById("notices");
-      if (file.size > most) {
-        notices.textContent = `${file.name} has ${file.size.toLocaleString()} bytes, and ${most.toLocaleString()} are the most.`;
+      if (file.size > max) {
+        notices.textContent = `${file.name} has ${file.size.toLocaleString()} bytes; at most ${max.toLocaleString()} are accepted.`;
         return;
       }
       try {
         text.value = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
       } catch {
-        notices.textContent = `${file.name} is no text in UTF-8.`;
+        notices.textContent = `${file.name} is not a text file in UTF-8.`;
         return;
       }
       notices.textContent = "";
@@ -69,11 +69,11 @@
       if (event.dataTransfer.files.length) { event.preventDefault(); take(event.dataTransfer.files[0]); }
     });
 
-    // -- an example takes the place of what was written ------------------------------------------------
+    // -- an example replaces the text ------------------------------------------------
 
     document.getElementById("examples").addEventListener("click", (event) => {
       const isWritten = text.value.trim() && text.value !== first;
-      if (event.target.closest("a") && isWritten && !confirm("The example takes the place of what you wrote.")) event.preventDefault();
+      if (event.target.closest("a") && isWritten && !confirm("Replace what you wrote with the example?")) event.preventDefault();
     });
   });
 })();

@@ -1,0 +1,190 @@
+"""The result cache: sharing, failures, freshness, and jobs that wait for a slot."""
+
+import asyncio
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from dowise.errors import UnavailableError
+from dowise.experiment import Head
+from dowise_web import cache
+from dowise_web.cache import ResultCache
+from dowise_web.errors import RefusedError
+from dowise_web.limits import FairLimiter
+
+
+def view_at(number):
+    """A stand-in for the view of an experiment with so many events."""
+    return SimpleNamespace(name="ward", head=Head(number, f"{number:064x}"))
+
+
+async def settle():
+    """Let all tasks run until they wait."""
+    for _ in range(20):
+        await asyncio.sleep(0.005)
+
+
+def run(test):
+    """Run a coroutine function with a cache, and let nothing wait for ever."""
+
+    async def limited():
+        await asyncio.wait_for(test(ResultCache(FairLimiter())), 20)
+
+    asyncio.run(limited())
+
+
+class Held:
+    """A computation that ends when the test lets it."""
+
+    def __init__(self):
+        self.go, self.heads = threading.Event(), []
+
+    def __call__(self, view):
+        self.heads.append(view.head.number)
+        assert self.go.wait(10)
+        return view.head.number
+
+
+def test_requests_for_the_same_view_share_one_computation():
+    async def test(results):
+        held = Held()
+        tasks = [asyncio.create_task(results.get(view_at(3), "x", held, i)) for i in range(5)]
+        await settle()
+        assert len(held.heads) == 1 and results.waiting.total() == 4
+        held.go.set()
+        assert [result for _, result in await asyncio.gather(*tasks)] == [3] * 5
+        assert (await results.get(view_at(3), "x", held, 1))[1] == 3 and len(held.heads) == 1
+
+    run(test)
+
+
+def test_a_later_view_is_computed_again():
+    async def test(results):
+        await results.get(view_at(3), "x", lambda view: view.head.number, 1)
+        view, result = await results.get(view_at(4), "x", lambda view: view.head.number, 1)
+        assert view.head.number == result == 4
+
+    run(test)
+
+
+def test_requests_that_waited_share_a_computation_of_the_newest_view():
+    async def test(results):
+        held = Held()
+        first = asyncio.create_task(results.get(view_at(1), "x", held, 1))
+        await settle()
+        others = [asyncio.create_task(results.get(view_at(n), "x", held, 1)) for n in (2, 4, 3)]
+        await settle()
+        held.go.set()
+        assert (await first)[1] == 1
+        assert [result for _, result in await asyncio.gather(*others)] == [4, 4, 4]
+        assert held.heads == [1, 4]
+
+    run(test)
+
+
+def test_an_exact_result_is_of_the_very_view():
+    async def test(results):
+        held = Held()
+        first = asyncio.create_task(results.get(view_at(5), "x", held, 1))
+        await settle()
+        exact = asyncio.create_task(results.get(view_at(4), "x", held, 1, is_exact=True))
+        await settle()
+        held.go.set()
+        assert (await first)[1] == 5
+        view, result = await exact
+        assert view.head.number == result == 4
+
+    run(test)
+
+
+def test_a_failure_is_not_cached():
+    async def test(results):
+        with pytest.raises(ZeroDivisionError):
+            await results.get(view_at(1), "x", lambda _: 1 / 0, 1)
+        assert not results.keys()
+        assert (await results.get(view_at(1), "x", lambda _: 1, 1))[1] == 1
+
+    run(test)
+
+
+def test_few_short_computations_run_together_and_few_results_are_kept(monkeypatch):
+    monkeypatch.setattr(cache, "MAX_SHORT_JOBS", 1)
+    monkeypatch.setattr(cache, "MAX_RESULTS", 2)
+
+    async def test(results):
+        held, other = Held(), Held()
+        other.go.set()
+        tasks = [
+            asyncio.create_task(results.get(view_at(1), key, compute, 1))
+            for key, compute in (("x", held), ("y", other))
+        ]
+        await settle()
+        assert held.heads and not other.heads
+        held.go.set()
+        await asyncio.gather(*tasks)
+        for key in "abc":
+            await results.get(view_at(1), key, lambda _: 1, 1)
+        assert results.keys() == [("ward", "b"), ("ward", "c")]
+
+    run(test)
+
+
+def test_a_principal_has_few_waiting_requests():
+    async def test(results):
+        held = Held()
+        tasks = [
+            asyncio.create_task(results.get(view_at(1), "x", held, 7))
+            for _ in range(cache.MAX_WAITING_PER_PRINCIPAL + 1)
+        ]
+        await settle()
+        with pytest.raises(RefusedError) as refused:
+            await results.get(view_at(1), "x", held, 7)
+        assert refused.value.status == 429 and refused.value.code == "too-many-requests"
+        held.go.set()
+        await asyncio.gather(*tasks)
+        assert not results.waiting
+
+    run(test)
+
+
+# -- long queries -------------------------------------------------------------------------------
+
+
+def test_a_principal_with_a_free_slot_lends_it_to_a_shared_job():
+    """Principal 1 runs A and waits for B; principal 2 wants B as well, and has a free slot."""
+
+    async def test(results):
+        held = Held()
+        a = asyncio.create_task(results.get(view_at(1), "A", held, 1, is_long=True))
+        await settle()
+        first = asyncio.create_task(results.get(view_at(1), "B", lambda _: "B", 1, is_long=True))
+        await settle()
+        assert not first.done()
+        second = await results.get(view_at(1), "B", lambda _: "other", 2, is_long=True)
+        assert second[1] == "B" and (await first)[1] == "B" and not a.done()
+        held.go.set()
+        assert (await a)[1] == 1
+
+    run(test)
+
+
+def test_a_job_that_gets_no_slot_in_time_fails_for_all_who_wait(monkeypatch):
+    monkeypatch.setattr("dowise_web.limits.SLOT_TIMEOUT", 0.1)
+
+    async def test(results):
+        held = Held()
+        a = asyncio.create_task(results.get(view_at(1), "A", held, 1, is_long=True))
+        await settle()
+        tasks = [
+            asyncio.create_task(results.get(view_at(1), "B", lambda _: 1, 1, is_long=True))
+            for _ in range(3)
+        ]
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(error, UnavailableError) for error in outcomes)
+        assert {error.code for error in outcomes} == {"server-busy"}
+        held.go.set()
+        await a
+        assert not results.unfinished()
+
+    run(test)

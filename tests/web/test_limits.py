@@ -1,0 +1,91 @@
+"""The fair limiter: few jobs run at a time, and no principal has all slots."""
+
+import asyncio
+
+import pytest
+
+from dowise.errors import UnavailableError
+from dowise_web import limits
+from dowise_web.errors import RefusedError
+from dowise_web.limits import FairLimiter
+
+
+def run(test):
+    async def limited():
+        await asyncio.wait_for(test(FairLimiter()), 20)
+
+    asyncio.run(limited())
+
+
+def test_one_principal_leaves_a_slot_and_places_for_others():
+    async def test(limiter):
+        tickets = [limiter.enqueue(1) for _ in range(4)]
+        assert limiter.running == tickets[:1] and limiter.queue == tickets[1:]
+        with pytest.raises(RefusedError) as refused:
+            limiter.enqueue(1)
+        assert refused.value.status == 429 and refused.value.headers["Retry-After"]
+        assert refused.value.code == "too-many-queries"
+        other = limiter.enqueue(2)
+        assert limiter.running == [tickets[0], other]
+
+    run(test)
+
+
+def test_jobs_start_in_order():
+    async def test(limiter):
+        tickets = [limiter.enqueue(principal) for principal in (1, 2, 3, 4, 5)]
+        limiter.remove(tickets[0])
+        assert limiter.running == tickets[1:3]
+        limiter.remove(tickets[2])
+        assert limiter.running == [tickets[1], tickets[3]]
+
+    run(test)
+
+
+def test_the_queue_is_limited():
+    async def test(limiter):
+        for principal in range(10):
+            limiter.enqueue(principal)
+        with pytest.raises(UnavailableError) as busy:
+            limiter.enqueue(10)
+        assert busy.value.code == "server-busy"
+
+    run(test)
+
+
+def test_a_job_that_waited_too_long_leaves_the_queue(monkeypatch):
+    monkeypatch.setattr(limits, "SLOT_TIMEOUT", 0.01)
+
+    async def test(limiter):
+        tickets = [limiter.enqueue(principal) for principal in (1, 2)]
+        with pytest.raises(UnavailableError):
+            async with limiter.enqueue(3):
+                pass
+        assert not limiter.queue
+        for ticket in tickets:
+            async with ticket:
+                pass
+        assert not limiter.running
+        async with limiter.enqueue(3):
+            assert len(limiter.running) == 1
+
+    run(test)
+
+
+def test_a_cancelled_job_leaves_the_queue():
+    async def test(limiter):
+        limiter.enqueue(1)
+        waiting = limiter.enqueue(1)
+
+        async def wait():
+            async with waiting:
+                pass
+
+        task = asyncio.create_task(wait())
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert waiting not in limiter.queue
+
+    run(test)
