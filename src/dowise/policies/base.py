@@ -41,6 +41,7 @@ Numbers = IntArray | None
 """Numbers of the decisions that records follow, or None if there were none."""
 _COMPACT: dict[str, Any] = {"sort_keys": True, "separators": (",", ":")}
 PAST = 2**32  # numbers from here on belong to imported records, which followed no decision
+WARN_AFTER = (10, 100, 1000)  # numbers of records after which unused variables are looked for
 FLOOR_SAMPLES = 1000  # posterior draws that p* is estimated from
 
 TrialLoop = Callable[["TrialScript", np.random.Generator], IntArray]
@@ -448,10 +449,13 @@ class Policy:
             raise DowiseError(reason, code="unusable-record")
         if self.knowledge is not None:
             self.knowledge.learn(record)
-        self.on_learned(record, 1)
+        if type(self).on_learned is not Policy.on_learned:
+            self.on_learned(record, 1)
         if self._floor_rewards is not None and self._floor_rewards.can_learn(record):
             self._floor_rewards.learn(record)
-        self._count_records(1)
+        self.records += 1
+        if self.records in WARN_AFTER:
+            self._warn_of_unused()
 
     def retract(self, record: Record) -> None:
         """Forget one record, as if it had never been learned."""
@@ -494,7 +498,9 @@ class Policy:
             rows = np.flatnonzero(self._floor_rewards.requires.mask(records, numbers).mask)
             taken = None if numbers is None else np.asarray(numbers)[rows]
             self._floor_rewards.learn_many(records.take(rows), taken)
-        self._count_records(len(records))
+        before, self.records = self.records, self.records + len(records)
+        if any(before < size <= self.records for size in WARN_AFTER):
+            self._warn_of_unused()
 
     def on_learned(self, record: Record, times: int) -> None:
         """Update what is not in the knowledge: a record was learned (1) or retracted (−1)."""
@@ -505,8 +511,8 @@ class Policy:
             for record in records.each(numbers):
                 self.on_learned(record, 1)
 
-    def _count_records(self, count: int) -> None:
-        self.records += count
+    def _warn_of_unused(self) -> None:
+        """Warn of variables that records teach nothing about."""
 
     def rejection_reason(self, record: Record) -> str | None:
         """Return why `learn` would refuse a record; None if it would take it."""

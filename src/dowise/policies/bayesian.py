@@ -31,7 +31,6 @@ from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch
 
 CONTEXT_REMEDY = "add the context to it"
-WARN_AFTER = (10, 100, 1000)  # numbers of records after which unused variables are looked for
 
 
 class BeliefKnowledge:
@@ -172,11 +171,9 @@ class BayesianPolicy(Policy):
         posterior.learn(record)
         self.on_learned(record, 1)
 
-    def _count_records(self, count: int) -> None:
-        before, self.records = self.records, self.records + count
-        if self._has_warned or not any(before < size <= self.records for size in WARN_AFTER):
-            return
-        unused = {} if self.suppress_warnings else self.belief.never_used()
+    def _warn_of_unused(self) -> None:
+        is_silent = self._has_warned or self.suppress_warnings
+        unused = {} if is_silent else self.belief.never_used()
         if not unused:
             return
         self._has_warned = True
