@@ -14,7 +14,7 @@ from support.cli_runner import one_line
 
 from dowise.cli.main import main
 from dowise.experiment.storage import open_storage
-from dowise_web.tokens import create_session, authenticate
+from dowise_web.tokens import authenticate, create_session
 
 SECRET = re.compile(r"dowise_[\w-]{43}", re.ASCII)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from dowise import CausalGraph, Experiment, Problem
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.sql import VERSION
-from dowise_web.tokens import create_session, create_link, create_token, list_tokens, revoke
+from dowise_web.tokens import create_link, create_session, create_token, list_tokens, revoke
 
 FOLDER = Path(__file__).parent
 GRAPH = CausalGraph.parse("C -> X -> Z -> Y; C -> Y; X <-> Y")

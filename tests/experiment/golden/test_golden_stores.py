@@ -15,7 +15,7 @@ from dowise.experiment.event import KINDS
 from dowise.experiment.journal import restore_state
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.sql import VERSION
-from dowise_web.tokens import create_token, list_tokens, authenticate
+from dowise_web.tokens import authenticate, create_token, list_tokens
 
 FOLDER = Path(__file__).parent
 STORES = sorted(path.name for path in FOLDER.glob("*.db"))

@@ -164,9 +164,7 @@ def page_name(text):
 
 
 def test_no_experiment_begins_with_a_graph_alone():
-    with pytest.raises(
-        BadInputError, match="a graph with 2 variables.* Add it to a problem"
-    ):
+    with pytest.raises(BadInputError, match="a graph with 2 variables.* Add it to a problem"):
         begun("X -> Y")
 
 

@@ -63,13 +63,9 @@ def test_other_errors_are_placed_where_they_can_be(text, line, column):
 
 
 def test_files_are_refused_with_a_remedy():
-    with pytest.raises(
-        BadInputError, match="graph_file cannot be read here"
-    ):
+    with pytest.raises(BadInputError, match="graph_file cannot be read here"):
         read_problem(PLACES["a file of the graph"][0])
-    with pytest.raises(
-        BadInputError, match="prior files cannot be read here"
-    ):
+    with pytest.raises(BadInputError, match="prior files cannot be read here"):
         read_problem(PLACES["a file of the prior"][0])
 
 
