@@ -301,7 +301,7 @@ class StateView(ExperimentQueries):
                 return None, []  # a graph too large for a posterior is too large for evidence
             records = self._state.imported + len(self._state.cases)
             if evidence_seconds(self.problem, records) > EVIDENCE_TIMEOUT:
-                why = "with so many records it takes a while; ask for it to get it"
+                why = "with so many records it takes a while (evidence=True, --evidence)"
                 return None, [_not_looked_at(why)]
         try:
             return self._journal.read_model.evidence(self._state), []

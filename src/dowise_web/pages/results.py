@@ -385,6 +385,6 @@ def _context_row(
         "leader": str(context.arms[context.leader]) if len(leaders) == 1 else None,
         "tie": "no difference known yet" if is_open else f"{len(leaders)} arms tie",
         "mean": float(context.mean[context.leader]),
-        "best": None if is_open else float(context.best[leaders].sum()),
+        "best": None if is_open else float(context.best[list(leaders)].sum()),
         "stopping": context.stopping,
     }

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
+from support.errors import raises_code
 from support.tokens import AT, new
 
-from dowise import DowiseError
 from dowise.experiment.storage import open_storage
 from dowise_web.tokens import TokenTable
 
@@ -39,7 +39,7 @@ def test_tokens_are_kept_as_given_and_numbered(tables):
     for each in tables:
         assert each.read() == added
         assert [each.find(token.hash) for token in added] == added
-    with pytest.raises(DowiseError, match="is there already"):
+    with raises_code("duplicate-name", added[0].hash[:8]):
         other.add(added[0])
     assert table.read() == added
 
@@ -56,7 +56,7 @@ def test_children_of_tokens_that_have_not_ended(tables):
     for parent in (link.id, len(before) + 9):
         for once in (False, True):
             assert table.add_child(fresh(parent), once) is None
-    with pytest.raises(DowiseError, match="is there already"):
+    with raises_code("duplicate-name", link.hash[:8]):
         table.add_child(link._replace(parent=token.id), once=True)
     assert table.read() == before
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.errors import raises_code
 from support.journal_writers import append
 from support.system_users import as_nobody, in_child
 from support.tokens import AT, new, opened
@@ -101,7 +102,7 @@ def test_an_older_database_is_brought_up_to_date(postgres, old_database):
     url, connection = old_database
     with opened(url) as storage:
         assert TokenTable(storage).add(new("one")).id == 1
-        with pytest.raises(DowiseError, match="is there already"):
+        with raises_code("duplicate-name", "the hash one"):
             TokenTable(storage).add(new("one"))
     today = postgres.new_database()
     open_storage(postgres.url(today), create=True).close()

@@ -37,11 +37,11 @@ def test_every_event_is_there_newest_first_in_a_sentence(told):
     page = told.browser("read").get("/experiments/ward/history").text
     assert lines(page) == [str(n) for n in range(ward.head.number, 0, -1)]
     sentences = [event_text(event) for event in ward.events()]
-    assert "Of decision 1, Y is 0 now; it was 1 (a slip of the pen)" in sentences
-    assert "Decision 3 was withdrawn (moved away)" in sentences
-    assert "2 records came in from spring.csv" in sentences
-    assert "The experiment was revised; the policy is ts (simpler)" in sentences
-    assert "What it said was erased" in sentences
+    assert "Decision 1: Y changed from 1 to 0 (a slip of the pen)" in sentences
+    assert "Decision 3 withdrawn (moved away)" in sentences
+    assert "2 records imported from spring.csv" in sentences
+    assert "Experiment revised; the policy is ts (simpler)" in sentences
+    assert "Its content was erased" in sentences
     assert any("that do(X2=1) was done instead" in said for said in sentences)
     assert all(said in page for said in sentences)
 
@@ -57,11 +57,12 @@ def test_it_filters_and_searches(told):
 
 def test_a_decision_is_explained_as_the_command_explains_it(told):
     page = told.browser("read").get("/experiments/ward/history/explain/2").text
-    words = str(told.registry.experiment("ward").explain(2))
+    explanation = told.registry.experiment("ward").explain(2)
+    words = str(explanation)
     at = re.search(r'<time datetime="([^"]*)">([^<]*)</time>', page)
     assert at[1] in words
-    for sentence in words.replace(at[1], at[0]).splitlines():
-        assert sentence in page
+    for sentence in explanation.sentences():
+        assert sentence in words and sentence.replace(at[1], at[0]) in page
     assert "was erased" in told.browser("read").get("/experiments/ward/history/explain/4").text
 
 

@@ -70,7 +70,7 @@ def test_a_link_for_a_colleague_is_shown_once_and_lets_them_in(server):
         assert zoe.get("/experiments/ward%207/now").status_code == 303  # to the door
     assert f"link {made['id']}, used, then revoked or signed out" in see(admin).text
     page = see(admin).html
-    assert page.index("Dr. Zoë") > page.index('<details id="before">')
+    assert page.index("Dr. Zoë") > page.index('<details id="former">')
 
 
 def test_a_token_for_a_program(server):

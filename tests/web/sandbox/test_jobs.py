@@ -65,7 +65,7 @@ def test_a_preview_says_what_a_problem_means():
     assert page["arms"]["first"][-1]["text"] == "do(Diet=1, Drug=high)"
     assert page["sets"] == {"kind": "pomis", "count": 1, "first": ["Diet, Drug"]}
     assert page["why"].startswith("The other 3 of 4 sets") and page["best"] == "commit-kg"
-    assert page["advice"]["soft"]["text"].startswith("Is an arrow missing")
+    assert page["advice"]["soft"]["text"].startswith("Could an arrow be missing")
     assert "floor=0.1" in page["advice"]["floor"]
     assert parse_problem(page["problem"]) == parse_problem(WARD)
 
