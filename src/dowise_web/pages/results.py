@@ -224,7 +224,9 @@ class _Query:
             self.tolerance = self.default_tolerance  # what the empty field shows
         tolerance_number = self._parse(self.tolerance, float, self.default_tolerance)
         if tolerance_number is not None and not 0 <= tolerance_number < inf:
-            self.error = f"A loss must be a number such as {self.default_tolerance}."
+            self.error = (
+                f"{self.tolerance!r} is not a loss of at least 0, such as {self.default_tolerance}."
+            )
             tolerance_number = None
         self.tolerance_number: float | None = tolerance_number
         rounds_number = self._parse(self.rounds, int, "100")

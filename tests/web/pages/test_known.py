@@ -86,8 +86,8 @@ def test_the_tolerance_that_is_proposed_is_in_the_units_of_the_reward(visit, lea
     ("query", "said"),
     [
         ({"tolerance": "much"}, "'much' is not a number such as 0.2"),
-        ({"tolerance": "-1"}, "Tolerance"),
-        ({"tolerance": "nan"}, "Tolerance"),
+        ({"tolerance": "-1"}, "'-1' is not a loss of at least 0"),
+        ({"tolerance": "nan"}, "'nan' is not a loss of at least 0"),
         ({"rounds": "1.5"}, "'1.5' is not a number such as 100"),
         ({"rounds": "0"}, "ounds"),
         ({"rounds": "100001"}, "ounds"),
