@@ -110,7 +110,7 @@ def test_an_explanation_says_it():
     experiment = played(4)
     asked = experiment.ask_many(CONTEXTS)
     found = experiment.explain(asked[2].id)
-    assert "of 2 decisions before it in the batch the policy imagined outcomes" in str(found)
+    assert "the policy imagined outcomes of 2 decisions before it in the batch" in str(found)
     assert found.as_dict()["known"]["imagined"] == 2
     assert "imagined" not in str(experiment.explain(asked[0].id))
 

@@ -79,9 +79,11 @@ def test_one_decision_is_looked_up(task2, tmp_path):
 def test_the_names_are_there_and_cost_nothing_before_they_are_used():
     assert dowise.Experiment is Experiment
     assert callable(dowise.check_storage)
+    assert {"Experiment", "check_storage"} <= {*dowise.experiment.__all__}
+    assert all(getattr(dowise.experiment, name) for name in dowise.experiment.__all__)
     code = (
         "import sys, dowise.experiment\n"
-        "assert dir(dowise.experiment) == ['Experiment', 'check_storage']\n"
+        "assert dir(dowise.experiment) == sorted(dowise.experiment.__all__)\n"
         "sys.exit(', '.join({'numpy', 'sqlalchemy', 'numba'} & set(sys.modules)) or None)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -145,7 +145,7 @@ def test_a_context_that_an_arm_had_set_still_counts():
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"graph": CausalGraph.parse("Age -> Recovery; Dose -> Recovery")}, "no variable"),
+        ({"graph": CausalGraph.parse("Age -> Recovery; Dose -> Recovery")}, "not a variable"),
         ({"hidden": "Diet"}, "hidden"),
         ({"graph": CausalGraph.parse("Recovery -> Diet; Dose -> Diet; Age -> Dose"),
           "reward": "Diet"}, "the reward"),

@@ -73,23 +73,27 @@ def test_names_are_short_texts(name):
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "code", "mentioned"),
     [
-        ({"policy": "idz"}, "did you mean 'ids'"),
-        ({"policy": 3}, "give the name of a policy"),
-        ({"options": {"samplez": 3}}, "no option 'samplez'"),
-        ({"options": [3]}, "must map names to values"),
-        ({"options": {"belief": Belief(WARD)}}, "belief is no option"),
-        ({"policy": "ts", "options": {"propensity_samples": 0}}, "leaves the probabilities"),
-        ({"seed": -1}, "seed=-1"),
-        ({"seed": "7"}, "seed='7'"),
-        ({"learn_restricted": 1}, "learn_restricted=1"),
-        ({"actor": " "}, "actor="),
+        ({"policy": "idz"}, "unknown-policy", "did you mean 'ids'"),
+        ({"policy": 3}, "invalid-type", "policy=3 must be the name of a policy"),
+        ({"options": {"samplez": 3}}, "unknown-option", "no option 'samplez'"),
+        ({"options": [3]}, "invalid-type", "must map names to values"),
+        ({"options": {"belief": Belief(WARD)}}, "unknown-option", "belief is not an option"),
+        (
+            {"policy": "ts", "options": {"propensity_samples": 0}},
+            "invalid-number",
+            "leaves the probabilities",
+        ),
+        ({"seed": -1}, "invalid-number", "seed=-1"),
+        ({"seed": "7"}, "invalid-number", "seed='7'"),
+        ({"learn_restricted": 1}, "invalid-type", "learn_restricted=1"),
+        ({"actor": " "}, "invalid-type", "actor="),
     ],
 )
-def test_what_can_not_be_is_refused_and_no_store_is_made_of_it(more, said):
+def test_what_can_not_be_is_refused_and_no_store_is_made_of_it(more, code, mentioned):
     storage = MemoryStorage()
-    with pytest.raises(DowiseError, match=said):
+    with raises_code(code, mentioned):
         new(storage=storage, **{"options": None, **more})
     assert storage.experiments() == ()
 
