@@ -147,7 +147,7 @@ def test_the_best_plan_is_that_of_the_mirror_image(worth):
     decisions = [policy.decide(rng=0) for policy in (down, up)]
     values = [decision.figures["values"] for decision in decisions]
     assert np.array_equal(values[0], -values[1])
-    assert f"expected to bring {values[0].min():.4g} in all" in decisions[0].reason
+    assert f"expected to bring {values[0].min():.4g} in total" in decisions[0].reason
 
 
 def test_reasons_are_in_the_user_s_units():
@@ -156,10 +156,13 @@ def test_reasons_are_in_the_user_s_units():
     for arm, y in zip(down.arms, "110", strict=True):
         policy.observe(arm, {"X": 1, "Y": y} | dict(arm))
     reason = policy.decide(rng=0).reason
-    assert reason.startswith("its mean reward was 10 in 1 play, and allowing for chance no other")
+    assert reason == (
+        "its mean reward was 10 in 1 play, and allowing for chance it has the highest plausible "
+        "mean of all arms"
+    )
     # Nothing is known at the prior but that every arm costs 30 on average.
     ids = make_policy("ids", down).decide(rng=0)
-    assert 0 < float(ids.reason.split("expected to cost ")[1].split()[0]) < 20
+    assert 0 < float(ids.reason.split("expected to lose ")[1].split()[0]) < 20
 
 
 def test_agents_of_gymnasium_maximise():

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from support.doubtful_problems import with_doubtful
+from support.errors import raises_code
 
 from dowise import (
     Belief,
@@ -122,16 +123,24 @@ def test_bad_batches_are_refused_before_anything_is_decided(name):
     policy, good = make_policy(name, TASK3), dict.fromkeys(TASK3.context, "0")
     rng = np.random.default_rng(0)
     before = str(rng.bit_generator.state)
-    bad = [3, True, 2.5, good, "C1", [], [good, {}], [good, {**good, "U": 1}]]
-    for contexts in bad:
-        with pytest.raises(DowiseError, match="context"):
+    for contexts, code, *mentioned in [
+        (3, "invalid-context", "contexts=3", "list", "this problem has a context (", *good),
+        (True, "invalid-number", "contexts=True must be a whole number"),
+        (2.5, "invalid-number", "contexts=2.5 must be a whole number"),
+        (good, "invalid-context", "contexts must be a list"),
+        ("C1", "invalid-context", "contexts must be a list"),
+        ([], "invalid-context", "contexts is empty", "at least one"),
+        ([good, {}], "missing-value", "the context has no value for", next(iter(good))),
+        ([good, {**good, "U": 1}], "unknown-variable", "'U' is not a context variable"),
+    ]:
+        with raises_code(code, *mentioned):
             policy.decide_many(contexts, rng)
     assert str(rng.bit_generator.state) == before
-    with pytest.raises(DowiseError, match="contexts=0 must be a whole number, 1 or more"):
+    with raises_code("invalid-number", "contexts=0 must be a whole number, 1 or more"):
         make_policy(name, TASK1).decide_many(0, rng)
-    with pytest.raises(DowiseError, match="allowed is empty"):
+    with raises_code("missing-value", "allowed is empty"):
         policy.decide_many([good], rng, [])
-    with pytest.raises(DowiseError, match="list of arms"):
+    with raises_code("invalid-type", "allowed='do()'", "list of arms"):
         policy.decide_many([good], rng, "do()")
 
 

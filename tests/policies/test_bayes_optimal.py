@@ -126,9 +126,9 @@ def test_keys_of_several_words_change_nothing(monkeypatch):
     problem = load_problem("task2")
     factors = model_of(problem).factors
     prior = np.ones(factors.entries)
-    whole = planning.Plan(problem, factors, prior, 4, 10**6)
+    whole = planning.StatePlan(problem, factors, prior, 4, 10**6)
     monkeypatch.setattr(planning, "_BITS", 7)
-    parts = planning.Plan(problem, factors, prior, 4, 10**6)
+    parts = planning.StatePlan(problem, factors, prior, 4, 10**6)
     assert whole.keys[-1].shape[1] == 1 and parts.keys[-1].shape[1] > 5
     assert [len(x) for x in whole.keys] == [len(x) for x in parts.keys]
     assert parts.value == pytest.approx(whole.value, abs=1e-12)

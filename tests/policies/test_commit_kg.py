@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import polygamma
 from support.commit_kg_twin import World, plan
+from support.errors import raises_code
 from support.parametrize import one_in
 
 from dowise import (
@@ -280,8 +281,10 @@ def test_best_is_ids_where_commit_kg_can_not_be():
         problem = load_problem("task1")
         learn = retract = draw = mean_distributions = None
 
-    assert best_name(Own.problem) == "commit-kg" and best_name(load_problem("child")) == "ids"
-    for own in (Own(), Belief(Own.problem)):
-        made = make_policy("best", Own.problem, belief=own)
-        assert type(made) is policy_factory("ids" if isinstance(own, Own) else "commit-kg")
+    problem = Own.problem
+    assert best_name(problem) == "commit-kg" and best_name(load_problem("child")) == "ids"
+    made = make_policy("best", problem, belief=Belief(problem))
+    assert type(made) is policy_factory("commit-kg")
     assert type(make_policy("best", load_problem("child"))) is policy_factory("ids")
+    with raises_code("invalid-type", "belief must be a Belief", "Own"):
+        make_policy("best", problem, belief=Own())

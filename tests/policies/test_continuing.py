@@ -1,5 +1,7 @@
 """What playing on is worth: against a loop in plain Python, the best possible play, and by hand."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from support.parametrize import one_in
@@ -16,9 +18,9 @@ from dowise import (
 )
 from dowise.belief.predictive import draw_worlds
 from dowise.experiment.read_model import IndependentArmsBelief
-from dowise.policies import value_of_continuing as continuing
 from dowise.policies.thompson import ThompsonSampling
 
+continuing = import_module("dowise.policies.value_of_continuing")  # not the function
 TWO_ARMS = Problem(CausalGraph.parse("X -> Y"), "Y")
 IN_CONTEXT = Problem(
     CausalGraph.parse("C -> X -> Y; C -> Y"), "Y", context="C",

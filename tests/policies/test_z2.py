@@ -153,8 +153,8 @@ def test_refreshing_less_often_uses_older_data():
     seldom = played(make_policy("z2-ts", world.problem, refresh=0.5), world, 300)
     for policy in (always, seldom):
         policy.pooled()
-    settled = seldom._data[()].arms[0].counts.sum()
-    assert 100 / 1.5 <= settled < 100 == always._data[()].arms[0].counts.sum()
+    settled = seldom.knowledge.by_context[()].arms[0].counts.sum()
+    assert 100 / 1.5 <= settled < 100 == always.knowledge.by_context[()].arms[0].counts.sum()
     np.testing.assert_allclose(seldom.pooled().means, always.pooled().means, atol=0.2)
     assert not np.array_equal(seldom.pooled().means, always.pooled().means)
 
@@ -217,7 +217,7 @@ def test_beta_distributions_have_the_pooled_mean_and_variance():
     world = front_door_world()
     policy = played(make_policy("z2-ts", world.problem), world, 300)
     pooled = policy.pooled()
-    alpha, beta = policy._betas(pooled, policy._data[()])
+    alpha, beta = policy._betas(pooled, policy.knowledge.by_context[()])
     np.testing.assert_allclose(alpha / (alpha + beta), pooled.means)
     np.testing.assert_allclose(
         alpha * beta / (alpha + beta) ** 2 / (alpha + beta + 1), pooled.variances
