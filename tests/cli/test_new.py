@@ -21,7 +21,7 @@ def test_a_new_experiment_for_people(desk):
         "arms      do(), do(Dose=none), do(Dose=low), do(Dose=high)",
         "policy    commit-kg",
         "\n  dowise ask ward.db -c Age=…\n",
-        "Write soft = 0.1 into the problem file, and edges that are not drawn",
+        "With soft = 0.1 in the problem file, edges that are not drawn",
     ):
         assert part in shown
     with Experiment.open("ward.db") as experiment:
@@ -183,7 +183,7 @@ def test_a_revision_says_which_past_records_count(desk):
     desk.well("tell", "ward.db", "1", "Frailty=1", "Recovery=1")
     reason = ("--reason", "we learned more")
     shown = desk.well("revise", "ward.db", "--policy", "ts", *reason)
-    assert "All 3 past records (1 decision and 2 imported) count under it." in shown
+    assert "All 3 past records (1 decision and 2 imported) count." in shown
     page = desk.json("revise", "ward.db", "--no-learn-restricted", *reason)["past_records"]
     why = "some arms were not allowed, and learn_restricted is False"
     left_out = {"used": 2, "left_out": {why: 1}, "unused": {}}
@@ -192,7 +192,7 @@ def test_a_revision_says_which_past_records_count(desk):
         WARD.replace('["Age"]', '["Age", "Sex"]').replace('graph = "', 'graph = "Sex -> Recovery; ')
     )
     shown = desk.well("revise", "ward.db", "--problem", "sex.toml", *reason)
-    assert "NONE of 3 past records (1 decision and 2 imported) counts under it" in shown
+    assert "NONE of 3 past records (1 decision and 2 imported) counts, so nothing is known" in shown
     assert "\n  1: some arms" in shown and "\n  2: the outcome has no value for Sex" in shown
 
 

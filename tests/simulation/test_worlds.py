@@ -232,9 +232,10 @@ def test_contexts_that_can_not_occur_are_no_obstacle_to_a_digest():
 def test_what_is_no_world_is_said_with_what_it_lacks():
     world = make_environment("task1", 1)
     silent = type("Silent", (Foreign,), {"means": None})(world)
-    with pytest.raises(DowiseError, match="it needs a method means; dowise.check_environment"):
+    needed = "it needs a method means \\(see dowise.check_environment\\)"
+    with pytest.raises(DowiseError, match=needed):
         simulate([silent], ["ts"], **QUICK_TS)
-    with pytest.raises(DowiseError, match="it needs a Problem as its attribute problem"):
+    with pytest.raises(DowiseError, match="it needs an attribute problem that is a Problem"):
         simulate([type("Odd", (), {"problem": 3})()], ["ts"], **QUICK_TS)
     with pytest.raises(DowiseError, match="or a world that passes check_environment"):
         simulate([("a", "task1", 3)], ["ts"], **QUICK_TS)
@@ -293,6 +294,6 @@ def test_strong_worlds_and_edges_by_their_priors_are_other_races(tmp_path):
     ]
     assert chordal[0] != chordal[1] and chordal[0]["random"] == "chordal-10-0.1"
     world = make_environment(problem, 0)
-    with pytest.raises(DowiseError, match="strong and edges don't apply: give its problem"):
+    with pytest.raises(DowiseError, match="strong and edges have no effect: pass its problem"):
         simulate([world], ["ucb"], strong=True, **QUICK_TS)
     assert simulate([world], ["ucb"], **QUICK_TS).final().notna().all().all()
