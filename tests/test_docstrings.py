@@ -37,35 +37,6 @@ def is_foreign(kind, method):
 
 NAMES = dict(public_names())
 
-PENDING = {
-    "Belief.draw",
-    "Belief.draw_distributions",
-    "Belief.draw_in_blocks",
-    "Belief.from_dict",
-    "Belief.load",
-    "Belief.probability_best",
-    "Belief.reward_intervals",
-    "Client.create",
-    "Client.events",
-    "Client.explain",
-    "Client.store",
-    "Client.value_of_continuing",
-    "Decision",
-    "Experiment",
-    "Experiment.decisions",
-    "Experiment.events",
-    "Experiment.explain",
-    "Experiment.store",
-    "Experiment.value_of_continuing",
-}
-"""Names whose docstrings are not finished; remove each once it is."""
-
-
-@pytest.fixture(autouse=True)
-def allow_pending(request):
-    if request.node.callspec.params["name"] in PENDING:
-        request.applymarker(pytest.mark.xfail(reason="not documented yet"))
-
 
 def has_section(text, title):
     return SECTION.format(title=title, rule="-" * len(title)) in inspect.cleandoc(text)

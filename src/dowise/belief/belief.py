@@ -329,7 +329,17 @@ class Belief:
     def draw_distributions(
         self, context: Context, samples: int, rng: Random
     ) -> NDArray[np.floating]:
-        """Return P(Y = y | do(arm), c) under posterior draws: (arms, values of Y, samples)."""
+        """Return P(Y = y | do(arm), c) under posterior draws: (arms, values of Y, samples).
+
+        Parameters
+        ----------
+        context : mapping, optional
+            Values of all context variables; None if the problem has none.
+        samples : int
+            Number of draws.
+        rng : int or numpy.random.Generator
+            Seed or source of random numbers.
+        """
         return self.draw(self.problem.context_codes(context), samples, rng).distributions()
 
     def draw_rewards(self, context: Context, samples: int, rng: Random) -> NDArray[np.floating]:
@@ -358,7 +368,16 @@ class Belief:
     def probability_best(self, context: Context, samples: int, rng: Random) -> FloatArray:
         """Return p*(a), the share of posterior draws in which each arm is best, net of cost.
 
-        Parameters are those of `draw_rewards`. Ties go to the first arm.
+        Ties go to the first arm.
+
+        Parameters
+        ----------
+        context : mapping, optional
+            Values of all context variables; None if the problem has none.
+        samples : int
+            Number of draws.
+        rng : int or numpy.random.Generator
+            Seed or source of random numbers.
         """
         drawn = self.draw(self.problem.context_codes(context), samples, rng)
         best, _ = drawn.winners(self.problem.payoff)
@@ -367,17 +386,49 @@ class Belief:
     def reward_intervals(
         self, context: Context = None, level: float = 0.95, samples: int = 10_000, rng: Random = 0
     ) -> FloatArray:
-        """Return credible intervals of every arm's net mean reward, from draws: (arms, 2)."""
+        """Return credible intervals of every arm's net mean reward, from draws: (arms, 2).
+
+        Parameters
+        ----------
+        context : mapping, optional
+            Values of all context variables; None if the problem has none.
+        level : float, default 0.95
+            Posterior probability of each interval.
+        samples : int, default 10,000
+            Number of draws.
+        rng : int or numpy.random.Generator, default 0
+            Seed or source of random numbers.
+        """
         tail = (1 - check_fraction("level", level, 0.95)) / 2
         rewards = self.draw_rewards(context, samples, rng)
         return np.quantile(rewards.astype(np.float64), [tail, 1 - tail], axis=1).T
 
     def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
-        """Draw reward distributions in a context given by codes; see `Posterior.draw`."""
+        """Draw reward distributions in a context given by codes; see `Posterior.draw`.
+
+        Parameters
+        ----------
+        codes : array of int
+            Codes of the values of the context variables, in the problem's order.
+        samples : int
+            Number of draws.
+        rng : int or numpy.random.Generator
+            Seed or source of random numbers.
+        """
         return self.posterior.draw(codes, samples, rng)
 
     def draw_in_blocks(self, codes: Codes, samples: int, rng: Random) -> Iterator[Draws]:
-        """Make the same draws as `draw`, in blocks that take less than a tenth of a second."""
+        """Make the same draws as `draw`, in blocks that take less than a tenth of a second.
+
+        Parameters
+        ----------
+        codes : array of int
+            Codes of the values of the context variables, in the problem's order.
+        samples : int
+            Number of draws.
+        rng : int or numpy.random.Generator
+            Seed or source of random numbers.
+        """
         posterior = self.posterior
         if posterior.is_single_precision_in(codes):
             circuit, row = posterior.model.circuit, _ROW_WORK
@@ -412,7 +463,20 @@ class Belief:
 
     @classmethod
     def load(cls, path: str | Path, problem: Problem) -> Belief:
-        """Read a belief of this problem from a file that `save` wrote."""
+        """Read a belief of this problem from a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        problem : Problem
+            The problem that the belief is about.
+
+        Raises
+        ------
+        DowiseError
+            If the file can't be read, is damaged or belongs to another problem.
+        """
         from dowise.belief.serialization import parse_belief
 
         if not isinstance(problem, Problem):
@@ -424,9 +488,19 @@ class Belief:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], problem: Problem) -> Belief:
-        """Inverse of `as_dict`.
+        """Return the belief that `as_dict` turned into plain data.
 
-        Raises `DowiseError` if the data are damaged or belong to another problem.
+        Parameters
+        ----------
+        data : dict
+            What `as_dict` returned.
+        problem : Problem
+            The problem that the belief is about.
+
+        Raises
+        ------
+        DowiseError
+            If the data are damaged or belong to another problem.
         """
         belief = cls(problem, posterior=Posterior.from_dict(data, problem))
         if "records" in data:

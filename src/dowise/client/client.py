@@ -142,7 +142,19 @@ class Client(ExperimentBase):
         """Create an experiment on a server, with an admin's token; see `Experiment.create`.
 
         The problem is sent as text, with all that it takes from files, and the records row by row.
-        The name may be part of the URL instead.
+
+        Parameters
+        ----------
+        url : str
+            The URL of the server, or of the new experiment on it.
+        name : str or None
+            Name of the experiment; None if it is part of the URL.
+        problem, policy, options, seed, learn_restricted, records, source, skip_bad
+            As for `Experiment.create`.
+        token : str, optional
+            An admin's access token; by default the environment variable DOWISE_TOKEN.
+        insecure : bool, default False
+            Send the token unencrypted to other machines too.
         """
         address = parse_address(url)
         chosen = validate_name(_single_name(address, name))

@@ -105,6 +105,13 @@ class ExperimentQueries(ABC):
         """Return the events of the journal with numbers above `after`, up to `upto`.
 
         Over HTTP only admins see the seed and the salts, without which no hash can be verified.
+
+        Parameters
+        ----------
+        after : int, default 0
+            Return only events with a larger number.
+        upto : int, optional
+            Number of the last event to return; by default the last of the journal.
         """
 
     # -- results ------------------------------------------------------------------------------
@@ -132,6 +139,13 @@ class ExperimentQueries(ABC):
 
         The estimate is an average over all contexts, as the belief expects them;
         `dowise.policies.value_of_continuing` has the method.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of rounds to continue for.
+        worlds : int, optional
+            Number of worlds to draw; by default as many as take a second or two.
         """
 
     @abstractmethod
@@ -156,7 +170,15 @@ class ExperimentQueries(ABC):
 
     @abstractmethod
     def explain(self, id: int, track: Track | None = None) -> Explanation:  # noqa: A002
-        """Return what was known when a decision was made, and why it came out as it did."""
+        """Return what was known when a decision was made, and why it came out as it did.
+
+        Parameters
+        ----------
+        id : int
+            Number of the decision.
+        track : callable, optional
+            Called with the events and their number; passes them on and may show progress.
+        """
 
     @abstractmethod
     def evaluate(
@@ -233,7 +255,7 @@ class ExperimentBase(ExperimentQueries):
     @property
     @abstractmethod
     def store(self) -> str:
-        """Where the experiment is stored, without a password."""
+        """Location of the experiment, without a password."""
 
     @property
     @abstractmethod

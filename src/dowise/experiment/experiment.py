@@ -72,6 +72,11 @@ class Experiment(ExperimentBase):
     actor : str
         Name recorded with every event.
 
+    Raises
+    ------
+    DowiseError
+        By the methods, if an argument is invalid, or if the store can't be read or written.
+
     Examples
     --------
     >>> from dowise import Experiment
@@ -458,7 +463,17 @@ class Experiment(ExperimentBase):
     def decisions(
         self, after: int = 0, limit: int | None = None, status: CaseStatus | None = None
     ) -> tuple[Case, ...]:
-        """Return at most `limit` decisions with a number above `after`, of one status if given."""
+        """Return decisions in the order of their numbers.
+
+        Parameters
+        ----------
+        after : int, default 0
+            Return only decisions with a larger number.
+        limit : int, optional
+            Maximum number of decisions; all by default.
+        status : str, optional
+            Return only decisions that are "pending", "done", "withdrawn" or "erased".
+        """
         return self.view().decisions(after, limit, status)
 
     def case(self, id: int) -> Case:  # noqa: A002

@@ -99,6 +99,11 @@ class Decision:
     context : mapping, optional
         Labels of the context that was seen before the choice.
 
+    Raises
+    ------
+    DowiseError
+        By `as_dict`, if the decision has no figure of that name.
+
     Examples
     --------
     >>> from dowise.problem import Intervention
