@@ -353,7 +353,7 @@ def test_small_priors_take_double_precision():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"lam": 0}, r"lam=0 must be more than 0: leave it out"),
+        ({"lam": 0}, r"lam=0 must be more than 0; leave it out"),
         ({"lam": -1.0}, r"lam=-1.0 must be a number of at least 0"),
         ({"lam": "much"}, r"lam='much' must be a number"),
         ({"samples": 9}, r"samples=9 must be a whole number, 10 or more"),
