@@ -92,7 +92,7 @@ def test_an_example_is_no_path(page):
 def test_names_that_are_no_examples_are_not_remembered(page):
     for name in ("nothing", "../../files", *(f"none {n}" for n in range(20))):
         assert shown(page.browser.get("/new", params={"example": name}).text) == ""
-    assert beginnings._text_of.cache_info().currsize <= len(builtin_names())
+    assert beginnings._builtin_text.cache_info().currsize <= len(builtin_names())
 
 
 # -- what it means ----------------------------------------------------------------------------
@@ -107,18 +107,18 @@ def test_the_graph_and_the_arms_are_shown(page):
 
 def test_a_mistake_is_shown_where_it_stands(page):
     seen = page.previews(TASK2.replace("X1 -> X2 -> Y", "X1 -> -> Y").replace("\n", "\r\n"))
-    assert 'data-line="5" data-column="7"' in seen and "Line 5 is not right" in seen
+    assert 'data-line="5" data-column="7"' in seen and "There is an error in line 5" in seen
     assert "<mark>X1 -> -> Y</mark>" in seen
     assert "Graph, line 5, column 7: found '->'" in seen
 
 
 def test_a_mistake_without_a_place_is_shown_too(page):
     seen = page.previews('graph = "X -> Y"')
-    assert "That is not right yet" in seen and "No reward: say which variable" in seen
+    assert "<strong>There is an error</strong>" in seen and "No reward: add the variable" in seen
 
 
 def test_nothing_is_no_mistake(page):
-    assert "shown here as you write" in page.previews("") and "note bad" not in page.previews(" ")
+    assert "appear here as you type" in page.previews("") and "note bad" not in page.previews(" ")
 
 
 def test_names_and_notes_are_texts_and_nothing_else(page):
@@ -147,7 +147,7 @@ def test_a_graph_alone_becomes_a_problem(page):
 
 def test_a_graph_that_names_its_roles_is_a_problem_already(page):
     graph = "dag { X [exposure]; Y [outcome]; X -> Y }"
-    assert "which says what the roles are" in page.previews(graph)
+    assert "which contains the roles" in page.previews(graph)
     answer = page.sends("/new/look", is_part=False, problem=graph)
     assert 'reward = "Y"' in shown(answer.text)
 
@@ -157,7 +157,7 @@ def test_without_a_script_the_page_shows_it_all_the_same(page):
     assert answer.status_code == 200 and "4 arms on 2 sets" in answer.text
     assert shown(answer.text).strip() == TASK2.strip() and 'value="0.2"' in answer.text
     answer = page.sends("/new/look", is_part=False, problem="graph = ")
-    assert answer.status_code == 422 and "Line 1 is not right" in answer.text
+    assert answer.status_code == 422 and "There is an error in line 1" in answer.text
 
 
 # -- rehearsing -------------------------------------------------------------------------------
@@ -204,10 +204,10 @@ def test_without_a_script_a_rehearsal_has_a_page_of_its_own(page):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"horizon": "many"}, "How many rounds: 'many' is no whole number."),
-        ({"worlds": "9999"}, "Worlds=9999 must be at most 1,000."),
-        ({"tolerance": "nan"}, "A loss that does not matter: 'nan' is no number."),
-        ({"policy": "os:getcwd"}, "'os:getcwd' is a policy of your own"),
+        ({"horizon": "many"}, "Rounds: 'many' is not a whole number."),
+        ({"worlds": "9999"}, "Worlds=9999 must be a whole number between 1 and 1,000"),
+        ({"tolerance": "nan"}, "A loss that does not matter: 'nan' is not a number."),
+        ({"policy": "os:getcwd"}, "'os:getcwd' is a custom policy"),
         ({"problem": "graph ="}, "Not valid TOML"),
     ],
 )
@@ -244,16 +244,16 @@ def test_without_a_name_it_has_that_of_its_problem(page):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"name": "", "problem": 'graph = "X -> Y"\nreward = "Y"'}, "Give the experiment a name."),
+        ({"name": "", "problem": 'graph = "X -> Y"\nreward = "Y"'}, "Enter a name for"),
         ({"name": "", "problem": " "}, "Write a problem first."),
         ({"name": "", "problem": TASK2.replace('"Y"', '"Q"')}, "Q"),
         ({"name": "x" * 300}, "name: String should have at most 200"),
-        ({"floor": "much"}, "The floor: 'much' is no number."),
+        ({"floor": "much"}, "Floor: 'much' is not a number."),
         ({"floor": "2"}, "Floor=2 must be at least 0 and below 1"),
         ({"seed": "-1"}, "must be a whole number"),
-        ({"policy": "os:getcwd"}, "The policy 'os:getcwd' is not known here"),
+        ({"policy": "os:getcwd"}, "Unknown policy 'os:getcwd'"),
         ({"problem": 'graph_file = "/etc/passwd"\nreward = "Y"'}, "put the graph into the text"),
-        ({"problem": TASK2 + 'prior = "/etc/passwd"'}, "put its counts into the text"),
+        ({"problem": TASK2 + 'prior = "/etc/passwd"'}, "put the counts into the text"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_that_was_typed_is_lost(page, empty, changes, says):
