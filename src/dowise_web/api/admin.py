@@ -124,7 +124,9 @@ def revise(request: Request, experiment: AdminExperiment, body: Revise) -> Respo
     config.with_changes(**changes)  # builds what takes long before the store is locked
     is_changed = experiment.revise(**changes, reason=body.reason)
     view = experiment.view()
-    notes = [*trial.notes, *forbidden_note(view.pending(), view.problem)]
+    notes = [*trial.notes]
+    if is_changed:
+        notes += forbidden_note(view.pending(), view.problem)
     document = {**experiment_to_json(experiment), "changed": is_changed, "notes": notes}
     return json_response(document | {"past_records": view.counted().as_dict()})
 
