@@ -25,7 +25,7 @@ def test_news_come_by_themselves_and_destroy_nothing(served, open_window):
     page.locator("#changed", has_text="Someone else has changed this decision").wait_for()
     assert page.locator("#correct").get_by_label("Reason").input_value() == "half a sen"
     assert page.evaluate("document.activeElement.id") == "amend-reason"
-    page.get_by_role("link", name="Load it again").click()
+    page.get_by_role("link", name="Reload it").click()
     page.locator("dl.facts").get_by_text("fit", exact=True).wait_for()
 
 
@@ -39,7 +39,7 @@ def test_news_reach_what_is_known_and_the_history(served, open_window):
     past = window.context.new_page()
     past.goto(f"{PLACE}/history")
     past.locator(".live[data-state=live]").wait_for()
-    past.get_by_text("Why this one?").first.click()
+    past.get_by_text("Why this decision?").first.click()
     past.locator(".why table").wait_for()
     asked = bo.post(f"/api{PLACE}/ask", json={"context": {"Age": "old"}}).json()["id"]
     past.get_by_text(f"Decision {asked}").first.wait_for()
@@ -63,7 +63,7 @@ def test_a_page_says_when_the_server_is_away_and_when_it_is_back(open_window, tm
     page.locator(".live", has_text="reconnecting").wait_for()
     choose(page.locator("#ask"), "Age", "old")
     page.get_by_role("button", name="Ask for a decision").click()
-    page.get_by_text("The server could not be reached").wait_for()
+    page.get_by_text("The server can't be reached").wait_for()
     with running(store, port=first.server.settings.port) as second:
         second.client("tell").post(f"/api{PLACE}/tell/1", json={"values": {"Recovery": "1"}})
         page.locator(".live", has_text="live").wait_for()

@@ -45,7 +45,7 @@ def test_axe_has_nothing_to_say_at_the_door(open_window):
     page.goto("/login")
     page.get_by_label("Token").fill("dowise_nobody")
     page.keyboard.press("Enter")
-    page.get_by_text("This token is not known").wait_for()
+    page.get_by_text("This token is unknown or has expired").wait_for()
     assert flaws(page) == []
     window.sign_in("read")
     page.goto("/experiments/nowhere/now")
@@ -82,12 +82,12 @@ def test_what_is_wrong_is_said_at_its_form_and_has_the_focus(served, open_window
 
     page.goto(f"{PLACE}/now?decision=10")
     page.get_by_role("button", name="Save the outcome").click()
-    refused("#tell", "Choose a value of what was seen.")
+    refused("#tell", "Choose at least one value")
 
     page.get_by_text("Correct something").click()
     page.locator("#correct").get_by_label("Reason").fill("nothing <changed>")
     page.get_by_role("button", name="Correct", exact=True).click()
-    refused("#correct", "Change what is to be corrected.")
+    refused("#correct", "Change at least one value to correct it")
     assert page.locator("#correct").get_by_label("Reason").input_value() == "nothing <changed>"
 
     page.get_by_text("There will be no outcome").click()

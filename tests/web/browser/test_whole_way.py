@@ -34,7 +34,7 @@ def test_a_link_opens_the_browser_once(served, open_window):
     window.page.goto(link)
     window.page.get_by_text("This link was used before").wait_for()
     window.page.goto("/enter")
-    window.page.get_by_text("The link is not whole").wait_for()
+    window.page.get_by_text("link is incomplete").wait_for()
     window.page.goto(f"{PLACE}/now")
     assert window.page.url.partition("?")[0].endswith("/login")
 
@@ -63,7 +63,7 @@ def test_a_decision_is_asked_for_told_in_parts_corrected_and_read(served, open_w
     page.wait_for_url(f"**decision={number}")
     choose(page.locator("#tell"), "Recovery", "1")
     page.get_by_role("button", name="Save the outcome").click()
-    page.get_by_text("has its outcome").wait_for()
+    page.get_by_text("outcome recorded").wait_for()
     assert ward.case(number).values["Recovery"] == "1"
 
     page.get_by_text("Correct something").click()
@@ -102,7 +102,7 @@ def test_the_history_finds_explains_and_lets_out(served, open_window):
     page.get_by_label("Search").fill("")
     page.get_by_label("Kind of event").select_option("asked")
     page.wait_for_url("**kind=asked*")
-    page.get_by_text("Why this one?").first.click()
+    page.get_by_text("Why this decision?").first.click()
     page.locator(".why table").wait_for()
     explained = served.registry.experiment("ward 7").explain(count(served)).sentences()
     assert explained[1] in page.locator(".why").first.inner_text()
@@ -126,7 +126,7 @@ def test_the_history_finds_explains_and_lets_out(served, open_window):
 def test_a_decision_leads_to_its_explanation(served, open_window):
     page = open_window().enter()
     page.goto(f"{PLACE}/now?decision=2")
-    page.get_by_role("link", name="Explain it").click()
+    page.get_by_role("link", name="Why?").click()
     said = served.registry.experiment("ward 7").explain(2).sentences()[2]
     page.get_by_text(said).wait_for()
 
@@ -137,7 +137,7 @@ def test_an_experiment_is_written_rehearsed_and_begun(served, open_window):
     page.get_by_role("link", name="New experiment").first.click()
     text, meaning = page.locator("#problem"), page.locator("#preview")
     text.fill(WRITTEN.replace('"Recovery"', "Recovery"))
-    meaning.get_by_text("Line 3 is not right").wait_for()
+    meaning.get_by_text("There is an error in line 3").wait_for()
     assert meaning.locator("mark").inner_text() == "reward = Recovery"
     assert text.get_attribute("aria-invalid") == "true"
     assert flaws(page) == []

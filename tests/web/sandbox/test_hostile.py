@@ -24,7 +24,7 @@ SOON = {
     "a name of 200,000 letters": (f'graph = "X -> Y"\nreward = "{"Z" * 200_000}"', "unknown rew"),
     "a bomb of tables": (TINY + "\n".join(f"[{'a.' * 500}b{i}]" for i in range(200)), "unknown k"),
     "a prior of sixty axes": (f"{TINY}[prior]\nX = {'[' * 60}1{']' * 60}", "does not fit its CPT"),
-    "two million letters": ("X -> Y; " * 250_000, "262,144 are the most"),
+    "two million letters": ("X -> Y; " * 250_000, "at most 262,144"),
     "soft edges by the thousand": (
         f'graph = "{"; ".join(NAMES)}"\nreward = "V0"\nsoft = 0.1\narms = ["do()"]', "soft: V"),
     "a quote that never ends": ('"""' + "a" * 200_000, "not valid TOML"),

@@ -127,7 +127,7 @@ def test_who_takes_too_long_is_stopped_and_others_are_not_kept_waiting():
         assert sandbox.preview(TINY)["arms"]["count"] == 2 and thread.is_alive()
         thread.join()
         assert is_gone(pid)
-    assert errors[0].startswith("to read this problem takes more than 2 seconds: make the graph")
+    assert errors[0].startswith("reading this problem takes more than 2 seconds: make the graph")
 
 
 def test_who_takes_too_much_memory_is_told_so():
@@ -275,7 +275,7 @@ def test_closing_ends_what_is_done_just_now():
     pids = [child.pid for child in sandbox._running]
     sandbox.close()
     thread.join()
-    assert said == ["the server is shutting down: try again when it is back"]
+    assert said == ["the server is shutting down: try again later"]
     assert until(lambda: all(map(is_gone, pids)))
     with pytest.raises(dowise.DowiseError, match="the server is shutting down"):
         sandbox.preview(TINY)
