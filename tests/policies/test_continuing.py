@@ -41,7 +41,7 @@ def belief_of(problem, seed=2, records=6, **more):
 def by_hand(belief, rounds, explore, worlds, seed):
     """The same with numpy's draws, a world's own plays and a policy that is stepped."""
     problem, rng = belief.problem, np.random.default_rng(seed)
-    turned, factors, gains = problem.payoff.turned, belief.posterior.model.factors, []
+    turned, factors, gains = problem.payoff.oriented, belief.posterior.model.factors, []
     for _ in range(worlds):
         flat = rng.gamma(belief.parameters)
         cpts = {v: factors.view(flat, v) for v in problem.graph}
