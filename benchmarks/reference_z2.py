@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dowise import Intervention, Problem
-from dowise.identification import identify as estimators
+from dowise.identification import estimators
 from dowise.identification.formula import Product, Sum, Term
 
 

@@ -62,7 +62,7 @@ def failures(problem: Problem, worlds: int, repeats: int, exact: int = 1_000_000
             belief=belief,
         )  # fmt: skip
         own = truth.delta - policy.lam * truth.gain
-        rounds = [policy.certified(codes, arms, rng) for _ in range(repeats)]
+        rounds = [policy.certify(codes, arms, rng) for _ in range(repeats)]
         failed.append(np.mean([c.action.distribution(len(arms)) @ own > c.bound for c in rounds]))
     return np.array(failed)
 

@@ -151,7 +151,7 @@ def test_sampled_outcomes_have_the_mean_of_all(name, monkeypatch):
     problem = PROBLEMS[name]
     posterior, codes = learned(problem).posterior, tuple(0 for _ in problem.context)
     arms, key = np.arange(len(problem.arms)), draw_key(generator(0))
-    winners = gains._drawn(posterior, key, codes, 50).winners(problem.payoff)[0]
+    winners = posterior.draw_lanes(key, codes, 0, 50).winners(problem.payoff)[0]
     questions = Gains("all", "map")._questions(posterior, key, codes, winners)
     for told in (gains._told_by_all, gains._told_by_rows):
         given = posterior, key, codes, 50, arms, questions

@@ -127,10 +127,10 @@ def test_without_exact_means_nothing_is_said_of_gains(monkeypatch):
     monkeypatch.setattr(Posterior, "has_exact_means", False)
     policy = CertifiedSampling(DOUBTFUL, samples=2000, lam=20.0)
     rng = np.random.default_rng(0)
-    found = [policy.certified((0,), np.arange(len(DOUBTFUL.arms)), rng) for _ in range(20)]
+    found = [policy.certify((0,), np.arange(len(DOUBTFUL.arms)), rng) for _ in range(20)]
     assert not any(c.counts_gain for c in found)
     monkeypatch.setattr(Posterior, "has_exact_means", True)
-    found = [policy.certified((0,), np.arange(len(DOUBTFUL.arms)), rng) for _ in range(20)]
+    found = [policy.certify((0,), np.arange(len(DOUBTFUL.arms)), rng) for _ in range(20)]
     assert any(c.counts_gain for c in found)
 
 
@@ -145,7 +145,7 @@ def test_exact_means_are_made_where_what_is_taught_is_counted(monkeypatch):
     counted = []
     for seed in range(40):
         made.clear()
-        found = policy.certified((0,), arms, np.random.default_rng(seed))
+        found = policy.certify((0,), arms, np.random.default_rng(seed))
         draws = posterior.draw((0,), 200, np.random.default_rng(seed))
         counted.append(len(made))
         means, payoff = exact if made else None, DOUBTFUL.payoff
@@ -311,7 +311,7 @@ def test_certificates_hold_where_arms_have_costs(lam):
         context = world.draw_context(rng)
         if t in (0, 1, 2, 5, 10, 20, 30, 50, 70, 100):
             codes = COSTLY.context_codes(context)
-            found = policy.certified(codes, arms, rng)
+            found = policy.certify(codes, arms, rng)
             p, net = net_of_costs(COSTLY, policy.belief, codes, 50_000, rng)
             pi = found.action.distribution(len(arms))
             value, error = what_it_bounds(p, net, pi, policy.lam)

@@ -315,9 +315,9 @@ def test_every_answer_has_the_headers_that_keep_browsers_safe(ward, admin, monke
 
 
 def test_over_tls_browsers_are_told_to_stay_with_it():
-    always = guard.SecurityMiddleware(None, Settings(url="https://ward.example.org"))._always
+    always = guard.SecurityMiddleware(None, Settings(url="https://ward.example.org"))._headers
     assert always["Strict-Transport-Security"].startswith("max-age=")
-    assert "Strict-Transport-Security" not in guard.SecurityMiddleware(None, Settings())._always
+    assert "Strict-Transport-Security" not in guard.SecurityMiddleware(None, Settings())._headers
 
 
 # -- the log --------------------------------------------------------------------------------------
