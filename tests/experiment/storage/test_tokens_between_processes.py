@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from support.errors import raises_code
 from support.journal_writers import append
 from support.system_users import FORK, in_child
 from support.tokens import AT, new, opened
@@ -104,5 +105,5 @@ def test_a_row_that_somebody_spoiled_is_told(tmp_path):
         with closing(sqlite3.connect(path)) as raw:
             raw.execute("UPDATE tokens SET role = x'00'")
             raw.commit()
-        with pytest.raises(DowiseError, match="token 1 can't be read: restore the store"):
+        with raises_code("damaged-file", "token 1 ", "restore the store"):
             TokenTable(storage).find("one")
