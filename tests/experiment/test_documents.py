@@ -156,7 +156,7 @@ def test_the_problem_of_an_earlier_decision_is_found_by_its_id():
 def test_arms_of_another_problem_are_no_arms_of_this_one():
     experiment = one_of("revised")
     then = experiment.explain(1).then
-    page = to_json(then.as_dict(experiment.explain(1).decision.problem))
+    page = over_the_wire(then.as_dict())
     with pytest.raises(ValueError, match="not those of the problem"):
         ArmSummary.from_dict(page, experiment.problem)
 
