@@ -12,8 +12,7 @@ from support.processes import until
 from support.servers import running
 
 from dowise import Experiment, load_problem
-from dowise_web import sse as watching
-from dowise_web import tokens
+from dowise_web import sse, tokens
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 
@@ -70,7 +69,7 @@ def opened(ward):
     yield open_one
     for stream in found:
         stream.close()
-    assert until(lambda: not ward.server.app.state.watchers._visitors, 10)
+    assert until(lambda: not ward.server.app.state.streams._open, 10)
 
 
 def ask(ward):
@@ -91,15 +90,15 @@ def test_what_another_process_tells_arrives(ward, opened):
 
 def test_a_stream_that_is_left_is_forgotten(ward, opened):
     """Else whoever opens and leaves pages could open no more."""
-    watchers = ward.server.app.state.watchers
+    streams = ward.server.app.state.streams
     stream = opened()
-    assert sum(watchers._visitors.values()) == 1
+    assert sum(streams._open.values()) == 1
     stream.close()
-    assert until(lambda: not watchers._visitors, 10)
+    assert until(lambda: not streams._open, 10)
 
 
 def test_a_visitor_may_have_some_streams_and_not_many(ward, opened, monkeypatch):
-    monkeypatch.setattr(watching, "MAX_STREAMS_PER_PRINCIPAL", 2)
+    monkeypatch.setattr(sse, "MAX_STREAMS_PER_PRINCIPAL", 2)
     token = ward.token("read")
     assert [opened(token).status for _ in range(2)] == [200, 200]
     refused = Stream(ward, token)
@@ -109,7 +108,7 @@ def test_a_visitor_may_have_some_streams_and_not_many(ward, opened, monkeypatch)
 
 
 def test_all_together_may_have_many_and_no_more(ward, opened, monkeypatch):
-    monkeypatch.setattr(watching, "MAX_STREAMS", 1)
+    monkeypatch.setattr(sse, "MAX_STREAMS", 1)
     assert opened().status == 200
     assert ward.client("read").get(f"{AT}/stream").status_code == 429
 
