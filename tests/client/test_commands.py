@@ -83,7 +83,7 @@ def test_a_decision_from_its_question_to_its_end(desk, empty, monkeypatch):
         "new", url, "ward.toml", "--data", "past.csv"
     ).stderr.replace("\n", " ")
     made = desk.well("new", url, "ward.toml", "--data", "past.csv", "--skip-bad", "--seed", "7")
-    assert f"ward is in {url}" in made and "1 to begin with" in made
+    assert f"ward is in {url}" in made and "1 record to start with" in made
     assert f"Next:\n  dowise ask {url} -c Age=…" in made
     desk.begin("--data", "past.csv", "--skip-bad")  # the same in ward.db
     for command in (
@@ -135,7 +135,7 @@ def test_new_takes_the_name_of_the_url(desk, empty, monkeypatch):
 def test_what_a_server_knows_itself(desk, served):
     for option in (("--actor", "ann"), ("--accept-clock",)):
         said = desk.fails("ask", served.url, "-c", "C=1", "--name", "fresh", *option)
-        assert said.startswith(option[0]) and "by the token who acts" in said
+        assert said.startswith(option[0]) and "by the token, who acts" in said
     assert "--actor" in desk.fails("new", served.url, "ward.toml", "--actor", "ann")
 
 
