@@ -30,7 +30,7 @@ def test_a_long_list_takes_few_requests_and_is_whole_in_any_number_of_them(ward,
     assert [case.id for case in whole] == [*range(1, 151)]
     assert [event.number for event in events] == [*range(1, 152)]
     assert len(asked) == 2
-    monkeypatch.setattr(looks, "_AT_ONCE", 40)
+    monkeypatch.setattr(looks, "MAX_ROWS", 40)
     assert ward.records() == whole
     assert ward.events() == events
     assert len(asked) == 2 + 4 + 4
