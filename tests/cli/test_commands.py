@@ -404,7 +404,7 @@ def test_reproduce_one_panel(run, tmp_path):
                  "--workers", "1", "--out", str(tmp_path))  # fmt: skip
     assert result.exit_code == 0
     assert "task2" in result.stdout and f"The report is {tmp_path / 'report.html'}" in result.stdout
-    assert "are not shown by so many trials" in " ".join(result.stdout.split())
+    assert "are not shown by this number of trials" in " ".join(result.stdout.split())
     assert (tmp_path / "task2.pdf").exists()
 
 

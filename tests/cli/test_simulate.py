@@ -79,7 +79,7 @@ def test_names_in_a_race(desk, policies, message):
 def test_the_figure(desk):
     args = ("simulate", "task1", "--policies", "ucb,random", *RACE)
     shown = desk.well(*args, "--figure", "race.png", "--out", "race")
-    assert shown.endswith("The race is drawn in race.png\n")
+    assert shown.endswith("The regret is drawn in race.png\n")
     drawn = (desk.folder / "race.png").read_bytes()
     assert drawn.startswith(b"\x89PNG")
     page = desk.json(*args, "--figure", "again.png")
