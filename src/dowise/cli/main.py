@@ -86,6 +86,7 @@ class FriendlyErrorsGroup(click.Group):
             sys.stdout.reconfigure(errors="replace")
         try:
             with warnings.catch_warnings(), _translate_user_code_errors():
+                warnings.simplefilter("always", DowiseWarning)
                 warnings.showwarning = _make_warning_printer()
                 result = super().invoke(context)
             sys.stdout.flush()
