@@ -15,7 +15,7 @@ def test_news_come_by_themselves_and_destroy_nothing(served, open_window):
     number = ask(page)
     page.locator(".live[data-state=live]").wait_for()
     page.get_by_text("Correct something").click()
-    page.locator("#correct").get_by_label("Reason").fill("half a sen")
+    page.locator("#correct").get_by_role("textbox", name="Reason").fill("half a sen")
     other = bo.post(f"/api{PLACE}/ask", json={"context": {"Age": "old"}}).json()["id"]
     page.locator(f"#pending a[href$='decision={other}']").wait_for()
     assert (
@@ -23,7 +23,9 @@ def test_news_come_by_themselves_and_destroy_nothing(served, open_window):
         == 200
     )
     page.locator("#changed", has_text="Someone else has changed this decision").wait_for()
-    assert page.locator("#correct").get_by_label("Reason").input_value() == "half a sen"
+    assert (
+        page.locator("#correct").get_by_role("textbox", name="Reason").input_value() == "half a sen"
+    )
     assert page.evaluate("document.activeElement.id") == "amend-reason"
     page.get_by_role("link", name="Reload it").click()
     page.locator("dl.facts").get_by_text("fit", exact=True).wait_for()

@@ -85,13 +85,16 @@ def test_what_is_wrong_is_said_at_its_form_and_has_the_focus(served, open_window
     refused("#tell", "Choose at least one value")
 
     page.get_by_text("Correct something").click()
-    page.locator("#correct").get_by_label("Reason").fill("nothing <changed>")
+    page.locator("#correct").get_by_role("textbox", name="Reason").fill("nothing <changed>")
     page.get_by_role("button", name="Correct", exact=True).click()
     refused("#correct", "Change at least one value to correct it")
-    assert page.locator("#correct").get_by_label("Reason").input_value() == "nothing <changed>"
+    assert (
+        page.locator("#correct").get_by_role("textbox", name="Reason").input_value()
+        == "nothing <changed>"
+    )
 
     page.get_by_text("There will be no outcome").click()
-    page.locator("#withdraw").get_by_label("Reason").fill(" ")
+    page.locator("#withdraw").get_by_role("textbox", name="Reason").fill(" ")
     page.get_by_role("button", name="Withdraw decision 10").click()
     refused("#withdraw", "Enter a reason.")
     assert served.registry.experiment("ward 7").head == before

@@ -68,7 +68,7 @@ def test_a_decision_is_asked_for_told_in_parts_corrected_and_read(served, open_w
 
     page.get_by_text("Correct something").click()
     choose(page.locator("#correct"), "Recovery", "0")
-    page.locator("#correct").get_by_label("Reason").fill("the wrong line")
+    page.locator("#correct").get_by_role("textbox", name="Reason").fill("the wrong line")
     page.get_by_role("button", name="Correct", exact=True).click()
     page.get_by_text("Corrected.").first.wait_for()
     assert ward.case(number).values["Recovery"] == "0"
@@ -76,7 +76,7 @@ def test_a_decision_is_asked_for_told_in_parts_corrected_and_read(served, open_w
 
     other = ask(page, "old")
     page.get_by_text("There will be no outcome").click()
-    page.locator("#withdraw").get_by_label("Reason").fill("moved away")
+    page.locator("#withdraw").get_by_role("textbox", name="Reason").fill("moved away")
     page.get_by_role("button", name=f"Withdraw decision {other}").click()
     page.get_by_text("Withdrawn.").first.wait_for()
     assert ward.case(other).status == "withdrawn"
