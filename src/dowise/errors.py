@@ -228,7 +228,7 @@ class UserCodeError(DowiseError):
 
 
 USER_CODE_ERRORS = (Exception, SystemExit)
-"""What user code may raise; a policy that calls `sys.exit` must not end the program silently."""
+"""Errors that user code may raise; `sys.exit` in a policy must not end the program silently."""
 
 
 class DowiseWarning(UserWarning):

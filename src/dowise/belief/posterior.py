@@ -52,7 +52,7 @@ _mixture_kernels = lazy_kernels("dowise.belief.mixture_kernels")
 
 
 class SettledState(NamedTuple):
-    """What kernels see of a posterior without open edges."""
+    """Kernel view of a posterior without open edges."""
 
     prior: FloatArray
     counts: IntArray
@@ -60,7 +60,7 @@ class SettledState(NamedTuple):
 
 
 class MixedState(NamedTuple):
-    """What kernels see of a posterior with open edges: the entries of all versions."""
+    """Kernel view of a posterior with open edges: the entries of all versions."""
 
     prior: FloatArray
     counts: IntArray

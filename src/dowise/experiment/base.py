@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ExperimentQueries(ABC):
-    """What can be asked of an experiment without changing it."""
+    """Queries of an experiment: nothing here changes it."""
 
     # -- what holds ---------------------------------------------------------------------------
 

@@ -51,12 +51,12 @@ class LoggedDecision:
     probabilities: NDArray[np.float64]
     """Of every arm of the problem, as it was played: exact, not an estimate."""
     allowed: NDArray[np.bool_]
-    """Which arms of the problem could be chosen."""
+    """Mask of the arms that could be chosen."""
     record: Record
 
     @property
     def arm(self) -> Intervention:
-        """What was played."""
+        """Arm that was played."""
         return self.record.arm
 
 
