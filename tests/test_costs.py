@@ -319,7 +319,7 @@ def test_regrets_of_a_race_are_net_and_never_negative():
 
 def test_a_policy_with_other_costs_in_mind_is_refused():
     world, other = made(), made(costs={"X": 0.25})
-    with pytest.raises(DowiseError, match="in its own problem and 0.* in the world's: give both"):
+    with pytest.raises(DowiseError, match="in its own problem and 0.* in the world's"):
         simulate([("p", world)], [On(other, "ts")], 5, 1)
 
 
@@ -351,7 +351,7 @@ def test_a_world_that_forgets_costs_is_found_out():
             return super().means(context) + self.problem.payoff.costs
 
     problem = made()
-    with pytest.raises(DowiseError, match=r"means (says|lie) .* net of cost"):
+    with pytest.raises(DowiseError, match=r"the mean of do\(.* must be between .* net of cost"):
         check_environment(Forgetful(problem, make_environment(problem, 0).cpts), plays=2000)
 
 
@@ -420,7 +420,7 @@ def test_a_live_experiment_keeps_costs_and_shows_net_means(tmp_path):
         assert table["do(X=1)"]["mean"] == pytest.approx(4 / 6 - 0.4)
         assert table["do(X=0)"]["mean"] == pytest.approx(1 / 2 - 0.1)
         assert table["do(X=1)"]["low"] < 4 / 6 - 0.4 < table["do(X=1)"]["high"] < 0.6
-        assert "(net of what it costs)" in str(status)
+        assert "(net of cost)" in str(status)
     rows = again.explain(1).rows()
     assert rows[2]["mean"] == pytest.approx(0.5 - 0.4)
     again.export(tmp_path / "ward.csv")  # what was told is what was seen
@@ -454,7 +454,7 @@ def test_dowise_arms_shows_costs(tmp_path):
     made(THREE).save(tmp_path / "p.toml")
     shown = CliRunner().invoke(main, ["arms", str(tmp_path / "p.toml")]).output
     assert "costs" in shown and "W 10.25, X 5.125, do(X=1) 20.5" in shown
-    assert "do(W=0, X=0)" in shown and "costs 15.375" in shown
+    assert "do(W=0, X=0)" in shown and "15.375" in shown
     page = json.loads(CliRunner().invoke(main, ["arms", str(tmp_path / "p.toml"), "--json"]).output)
     assert page["costs"] == {"W": 10.25, "X": 5.125, "do(X=1)": 20.5}
     assert page["arm_costs"] == paid(made(THREE)).tolist() and page["kind"] == "minimal"

@@ -103,7 +103,7 @@ def test_what_may_be_chosen(ward):
         ((*ASK, "--forbid", "do(Frailty=1)"), "Frailty can't be set"),
         ((*ASK, "--name", "word"), "has no experiment 'word' (did you mean 'ward'?)"),
         ((*ASK, "--request-id", " "), "must be a text"),
-        ((*ASK, "--actor", ""), "actor="),
+        ((*ASK, "--actor", ""), "--actor "),
     ],
 )
 def test_questions_that_are_refused_change_nothing(ward, arguments, message):

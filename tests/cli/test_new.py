@@ -95,7 +95,7 @@ def test_seeds_priors_and_other_options(desk):
         (("new", "a.db", "ward.toml", "--prior", "none.toml"), "there is no such file"),
         (("new", "a.db", "ward.toml", "--prior", "1", "--option", "prior=2"), "given twice"),
         (("new", "a.db", "ward.toml", "--name", " "), "--name is empty"),
-        (("new", "a.db", "ward.toml", "--actor", " "), "actor="),
+        (("new", "a.db", "ward.toml", "--actor", " "), "--actor "),
         (("new", "a.db", "ward.toml", "--data", "none.csv"), "there is no such file"),
         (("new", "a.db", "ward.toml", "--policy-module", "nowhere"), "not found in this folder"),
         (("new", "none/a.db", "ward.toml"), "none"),

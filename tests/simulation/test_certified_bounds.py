@@ -90,7 +90,7 @@ def test_the_command():
     assert not [name for name in json.loads(without.stdout) if "certified" in name]
     bad = CliRunner().invoke(main, [*words, "--trials", "12"])
     assert bad.exit_code == 2
-    assert "--certify: give it as well" in bad.output
+    assert "--trials 12 requires --certify" in bad.output
 
 
 def test_bad_trials():

@@ -14,6 +14,7 @@ from dowise.cli.main import main
 from dowise.simulation.analysis import Claimed, claims
 from dowise.simulation.paper_panels import ALL_PANELS, BEYOND, PANELS
 from dowise.simulation.reproduce import reproduce
+from dowise.simulation.run_directory import RunDirectory
 from dowise.simulation.spec import policy_specs
 
 EVIDENCE = Path(__file__).parents[2] / "evidence"
@@ -77,11 +78,10 @@ def test_a_report_with_panels_of_both_kinds(tmp_path):
     assert f" | {own.mean:.2f} | {own.error:.2f} |" in report
     assert "| expected regret |" in report and "| regret |" in report
     assert [*found.finals["missing-arrow"]][:3] == ["ids, right", "ids, drawn", "ids, soft"]
-    manifest = json.loads((tmp_path / "runs/bow-strong/manifest.json").read_text("utf-8"))
-    assert manifest["spec"]["problems"]["bow-strong"]["strong"]
-    assert manifest["races"][0]["horizon"] == 20
-    own = json.loads((tmp_path / "runs/missing-arrow/manifest.json").read_text("utf-8"))["spec"]
-    assert own["policies"]["ids, soft"]["options"] == {"samples": 30}
+    (call,) = RunDirectory(tmp_path / "runs/bow-strong").calls()
+    assert call.spec["problems"]["bow-strong"]["strong"] and call.horizon == 20
+    (call,) = RunDirectory(tmp_path / "runs/missing-arrow").calls()
+    assert call.spec["policies"]["ids, soft"]["options"] == {"samples": 30}
     alone = reproduce(tmp_path / "alone", ["bow"], **options)
     assert "# Beyond the paper" in (tmp_path / "alone/report.md").read_text("utf-8")
     assert [*alone.claims] == ["bow"]

@@ -86,8 +86,8 @@ def order(monkeypatch, ward):
     seen, parse, writing = [], plan.parse_problem, ward.storage.transaction
 
     @contextmanager
-    def held(*given):
-        with writing(*given) as one:
+    def held(*args, **options):
+        with writing(*args, **options) as one:
             seen.append("held")
             yield one
             seen.append("free")

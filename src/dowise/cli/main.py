@@ -58,6 +58,7 @@ _SECTIONS = {
 }
 """Commands by section of the help, in the order in which users need them."""
 
+_TYPED = "dowise.typed"  # in the metadata of a context
 _default_showwarning = warnings.showwarning
 
 
@@ -77,6 +78,11 @@ class FriendlyErrorsGroup(click.Group):
                 formatter.write_dl(
                     [(str(each.name), each.get_short_help_str(width)) for each in commands]
                 )
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """Remember what was typed, for errors."""
+        context.meta[_TYPED] = {text.partition("=")[0] for text in args}
+        return super().parse_args(context, args)
 
     def invoke(self, context: click.Context) -> Any:
         """Run the subcommand and translate what it raises."""
@@ -118,13 +124,24 @@ class FriendlyErrorsGroup(click.Group):
         return context.exit(2)
 
     def _name_as_typed(self, text: str, context: click.Context) -> str:
-        """Write verbs and arguments as commands and options: `skip_bad` as --skip-bad."""
-        names = {name: f"`dowise {name}`" for name in self.commands}
+        """Write verbs and arguments as they are typed: `skip_bad` as --skip-bad.
+
+        At the start of a message, an argument with its value is an option too, if that was typed:
+        samples=0 is written as --samples 0, and unrelated=True as --unrelated.
+        """
         command = self.commands.get(context.invoked_subcommand or "")
-        for option in command.params if command else ():
-            if isinstance(option, click.Option) and option.name:
-                names[option.name] = option.opts[-1]
-        return re.sub(r"`(\w+)`", lambda match: names.get(match[1], match[0]), text)
+        options = {
+            option.name: option.opts[-1]
+            for option in (command.params if command else ())
+            if isinstance(option, click.Option)
+        }
+        names = {name: f"`dowise {name}`" for name in self.commands} | options
+        text = re.sub(r"`(\w+)`", lambda match: names.get(match[1], match[0]), text)
+        argument = re.match(r"(\w+)=(True\b)?", text)
+        option = argument and options.get(argument[1])
+        if not argument or not option or option not in context.meta[_TYPED]:
+            return text
+        return option + ("" if argument[2] else " ") + text[argument.end() :]
 
 
 def _print_error(context: click.Context, code: str, message: str, hint: str | None) -> None:

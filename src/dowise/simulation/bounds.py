@@ -362,7 +362,7 @@ def _refine_ratio(
 def _checked_trials(given: int | None, is_wanted: bool) -> int:
     if given is not None and not is_wanted:
         raise DowiseError(
-            f"trials={given!r} requires certify",
+            f"trials={given!r} requires `certify`",
             code="unused-option",
         )
     return check_integer("trials", TRIALS if given is None else given, MIN_TRIALS)

@@ -231,7 +231,7 @@ class RunDirectory:
         Raises
         ------
         DowiseError
-            If the directory has other contents, or was written by an earlier version.
+            If the directory has contents but no results, or was written by an earlier version.
         """
         names = {path.name for path in list_directory(self.path)}
         if OLD_MANIFEST in names:
@@ -240,7 +240,7 @@ class RunDirectory:
                 "read: choose another directory",
                 code="other-version",
             )
-        if names - {RESULTS, CALLS}:
+        if CALLS not in names and names - {RESULTS}:
             raise DowiseError(
                 f"{self.path} already exists and is not a run directory: choose a new directory",
                 code="directory-in-use",

@@ -102,11 +102,12 @@ def _check_means(world: World, problem: Problem, context: Labels) -> None:
     ends = (np.full(len(means), end) for end in (payoff.values.min(), payoff.values.max()))
     low, high = map(payoff.net, ends)
     net = ", net of cost" if payoff.has_costs else ""
-    _require(
-        bool(((means >= low - slack) & (means <= high + slack)).all()),
-        f"means must be between {low.min():g} and {high.max():g}{net}; in {shown} they range from "
-        f"{means.min():g} to {means.max():g}",
-    )
+    for arm, mean, lowest, highest in zip(problem.arms, means, low, high, strict=True):
+        _require(
+            lowest - slack <= mean <= highest + slack,
+            f"the mean of {arm} must be between {lowest:g} and {highest:g}{net}; in {shown} it is "
+            f"{mean:g}",
+        )
     best = world.best_arm(context)
     _require(
         best == problem.arms[payoff.best_of(means)],

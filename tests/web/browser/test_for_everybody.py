@@ -9,7 +9,7 @@ pytestmark = pytest.mark.slow
 
 PLACES = {
     "the experiments": ("/?all", ".shelf"),
-    "the people": ("/people", "#let-in"),
+    "the people": ("/people", "#invite"),
     "now": (f"{PLACE}/now", "#ask"),
     "a pending decision": (f"{PLACE}/now?decision=10", "#tell"),
     "a corrected decision": (f"{PLACE}/now?decision=1", "#correct"),

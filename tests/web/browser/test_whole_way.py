@@ -174,7 +174,7 @@ def test_an_experiment_is_begun_without_scripts(served, open_window):
     page = open_window(script=False).sign_in()
     page.goto("/new")
     page.locator("#problem").fill(WRITTEN)
-    page.get_by_role("button", name="Look now").click()
+    page.get_by_role("button", name="Show now").click()
     page.locator("#preview svg.graph").wait_for()
     assert page.locator("#problem").input_value() == WRITTEN
     page.get_by_label("Name of the experiment").fill("plain")

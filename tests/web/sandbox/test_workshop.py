@@ -284,7 +284,7 @@ def test_closing_ends_what_is_done_just_now():
 
 PARENT = """
 import sys, threading, time
-from dowise_web.sandbox import Workshop
+from dowise_web.sandbox import Sandbox
 sandbox = Sandbox()
 threading.Thread(target=sandbox.preview, args=(sys.argv[1],), daemon=True).start()
 while not sandbox._running or sandbox._spare is not None:
