@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -145,7 +144,7 @@ def _served(store):
             with suppress(json.JSONDecodeError):
                 return json.loads(text)
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()  # a shell's background jobs ignore SIGINT
         process.wait(30)
         process.stdout.close()
     raise AssertionError(f"serve printed no document: {text}")
