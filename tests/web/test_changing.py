@@ -100,6 +100,7 @@ def order(monkeypatch, ward):
 @pytest.mark.slow
 def test_no_problem_is_read_while_the_store_is_held(ward, order):
     client = ward.client()
+    order.clear()  # of the client's token
     body = {"name": "quick", "problem": GRAPH + 'name = "quick"\n', "policy": "ids"}
     assert client.post("/api/experiments", json=body).status_code == 201
     assert order == ["read", "held", "free"]
