@@ -297,7 +297,8 @@ def test_bounds_of_many_arms_say_how_many_draws_they_took(run, tmp_path):
     shown = " ".join(run(*args).stdout.split())
     assert "336 arms" in shown and "With N = 3,360 draws per round, 10 per arm, L" in shown
     refused = CliRunner().invoke(main, [*args, "--policy-samples", "1000"])
-    assert refused.exit_code == 2 and "policy_samples=1000 must be at least 3,360" in refused.stderr
+    assert refused.exit_code == 2
+    assert "--policy-samples 1000 must be at least 3,360" in refused.stderr
     refused = CliRunner().invoke(main, ["bounds", "task1", "--horizon", "1000000000000"])
     assert refused.exit_code == 2
     assert refused.stderr == "Error: horizon=1000000000000 must be at most 10,000,000\n"
