@@ -14,7 +14,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -67,9 +67,16 @@ def load_problem(source: str | Path) -> Problem:
     """
     path = Path(source)
     if str(source) in builtin_names() and not path.is_file():
-        path = builtin_path(str(source))
+        return _builtin_problem(str(source))
     if not str(source).strip() or not os.path.lexists(path):
         raise DowiseError(_unknown_problem(str(source)[:80]), code="unknown-problem")
+    return read_file(path, partial(_parse_file, path))
+
+
+@cache
+def _builtin_problem(name: str) -> Problem:
+    # Problems are immutable, and so are these files: a second simulation need not compile again.
+    path = builtin_path(name)
     return read_file(path, partial(_parse_file, path))
 
 
