@@ -234,7 +234,7 @@ def check(
         }
         print_json(evidence.as_dict() | more)
         return
-    columns = {*getattr(table, "column_names", table)}
+    columns = {*table.sources.variables}
     print_document(Document(tuple(_evidence_blocks(belief, evidence, columns))))
     if picture is not None:
         click.echo(f"\nThe graph is drawn in {picture}")
