@@ -115,8 +115,8 @@ def test_soft_edges_respect_the_roles():
     problem = Problem(graph, "Y", context="C", non_manipulable="Z", soft=0.1)
     order = {"C": 0, "X": 1, "Z": 1, "Y": 2}
     found = [EdgeName.parse(edge) for edge in problem.edge_priors]
-    assert all("W" not in (edge.one, edge.other) for edge in found)
-    assert all(order[edge.one] <= order[edge.other] for edge in found if not edge.is_bidirected)
+    assert all("W" not in (edge.left, edge.right) for edge in found)
+    assert all(order[edge.left] <= order[edge.right] for edge in found if not edge.is_bidirected)
     assert {str(edge) for edge in found if edge.is_bidirected} <= {"X <-> Y", "X <-> Z"}
     assert "X <-> Y" in problem.edge_priors and "C -> Y" in problem.edge_priors
 

@@ -54,7 +54,7 @@ class Twin:
         sizes = dict(zip(problem.graph.variables, alternative.before, strict=True))
         self.order = sorted(sizes, key=lambda name: sizes[name].bit_count())
         self.useful = self.graphs[1].ancestors([problem.reward, *problem.context])
-        ends = {edge.one, edge.other} if edge.is_bidirected else {edge.other}
+        ends = {edge.left, edge.right} if edge.is_bidirected else {edge.right}
         self.judged = [
             name
             for name in self.order

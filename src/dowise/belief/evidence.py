@@ -82,7 +82,7 @@ class Evidence:
         graph, chosen = self.problem.possible, dict[str, None]()
         children = list(graph.adjacency.children)
         for edge in (edge for a in near for edge in self._alike(a)):
-            one, other = (self.problem.positions[name] for name in (edge.one, edge.other))
+            one, other = (self.problem.positions[name] for name in (edge.left, edge.right))
             if not edge.is_bidirected:
                 if closure(1 << other, children) >> one & 1:
                     continue
@@ -95,10 +95,10 @@ class Evidence:
         edge = self.edges[a]
         yield edge
         if not edge.is_bidirected:
-            tie = EdgeName.from_ends(edge.one, "<->", edge.other)
+            tie = EdgeName.from_ends(edge.left, "<->", edge.right)
             yield from [tie] * (str(tie) not in self.problem.possible.edge_texts)
             return
-        arrows = {EdgeName.from_ends(edge.one, arrow, edge.other) for arrow in ("->", "<-")}
+        arrows = {EdgeName.from_ends(edge.left, arrow, edge.right) for arrow in ("->", "<-")}
         yield from [self.edges[b] for b in self.ranking if self.edges[b] in arrows][:1]
 
     def frame(self) -> Any:
@@ -202,9 +202,9 @@ class Evidence:
         )
         yield f"Alarm {level}, {when}: the records speak against the graph. Accused: {accused}."
         for edge in map(EdgeName.parse, self.suspected):
-            tie = EdgeName.from_ends(edge.one, "<->", edge.other)
+            tie = EdgeName.from_ends(edge.left, "<->", edge.right)
             if not edge.is_bidirected and str(tie) in self.suspected and self._are_close(edge, tie):
-                yield f"{edge} and {tie} look alike{self._how_to_tell(edge.one)}."
+                yield f"{edge} and {tie} look alike{self._how_to_tell(edge.left)}."
         marked = "; ".join(_marked(EdgeName.parse(text)) for text in self.suspected)
         yield f"Draw them as doubtful and go on: {marked}. The records count again there."
 
@@ -260,13 +260,13 @@ def _finite(number: float) -> float | str:
 
 def _meaning(edge: EdgeName) -> str:
     if edge.is_bidirected:
-        return f"{edge.one} and {edge.other} have a hidden cause"
-    return f"{edge.one} causes {edge.other} directly"
+        return f"{edge.left} and {edge.right} have a hidden cause"
+    return f"{edge.left} causes {edge.right} directly"
 
 
 def _marked(edge: EdgeName) -> str:
     arrow = "<?>" if edge.is_bidirected else "?->"
-    return f"{as_text(edge.one)} {arrow} {as_text(edge.other)}"
+    return f"{as_text(edge.left)} {arrow} {as_text(edge.right)}"
 
 
 def risen(belief: Belief) -> list[str]:

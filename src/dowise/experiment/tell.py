@@ -211,7 +211,8 @@ def _played_arm(problem: Problem, played: ArmLike | None, unrelated: bool) -> In
         return problem.intervention(played)
     if unrelated:
         raise DowiseError(
-            "unrelated=True needs the arm that was played instead: pass `played`", code="missing-value"
+            "unrelated=True needs the arm that was played instead: pass `played`",
+            code="missing-value",
         )
     return None
 

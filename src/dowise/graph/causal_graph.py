@@ -322,8 +322,8 @@ class CausalGraph(Frozen):
         """Return the graph with exactly these edges; edges that it has already keep their marks."""
         parsed = [EdgeName.parse(edge) for edge in edges]
         plain = CausalGraph(
-            [(edge.one, edge.other) for edge in parsed if not edge.is_bidirected],
-            [(edge.one, edge.other) for edge in parsed if edge.is_bidirected],
+            [(edge.left, edge.right) for edge in parsed if not edge.is_bidirected],
+            [(edge.left, edge.right) for edge in parsed if edge.is_bidirected],
             self.variables,
         )
         return CausalGraph.from_adjacency(plain.variables, plain.adjacency, self.marks)

@@ -60,16 +60,16 @@ class EdgeName(NamedTuple):
     `from_ends` and `parse` put the ends in order.
     """
 
-    one: str
+    left: str
     arrow: Literal["->", "<->"]
-    other: str
+    right: str
 
     @classmethod
-    def from_ends(cls, one: str, arrow: str, other: str) -> EdgeName:
+    def from_ends(cls, left: str, arrow: str, right: str) -> EdgeName:
         """Build from two names and "->", "<-" or "<->" between them."""
         if arrow == "<->":
-            return cls(min(one, other), "<->", max(one, other))
-        return cls(other, "->", one) if arrow == "<-" else cls(one, "->", other)
+            return cls(min(left, right), "<->", max(left, right))
+        return cls(right, "->", left) if arrow == "<-" else cls(left, "->", right)
 
     @classmethod
     def parse(cls, text: str) -> EdgeName:
@@ -80,8 +80,8 @@ class EdgeName(NamedTuple):
                 f"an edge reads 'A -> B' or 'A <-> B', not {text!r}; names with spaces go in "
                 "double quotes"
             )
-        one, arrow, other = match.groups()
-        return cls.from_ends(bare_text(one), arrow, bare_text(other))
+        left, arrow, right = match.groups()
+        return cls.from_ends(bare_text(left), arrow, bare_text(right))
 
     @property
     def is_bidirected(self) -> bool:
@@ -89,7 +89,7 @@ class EdgeName(NamedTuple):
         return self.arrow == "<->"
 
     def __str__(self) -> str:
-        return f"{as_text(self.one)} {self.arrow} {as_text(self.other)}"
+        return f"{as_text(self.left)} {self.arrow} {as_text(self.right)}"
 
 
 def edge_texts_of(

@@ -121,21 +121,21 @@ Subset = frozenset["DoubtfulEdge"]
 
 @dataclass(frozen=True)
 class DoubtfulEdge:
-    """Arrow from one to the other, or hidden cause of both, with its prior probability."""
+    """Arrow from `left` to `right`, or hidden cause of both, with its prior probability."""
 
     text: str
-    one: int
-    other: int
+    left: int
+    right: int
     is_arrow: bool
     prior: float
 
     def joins(self, variables: int) -> bool:
         """Return True if it is a hidden cause of two of these variables."""
-        return not self.is_arrow and bool(variables >> self.one & variables >> self.other & 1)
+        return not self.is_arrow and bool(variables >> self.left & variables >> self.right & 1)
 
     def leads_into(self, variables: int) -> bool:
         """Return True if it is an arrow into one of these variables."""
-        return self.is_arrow and bool(variables >> self.other & 1)
+        return self.is_arrow and bool(variables >> self.right & 1)
 
 
 @dataclass(frozen=True)
@@ -228,9 +228,9 @@ class Structures:
     # -- components, patterns and districts --------------------------------------------------------
 
     def _edge(self, text: str, prior: float) -> DoubtfulEdge:
-        name, place = EdgeName.parse(text), self.factors.positions
-        one, other = place[name.one], place[name.other]
-        return DoubtfulEdge(text, one, other, not name.is_bidirected, prior)
+        name, positions = EdgeName.parse(text), self.factors.positions
+        left, right = positions[name.left], positions[name.right]
+        return DoubtfulEdge(text, left, right, not name.is_bidirected, prior)
 
     def _joined(self) -> Iterable[int]:
         left = self.order.useful
@@ -301,10 +301,10 @@ class Structures:
         parents, siblings = list(self.order.edges.parents), list(self.order.edges.siblings)
         for edge in edges:
             if edge.is_arrow:
-                parents[edge.other] &= ~(1 << edge.one)
+                parents[edge.right] &= ~(1 << edge.left)
             else:
-                siblings[edge.one] &= ~(1 << edge.other)
-                siblings[edge.other] &= ~(1 << edge.one)
+                siblings[edge.left] &= ~(1 << edge.right)
+                siblings[edge.right] &= ~(1 << edge.left)
         return replace(self.order.edges, parents=tuple(parents), siblings=tuple(siblings))
 
     # -- layout ------------------------------------------------------------------------------------

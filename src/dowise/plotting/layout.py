@@ -160,7 +160,7 @@ def layout(graph: CausalGraph, last: str | None = None, extra: Sequence[EdgeName
     }
     bidirected = graph.bidirected_edges
     arcs = route_bidirected(
-        [*bidirected, *((edge.one, edge.other) for edge in extra)], boxes, directed, spans
+        [*bidirected, *((edge.left, edge.right) for edge in extra)], boxes, directed, spans
     )
     added = dict(zip(map(str, extra), arcs[len(bidirected) :], strict=True))
     return Layout(boxes, directed, dict(zip(bidirected, arcs, strict=False)), added)

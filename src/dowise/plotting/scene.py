@@ -298,7 +298,7 @@ def printable(text: str) -> str:
 
 def _missing_edge(problem: Problem, text: str) -> EdgeName:
     edge = EdgeName.parse(text)
-    problem.graph.mask((edge.one, edge.other))
+    problem.graph.mask((edge.left, edge.right))
     if str(edge) in problem.graph.edge_texts:
         raise DowiseError(
             f"the graph already has {edge}: remove it from the suspected and soft edges",

@@ -95,7 +95,7 @@ def observed_edges(
 
 def _created(drawn: CausalGraph, hidden: Collection[str]) -> frozenset[str]:
     """Return the edges that represent paths through hidden variables."""
-    others = [str(edge) for edge in drawn.edges if not {edge.one, edge.other} & {*hidden}]
+    others = [str(edge) for edge in drawn.edges if not {edge.left, edge.right} & {*hidden}]
     return frozenset(drawn.without(others).project(hidden).edge_texts)
 
 
@@ -127,7 +127,7 @@ def _probability(name: str, number: object) -> float:
 
 
 def _refuse_doubt_at_hidden(edge: EdgeName, prior: float, hidden: Collection[str]) -> None:
-    at = [name for name in (edge.one, edge.other) if name in hidden]
+    at = [name for name in (edge.left, edge.right) if name in hidden]
     if prior < 1 and at:
         remedy = f"'{edge}!'" if edge.is_bidirected else f"'{edge}'"
         raise DowiseError(
@@ -177,7 +177,7 @@ def with_soft_edges(
 
 def _refuse_wide_families(doubtful: Iterable[str]) -> None:
     """Refuse where a variable has too many doubtful arrows, naming the one with most of them."""
-    arrows = Counter(edge.other for edge in map(EdgeName.parse, doubtful) if not edge.is_bidirected)
+    arrows = Counter(edge.right for edge in map(EdgeName.parse, doubtful) if not edge.is_bidirected)
     for name, count in sorted(arrows.items(), key=lambda family: (-family[1], family[0]))[:1]:
         if count > MAX_DOUBTFUL_ARROWS:
             raise DowiseError(
@@ -194,7 +194,7 @@ def _refuse_many_causes(doubtful: Iterable[str]) -> None:
     causes = [edge for edge in map(EdgeName.parse, doubtful) if edge.is_bidirected]
     if len(causes) <= MAX_HIDDEN_CAUSES:
         return
-    ends = Counter(end for edge in causes for end in (edge.one, edge.other))
+    ends = Counter(end for edge in causes for end in (edge.left, edge.right))
     name, count = min(ends.items(), key=lambda end: (-end[1], end[0]))
     raise DowiseError(
         f"soft: there would be {len(causes)} doubtful hidden causes, {count} of them at {name}, "

@@ -84,7 +84,7 @@ def _known_counts(problem: Problem, name: object, value: Any) -> Any:
 def _has_several(problem: Problem, name: str) -> bool:
     """Return True if hidden causes or doubtful edges give the variable several tables."""
     doubtful = map(EdgeName.parse, problem.edge_priors)
-    into = any(edge.other == name and not edge.is_bidirected for edge in doubtful)
+    into = any(edge.right == name and not edge.is_bidirected for edge in doubtful)
     return into or bool(problem.possible.siblings(name))
 
 

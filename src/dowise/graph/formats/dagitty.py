@@ -118,7 +118,7 @@ def to_dagitty(graph: CausalGraph) -> str:
     """Return directed edges, bidirected ones and isolated variables as a `dag`."""
     tags = {"?": " [doubtful]", "!": " [certain]", "": ""}
     lines = [
-        f"{_name(edge.one)} {edge.arrow} {_name(edge.other)}{tags[graph.marks.get(str(edge), '')]}"
+        f"{_name(edge.left)} {edge.arrow} {_name(edge.right)}{tags[graph.marks.get(str(edge), '')]}"
         for edge in graph.edges
     ]
     lines += [_name(name) for name in isolated(graph)]

@@ -116,7 +116,7 @@ def _line(edge: EdgeName, graph: CausalGraph) -> str:
     attributes += [f"style={style}"] if style else []
     attributes += ["doubtful=true" if mark == "?" else "certain=true"] if mark else []
     suffix = f" [{', '.join(attributes)}]" if attributes else ""
-    return f"    {_name(edge.one)} -> {_name(edge.other)}{suffix};"
+    return f"    {_name(edge.left)} -> {_name(edge.right)}{suffix};"
 
 
 def _add_statements(

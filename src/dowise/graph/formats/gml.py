@@ -53,7 +53,7 @@ def to_networkx(graph: CausalGraph) -> networkx.MultiDiGraph[str]:
     for edge in graph.edges:
         key = "bidirected" if edge.is_bidirected else "directed"
         marks = {words[mark]: True for mark in graph.marks.get(str(edge), "")}
-        result.add_edge(edge.one, edge.other, key=key, **marks)
+        result.add_edge(edge.left, edge.right, key=key, **marks)
     return result
 
 

@@ -124,7 +124,7 @@ class GraphSketch:
             for left, right in product(lefts, rights):
                 edge = EdgeName.from_ends(left, shape, right)
                 ends = self.bidirected if edge.is_bidirected else self.directed
-                ends.append((edge.one, edge.other))
+                ends.append((edge.left, edge.right))
                 before = self._marks.setdefault(str(edge), mark)
                 # An edge may be drawn twice, but not once with a mark and once without. Two
                 # different marks are refused by the graph itself.

@@ -108,7 +108,7 @@ def to_text(graph: CausalGraph) -> str:
 
 def _statement(edge: EdgeName, mark: Mark) -> str:
     arrow = _DOUBTFUL[edge.arrow] if mark == "?" else edge.arrow
-    return f"{as_text(edge.one)} {arrow} {as_text(edge.other)}{'!' if mark == '!' else ''}"
+    return f"{as_text(edge.left)} {arrow} {as_text(edge.right)}{'!' if mark == '!' else ''}"
 
 
 def _apply_mark(arrow: Arrow, variable: _Variable) -> Arrow:
