@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dowise.testing import check_policy as check_policy
     from dowise.testing import check_storage as check_storage
 
-_HOME = {
+_MODULES = {
     "Belief": "dowise.belief",
     "CausalGraph": "dowise.graph",
     "Client": "dowise.client",
@@ -49,21 +49,20 @@ _HOME = {
     "value_of_continuing": "dowise.policies",
 }
 
-__all__ = [*_HOME, "__version__"]
+__all__ = [*_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        found = globals()[name] = version("dowise")  # kept: each look reads a file
-        return found
-    if name in _HOME:
+        globals()[name] = version("dowise")  # cached, because `version` reads a file
+        return globals()[name]
+    if name in _MODULES:
         try:
-            return getattr(importlib.import_module(_HOME[name]), name)
-        except (
-            AttributeError
-        ) as error:  # `from dowise import …` would say no more than "no such name"
+            return getattr(importlib.import_module(_MODULES[name]), name)
+        except AttributeError as error:
+            # As an AttributeError it would become "cannot import name", without the cause.
             raise ImportError(f"dowise.{name} can't be loaded: {error}") from error
     raise AttributeError(f"module 'dowise' has no attribute {name!r}")
 

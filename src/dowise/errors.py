@@ -78,7 +78,7 @@ CODES: Mapping[str, str] = {
     "no-session": "There is no session to end.",
     "not-a-file": "A path leads to a folder.",
     "not-confirmed": "The user did not confirm.",
-    "not-found": "Error for something named or numbered that does not exist.",
+    "not-found": "Something named or numbered does not exist.",
     "not-learned": "A record that was never learned can't be retracted.",
     "not-manipulable": "A variable can't be set.",
     "not-picklable": "An object can't be sent to other processes.",
@@ -155,7 +155,7 @@ class DowiseError(Exception):
         Stable identifier in kebab-case, such as "unknown-variable", for programs and tests (`CODES`
         lists them). Messages may be reworded; codes stay. Defaults to the code of the class.
     hint : str, optional
-        What to do next, in words that fit every surface.
+        What to do next. Verbs are in backticks (`amend`): each surface names its own way to do it.
 
     Examples
     --------
@@ -317,9 +317,9 @@ def is_user_code(file: str) -> bool:
 
     paths = sysconfig.get_paths()
     folders = (str(Path(__file__).parent), paths["stdlib"], paths["purelib"])
-    others = tuple(f"{folder}{os.sep}" for folder in folders)
+    libraries = tuple(f"{folder}{os.sep}" for folder in folders)
     installed = {"site-packages", "dist-packages"} & {*Path(file).parts}
-    return not (installed or file.startswith(("<", *others)))
+    return not (installed or file.startswith(("<", *libraries)))
 
 
 def _relative(file: str) -> str:

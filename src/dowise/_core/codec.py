@@ -1,9 +1,9 @@
-"""JSON in both directions: plain data from results, and results from plain data.
+"""Conversion of results to JSON data, and back.
 
 `to_json` turns dataclasses, mappings and arrays into what `json.dumps` takes: infinity becomes the
 text "inf" and NaN becomes null, since JSON has neither. `from_json` is its inverse for dataclasses,
-guided by their annotations. Where a field's document differs, `in_json` says how; a class names
-in `json_extras` the properties that its document has beside its fields.
+guided by their annotations. `in_json` describes fields whose JSON differs from their value;
+`json_extras` lists properties that the JSON document has in addition to the fields.
 """
 
 from __future__ import annotations

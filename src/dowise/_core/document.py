@@ -1,15 +1,14 @@
-"""Documents: what a result tells people, once, for terminals, notebooks and pages.
+"""Documents: the readable form of a result, for terminals, notebooks and pages.
 
-A document is a sequence of four kinds of blocks. Results return theirs from `document()`;
-`str(result)` shows the text, notebooks show the HTML, and the command line renders the same blocks
-with rich.
+A document is a sequence of blocks of four kinds. `result.document()` returns it; `str(result)` is
+its text, notebooks show its HTML, and the command line renders its blocks with rich.
 
->>> found = Document((
+>>> document = Document((
 ...     Heading("Status"),
 ...     Paragraph("Two arms were played."),
 ...     Table(("arm", "plays"), (("do(X=0)", "3"), ("do(X=1)", "12")), right=("plays",)),
 ... ))
->>> print(found.to_text())
+>>> print(document.to_text())
 Status
 <BLANKLINE>
 Two arms were played.
@@ -17,7 +16,7 @@ Two arms were played.
 arm      plays
 do(X=0)      3
 do(X=1)     12
->>> found.to_html()[:15]
+>>> document.to_html()[:15]
 '<h3>Status</h3>'
 """
 
@@ -90,10 +89,10 @@ class Document:
 
 
 class Documented:
-    """Mixin of results that describe themselves: `str`, and HTML in notebooks."""
+    """Mixin of results with a document: it is their `str`, and their HTML in notebooks."""
 
     def document(self) -> Document:
-        """Return what the result tells people."""
+        """Return the result as headings, paragraphs, lists and tables."""
         raise NotImplementedError
 
     def __str__(self) -> str:

@@ -145,8 +145,8 @@ def source_digest() -> str:
 @cache
 def kernel_digest() -> str:
     """Return a short digest of the sources on which kernels can depend."""
-    every = sorted(_PACKAGE.rglob("*.py"))
-    return _digest([p for p in every if p.relative_to(_PACKAGE).parts[0] not in _NO_KERNELS])
+    paths = sorted(_PACKAGE.rglob("*.py"))
+    return _digest([p for p in paths if p.relative_to(_PACKAGE).parts[0] not in _NO_KERNELS])
 
 
 def _digest(paths: list[Path]) -> str:

@@ -112,8 +112,8 @@ def draw_keys_and_coins(source: np.random.Generator, rounds: int) -> tuple[UInt6
     NumPy's generators, except the Mersenne Twister, take uniforms from the upper 53 bits of words.
     """
     if isinstance(source.bit_generator, np.random.MT19937):
-        each = [(draw_key(source), source.random()) for _ in range(rounds)]
-        return np.array([key for key, _ in each]), np.array([coin for _, coin in each])
+        pairs = [(draw_key(source), source.random()) for _ in range(rounds)]
+        return np.array([key for key, _ in pairs]), np.array([coin for _, coin in pairs])
     words = source.bit_generator.random_raw(3 * rounds).reshape(rounds, 3)
     coins: FloatArray = np.multiply(words[:, 2] >> np.uint64(11), 2.0**-53)
     return np.ascontiguousarray(words[:, :2]), coins

@@ -17,31 +17,31 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def check_integer(name: str, number: object, least: int, most: float = inf) -> int:
+def check_integer(name: str, number: object, minimum: int, maximum: float = inf) -> int:
     """Return a whole number within limits as an int; NumPy integers are valid, bools are not.
 
-    >>> check_integer("horizon", 0, least=1)
+    >>> check_integer("horizon", 0, minimum=1)
     Traceback (most recent call last):
     dowise.errors.DowiseError: horizon=0 must be a whole number, 1 or more
     """
-    if type(number) is int and least <= number <= most:
+    if type(number) is int and minimum <= number <= maximum:
         return number
-    if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < least:
+    if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < minimum:
         raise DowiseError(
-            f"{name}={number!r} must be a whole number, {least} or more", code="invalid-number"
+            f"{name}={number!r} must be a whole number, {minimum} or more", code="invalid-number"
         )
-    if int(number) > most:
-        raise DowiseError(f"{name}={number!r} must be at most {most:,}", code="invalid-number")
+    if int(number) > maximum:
+        raise DowiseError(f"{name}={number!r} must be at most {maximum:,}", code="invalid-number")
     return int(number)
 
 
-def check_number(name: str, number: object, least: float = -inf) -> float:
-    """Return a finite number of at least `least` as a float."""
+def check_number(name: str, number: object, minimum: float = -inf) -> float:
+    """Return a finite number of at least `minimum` as a float."""
     if isinstance(number, Real) and not isinstance(number, bool):
         value = float(number)
-        if isfinite(value) and value >= least:
+        if isfinite(value) and value >= minimum:
             return value
-    limit = "" if least == -inf else f" of at least {least:g}"
+    limit = "" if minimum == -inf else f" of at least {minimum:g}"
     raise DowiseError(f"{name}={number!r} must be a number{limit}", code="invalid-number")
 
 
@@ -87,15 +87,15 @@ def suggest_keywords(function: Callable[Parameters, Result]) -> Callable[Paramet
     Traceback (most recent call last):
     dowise.errors.DowiseError: unknown keyword 'color' (did you mean 'colour'?): there are colour
     """
-    known = [name for name in signature(function).parameters if name != "self"]
+    keywords = [name for name in signature(function).parameters if name != "self"]
 
     @wraps(function)
     def checked(*positional: Parameters.args, **named: Parameters.kwargs) -> Result:
         for name in named:
-            if name not in known:
-                close = suggestion(name, known)
+            if name not in keywords:
+                close = suggestion(name, keywords)
                 raise DowiseError(
-                    f"unknown keyword {name!r}{close}: there are {', '.join(known)}",
+                    f"unknown keyword {name!r}{close}: there are {', '.join(keywords)}",
                     code="unknown-option",
                 )
         return function(*positional, **named)

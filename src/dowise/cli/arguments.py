@@ -1,14 +1,13 @@
-"""Arguments and options of commands: NAME=VALUE pairs, numbers, policies, problems and stores."""
+"""Arguments of commands: NAME=VALUE pairs, numbers, policies, problems and stores."""
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,93 +22,8 @@ if TYPE_CHECKING:
     from dowise.experiment.base import ExperimentBase
     from dowise.problem import Problem
 
-CommandFunction = Callable[..., None]
-
-ERROR_DETAILS = "dowise.error_details"
-"""Key of `click.Context.meta`: further keys of the JSON document of an error."""
-_AS_JSON = "dowise.as_json"
-# Options that many commands share are listed after those of the command itself.
-_SHARED_OPTIONS = ("name", "policy_module", "actor", "accept_clock", "as_json")
-_ACTOR_OPTIONS = ("actor", "accept_clock")
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _PAIR = re.compile(rf"\s*({_QUOTED}|[^=\"]+?)\s*=\s*({_QUOTED}|.*?)\s*", re.DOTALL)
-
-
-class WholeNumber(click.IntRange):
-    """Whole number in a range."""
-
-    name = "whole number"
-
-
-class Number(click.FloatRange):
-    """Number in a range."""
-
-    name = "number"
-
-
-class _CommandWithPolicies(click.Command):
-    """Command whose help lists the policies; they are loaded when the help is shown."""
-
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        from dowise.policies.registry import policy_info, policy_names
-
-        super().format_options(context, formatter)
-        with formatter.section("Policies"):
-            infos = [policy_info(name) for name in policy_names()]
-            rows = [(info.name, f"{info.help} (learns from {info.learns_from})") for info in infos]
-            formatter.write_dl([*rows, ("MODULE:CLASS", "a custom policy from a Python module")])
-
-
-def command(
-    examples: str, policies: bool = False, name: str | None = None
-) -> Callable[[CommandFunction], click.Command]:
-    """Make a function a command whose help ends with examples.
-
-    Parameters
-    ----------
-    examples : str
-        Lines that can be typed.
-    policies : bool
-        True lists the policies in the help.
-    name : str, optional
-        Name of the command, if it differs from that of the function.
-    """
-    kind = _CommandWithPolicies if policies else click.Command
-    decorate = click.command(name, cls=kind, epilog="\b\nExamples:\n" + examples)
-
-    def register(function: CommandFunction) -> click.Command:
-        made = decorate(function)
-        made.params.sort(key=lambda parameter: parameter.name in _SHARED_OPTIONS)
-        return made
-
-    return register
-
-
-def _remember_json(context: click.Context, _option: click.Parameter, as_json: bool) -> bool:
-    context.meta[_AS_JSON] = as_json
-    return as_json
-
-
-def is_json_requested(context: click.Context) -> bool:
-    """Return True if the running command got `--json`."""
-    return bool(context.meta.get(_AS_JSON))
-
-
-problem_argument = click.argument("problem")
-json_option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    is_eager=True,  # so that errors in other arguments are printed as JSON too
-    callback=_remember_json,
-    help="Print one JSON document, nothing else.",
-)
-reason_option = click.option(
-    "--reason",
-    default="",
-    metavar="TEXT",
-    help="Why. The journal keeps it, so do not name a person.",
-)
 
 
 def read_problem(source: str) -> Problem:
@@ -157,24 +71,15 @@ def parse_policies(context: click.Context, option: click.Parameter, names: str) 
     return policies
 
 
-def _import_policy_modules(
+def import_policy_modules(
     _context: click.Context, _option: click.Parameter, modules: tuple[str, ...]
 ) -> None:
+    """Callback of `--policy-module`: import modules with custom policies."""
     for module in modules:
         from dowise.policies.registry import import_policies
 
         _add_current_folder_to_path()
         import_policies(module, f"--policy-module {module}")
-
-
-policy_module_option = click.option(
-    "--policy-module",
-    multiple=True,
-    metavar="MODULE",
-    expose_value=False,
-    callback=_import_policy_modules,
-    help="Import a Python module with custom policies.",
-)
 
 
 def _add_current_folder_to_path() -> None:
@@ -252,62 +157,8 @@ def _is_insecure_allowed() -> bool:
     return os.environ.get("DOWISE_INSECURE", "") == "1"
 
 
-def store_command(
-    writes: bool = True,
-    policies: bool = False,
-    name_help: str = "Name of the experiment, if the store has several.",
-) -> Callable[[CommandFunction], CommandFunction]:
-    """Add the argument STORE and its options, passed on as `target`, and `--json`.
-
-    Parameters
-    ----------
-    writes : bool
-        True adds the options that say who acts.
-    policies : bool
-        True adds `--policy-module`.
-    name_help : str
-        Help of `--name`.
-    """
-    options = [click.argument("store"), click.option("--name", metavar="N", help=name_help)]
-    if policies:
-        options.append(policy_module_option)
-    if writes:
-        options += [
-            click.option(
-                "--actor",
-                metavar="WHO",
-                show_default="the OS user",
-                help="Who does this; the journal keeps it.",
-            ),
-            click.option(
-                "--accept-clock",
-                is_flag=True,
-                help="Continue although this clock is behind the time of the last event.",
-            ),
-        ]
-    options.append(json_option)
-
-    def decorate(function: CommandFunction) -> CommandFunction:
-        @functools.wraps(function)
-        def run(store: str, name: str | None, **arguments: Any) -> None:
-            if name is not None and not name.strip():  # a variable of a script that is not set
-                raise DowiseError(
-                    "--name is empty: pass the name of the experiment, or leave it out",
-                    code="missing-value",
-                )
-            actor = {key: arguments.pop(key) for key in _ACTOR_OPTIONS if key in arguments}
-            function(target=StoreTarget(store, name, **actor), **arguments)
-
-        decorated: CommandFunction = run
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
-
-    return decorate
-
-
-def parse_decision_id(text: str) -> int:
-    """Parse the number of a decision, as printed by `dowise ask`."""
+def parse_decision_id(_context: click.Context, _argument: click.Parameter, text: str) -> int:
+    """Callback of ID: the number of a decision, as printed by `dowise ask`."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise DowiseError(
             f"not a decision: {text!r:.80} (expected the number that `dowise ask` "
@@ -429,8 +280,8 @@ def format_pair(name: str, value: str) -> str:
 
 def quote_word(word: str) -> str:
     """Quote a word for a shell; the placeholder … needs no quotes."""
-    rest = word.replace("…", "")
-    return word if shlex.quote(rest) == rest else shlex.quote(word)
+    plain = word.replace("…", "")
+    return word if shlex.quote(plain) == plain else shlex.quote(word)
 
 
 def _split_pair(text: str, example: str, whole: str = "Length of stay=short") -> tuple[str, str]:

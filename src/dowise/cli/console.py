@@ -35,10 +35,15 @@ def print_json(data: object) -> None:
 
 
 def print_document(document: Document) -> None:
-    """Print a document, with a blank line between blocks except after headings."""
+    """Print the document of a result."""
+    print_blocks(*document.blocks)
+
+
+def print_blocks(*blocks: Block) -> None:
+    """Print blocks, with a blank line between them except after headings."""
     console = make_console()
     previous: Block | None = None
-    for block in document.blocks:
+    for block in blocks:
         if previous is not None and not isinstance(previous, Heading):
             console.print()
         match block:
@@ -158,8 +163,8 @@ def _stack(
     for row, line in zip(rows, below[1:], strict=True):
         wrapped = Text(row[widest]).wrap(console, max(console.width - 2, _MIN_WIDTH))
         text = [[margin, Segment(part.plain.rstrip())] for part in wrapped]
-        others = [margin, *line]
-        lines += [*text, others] if widest == 0 else [others, *text]
+        other_cells = [margin, *line]
+        lines += [*text, other_cells] if widest == 0 else [other_cells, *text]
     return lines
 
 
@@ -218,10 +223,10 @@ def progress_bars(unit: str = " jobs") -> Iterator[ShowProgress]:
     with Progress(*columns, console=console) as bars:
         tasks = {}
 
-        def show(label: str, done: int, total: int) -> None:
+        def show(label: str, completed: int, total: int) -> None:
             if label not in tasks:
                 tasks[label] = bars.add_task(label, total=total)
-            bars.update(tasks[label], completed=done)
+            bars.update(tasks[label], completed=completed)
 
         yield show
 
@@ -240,8 +245,8 @@ def progress_bar(off_terminal: bool = False) -> Iterator[ShowProgress | None]:
 
     with Progress(console=console, transient=True) as bars:
         task = bars.add_task("", total=None)
-        yield lambda label, done, total: bars.update(
-            task, description=label, completed=done, total=total
+        yield lambda label, completed, total: bars.update(
+            task, description=label, completed=completed, total=total
         )
 
 
@@ -265,17 +270,17 @@ def _progress_log(console: Console, unit: str = " jobs") -> ShowProgress:
     started: dict[str, tuple[float, int]] = {}
     last_line = monotonic()
 
-    def show(label: str, done: int, total: int) -> None:
+    def show(label: str, completed: int, total: int) -> None:
         nonlocal last_line
         now = monotonic()
-        start, done_at_start = started.setdefault(label, (now, done))
-        if done < total and now - last_line < _LOG_INTERVAL:
+        start, completed_at_start = started.setdefault(label, (now, completed))
+        if completed < total and now - last_line < _LOG_INTERVAL:
             return
         last_line = now
-        rest = ""
-        if done_at_start < done < total:
-            seconds = (now - start) / (done - done_at_start) * (total - done)
-            rest = f", about {seconds:.0f} s left"
-        console.print(f"{label}: {done:,} of {total:,}{unit} done{rest}", highlight=False)
+        estimate = ""
+        if completed_at_start < completed < total:
+            seconds_per_step = (now - start) / (completed - completed_at_start)
+            estimate = f", about {seconds_per_step * (total - completed):.0f} s left"
+        console.print(f"{label}: {completed:,} of {total:,}{unit} done{estimate}", highlight=False)
 
     return show

@@ -1,8 +1,8 @@
-"""Commands that write to a live experiment: new, import, ask, tell, amend, revise, erase."""
+"""Commands that set up an experiment: new, revise, import."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from math import isclose
@@ -11,69 +11,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowise._core.document import (
-    Block,
-    BulletList,
-    Document,
-    Heading,
-    Paragraph,
-    Table,
-    pluralize,
-)
-from dowise.cli.arguments import (
+from dowise._core.document import Block, BulletList, Heading, Paragraph, Table, pluralize
+from dowise.cli.arguments import StoreTarget, format_pair, parse_options, read_problem
+from dowise.cli.console import print_blocks, print_json, progress_bar, spinner
+from dowise.cli.options import (
     ERROR_DETAILS,
-    StoreTarget,
-    WholeNumber,
     command,
-    confirm,
-    format_pair,
-    import_policy,
-    parse_context,
-    parse_decision_id,
-    parse_options,
-    parse_values,
+    file_option,
+    flag_option,
+    integer_option,
+    learn_restricted_option,
+    options_option,
+    policy_option,
+    prior_option,
     problem_argument,
-    read_problem,
     reason_option,
     store_command,
 )
-from dowise.cli.console import print_document, print_json, progress_bar, spinner
 from dowise.errors import DowiseError
 
 if TYPE_CHECKING:
     from dowise.experiment.advice import SoftAdvice
-    from dowise.experiment.ask import LiveDecision
     from dowise.experiment.base import ExperimentBase
-    from dowise.experiment.case import Case
     from dowise.problem import Problem
     from dowise.problem.tables import CheckedRecords
 
 _MAX_BAD_ROWS = 20  # on a terminal
-_MAX_NAMES = 8  # arms or variables named in one place
+_MAX_ARMS = 8  # arms, or values of the reward, that are listed
 _MAX_LINE = 66  # characters of a list of arms; longer lists have a line per arm
-
-_option_option = click.option(
-    "--option",
-    "pairs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Option of the policy, such as floor=0.1; may be repeated.",
-)
-_prior_option = click.option(
-    "--prior",
-    metavar="NUMBER|FILE",
-    help="Prior counts: a number, or a TOML file with counts per variable.",
-)
-_values_argument = click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
-_id_argument = click.argument("number", metavar="ID")
-_played_option = click.option(
-    "--played", metavar="ARM", help="What was done instead of the recommended arm."
-)
-_unrelated_option = click.option(
-    "--unrelated",
-    is_flag=True,
-    help="With --played: the change had nothing to do with the unit, so learn from it.",
-)
 
 
 @command(
@@ -85,38 +50,22 @@ _unrelated_option = click.option(
     policies=True,
 )
 @store_command(
-    policies=True,
-    name_help="Name of the experiment; by default that of the problem or its file.",
+    policies=True, name_help="Name of the experiment; by default that of the problem or its file."
 )
 @problem_argument
-@click.option(
-    "--policy",
-    metavar="NAME",
-    show_default="best",
-    callback=import_policy,
-    help="Policy to use (listed below).",
-)
-@_option_option
-@_prior_option
-@click.option(
+@policy_option(show_default="best")
+@options_option
+@prior_option
+@integer_option(
     "--seed",
-    type=WholeNumber(0),
-    metavar="S",
+    "S",
+    "Random seed. Anyone who knows it can predict the arms.",
+    minimum=0,
     show_default="128 random bits",
-    help="Random seed. Anyone who knows it can predict the arms.",
 )
-@click.option(
-    "--learn-restricted/--no-learn-restricted",
-    default=True,
-    help="Learn from decisions among fewer than all arms.",
-)
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Past records to start with, CSV or Parquet, as for `dowise import`.",
-)
-@click.option("--skip-bad", is_flag=True, help="Leave out bad rows of --data.")
+@learn_restricted_option(True)
+@file_option("--data", "Past records to start with, CSV or Parquet, as for `dowise import`.")
+@flag_option("--skip-bad", "Leave out bad rows of --data.")
 def new(
     target: StoreTarget,
     problem: str,
@@ -165,168 +114,6 @@ def new(
             _print_new(experiment, target, records, advice)
 
 
-@command("""\
-  dowise ask ward.db -c Age=1
-  dowise ask ward.db -c Age=1 --forbid 'do(Dose=high)'
-  dowise ask ward.db -c Age=0 --request-id 2026-03-02/17
-  dowise ask ward.db -c Age=0 -n 5 --json""")
-@store_command(policies=True)
-@click.option(
-    "-c",
-    "--context",
-    "context",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="What is known before the choice; once for each context variable.",
-)
-@click.option(
-    "--allow", multiple=True, metavar="ARM", help="Choose among these arms only, such as do(X=1)."
-)
-@click.option(
-    "--forbid",
-    multiple=True,
-    metavar="ARM",
-    help="Exclude every arm that sets this, such as do(X=1).",
-)
-@click.option(
-    "--request-id",
-    metavar="R",
-    help="Repeating a request with the same id returns the same decision; do not name a person.",
-)
-@click.option(
-    "-n",
-    "--number",
-    "count",
-    type=WholeNumber(1),
-    metavar="K",
-    help="Number of decisions for this context.",
-)
-def ask(
-    target: StoreTarget,
-    context: tuple[str, ...],
-    allow: tuple[str, ...],
-    forbid: tuple[str, ...],
-    request_id: str | None,
-    count: int | None,
-    as_json: bool,
-) -> None:
-    """Recommend which arm to play next. The decision is pending until its outcome is told.
-
-    If your reasons to allow or forbid arms also affect the outcome and are not in the context,
-    learning is biased: see --no-learn-restricted of `dowise new`.
-    """
-    with target.open() as experiment:
-        values = parse_context(context, experiment.problem.context)
-        decisions = experiment.ask_many(
-            [values] * (count or 1), request_id, list(allow) or None, list(forbid) or None
-        )
-        if not as_json:
-            _print_decisions(experiment, target, decisions)
-        elif count is None:
-            print_json(decisions[0].as_dict())
-        else:
-            print_json({"decisions": [decision.as_dict() for decision in decisions]})
-
-
-@command("""\
-  dowise tell ward.db 1 Frailty=0
-  dowise tell ward.db 1 Recovery=1
-  dowise tell ward.db 2 Frailty= Recovery=0
-  dowise tell ward.db 3 --played 'do(Dose=low)' Recovery=1""")
-@store_command()
-@_id_argument
-@_values_argument
-@_played_option
-@_unrelated_option
-def tell(
-    target: StoreTarget,
-    number: str,
-    values: tuple[str, ...],
-    played: str | None,
-    unrelated: bool,
-    as_json: bool,
-) -> None:
-    """Report the outcome of decision ID: in pieces, at any time, in any order.
-
-    The context and what the arm set are already known. `Frailty=` records that a value is missing
-    for good. Telling the same again changes nothing; `dowise amend` corrects.
-    """
-    outcome = parse_values(values)
-    _change_case(
-        target,
-        number,
-        as_json,
-        lambda experiment, decision_id: experiment.tell(
-            decision_id, outcome, played=played, unrelated=unrelated
-        ),
-        outcome,
-    )
-
-
-@command("""\
-  dowise amend ward.db 1 Recovery=0 --reason "typing error"
-  dowise amend ward.db 1 Age=0 --reason "wrong file"
-  dowise amend ward.db 3 --played 'do(Dose=none)' --reason "misheard" """)
-@store_command()
-@_id_argument
-@_values_argument
-@_played_option
-@_unrelated_option
-@reason_option
-def amend(
-    target: StoreTarget,
-    number: str,
-    values: tuple[str, ...],
-    played: str | None,
-    unrelated: bool,
-    reason: str,
-    as_json: bool,
-) -> None:
-    """Correct the outcome or the context of decision ID; the journal keeps the earlier values."""
-    outcome = parse_values(values)
-    _change_case(
-        target,
-        number,
-        as_json,
-        lambda experiment, decision_id: experiment.amend(
-            decision_id, outcome, reason, played=played, unrelated=unrelated
-        ),
-    )
-
-
-@command('  dowise withdraw ward.db 2 --reason "moved away"')
-@store_command()
-@_id_argument
-@reason_option
-def withdraw(target: StoreTarget, number: str, reason: str, as_json: bool) -> None:
-    """Close a pending decision that will not get an outcome."""
-    _change_case(
-        target,
-        number,
-        as_json,
-        lambda experiment, decision_id: experiment.withdraw(decision_id, reason),
-    )
-
-
-def _change_case(
-    target: StoreTarget,
-    number: str,
-    as_json: bool,
-    change: Callable[[ExperimentBase, int], Case],
-    told: Mapping[str, str | None] | None = None,
-) -> None:
-    """Change a decision and show it."""
-    decision_id = parse_decision_id(number)
-    with target.open() as experiment:
-        case = change(experiment, decision_id)
-        if as_json:
-            data = case.as_dict(experiment.problem)
-            data["notes"] = [f"{line}." for line in experiment.idle(case.id)]
-            print_json({**data, "changed": case.changed, "head": str(experiment.head)})
-        else:
-            _print_case(experiment, target, case, told)
-
-
 @command(
     """\
   dowise revise ward.db --problem ward2.toml --reason "age was missing in the graph"
@@ -336,16 +123,10 @@ def _change_case(
 )
 @store_command(policies=True)
 @click.option("--problem", metavar="PROBLEM", help="Problem to use from now on.")
-@click.option(
-    "--policy", metavar="NAME", callback=import_policy, help="Policy to use (listed below)."
-)
-@_option_option
-@_prior_option
-@click.option(
-    "--learn-restricted/--no-learn-restricted",
-    default=None,
-    help="Learn from decisions among fewer than all arms.",
-)
+@policy_option()
+@options_option
+@prior_option
+@learn_restricted_option(None)
 @reason_option
 def revise(
     target: StoreTarget,
@@ -381,58 +162,8 @@ def revise(
             return
         with spinner("Reading past records …"):
             usage = experiment.counted()
-        print_document(
-            Document(
-                (
-                    Heading(f"{experiment.name}, from now on"),
-                    *_config_blocks(experiment),
-                    *usage.document().blocks,
-                )
-            )
-        )
-
-
-@command("""\
-  dowise erase ward.db 2 --reason "asked to be forgotten"
-  dowise erase ward.db 2 --reason "asked to be forgotten" --yes""")
-@store_command()
-@_id_argument
-@reason_option
-@click.option("--yes", is_flag=True, help="Skip the confirmation (required without a terminal).")
-def erase(target: StoreTarget, number: str, reason: str, yes: bool, as_json: bool) -> None:
-    """Erase everything recorded about decision ID, for good (a person's right).
-
-    The journal records that it was erased, and still verifies. Exports and backups are yours to
-    erase.
-    """
-    from dowise.experiment.tell import validate_reason
-
-    decision_id, reason = parse_decision_id(number), validate_reason(reason, "erase a decision")
-    with target.open() as experiment:
-        case = experiment.case(decision_id)
-        if case.status != "erased" and not yes:
-            confirm(f"Erase {case}? This can't be undone")
-        has_changed = experiment.erase(decision_id, reason)
-        if as_json:
-            data = {"id": decision_id, "status": "erased", "changed": has_changed}
-            print_json({**data, "head": str(experiment.head)})
-        elif not has_changed:
-            click.echo(f"Nothing new: decision {decision_id} was already erased.")
-        else:
-            print_document(
-                Document(
-                    (
-                        Heading(f"Decision {decision_id} of {experiment.name} was erased"),
-                        BulletList(
-                            (
-                                "Its number stays, and the journal keeps when it was erased, by "
-                                "whom and why.",
-                                "Exports and backups are yours to erase.",
-                            )
-                        ),
-                    )
-                )
-            )
+        title = Heading(f"{experiment.name}, from now on")
+        print_blocks(title, *_config_blocks(experiment), *usage.document().blocks)
 
 
 @command(
@@ -444,8 +175,8 @@ def erase(target: StoreTarget, number: str, reason: str, yes: bool, as_json: boo
 )
 @store_command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--skip-bad", is_flag=True, help="Leave out bad rows; they are still listed.")
-@click.option("--again", is_flag=True, help="Count records again that were imported before.")
+@flag_option("--skip-bad", "Leave out bad rows; they are still listed.")
+@flag_option("--again", "Count records again that were imported before.")
 def import_records(
     target: StoreTarget, file: Path, skip_bad: bool, again: bool, as_json: bool
 ) -> None:
@@ -473,7 +204,7 @@ def import_records(
         blocks: list[Block] = [Heading(first), *_bad_row_blocks(records)]
         if imported:
             blocks += _unused_record_blocks(experiment)
-        print_document(Document(tuple(blocks)))
+        print_blocks(*blocks)
 
 
 def _policy_options(pairs: tuple[str, ...], prior: str | None) -> dict[str, Any]:
@@ -577,9 +308,9 @@ def _config_blocks(experiment: ExperimentBase) -> list[Block]:
     from dowise.problem.problem_file import costs_in_words
 
     problem = experiment.problem
-    arms = [str(arm) for arm in problem.arms[:_MAX_NAMES]]
-    if len(problem.arms) > _MAX_NAMES:
-        arms.append(f"and {len(problem.arms) - _MAX_NAMES:,} more")
+    arms = [str(arm) for arm in problem.arms[:_MAX_ARMS]]
+    if len(problem.arms) > _MAX_ARMS:
+        arms.append(f"and {len(problem.arms) - _MAX_ARMS:,} more")
     if len(", ".join(arms)) <= _MAX_LINE:
         arms = [", ".join(arms)]
     floor = experiment.options.get("floor")
@@ -608,7 +339,7 @@ def _config_blocks(experiment: ExperimentBase) -> list[Block]:
 def _values(problem: Problem) -> str:
     """Describe the value of each reward label, or the range of many."""
     values = problem.reward_values
-    if len(values) > _MAX_NAMES:
+    if len(values) > _MAX_ARMS:
         low, high = min(values.values()), max(values.values())
         return f"{len(values)} values that count as {low:g} to {high:g}"
     return ", ".join(f"{label} counts as {value:g}" for label, value in values.items())
@@ -650,7 +381,7 @@ def _print_new(
     if records is not None:
         blocks.append(Paragraph(f"{pluralize(len(records.batch), 'record')} to start with"))
         blocks += [*_bad_row_blocks(records), *_unused_record_blocks(experiment)]
-    print_document(Document(tuple(blocks)))
+    print_blocks(*blocks)
     click.echo(f"\n  head      {experiment.head}")  # unbroken, so that it can be copied
     click.echo("  Keep the head elsewhere: `dowise audit --head` then finds a rewritten journal.")
     named = replace(target, name=experiment.name if experiment.is_one_of_many else None)
@@ -658,76 +389,4 @@ def _print_new(
     click.echo(f"\nNext:\n  {named.command_line(experiment, 'ask', *context)}")
     if advice is not None:
         click.echo()
-        print_document(Document((Paragraph(str(advice)),)))
-
-
-def _print_decisions(
-    experiment: ExperimentBase, target: StoreTarget, decisions: Sequence[LiveDecision]
-) -> None:
-    """Print what to do, why, and how to tell the outcome."""
-    first = decisions[0]
-    probabilities = [
-        "unknown" if each.probability is None else f"{each.probability:.2f}" for each in decisions
-    ]
-    blocks: list[Block]
-    if len(decisions) == 1:
-        reason = f": {first.reason}" if first.reason else ""
-        why = f"{first.arm}, with probability {probabilities[0]}{reason}"
-        blocks = [Heading(f"Decision {first.id}: {first.arm.in_words()}"), BulletList((why,))]
-    else:
-        rows = tuple(
-            (str(each.id), str(each.arm), each.arm.in_words(), probability)
-            for each, probability in zip(decisions, probabilities, strict=True)
-        )
-        columns = ("decision", "arm", "in words", "probability")
-        blocks = [Table(columns, rows, right=("decision", "probability"))]
-        if len({decision.reason for decision in decisions}) == 1:
-            blocks.append(Paragraph(first.reason))
-    print_document(Document(tuple(blocks)))
-    missing = experiment.case(first.id).missing_variables(first.problem)
-    click.echo("\nWhen something is observed, in pieces if you like:")
-    click.echo(f"  {_tell_command(experiment, target, first.id, missing, first.problem)}")
-
-
-def _print_case(
-    experiment: ExperimentBase,
-    target: StoreTarget,
-    case: Case,
-    told: Mapping[str, str | None] | None,
-) -> None:
-    """Print a decision after it was `told` values: what changed, and what is missing."""
-    from dowise.experiment.tell import to_labels
-
-    text, problem = str(case), experiment.problem
-    blocks: list[Block]
-    if case.changed:
-        blocks = [Heading(text[0].upper() + text[1:])]
-        # A server of the previous version reports that something changed, not what it was.
-        lines = [] if case.previous is None else list(case.changes_from(case.previous))
-    else:
-        blocks = [Paragraph(f"Nothing new: {text}")]
-        superseded = case.superseded_values(to_labels(problem, told, "")).values()
-        lines = [f"{line}; `dowise amend` changes it again." for line in superseded]
-    lines += [f"{line}." for line in experiment.idle(case.id)]
-    if lines:
-        blocks.append(BulletList(tuple(lines)))
-    print_document(Document(tuple(blocks)))
-    missing = case.missing_variables(problem)
-    if case.status in ("pending", "done") and missing:
-        click.echo("\nStill missing:")
-        click.echo(f"  {_tell_command(experiment, target, case.id, missing, problem)}")
-
-
-def _tell_command(
-    experiment: ExperimentBase,
-    target: StoreTarget,
-    decision_id: int,
-    missing: Sequence[str],
-    problem: Problem,
-) -> str:
-    """Return the command that tells the missing variables, the reward last."""
-    names = sorted(missing, key=lambda name: (name == problem.reward, name))
-    pairs = [format_pair(name, "…") for name in names]
-    if len(pairs) > _MAX_NAMES:
-        pairs = [*pairs[: _MAX_NAMES - 1], "…", pairs[-1]]
-    return target.command_line(experiment, "tell", str(decision_id), *pairs)
+        print_blocks(Paragraph(str(advice)))

@@ -16,9 +16,9 @@ from typing import Any
 
 import click
 
-from dowise.cli import experiment, problems, queries, serve, simulate
-from dowise.cli.arguments import ERROR_DETAILS, is_json_requested
+from dowise.cli import decisions, experiment, problems, queries, serve, simulate
 from dowise.cli.console import print_json
+from dowise.cli.options import ERROR_DETAILS, is_json_requested
 from dowise.cli.signals import is_stopped, report_stop, set_stop_message, stop_on_signals
 from dowise.errors import (
     USER_CODE_ERRORS,
@@ -40,14 +40,14 @@ _SECTIONS = {
     "Live experiments": (
         experiment.new,
         experiment.import_records,
-        experiment.ask,
-        experiment.tell,
+        decisions.ask,
+        decisions.tell,
         queries.status,
         queries.explain,
-        experiment.amend,
-        experiment.withdraw,
+        decisions.amend,
+        decisions.withdraw,
         experiment.revise,
-        experiment.erase,
+        decisions.erase,
         queries.evaluate,
         queries.export,
         queries.audit,
@@ -75,9 +75,7 @@ class FriendlyErrorsGroup(click.Group):
         width = formatter.width - 6 - max(map(len, self.commands))
         for title, commands in _SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl(
-                    [(str(each.name), each.get_short_help_str(width)) for each in commands]
-                )
+                formatter.write_dl([(str(x.name), x.get_short_help_str(width)) for x in commands])
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """Remember what was typed, for errors."""

@@ -10,24 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowise._core.document import (
-    Block,
-    BulletList,
-    Document,
-    Heading,
-    Paragraph,
-    Table,
-    pluralize,
-)
-from dowise.cli.arguments import (
+from dowise._core.document import Block, BulletList, Heading, Paragraph, Table, pluralize
+from dowise.cli.arguments import read_problem
+from dowise.cli.console import MAX_ROWS, print_blocks, print_document, print_json, progress_bar
+from dowise.cli.options import (
     Number,
-    WholeNumber,
     command,
+    figure_option,
+    flag_option,
+    integer_option,
     json_option,
     problem_argument,
-    read_problem,
+    seed_option,
 )
-from dowise.cli.console import MAX_ROWS, print_document, print_json, progress_bar
 
 if TYPE_CHECKING:
     from dowise.belief import Belief
@@ -55,7 +50,7 @@ def problems(as_json: bool) -> None:
         for name, problem in loaded
     )
     columns = ("problem", "variables", "arms", "description")
-    print_document(Document((Table(columns, rows, right=("variables", "arms")),)))
+    print_blocks(Table(columns, rows, right=("variables", "arms")))
 
 
 @command("""\
@@ -64,12 +59,7 @@ def problems(as_json: bool) -> None:
   dowise arms task3 --json""")
 @problem_argument
 @json_option
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Draw the graph, with roles in colour, to a .svg, .png or .pdf file.",
-)
+@figure_option("--picture", "the graph, with roles in colour,")
 def arms(problem: str, as_json: bool, picture: Path | None) -> None:
     """List the interventions that can be optimal."""
     loaded = read_problem(problem)
@@ -83,7 +73,7 @@ def arms(problem: str, as_json: bool, picture: Path | None) -> None:
 
         print_json(describe_arms(loaded))
         return
-    print_document(Document(tuple(_arms_blocks(loaded))))
+    print_blocks(*_arms_blocks(loaded))
     if picture is not None:
         click.echo(f"\nThe graph is drawn in {picture}")
 
@@ -94,8 +84,8 @@ def arms(problem: str, as_json: bool, picture: Path | None) -> None:
   dowise formulas insurance --all""")
 @problem_argument
 @json_option
-@click.option("--latex", is_flag=True, help="Print LaTeX instead of text, and nothing else.")
-@click.option("--all", "show_all", is_flag=True, help="Print all formulas, not only the first.")
+@flag_option("--latex", "Print LaTeX instead of text, and nothing else.")
+@flag_option("--all", "Print all formulas, not only the first.", "show_all")
 def formulas(problem: str, as_json: bool, latex: bool, show_all: bool) -> None:
     """Show each arm's expected reward as a formula, and what other arms' data tell about it.
 
@@ -121,20 +111,14 @@ def formulas(problem: str, as_json: bool, latex: bool, show_all: bool) -> None:
   dowise bounds my-problem.toml --horizon 1000 --json""")
 @problem_argument
 @json_option
-@click.option(
-    "--horizon", type=WholeNumber(1), required=True, metavar="T", help="Number of rounds."
-)
-@click.option(
+@integer_option("--horizon", "T", "Number of rounds.", required=True)
+@integer_option(
     "--samples",
-    type=WholeNumber(1),
-    metavar="M",
-    help="Draws at the prior, for p* and the entropy H(Π*).  [default: 50000, or 100 per arm]",
+    "M",
+    "Draws at the prior, for p* and the entropy H(Π*).  [default: 50000, or 100 per arm]",
 )
-@click.option(
-    "--policy-samples",
-    type=WholeNumber(1),
-    metavar="N",
-    help="Draws in each round of the run.  [default: 1000, or 10 per arm]",
+@integer_option(
+    "--policy-samples", "N", "Draws in each round of the run.  [default: 1000, or 10 per arm]"
 )
 @click.option(
     "--delta",
@@ -143,21 +127,13 @@ def formulas(problem: str, as_json: bool, latex: bool, show_all: bool) -> None:
     show_default=True,
     help="Probability that the intervals may fail, over the whole run.",
 )
-@click.option(
-    "--seed",
-    type=WholeNumber(0),
-    default=0,
-    show_default=True,
-    help="Random seed of the draws and of the worlds of the runs.",
-)
-@click.option(
-    "--certify", is_flag=True, help="Add a bound that holds at this N (docs/certificate.md)."
-)
-@click.option(
+@seed_option
+@flag_option("--certify", "Add a bound that holds at this N (docs/certificate.md).")
+@integer_option(
     "--trials",
-    type=WholeNumber(10),
-    metavar="K",
-    help="Runs of certified-ids for --certify, each in another world.  [default: 100]",
+    "K",
+    "Runs of certified-ids for --certify, each in another world.  [default: 100]",
+    minimum=10,
 )
 def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
     """Bound the regret to expect: the paper's bounds, with numbers.
@@ -190,17 +166,10 @@ def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
     show_default=True,
     help="Probability of a false alarm if the graph is right, over all edges and records.",
 )
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Guarantee that probability by proof instead of simulation; needs more records.",
+@flag_option(
+    "--strict", "Guarantee that probability by proof instead of simulation; needs more records."
 )
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Draw the graph with the suspected edges to a .svg, .png or .pdf file.",
-)
+@figure_option("--picture", "the graph with the suspected edges")
 def check(
     problem: str, data: Path, as_json: bool, alpha: float, strict: bool, picture: Path | None
 ) -> None:
@@ -235,7 +204,7 @@ def check(
         print_json(evidence.as_dict() | more)
         return
     columns = {*table.sources.variables}
-    print_document(Document(tuple(_evidence_blocks(belief, evidence, columns))))
+    print_blocks(*_evidence_blocks(belief, evidence, columns))
     if picture is not None:
         click.echo(f"\nThe graph is drawn in {picture}")
 
@@ -312,14 +281,14 @@ def _print_formulas(problem: Problem, latex: bool, show_all: bool) -> None:
             click.echo(f"% {text}")
         else:
             click.echo()
-            print_document(Document((Paragraph(text),)))
+            print_blocks(Paragraph(text))
 
     def show(texts: Iterator[str], total: int = 0) -> None:
         for text in texts if show_all else islice(texts, MAX_ROWS):
             click.echo(rf"\[ {text} \]" if latex else text)
         if not show_all and next(texts, None) is not None:
-            rest = f"{total - MAX_ROWS:,} more" if total else "more"
-            note(f"… and {rest}; --all prints them all")
+            count = f"{total - MAX_ROWS:,} more" if total else "more"
+            note(f"… and {count}; --all prints them all")
 
     write: Callable[[Any], str] = (lambda formula: formula.latex()) if latex else str
     notation = notation_of(problem)
@@ -344,8 +313,10 @@ def _print_formulas(problem: Problem, latex: bool, show_all: bool) -> None:
     def from_other_arms() -> Iterator[str]:
         alone = r" \quad\text{(only from its own data)}" if latex else ": only from its own data"
         for estimators in iter_estimators(problem):
-            direct, *others = map(write, estimators)
-            yield from (f"{direct} = {other}" for other in others) if others else (direct + alone,)
+            direct, *indirect = map(write, estimators)
+            yield from (
+                (f"{direct} = {other}" for other in indirect) if indirect else (direct + alone,)
+            )
 
     show(from_other_arms())
 

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from dowise._core.document import (
-    Document,
-    pluralize,
-)
-from dowise.cli.arguments import (
+from dowise._core.document import Document, pluralize
+from dowise.cli.arguments import StoreTarget, import_policy, parse_context, parse_options
+from dowise.cli.console import print_document, print_json, spinner, track
+from dowise.cli.options import (
     Number,
-    StoreTarget,
-    WholeNumber,
     command,
-    import_policy,
-    parse_context,
-    parse_decision_id,
-    parse_options,
+    context_option,
+    decision_argument,
+    figure_option,
+    integer_option,
+    options_option,
     store_command,
 )
-from dowise.cli.console import print_document, print_json, spinner, track
-
-if TYPE_CHECKING:
-    pass
-
-
-def _figure_option(content: str) -> Callable[[Any], Any]:
-    return click.option(
-        "--figure",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help=f"Draw {content} to a .png, .svg or .pdf file.",
-    )
 
 
 @contextmanager
@@ -66,27 +51,19 @@ def _print_result(document: Document, figure: Path | None = None) -> None:
   dowise status ward.db --figure ward.png
   dowise status ward.db --json""")
 @store_command(writes=False, policies=True)
-@click.option(
-    "-c",
-    "--context",
-    "context",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Show this context only; once for each context variable.",
-)
+@context_option("Show this context only; once for each context variable.")
 @click.option(
     "--tolerance",
     type=Number(0),
     metavar="X",
     help="Loss per round, in the reward's units, that does not matter: advise whether to stop.",
 )
-@click.option(
+@integer_option(
     "--rounds",
-    type=WholeNumber(1),
-    metavar="K",
-    help="Show what K more rounds are worth compared with staying with the current best.",
+    "K",
+    "Show what K more rounds are worth compared with staying with the current best.",
 )
-@_figure_option("the intervals, P(best) over time, and regrets")
+@figure_option("--figure", "the intervals, P(best) over time, and regrets")
 @click.option(
     "--evidence/--no-evidence",
     default=None,
@@ -131,16 +108,16 @@ def status(
   dowise explain ward.db 12 --figure then.svg
   dowise explain ward.db 12 --json""")
 @store_command(writes=False, policies=True)
-@click.argument("number", metavar="ID")
-@_figure_option("the intervals as they were then")
-def explain(target: StoreTarget, as_json: bool, number: str, figure: Path | None) -> None:
+@decision_argument
+@figure_option("--figure", "the intervals as they were then")
+def explain(target: StoreTarget, as_json: bool, number: int, figure: Path | None) -> None:
     """Explain why decision ID came out as it did.
 
     What was known when it was made, what each arm was expected to cost and to teach, and why this
     one was chosen.
     """
     with target.open() as experiment, _track_journal(target, "Reading the journal") as track_events:
-        result = experiment.explain(parse_decision_id(number), track_events)
+        result = experiment.explain(number, track_events)
     if figure is not None:
         result.figure(figure)
     if as_json:
@@ -178,13 +155,7 @@ def export(target: StoreTarget, as_json: bool, file: Path) -> None:
 )
 @store_command(writes=False, policies=True)
 @click.argument("policy", callback=import_policy)
-@click.option(
-    "--option",
-    "pairs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Option of the policy, such as samples=1000; may be repeated.",
-)
+@options_option
 @click.option(
     "--level",
     type=Number(0, 1, min_open=True, max_open=True),

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import logging
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowise._core.document import Document, Table
-from dowise.cli.arguments import WholeNumber, command, json_option, policy_module_option, quote_word
-from dowise.cli.console import print_document, print_json, progress_bars
+from dowise._core.document import Table
+from dowise.cli.arguments import quote_word
+from dowise.cli.console import print_blocks, print_json, progress_bars
+from dowise.cli.options import (
+    command,
+    file_option,
+    flag_option,
+    integer_option,
+    json_option,
+    policy_module_option,
+)
 from dowise.errors import DowiseError, NotFoundError, import_extra
 
 if TYPE_CHECKING:
@@ -36,13 +45,8 @@ _CLOSE_TIMEOUT = 2.0  # seconds to close the store after the last request
     metavar="ADDRESS",
     help="Address to listen on; by default only this machine can reach it.",
 )
-@click.option(
-    "--port",
-    type=WholeNumber(0, 65_535),
-    default=8000,
-    show_default=True,
-    metavar="P",
-    help="Port; 0 takes any free one.",
+@integer_option(
+    "--port", "P", "Port; 0 takes any free one.", minimum=0, maximum=65_535, default=8000
 )
 @click.option(
     "--url",
@@ -51,21 +55,12 @@ _CLOSE_TIMEOUT = 2.0  # seconds to close the store after the last request
     show_envvar=True,
     help="Public URL, if the server is behind a reverse proxy.",
 )
-@click.option(
-    "--certificate",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Certificate chain (PEM), for TLS without a proxy.",
-)
-@click.option(
-    "--key", type=click.Path(path_type=Path), metavar="FILE", help="Private key of the certificate."
-)
-@click.option("--plain-http", is_flag=True, help="Allow tokens to cross the network unencrypted.")
-@click.option("--create", is_flag=True, help="Create the store if it does not exist.")
-@click.option(
-    "--open", "open_browser", is_flag=True, help="Open the page in a browser on this machine."
-)
-@click.option("--log", is_flag=True, help="Log each request to stderr.")
+@file_option("--certificate", "Certificate chain (PEM), for TLS without a proxy.")
+@file_option("--key", "Private key of the certificate.")
+@flag_option("--plain-http", "Allow tokens to cross the network unencrypted.")
+@flag_option("--create", "Create the store if it does not exist.")
+@flag_option("--open", "Open the page in a browser on this machine.", "open_browser")
+@flag_option("--log", "Log each request to stderr.")
 @policy_module_option
 @json_option
 def serve(
@@ -88,9 +83,7 @@ def serve(
         level=logging.INFO if log else logging.WARNING, format="%(asctime)s %(message)s"
     )
     with progress_bars(" experiments") as show:
-        server = Server(
-            store, Settings(**settings), create, lambda done, total: show("reading", done, total)
-        )
+        server = Server(store, Settings(**settings), create, partial(show, "reading"))
     link = server.link()
     if as_json:
         print_json({"url": server.settings.address, "link": link})
@@ -154,18 +147,14 @@ _PERMISSIONS = {
     show_default="the OS user",
     help="Who gets it; the journal records actions under this name.",
 )
-@click.option(
+@integer_option(
     "--days",
-    type=WholeNumber(1, 36_500),
-    metavar="N",
+    "N",
+    "Number of days the token is valid.",
+    maximum=36_500,
     show_default="until revoked",
-    help="Number of days the token is valid.",
 )
-@click.option(
-    "--link",
-    is_flag=True,
-    help="Create a link instead, which logs in a browser once, within minutes.",
-)
+@flag_option("--link", "Create a link instead, which logs in a browser once, within minutes.")
 @click.option("--revoke", metavar="ID", help="Revoke a token and its sessions.")
 @json_option
 def token(
@@ -204,8 +193,8 @@ def token(
         storage.close()
 
 
-def _check_options(role: str | None, revoke: str | None, others: dict[str, Any]) -> None:
-    used = [option for option, value in others.items() if value is not None]
+def _check_options(role: str | None, revoke: str | None, new_token_options: dict[str, Any]) -> None:
+    used = [option for option, value in new_token_options.items() if value is not None]
     if revoke is not None and (role is not None or used):
         first = "--role" if role is not None else used[0]
         raise DowiseError(
@@ -229,20 +218,20 @@ def _create_token(
 ) -> None:
     from dowise_web.tokens import create_link, create_token, token_to_json
 
-    made = create_link(storage, role, name) if link else create_token(storage, role, name, days)
+    created = create_link(storage, role, name) if link else create_token(storage, role, name, days)
     if as_json:
-        print_json({"secret": made.secret, **token_to_json(made.token)})
+        print_json({"secret": created.secret, **token_to_json(created.token)})
     elif link:
-        _show_link(storage, made)
+        _show_link(storage, created)
     else:
-        _show_token(storage, made)
+        _show_token(storage, created)
 
 
-def _show_token(storage: Storage, made: CreatedToken) -> None:
+def _show_token(storage: Storage, created: CreatedToken) -> None:
     """Print the secret on a separate line, then what to do with it."""
-    token = made.token
+    token = created.token
     until = "revoked" if token.ends_at is None else f"{_format_time(token.ends_at)} UTC"
-    click.echo(made.secret)
+    click.echo(created.secret)
     click.echo(
         f"\nThis is token {token.id} of {token.name}, who {_PERMISSIONS[token.role]}. "
         "It is shown once.\n"
@@ -253,11 +242,11 @@ def _show_token(storage: Storage, made: CreatedToken) -> None:
     )
 
 
-def _show_link(storage: Storage, made: CreatedToken) -> None:
+def _show_link(storage: Storage, created: CreatedToken) -> None:
     from dowise_web.tokens import LINK_MINUTES
 
-    token = made.token
-    click.echo(f"{_DEFAULT_URL}/enter#{made.secret}")
+    token = created.token
+    click.echo(f"{_DEFAULT_URL}/enter#{created.secret}")
     click.echo(
         f"\nThis is link {token.id}, for {token.name}, who {_PERMISSIONS[token.role]}. "
         f"It works once, within {LINK_MINUTES} minutes.\n"
@@ -291,7 +280,7 @@ def _list_tokens(storage: Storage, as_json: bool) -> None:
         )
         for token in sorted(tokens, key=lambda token: (token["state"] != "valid", -token["id"]))
     )
-    print_document(Document((Table(_COLUMNS, rows, right=("id",)),)))
+    print_blocks(Table(_COLUMNS, rows, right=("id",)))
 
 
 def _revoke_token(storage: Storage, text: str, as_json: bool) -> None:
@@ -315,9 +304,9 @@ def _revoke_token(storage: Storage, text: str, as_json: bool) -> None:
         click.echo(f"Token {number} and its sessions are revoked.")
 
 
-def _command_line(storage: Storage, *rest: object) -> str:
+def _command_line(storage: Storage, *arguments: object) -> str:
     """Return this command as it would be typed; the name of the store shows no password."""
-    return " ".join(quote_word(str(word)) for word in ("dowise", "token", storage, *rest))
+    return " ".join(quote_word(str(word)) for word in ("dowise", "token", storage, *arguments))
 
 
 def _format_time(text: str) -> str:

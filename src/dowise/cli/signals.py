@@ -78,16 +78,16 @@ def stop_on_signals() -> Iterator[None]:
     handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     for number in handled:
         signal.signal(number, _stop)
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(ours, theirs), daemon=True).start()
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(receiver, sender), daemon=True).start()
     try:
         yield
     finally:
         if is_stopped():
             _exit_now()
-        for number in handled:  # what is left is Python's own shutdown
+        for number in handled:  # only Python's own shutdown follows
             signal.signal(number, signal.SIG_DFL)
 
 
@@ -101,14 +101,14 @@ def _stop(number: int, _frame: FrameType | None) -> Any:
 def _record_signal(number: int) -> None:
     if not is_stopped():
         _Stop.number = number
-        sys.unraisablehook = lambda _what: None  # half-constructed objects
+        sys.unraisablehook = lambda _args: None  # from half-constructed objects
         _detach_lost_terminal()
 
 
-def _watch(signals: socket.socket, _keep_open: socket.socket) -> None:
-    """Receive every signal at once, whatever the main thread is doing."""
+def _watch(receiver: socket.socket, _sender: socket.socket) -> None:
+    """Receive signals in a thread, whatever the main thread is doing; keeps both sockets open."""
     while not is_stopped():
-        number = signals.recv(1)[0]
+        number = receiver.recv(1)[0]
         if number in _SIGNALS:
             _record_signal(number)
     if not _Stop.reported.wait(_Stop.timeout):

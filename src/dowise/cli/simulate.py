@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dowise._core.document import (
-    Block,
-    Document,
-    Paragraph,
-    Table,
-    format_number,
-)
-from dowise.cli.arguments import (
+from dowise._core.document import Block, Paragraph, Table, format_number
+from dowise.cli.arguments import parse_options, parse_policies, parse_policy_options, read_problem
+from dowise.cli.console import print_blocks, print_document, print_json, progress_bars
+from dowise.cli.options import (
     Number,
-    WholeNumber,
     command,
-    import_policy,
+    figure_option,
+    file_option,
+    flag_option,
+    integer_option,
     json_option,
-    parse_options,
-    parse_policies,
-    parse_policy_options,
+    options_option,
     policy_module_option,
+    policy_option,
+    prior_option,
     problem_argument,
-    read_problem,
+    seed_option,
 )
-from dowise.cli.console import print_document, print_json, progress_bars
 from dowise.cli.signals import set_stop_message
 
 if TYPE_CHECKING:
@@ -38,16 +36,12 @@ if TYPE_CHECKING:
 
 _MAX_POINTS = 11  # of the curves of a rehearsal
 
-_seed_option = click.option(
-    "--seed", type=WholeNumber(0), default=0, show_default=True, help="Random seed."
-)
-_workers_option = click.option(
+_workers_option = integer_option(
     "--workers",
-    type=WholeNumber(1),
+    "W",
+    "Number of processes on this machine.",
     default=os.cpu_count() or 1,
     show_default="all cores",
-    metavar="W",
-    help="Number of processes on this machine.",
 )
 
 _band_option = click.option(
@@ -94,62 +88,34 @@ _band_option = click.option(
     show_default=True,
     help="Draw new numbers in every trial, or use those of the problem's .bif file in all.",
 )
-@click.option(
-    "--horizon",
-    type=WholeNumber(1),
-    default=1000,
-    show_default=True,
-    metavar="T",
-    help="Rounds per trial.",
+@integer_option("--horizon", "T", "Rounds per trial.", default=1000)
+@integer_option(
+    "--trials", "K", "Trials per problem; each draws a world, except with --world bif.", default=100
 )
-@click.option(
-    "--trials",
-    type=WholeNumber(1),
-    default=100,
-    show_default=True,
-    metavar="K",
-    help="Trials per problem; each draws a world, except with --world bif.",
+@integer_option(
+    "--samples", "N", "Posterior draws per round of ids, unless set by --option.", default=1000
 )
-@click.option(
-    "--samples",
-    type=WholeNumber(1),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="Posterior draws per round of ids, unless set by --option.",
-)
-@_seed_option
+@seed_option
 @_workers_option
 @click.option(
     "--cluster", metavar="ADDRESS", help="Dask scheduler to run on instead of local processes."
 )
-@click.option(
+@file_option(
     "--out",
-    type=click.Path(path_type=Path),
+    "Directory for results. Repeat the command to continue a stopped run, or with more trials, "
+    "rounds, policies or problems to extend it.",
     metavar="DIR",
-    help="Directory for results. Repeat the command to continue a stopped run, or with more "
-    "trials, rounds, policies or problems to extend it.",
 )
-@click.option(
-    "--every",
-    type=WholeNumber(1),
-    default=1,
-    show_default=True,
-    metavar="R",
-    help="Keep only every R-th round, and the last.",
-)
-@click.option(
+@integer_option("--every", "R", "Keep only every R-th round, and the last.", default=1)
+@integer_option(
     "--observational",
-    type=WholeNumber(0),
+    "n",
+    "Number of observational records that every policy sees first.",
+    minimum=0,
     default=0,
-    show_default=True,
-    metavar="n",
-    help="Number of observational records that every policy sees first.",
 )
-@click.option(
-    "--strong",
-    is_flag=True,
-    help="Worlds with strong hidden causes: three values, and CPT rows from Dirichlet(0.2).",
+@flag_option(
+    "--strong", "Worlds with strong hidden causes: three values, and CPT rows from Dirichlet(0.2)."
 )
 @click.option(
     "--edges",
@@ -158,17 +124,8 @@ _band_option = click.option(
     show_default=True,
     help="Draw worlds with all edges, or each doubtful (or soft) edge with its prior.",
 )
-@click.option(
-    "--expected",
-    is_flag=True,
-    help="Also report the expected regret: the same mean with less noise.",
-)
-@click.option(
-    "--figure",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Draw the regret of every policy per round to a .svg, .png or .pdf file.",
-)
+@flag_option("--expected", "Also report the expected regret: the same mean with less noise.")
+@figure_option("--figure", "the regret of every policy per round")
 @_band_option
 @policy_module_option
 @json_option
@@ -209,7 +166,7 @@ def simulate(
             worlds,
             policies.items(),
             options=options,
-            progress=lambda done, total: show("simulation", done, total),
+            progress=partial(show, "simulation"),
             **settings,
         )
     if as_json:
@@ -231,33 +188,21 @@ def simulate(
   dowise reproduce task3 healthcare --trials 100 --out out/two
   dowise reproduce missing-arrow right-graph --trials 100 --out out/wrong""")
 @click.argument("panels", nargs=-1, metavar="[PANEL]...")
-@click.option("--quick", is_flag=True, help="40 trials instead of 500: about two minutes.")
-@click.option("--trials", type=WholeNumber(2), metavar="K", help="Trials per panel.")
-@click.option(
-    "--horizon",
-    type=WholeNumber(1),
-    show_default="1000, or 500 with hidden causes",
-    metavar="T",
-    help="Rounds per trial.",
+@flag_option("--quick", "40 trials instead of 500: about two minutes.")
+@integer_option("--trials", "K", "Trials per panel.", minimum=2)
+@integer_option(
+    "--horizon", "T", "Rounds per trial.", show_default="1000, or 500 with hidden causes"
 )
-@click.option(
-    "--samples",
-    type=WholeNumber(1),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="Posterior draws per round of ids.",
-)
+@integer_option("--samples", "N", "Posterior draws per round of ids.", default=1000)
 @_band_option
-@_seed_option
+@seed_option
 @_workers_option
-@click.option(
+@file_option(
     "--out",
-    type=click.Path(path_type=Path),
-    required=True,
+    "Directory for figures, tables and report. Repeat the command to continue a stopped run, or "
+    "with further panels to add them.",
     metavar="DIR",
-    help="Directory for figures, tables and report. Repeat the command to continue a stopped "
-    "run, or with further panels to add them.",
+    required=True,
 )
 def reproduce(panels: tuple[str, ...], **options: Any) -> None:
     """Reproduce the paper's experiments and report which of its claims hold.
@@ -294,37 +239,13 @@ def _set_stop_message(out: Path | None) -> None:
     policies=True,
 )
 @problem_argument
-@click.option(
-    "--horizon", type=WholeNumber(1), required=True, metavar="T", help="Number of rounds."
+@integer_option("--horizon", "T", "Number of rounds.", required=True)
+@integer_option(
+    "--worlds", "K", "Number of worlds to draw; each is played from the start.", default=20
 )
-@click.option(
-    "--worlds",
-    type=WholeNumber(1),
-    default=20,
-    show_default=True,
-    metavar="K",
-    help="Number of worlds to draw; each is played from the start.",
-)
-@click.option(
-    "--policy",
-    default="best",
-    show_default=True,
-    metavar="NAME",
-    callback=import_policy,
-    help="Policy to use (listed below).",
-)
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Option of the policy, such as floor=0.1; may be repeated.",
-)
-@click.option(
-    "--prior",
-    metavar="NUMBER|FILE",
-    help="Prior counts, for the worlds and the policy: a number, or a TOML file.",
-)
+@policy_option(default="best", show_default=True)
+@options_option
+@prior_option
 @click.option(
     "--tolerance",
     type=Number(0),
@@ -332,41 +253,21 @@ def _set_stop_message(out: Path | None) -> None:
     metavar="LOSS",
     help="Loss per round that does not matter, in the units of the reward.",
 )
-@click.option(
-    "--delay",
-    type=WholeNumber(0),
-    default=0,
-    show_default=True,
-    metavar="D",
-    help="Delay of outcomes, in rounds.",
-)
-@click.option(
-    "--looks",
-    type=WholeNumber(1),
-    default=20,
-    show_default=True,
-    metavar="L",
-    help="Number of looks at the experiment along the rounds.",
-)
-@click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="Random seed.")
-@click.option(
+@integer_option("--delay", "D", "Delay of outcomes, in rounds.", minimum=0, default=0)
+@integer_option("--looks", "L", "Number of looks at the experiment along the rounds.", default=20)
+@seed_option
+@integer_option(
     "--workers",
-    type=WholeNumber(1),
+    "W",
+    "Number of processes on this machine; results do not depend on it.",
     show_default="all cores",
-    metavar="W",
-    help="Number of processes on this machine; results do not depend on it.",
 )
-@click.option(
-    "--figure",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Draw the rehearsal to a .svg, .png or .pdf file.",
-)
+@figure_option("--figure", "the rehearsal")
 @policy_module_option
 @json_option
 def rehearse(
     problem: str,
-    options: tuple[str, ...],
+    pairs: tuple[str, ...],
     prior: str | None,
     workers: int | None,
     figure: Path | None,
@@ -390,10 +291,10 @@ def rehearse(
     with progress_bars() as show:
         rehearsal = play(
             read_problem(problem),
-            options=parse_options(options),
+            options=parse_options(pairs),
             prior=_parse_prior(prior),
             workers=workers,
-            progress=lambda done, total: show("rehearsal", done, total),
+            progress=partial(show, "rehearsal"),
             **settings,
         )
     if figure is not None:
@@ -403,7 +304,7 @@ def rehearse(
     if as_json:
         print_json(rehearsal.as_dict())
         return
-    print_document(Document(tuple(_rehearsal_blocks(rehearsal))))
+    print_blocks(*_rehearsal_blocks(rehearsal))
     if figure is not None:
         click.echo(f"\nThe rehearsal is drawn in {figure}")
 
