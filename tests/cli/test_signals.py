@@ -7,7 +7,13 @@ import time
 
 import pytest
 from support.parametrize import one_in
-from support.processes import end, hears, left, start, until
+from support.processes import (
+    handles_signals,
+    kill_session,
+    living_processes,
+    start_python,
+    wait_until,
+)
 
 RACE = ("-m", "dowise", "simulate", "task3", "--policies", "ucb,ids", "--horizon", "600",
         "--trials", "200", "--samples", "300")  # fmt: skip
@@ -27,9 +33,9 @@ def stopped(process, number, everybody=False):
         _, errors = process.communicate(timeout=30)
         assert process.returncode == STATUS[number], errors
         assert "Traceback" not in errors and "Error" not in errors
-        assert until(lambda: not left(process), 5), left(process)
+        assert wait_until(lambda: not living_processes(process), 5), living_processes(process)
     finally:
-        end(process)
+        kill_session(process)
     return errors
 
 
@@ -46,10 +52,10 @@ def stopped(process, number, everybody=False):
     ),
 )
 def test_a_race_is_stopped_and_says_what_is_kept(tmp_path, number, everybody, workers):
-    process = start(*RACE, "--workers", workers, "--out", tmp_path / "race")
+    process = start_python(*RACE, "--workers", workers, "--out", tmp_path / "race")
     try:
-        assert until(lambda: list(tmp_path.glob("race/results/*.parquet")))
-        assert until(lambda: len(left(process)) == (1 if workers == 1 else 3))
+        assert wait_until(lambda: list(tmp_path.glob("race/results/*.parquet")))
+        assert wait_until(lambda: len(living_processes(process)) == (1 if workers == 1 else 3))
     finally:
         errors = stopped(process, number, everybody)
     assert f"Stopped; finished results are kept in {tmp_path / 'race'}, and the same" in errors
@@ -59,9 +65,9 @@ def test_a_race_is_stopped_and_says_what_is_kept(tmp_path, number, everybody, wo
 @pytest.mark.parametrize("command", LONG)
 def test_every_long_command_hears_sigterm(tmp_path, command):
     arguments = LONG[command]
-    process = start(*arguments, *([tmp_path / "out"] if arguments[-1] == "--out" else []))
+    process = start_python(*arguments, *([tmp_path / "out"] if arguments[-1] == "--out" else []))
     try:
-        assert until(lambda: hears(process))
+        assert wait_until(lambda: handles_signals(process))
         time.sleep(1)
     finally:
         errors = stopped(process, signal.SIGTERM)
@@ -72,9 +78,9 @@ def test_every_long_command_hears_sigterm(tmp_path, command):
 def test_no_stop_at_any_moment_shows_a_traceback_or_leaves_a_worker(tmp_path):
     rng = random.Random(13)
     for i in range(4):
-        process = start(*RACE, "--workers", 2, "--out", tmp_path / str(i))
+        process = start_python(*RACE, "--workers", 2, "--out", tmp_path / str(i))
         try:
-            assert until(lambda: hears(process))  # noqa: B023
+            assert wait_until(lambda: handles_signals(process))  # noqa: B023
             time.sleep(rng.uniform(0, 2))
         finally:
             stopped(process, rng.choice([signal.SIGINT, signal.SIGTERM]), rng.random() < 0.5)
@@ -91,7 +97,7 @@ with stop_on_signals():
 
 
 def test_compiled_code_that_does_not_hear_is_ended_all_the_same():
-    process = start("-c", DEAF)
+    process = start_python("-c", DEAF)
     try:
         assert process.stdout.readline() == "ready\n"
     finally:
@@ -102,7 +108,7 @@ def test_compiled_code_that_does_not_hear_is_ended_all_the_same():
 @pytest.mark.slow
 def test_a_signal_that_the_program_was_told_to_ignore_is_ignored():
     """As after `nohup`; a stop that comes twice is one."""
-    process = start("-c", DEAF, ignored=[signal.SIGHUP])
+    process = start_python("-c", DEAF, ignored=[signal.SIGHUP])
     try:
         assert process.stdout.readline() == "ready\n"
         os.kill(process.pid, signal.SIGHUP)

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 from support.custom_policies import GREEDY
-from support.processes import end, start, until
+from support.processes import kill_session, start_python, wait_until
 
 from dowise import DowiseError, simulate
 from dowise.policies import registry
@@ -69,12 +69,15 @@ def test_an_address_without_a_scheduler_is_explained():
 def test_a_scheduler_that_is_lost_is_one_clear_message(tmp_path, caplog):
     pytest.importorskip("distributed")
     file = tmp_path / "scheduler.json"
-    scheduler = start("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
-                      "--no-dashboard", "--scheduler-file", file)  # fmt: skip
-    worker = start("-m", "distributed.cli.dask_worker", "--scheduler-file", file, "--nthreads", "1",
-                   "--no-dashboard", "--no-nanny")  # fmt: skip
+    options = ("--no-dashboard", "--scheduler-file", file)
+    scheduler = start_python(
+        "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", *options
+    )
+    worker = start_python(
+        "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *options
+    )
     try:
-        assert until(file.exists)
+        assert wait_until(file.exists)
         address = json.loads(file.read_text())["address"]
 
         def kill(done, _total):
@@ -84,6 +87,6 @@ def test_a_scheduler_that_is_lost_is_one_clear_message(tmp_path, caplog):
         with pytest.raises(DowiseError, match=f"lost the Dask scheduler at {address}"):
             simulate(["task3"], ["ids"], 1000, 600, cluster=address, progress=kill)
     finally:
-        end(scheduler)
-        end(worker)
+        kill_session(scheduler)
+        kill_session(worker)
     assert not caplog.records

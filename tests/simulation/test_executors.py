@@ -11,7 +11,7 @@ from pathlib import Path
 import cloudpickle
 import psutil
 import pytest
-from support.processes import end, left, start, until
+from support.processes import kill_session, living_processes, start_python, wait_until
 
 from dowise import DowiseError
 from dowise.simulation import executors
@@ -27,14 +27,14 @@ simulate(["task3"], ["ucb", "ids"], horizon=1000, trials=200, workers=2, out=sys
 
 
 def test_workers_end_by_themselves_when_their_starter_is_killed(tmp_path):
-    process = start("-c", RACE, tmp_path / "race")
+    process = start_python("-c", RACE, tmp_path / "race")
     try:
-        assert until(lambda: len(left(process)) == 3)
-        assert until(lambda: list(tmp_path.glob("race/results/*.parquet")))
+        assert wait_until(lambda: len(living_processes(process)) == 3)
+        assert wait_until(lambda: list(tmp_path.glob("race/results/*.parquet")))
         os.kill(process.pid, signal.SIGKILL)
-        assert until(lambda: not left(process), 10), left(process)
+        assert wait_until(lambda: not living_processes(process), 10), living_processes(process)
     finally:
-        end(process)
+        kill_session(process)
 
 
 MANY = """
@@ -46,13 +46,13 @@ for _ in run_jobs(time.sleep, [0.01] * 10**5, 2, None):
 
 
 def test_workers_that_have_hardly_started_end_too():
-    process = start("-c", MANY)
+    process = start_python("-c", MANY)
     try:
-        assert until(lambda: len(left(process)) > 1)
+        assert wait_until(lambda: len(living_processes(process)) > 1)
         os.kill(process.pid, signal.SIGKILL)
-        assert until(lambda: not left(process), 10), left(process)
+        assert wait_until(lambda: not living_processes(process), 10), living_processes(process)
     finally:
-        end(process)
+        kill_session(process)
 
 
 def done(task, items=range(4)):
@@ -64,7 +64,7 @@ def done(task, items=range(4)):
 
 def dismiss_all():
     """Those too that still start for work that others have done."""
-    assert until(lambda: executors._workers == {*executors._idle})
+    assert wait_until(lambda: executors._workers == {*executors._idle})
     executors._kill_idle_workers(list(executors._idle))
 
 
@@ -116,14 +116,14 @@ def test_a_worker_that_is_still_starting_when_a_run_ends_is_killed(delayed_worke
     workers, go = delayed_worker
     threads = {*threading.enumerate()}
     task = cloudpickle.dumps(abs)
-    run = executors._run_in_workers(lambda _: until(lambda: workers), task, [1, 2], 1)
+    run = executors._run_in_workers(lambda _: wait_until(lambda: workers), task, [1, 2], 1)
     with closing(run) as results:
         next(results)
         if is_finished:
             assert len([*results]) == 1
     assert workers[0].process.poll() is not None
     go.set()
-    assert until(lambda: not {*threading.enumerate()} - threads)
+    assert wait_until(lambda: not {*threading.enumerate()} - threads)
     assert workers[0] not in executors._idle and workers[0] not in executors._workers
     assert done(lambda x: x + 1) == {0: 1, 1: 2, 2: 3, 3: 4}
 
@@ -141,8 +141,8 @@ def test_idle_workers_leave_after_a_while(monkeypatch):
     dismiss_all()
     monkeypatch.setattr(executors, "IDLE_TIMEOUT", 0.05)
     pids = {*done(lambda _: os.getpid()).values()}
-    assert until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 10)
-    assert until(lambda: not executors._workers and not executors._idle, 10)
+    assert wait_until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 10)
+    assert wait_until(lambda: not executors._workers and not executors._idle, 10)
 
 
 def test_signals_are_left_to_the_program():
@@ -166,7 +166,7 @@ def test_who_wants_no_more_leaves_no_work_behind():
     results = run_jobs(lambda _: os.getpid(), range(100), 2, None)
     _, pid = next(results)
     results.close()
-    assert until(lambda: not psutil.pid_exists(pid), 10)
+    assert wait_until(lambda: not psutil.pid_exists(pid), 10)
 
 
 class OddError(Exception):

@@ -1,10 +1,10 @@
-"""Which of many parameters `make test` takes; the rest are slow tests, for `make check`."""
+"""Parameters of which only some belong to the fast tests."""
 
 import pytest
 
 
 def one_in(number, values):
-    """The first of every so many values is for `make test`."""
+    """Mark all values as slow except one in `number`, beginning with the first."""
     return [
         pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=marks)
         for place, value in enumerate(values)

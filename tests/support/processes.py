@@ -1,4 +1,4 @@
-"""Programs in a session of their own, so that it can be seen whether any process of it is left."""
+"""Python programs, each in its own session, so that tests see whether a process survives."""
 
 import os
 import signal
@@ -9,14 +9,14 @@ from contextlib import suppress
 
 import psutil
 
-SECONDS = 60.0  # before a test gives up
+TIMEOUT = 60.0  # seconds
 
 
-def start(*arguments, ignored=()):
-    """Python with these arguments; as from a terminal, where no signal is ignored but these."""
+def start_python(*arguments, ignored=()):
+    """Start Python with default signal handlers, as a terminal does; `ignored` are exceptions."""
 
-    def as_from_a_terminal():
-        # A shell starts what runs in its background, these tests for one, with Ctrl-C ignored.
+    def reset_signals():
+        # A shell starts background jobs, such as these tests, with Ctrl-C ignored.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
 
@@ -26,38 +26,38 @@ def start(*arguments, ignored=()):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=as_from_a_terminal,
+        preexec_fn=reset_signals,
     )
 
 
-def until(is_so, seconds=SECONDS):
-    """Wait for something to become true; whether it did."""
+def wait_until(condition, seconds=TIMEOUT):
+    """Wait for a condition to hold; return its last value."""
     deadline = time.monotonic() + seconds
-    while not (found := is_so()) and time.monotonic() < deadline:
+    while not (value := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    return found
+    return value
 
 
-def left(process):
-    """The processes of a program's session that live."""
-    found = []
-    for one in psutil.process_iter():
+def living_processes(process):
+    """Return the living processes of a program's session."""
+    living = []
+    for other in psutil.process_iter():
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
-            if os.getsid(one.pid) == process.pid and one.status() != psutil.STATUS_ZOMBIE:
-                found.append(one)
-    return found
+            if os.getsid(other.pid) == process.pid and other.status() != psutil.STATUS_ZOMBIE:
+                living.append(other)
+    return living
 
 
-def hears(process):
-    """Whether `dowise` has come so far that it hears signals: a thread waits for them."""
+def handles_signals(process):
+    """Return True once `dowise` handles signals, for which it starts a thread."""
     with suppress(psutil.NoSuchProcess):
         return psutil.Process(process.pid).num_threads() > 1
     return True
 
 
-def end(process):
-    """Whatever is left of it."""
-    for one in left(process):
+def kill_session(process):
+    """Kill all processes of a program's session."""
+    for other in living_processes(process):
         with suppress(psutil.NoSuchProcess):
-            one.kill()
+            other.kill()
     process.communicate()

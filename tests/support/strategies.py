@@ -1,4 +1,4 @@
-"""What Hypothesis draws for the tests, and how often: mixed graphs, and roles that fit them."""
+"""Hypothesis strategies: mixed graphs, roles that fit them, and worlds with hidden variables."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dowise import CausalGraph, Problem
 
 
 def examples(number):
-    """So many examples in `make check`, and a quarter of them in `make test`."""
+    """Set the number of examples in `make check`; `make test` runs a quarter of them."""
     return settings(max_examples=number * settings.default.max_examples // 100)
 
 
 @st.composite
 def graphs(draw, min_size=1, max_size=6, bidirected=True, marked=False):
-    """A random acyclic directed mixed graph; its names are not in topological order.
+    """Draw an acyclic directed mixed graph whose names are not in topological order.
 
-    `marked`: some edges are doubtful, and some bidirected ones certain.
+    If `marked`, some edges are doubtful, and some bidirected ones are certain.
     """
     size = draw(st.integers(min_size, max_size))
     names = draw(st.permutations([f"V{i}" for i in range(size)]))
@@ -35,28 +35,29 @@ def graphs(draw, min_size=1, max_size=6, bidirected=True, marked=False):
 
 @st.composite
 def roles(draw, graph):
-    """(reward, context, non_manipulable) that fit the graph."""
+    """Draw (reward, context, non_manipulable) that fit the graph."""
     reward = draw(st.sampled_from(graph.variables))
     seeds = draw(st.sets(st.sampled_from(graph.variables)))
     context = {name for name in seeds if reward not in graph.ancestors(name)}
     context = graph.ancestors(context)
-    rest = sorted({*graph.variables} - context - {reward})
-    hidden = draw(st.sets(st.sampled_from(rest))) if rest else set()
+    others = sorted({*graph.variables} - context - {reward})
+    hidden = draw(st.sets(st.sampled_from(others))) if others else set()
     return reward, context, hidden
 
 
 @st.composite
 def cases(draw, **options):
-    """A graph with roles that fit it."""
+    """Draw a graph and roles that fit it: (graph, reward, context, non_manipulable)."""
     graph = draw(graphs(**options))
     return graph, *draw(roles(graph))
 
 
 @st.composite
 def hidden_worlds(draw, max_size=6):
-    """(problem, DAG, CPTs): some variables of the DAG are hidden, and some rows are certain.
+    """Draw (problem, DAG, CPTs): some variables of the DAG are hidden, and some rows are certain.
 
-    All from one seed: graphs drawn edge by edge hardly ever have hidden causes of the context.
+    One seed is drawn and determines everything, because graphs that are drawn edge by edge hardly
+    ever have hidden causes of the context.
     """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     names = [f"V{i}" for i in rng.permutation(rng.integers(4, max_size + 1))]
@@ -65,8 +66,8 @@ def hidden_worlds(draw, max_size=6):
     reward = names[-1]
     hidden = {name for i, name in enumerate(names[:-1]) if rng.random() < (0.8 if i < 2 else 0.3)}
     graph = dag.project(hidden)
-    seen = {name for name in graph if rng.random() < 0.5 and reward not in graph.ancestors(name)}
-    context = graph.ancestors(seen)
+    candidates = [name for name in graph if rng.random() < 0.5]
+    context = graph.ancestors(x for x in candidates if reward not in graph.ancestors(x))
     fixed = {name for name in graph if rng.random() < 0.2} - context - {reward}
     arms = str(rng.choice(["pomis", "all"]))
     problem = Problem(graph, reward, context, fixed, {reward: ["a", "b", "c"]}, arms=arms)

@@ -1,4 +1,4 @@
-"""Other users of this machine, as forked children: only root can be somebody else."""
+"""Code that runs as another user of this machine, in forked children; needs root."""
 
 import multiprocessing
 import os
@@ -9,19 +9,19 @@ import pytest
 from dowise import DowiseError
 
 FORK = multiprocessing.get_context("fork")
-OWNER, READER = 1000, 65534  # need not have names
+OWNER, READER = 1000, 65534  # numbers of users, who need not exist
 
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 
 
-def in_child(call, user=None):
-    """What a forked child returns, as another user if one is given, or the text of its error."""
+def run_in_child(call, user=None):
+    """Call a function in a forked child, as `user`; return its value or the text of its error."""
     queue = FORK.SimpleQueue()
 
     def run():
         try:
             if user is not None:
-                become(user, user)
+                become_user(user, user)
             queue.put(call())
         except DowiseError as error:
             queue.put(str(error))
@@ -33,15 +33,15 @@ def in_child(call, user=None):
     return queue.get()
 
 
-def as_nobody():
-    """From here on this process is nobody's, if it was root's."""
+def become_nobody():
+    """Continue as the user nobody if this process is root's."""
     if os.geteuid() == 0:
         nobody = pwd.getpwnam("nobody")
-        become(nobody.pw_uid, nobody.pw_gid)
+        become_user(nobody.pw_uid, nobody.pw_gid)
 
 
-def become(user, group):
-    """From here on this process is another user's."""
+def become_user(user, group):
+    """Continue as another user."""
     os.setgroups([])
     os.setgid(group)
     os.setuid(user)

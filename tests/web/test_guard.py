@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
-from support.processes import until
+from support.processes import wait_until
 from support.servers import running
 
 from dowise_web import security as guard
@@ -340,7 +340,7 @@ def test_the_log_has_no_secret_and_nothing_of_what_was_asked(ward, admin, caplog
         httpx2.post(f"{ward.address}/login", data={"secret": f"{token}asked-for"})
         httpx2.get(f"{ward.address}/api/me", headers={"Authorization": "Bearer asked-for"})
         raw(ward, b"asked-for\r\n\r\n")
-        assert until(lambda: len(of_ours(caplog)) >= 7)
+        assert wait_until(lambda: len(of_ours(caplog)) >= 7)
     ours = [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
     text = "\n".join(ours)
     assert f"GET {AT}/status 422" in text
@@ -352,7 +352,7 @@ def test_nobody_can_write_lines_of_their_own_into_the_log(admin, caplog):
     with caplog.at_level(logging.INFO):
         admin.get("/api/experiments/x%0d%0a2026-01-01 GET /forged 200%1b[31m")
         admin.get("/static/%0aforged")
-        assert until(lambda: len(of_ours(caplog)) == 2)  # a line follows the answer
+        assert wait_until(lambda: len(of_ours(caplog)) == 2)  # a line follows the answer
     assert all(line.isprintable() for line in of_ours(caplog))
 
 

@@ -5,7 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support.processes import until
+from support.processes import wait_until
 
 from dowise import Experiment
 from dowise.errors import DowiseError
@@ -52,7 +52,7 @@ def test_readers_of_a_slow_status_leave_threads_for_other_requests(ward, slow):
         try:
             address = f"{AT}/status?context=%7B%22C%22:0%7D"
             answers = [threads.submit(readers[n % 3].get, address) for n in range(50)]
-            assert until(lambda: calls)
+            assert wait_until(lambda: calls)
             asked = admin.post(f"{AT}/ask", json={"context": {"C": 1}}, timeout=5)
             told = admin.post(f"{AT}/tell/{asked.json()['id']}", json={"values": {"Y": 1}})
             assert (asked.status_code, told.status_code) == (200, 200)
@@ -76,7 +76,7 @@ def test_concurrent_requests_share_one_computation(ward, slow, name, address):
     clients = [ward.client("read") for _ in range(3)]
     with ThreadPoolExecutor(3) as threads:
         answers = [threads.submit(one.get, address) for one in clients]
-        assert until(lambda: calls)
+        assert wait_until(lambda: calls)
         go.set()
         assert [answer.result().status_code for answer in answers] == [200] * 3
     assert len(calls) == 1
@@ -108,9 +108,9 @@ def test_one_reader_waits_with_few_requests_and_others_still_wait(ward, slow):
     with ThreadPoolExecutor(30) as threads:
         try:
             answers = [threads.submit(theirs[n % 2].get, address) for n in range(25)]
-            assert until(lambda: calls and sum(answer.done() for answer in answers) == 4)
+            assert wait_until(lambda: calls and sum(answer.done() for answer in answers) == 4)
             another = threads.submit(other.get, address)
-            assert until(lambda: sorted(waiting.values()) == [1, 20])
+            assert wait_until(lambda: sorted(waiting.values()) == [1, 20])
         finally:
             go.set()
         found = [answer.result() for answer in answers]
@@ -143,7 +143,7 @@ def test_after_a_failure_each_waiting_request_computes_its_own_result(
     with ThreadPoolExecutor(4) as threads:
         try:
             answers = [threads.submit(one.get, f"{AT}/{name}") for one in clients]
-            assert until(lambda: calls and len(shared.waiting) == 3)
+            assert wait_until(lambda: calls and len(shared.waiting) == 3)
             (key,) = shared.unfinished()
         finally:
             go.set()
@@ -173,7 +173,7 @@ def test_one_principal_leaves_slots_for_others(ward, held_audits, is_in_browsers
     with ThreadPoolExecutor(12) as threads:
         try:
             answers = [threads.submit(theirs[n % 3].get, f"{AT}/audit?head={n}") for n in range(12)]
-            assert until(lambda: held and sum(answer.done() for answer in answers) == 8)
+            assert wait_until(lambda: held and sum(answer.done() for answer in answers) == 8)
             assert other.get(f"{AT}/audit", timeout=5).status_code == 200
         finally:
             go.set()

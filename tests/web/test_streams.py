@@ -8,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from support.processes import until
+from support.processes import wait_until
 from support.servers import running
 
 from dowise import Experiment, load_problem
@@ -31,7 +31,7 @@ class Stream:
         self._line.sendall("\r\n".join((*lines, "", "")).encode())
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
-        assert until(lambda: self.numbers or b"HTTP/1.1 4" in self.came, 10)
+        assert wait_until(lambda: self.numbers or b"HTTP/1.1 4" in self.came, 10)
 
     @property
     def status(self):
@@ -69,7 +69,7 @@ def opened(ward):
     yield open_one
     for stream in found:
         stream.close()
-    assert until(lambda: not ward.server.app.state.streams._open, 10)
+    assert wait_until(lambda: not ward.server.app.state.streams._open, 10)
 
 
 def ask(ward):
@@ -83,7 +83,7 @@ def test_what_another_process_tells_arrives(ward, opened):
         f"import dowise; dowise.Experiment.open({str(ward.storage)!r}).tell({number}, {{'Y': 1}})"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-    assert until(lambda: stream.numbers[-1] == before + 1, 10)
+    assert wait_until(lambda: stream.numbers[-1] == before + 1, 10)
     assert b"content-type: text/event-stream" in stream.came.lower()
     assert stream.numbers == sorted(stream.numbers)
 
@@ -94,7 +94,7 @@ def test_a_stream_that_is_left_is_forgotten(ward, opened):
     stream = opened()
     assert sum(streams._open.values()) == 1
     stream.close()
-    assert until(lambda: not streams._open, 10)
+    assert wait_until(lambda: not streams._open, 10)
 
 
 def test_a_visitor_may_have_some_streams_and_not_many(ward, opened, monkeypatch):

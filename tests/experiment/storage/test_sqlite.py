@@ -17,7 +17,7 @@ from random import Random
 
 import pytest
 from support.journal_writers import append, is_chain
-from support.system_users import FORK, as_nobody, in_child
+from support.system_users import FORK, become_nobody, run_in_child
 
 from dowise import DowiseError
 from dowise.experiment.event import Event, next_event
@@ -194,23 +194,23 @@ def test_read_only_files_and_folders(open_folder):
     before = contents(filled.parent)["ward.db"]
 
     def read_then_write():
-        as_nobody()
+        become_nobody()
         with opened(filled) as storage:
             assert len(storage.read("ward")) == 50
             storage.save_snapshot(Snapshot("ward", 50, storage.last("ward").hash, b""))
             append(storage)
 
-    assert "can't write to 'ward': the file belongs to" in in_child(read_then_write)
+    assert "can't write to 'ward': the file belongs to" in run_in_child(read_then_write)
     filled.parent.chmod(0o555)
     filled.chmod(0o666)
-    assert "can't write to 'ward': its folder belongs to" in in_child(read_then_write)
+    assert "can't write to 'ward': its folder belongs to" in run_in_child(read_then_write)
     assert filled.read_bytes() == before
 
     def make():
-        as_nobody()
+        become_nobody()
         open_storage(filled.parent / "new.db", create=True)
 
-    assert "can't open the store: its folder belongs to" in in_child(make)
+    assert "can't open the store: its folder belongs to" in run_in_child(make)
     filled.parent.chmod(0o700)
     with opened(filled) as storage:
         append(storage)
@@ -220,11 +220,11 @@ def test_a_folder_that_may_not_be_looked_into(filled):
     filled.parent.chmod(0o700)
 
     def look():
-        as_nobody()
+        become_nobody()
         open_storage(filled)
 
     if os.geteuid() == 0:
-        assert "ward.db" in (said := in_child(look)) and "\n" not in said
+        assert "ward.db" in (said := run_in_child(look)) and "\n" not in said
 
 
 def test_a_file_that_may_not_grow(filled):
@@ -236,7 +236,7 @@ def test_a_file_that_may_not_grow(filled):
             for _ in range(1000):
                 append(storage, words=["x" * 2000])
 
-    assert "could not read or write it" in in_child(fill)
+    assert "could not read or write it" in run_in_child(fill)
     with opened(filled) as storage:
         events = storage.read("ward")
         assert len(events) > 60 and is_chain(events)
@@ -337,11 +337,11 @@ def test_a_writer_gives_up_after_its_timeout_and_not_before(filled, elsewhere):
 def test_a_forked_child_opens_its_own_connections_and_leaves_the_parents_alone(filled):
     with opened(filled) as storage:
         append(storage)
-        number = in_child(lambda: append(storage).number)
+        number = run_in_child(lambda: append(storage).number)
         assert number == 52
         assert append(storage).number == 53
         with storage.transaction("ward") as block:
-            said = in_child(lambda: block.append([]))
+            said = run_in_child(lambda: block.append([]))
             assert "belongs to the process that forked" in said
             block.append([next_event(block.read()[-1], "ward", "told", "", "ann", {})])
         assert len(storage.read("ward")) == 54

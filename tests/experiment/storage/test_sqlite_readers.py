@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.journal_writers import append
-from support.system_users import FORK, OWNER, READER, become, in_child, only_root
+from support.system_users import FORK, OWNER, READER, become_user, only_root, run_in_child
 
 from dowise import DowiseError
 from dowise.experiment.storage import open_storage
@@ -35,7 +35,7 @@ def store(request):
                 append(storage, words="abcde")
             store.chmod(0o644)
 
-        in_child(make, OWNER)
+        run_in_child(make, OWNER)
         yield store
 
 
@@ -70,7 +70,7 @@ def writing(store):
     here, there = FORK.Pipe()
 
     def work():
-        become(OWNER, OWNER)
+        become_user(OWNER, OWNER)
         with opened(store) as storage:
             while there.recv():
                 there.send(append(storage).number)
@@ -92,11 +92,11 @@ def writing(store):
 
 def test_a_reader_leaves_nothing_and_the_owner_goes_on(store):
     before = store.read_bytes()
-    assert in_child(lambda: count(store), READER) == 5
+    assert run_in_child(lambda: count(store), READER) == 5
     assert owners(store) == {"ward.db": OWNER} and store.read_bytes() == before
-    assert in_child(lambda: write(store), OWNER) == 6
-    assert in_child(lambda: count(store), READER) == 6
-    said = in_child(lambda: write(store), READER)
+    assert run_in_child(lambda: write(store), OWNER) == 6
+    assert run_in_child(lambda: count(store), READER) == 6
+    said = run_in_child(lambda: write(store), READER)
     assert "can't write to 'ward': the file belongs to " in said and "\n" not in said
     assert owners(store) == {"ward.db": OWNER}
 
@@ -105,7 +105,7 @@ def test_a_reader_follows_a_writer_who_comes_and_goes(store):
     line, there = FORK.Pipe()
 
     def read_on():
-        become(READER, READER)
+        become_user(READER, READER)
         with opened(store) as storage:
             while there.recv():
                 there.send(len(storage.read("ward")))
@@ -122,7 +122,7 @@ def test_a_reader_follows_a_writer_who_comes_and_goes(store):
             for _ in range(3):
                 assert one_more() == seen()
         assert seen() == 8
-        assert in_child(lambda: write(store), OWNER) == 9
+        assert run_in_child(lambda: write(store), OWNER) == 9
         assert seen() == 9
         line.send(False)
     finally:
@@ -138,19 +138,19 @@ def test_nothing_is_read_from_the_file_alone_while_events_stand_beside_it(store)
         child.join(20)
     wal, shm = (store.with_name(f"ward.db-{part}") for part in ("wal", "shm"))
     assert wal.stat().st_size > 0
-    assert in_child(lambda: count(store), READER) == 6
+    assert run_in_child(lambda: count(store), READER) == 6
     shm.unlink()
-    said = in_child(lambda: count(store), READER)
+    said = run_in_child(lambda: count(store), READER)
     assert "its newest events are in ward.db-wal, which only who may write" in said
     assert {*owners(store).values()} == {OWNER} and not shm.exists()
-    assert in_child(lambda: write(store), OWNER) == 7
+    assert run_in_child(lambda: write(store), OWNER) == 7
 
 
 def test_what_was_read_while_the_file_was_written_is_read_again(store):
     begun, found = FORK.Event(), []
 
     def write_then():
-        become(OWNER, OWNER)
+        become_user(OWNER, OWNER)
         begun.wait(20)
         write(store)
 
@@ -170,7 +170,7 @@ def test_what_was_read_while_the_file_was_written_is_read_again(store):
 
     writer = FORK.Process(target=write_then)
     writer.start()
-    assert in_child(look, READER) == (6, 2)
+    assert run_in_child(look, READER) == (6, 2)
     writer.join(20)
 
 
@@ -182,7 +182,7 @@ def test_who_wants_to_read_along_with_one_who_just_left_leaves_nothing(store):
         with pytest.raises(DowiseError, match="can't read the store"):
             storage.read("ward")
 
-    in_child(look, READER)
+    run_in_child(look, READER)
     assert owners(store) == {"ward.db": OWNER}
 
 
@@ -192,16 +192,16 @@ def test_a_file_of_another_user_beside_the_store_is_named(store, left):
     file.touch(0o644)
     os.chown(file, READER, READER)
     file.chmod(0o644)
-    said = in_child(lambda: write(store), OWNER)
+    said = run_in_child(lambda: write(store), OWNER)
     assert f"can't write to 'ward': ward.db-{left} beside it belongs to nobody, and you (" in said
     assert f"ward.db-{left})" in said and "chown" in said and "\n" not in said
     os.chown(file, OWNER, OWNER)
-    assert in_child(lambda: write(store), OWNER) == 6
+    assert run_in_child(lambda: write(store), OWNER) == 6
 
 
 def test_a_file_that_may_not_be_read(store):
     store.chmod(0o600)
-    said = in_child(lambda: count(store), READER)
+    said = run_in_child(lambda: count(store), READER)
     assert "ward.db belongs to " in said and "may not read it" in said and "\n" not in said
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from support.errors import raises_code
 from support.journal_writers import append
-from support.system_users import FORK, in_child
+from support.system_users import FORK, run_in_child
 from support.tokens import AT, new, opened
 
 from dowise import DowiseError, Experiment
@@ -85,7 +85,7 @@ def test_tokens_are_written_beside_journals_and_change_nothing_there(place):
 def test_a_forked_child_and_a_thread_in_a_writing_block(place):
     with closing(open_storage(place, create=True)) as storage:
         TokenTable(storage).add(new("one"))
-        assert in_child(lambda: TokenTable(storage).add(new("two")).id) == 2
+        assert run_in_child(lambda: TokenTable(storage).add(new("two")).id) == 2
         assert TokenTable(storage).add(new("three")).id == 3
         append(storage)
         with storage.transaction("ward"):

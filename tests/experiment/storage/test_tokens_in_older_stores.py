@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.errors import raises_code
 from support.journal_writers import append
-from support.system_users import as_nobody, in_child
+from support.system_users import become_nobody, run_in_child
 from support.tokens import AT, new, opened
 
 from dowise import DowiseError, Experiment
@@ -45,7 +45,7 @@ def test_who_may_only_read_an_older_store_reads_it():
         path.chmod(0o444)
 
         def look():
-            as_nobody()
+            become_nobody()
             with Experiment.open(path, "ward 7") as experiment:
                 assert experiment.head.number > 10 and len(experiment.records()) == 7
             with opened(path) as storage:
@@ -53,7 +53,7 @@ def test_who_may_only_read_an_older_store_reads_it():
                 assert not TokenTable(storage).end(1, AT)
                 TokenTable(storage).add(new("one"))
 
-        said = in_child(look)
+        said = run_in_child(look)
         assert "can't bring the store up to date, for tokens: the file belongs to" in said
         assert version(path) == 1
 

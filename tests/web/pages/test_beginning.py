@@ -5,7 +5,7 @@ import time
 from html import unescape
 
 import pytest
-from support.processes import until
+from support.processes import wait_until
 from support.servers import running
 
 from dowise.problem.problem_file import builtin_names, builtin_path
@@ -191,7 +191,7 @@ def test_a_rehearsal_can_be_stopped(page, empty):
     assert "Stopped." in page.sends(f"{place}/stop").text
     assert "Stopped." in page.browser.get(place).text
     sandbox = empty.server.sandbox
-    assert until(lambda: not sandbox._running, 10)
+    assert wait_until(lambda: not sandbox._running, 10)
 
 
 def test_without_a_script_a_rehearsal_has_a_page_of_its_own(page):

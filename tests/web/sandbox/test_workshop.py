@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.processes import until
+from support.processes import wait_until
 
 import dowise
 from dowise.problem.problem_file import builtin_path
@@ -40,7 +40,7 @@ ENDLESS = (  # millions of intervention sets
 def spare_of(sandbox):
     """The process that waits, once it has everything loaded: then it sleeps."""
     spare = sandbox._spare
-    assert until(lambda: psutil.Process(spare.pid).num_threads() > 1)
+    assert wait_until(lambda: psutil.Process(spare.pid).num_threads() > 1)
     return spare
 
 
@@ -87,7 +87,7 @@ def test_with_a_process_that_waits_a_preview_is_there_at_once(sandbox):
 
 def test_a_process_that_died_while_it_waited_is_no_loss(sandbox):
     os.kill(spare_of(sandbox).pid, signal.SIGKILL)
-    assert until(lambda: not sandbox._spare.is_alive())
+    assert wait_until(lambda: not sandbox._spare.is_alive())
     assert sandbox.preview(TINY)["arms"]["count"] == 2
 
 
@@ -250,7 +250,7 @@ def test_who_finds_no_turn_is_told_to_try_again():
 
         thread = threading.Thread(target=endless)
         thread.start()
-        assert until(lambda: sandbox._running)
+        assert wait_until(lambda: sandbox._running)
         with pytest.raises(SandboxBusyError, match="busy with other problems: try again"):
             sandbox.preview(TINY)
         sandbox.close()
@@ -271,12 +271,12 @@ def test_closing_ends_what_is_done_just_now():
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert until(lambda: sandbox._running)
+    assert wait_until(lambda: sandbox._running)
     pids = [child.pid for child in sandbox._running]
     sandbox.close()
     thread.join()
     assert said == ["the server is shutting down: try again later"]
-    assert until(lambda: all(map(is_gone, pids)))
+    assert wait_until(lambda: all(map(is_gone, pids)))
     with pytest.raises(dowise.DowiseError, match="the server is shutting down"):
         sandbox.preview(TINY)
     sandbox.close()
@@ -307,7 +307,7 @@ def test_processes_end_with_their_starter_even_if_it_is_killed():
     finally:
         parent.kill()
         parent.communicate()
-    assert until(lambda: is_gone(busy) and is_gone(spare), 10)
+    assert wait_until(lambda: is_gone(busy) and is_gone(spare), 10)
 
 
 def test_what_goes_wrong_inside_is_for_the_log_alone(sandbox, caplog):
