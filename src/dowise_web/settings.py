@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -71,12 +72,12 @@ class Settings:
                 code="missing-value",
             )
 
-    @property
+    @cached_property
     def scheme(self) -> str:
         """URL scheme of the server itself."""
         return "http" if self.certificate is None else "https"
 
-    @property
+    @cached_property
     def address(self) -> str:
         """Address that users open, without a trailing slash."""
         if self.url is not None:
@@ -84,17 +85,17 @@ class Settings:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 
-    @property
+    @cached_property
     def is_secure(self) -> bool:
         """True if users reach the server over TLS, so that the cookie may require it."""
         return self.address.startswith("https:")
 
-    @property
+    @cached_property
     def hosts(self) -> frozenset[str]:
         """Accepted Host headers; any other points to DNS rebinding."""
         return frozenset(origin.partition("://")[2] for origin in self.origins)
 
-    @property
+    @cached_property
     def origins(self) -> frozenset[str]:
         """Accepted Origin headers: our own, with or without the default port."""
         origins = {self.address.lower()}
@@ -105,7 +106,7 @@ class Settings:
         }
         return frozenset(origins | without_port)
 
-    @property
+    @cached_property
     def cookie(self) -> str:
         """Name of the session cookie; it contains the port, because cookies are shared by ports."""
         return f"__Host-dowise-{self.port}" if self.is_secure else f"dowise-{self.port}"

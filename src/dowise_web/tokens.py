@@ -194,15 +194,6 @@ class CreatedToken:
     token: Token
 
 
-def allows(role: str, needed: str) -> bool:
-    """Return True if a role contains another one.
-
-    >>> allows("ask", "tell"), allows("read", "tell")
-    (True, False)
-    """
-    return ROLES.index(_validate_role(role)) >= ROLES.index(_validate_role(needed))
-
-
 def create_token(
     storage: Storage, role: str, name: str | None = None, days: float | None = None
 ) -> CreatedToken:

@@ -16,7 +16,7 @@ from dowise.errors import DowiseError, suggestion
 from dowise.experiment import Experiment, StateView, to_json
 from dowise.policies import is_known, policy_names
 from dowise.problem import Problem
-from dowise_web.auth import Principal, principal_id, require_role
+from dowise_web.auth import Principal, Reader, principal_id, require_role
 from dowise_web.registry import ExperimentRegistry
 
 Result = TypeVar("Result")
@@ -80,9 +80,9 @@ AskExperiment = Annotated[Experiment, _experiment_for("ask")]
 AdminExperiment = Annotated[Experiment, _experiment_for("admin")]
 
 
-def _view(experiment: ReadExperiment) -> StateView:
+def _view(request: Request, name: str, principal: Reader) -> StateView:  # noqa: ARG001
     """Return a view of the experiment: everything in a response is of this one moment."""
-    return experiment.view()
+    return get_registry(request).experiment(name).view()
 
 
 CurrentView = Annotated[StateView, Depends(_view)]

@@ -1,4 +1,4 @@
-"""The page The graph: the causal graph, the evidence against it, and what is known of its parts.
+"""The page The graph: the causal graph, the evidence against it, and the tables of its variables.
 
 The picture is SVG inside the page. Variables in it and arms beside it are links, which show details
 in a panel that htmx loads; without JavaScript they load the whole page.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
 
 from dowise.belief import Belief, Evidence, risen
 from dowise.errors import DowiseError, UnavailableError
@@ -28,19 +30,19 @@ from dowise.experiment import (
 from dowise.plotting import LABELS, GraphPicture, inline_svg, legend, picture
 from dowise.problem import Problem
 from dowise_web.api.dependencies import CurrentView, cached
-from dowise_web.auth import Reader
-from dowise_web.pages.rendering import page_message, page_url, render_in_thread
+from dowise_web.auth import Principal, Reader
+from dowise_web.pages.rendering import page_message, page_url, render, render_in_thread
 
 router = APIRouter(prefix="/experiments/{name:path}/graph")
 Selection = Annotated[str, Query(max_length=10_000)]
 
 MAX_ARMS = 60  # listed; others can be typed
-MAX_EDGES = 12  # doubtful edges that are listed before the rest is folded away
+MAX_EDGES = 12  # uncertain edges that are listed before the others are folded away
 _OTHER_SURFACES = " (evidence=True, --evidence)"  # how to request evidence elsewhere
 
 
 @dataclass(frozen=True)
-class DoubtfulEdge:
+class UncertainEdge:
     """An edge that may be absent, with its probability before and after the records."""
 
     text: str
@@ -52,21 +54,33 @@ class DoubtfulEdge:
 
 @dataclass(frozen=True)
 class GraphSummary:
-    """The picture of the graph, the evidence against it, and its doubtful edges."""
+    """The evidence against a graph, its uncertain edges, and what its picture shows of them."""
 
     problem: Problem
-    picture: GraphPicture
     evidence: Evidence | None
     no_evidence_reason: str
-    edges: tuple[DoubtfulEdge, ...]
+    edges: tuple[UncertainEdge, ...]
     """The most probable first."""
-    soft: int
-    """Number of the edges that are not drawn in the problem's graph."""
+    suspected: tuple[str, ...]
+    """Edges that the graph lacks and that the data suggest."""
+    soft: tuple[str, ...]
+    """Uncertain edges that the graph lacks."""
 
 
 @dataclass(frozen=True)
-class Panel:
-    """Details of one variable or one arm; empty if none is chosen."""
+class GraphDrawing:
+    """Markup of a picture, with its legend, and the links of the arms beside it."""
+
+    svg: Markup
+    legend: tuple[tuple[Markup, str], ...]
+    """Samples and labels."""
+    arms: tuple[tuple[str, dict[str, str]], ...]
+    """Texts and attributes of their links."""
+
+
+@dataclass(frozen=True)
+class DetailsPanel:
+    """Details of one variable or one arm; empty if none is selected."""
 
     link_id: str = ""
     url: str = ""
@@ -74,6 +88,11 @@ class Panel:
     formula: FormulaView | None = None
     text: str = ""
     error: str = ""
+
+    @property
+    def status(self) -> int:
+        """HTTP status of the response."""
+        return 422 if self.error else 200
 
 
 @router.get("")
@@ -88,25 +107,33 @@ async def graph(
     """Show the page; `evidence=1` computes the evidence however long that takes."""
     view, summary = await _summary(request, view, evidence == "1")
     panel = await _panel(request, view, variable, arm)
+    query = {"variable": variable, "arm": arm, "evidence": evidence}
+    return await run_in_threadpool(_render, request, principal, view, summary, panel, query)
+
+
+def _render(
+    request: Request,
+    principal: Principal,
+    view: StateView,
+    summary: GraphSummary,
+    panel: DetailsPanel,
+    query: dict[str, str],
+) -> Response:
     url, problem = page_url(view.name, "graph"), summary.problem
-    return await render_in_thread(
+    soft = summary.soft[:MAX_EDGES]
+    return render(
         request,
         "graph.html",
         principal,
-        422 if panel.error else 200,
+        panel.status,
         view=view,
-        here="graph",
+        active_page="graph",
         url=url,
-        current_url=_url(url, {"variable": variable, "arm": arm, "evidence": evidence}),
-        evidence_url=_url(url, {"variable": variable, "arm": arm, "evidence": "1"}),
+        current_url=_url(url, query),
+        evidence_url=_url(url, query | {"evidence": "1"}),
         summary=summary,
-        picture=_svg(summary, url, panel.link_id),
-        legend=[(Markup(entry.sample), entry.label) for entry in legend(summary.picture)],
+        drawing=_draw(problem, summary.edges, summary.suspected, soft, url, panel.link_id),
         panel=panel,
-        arms=[
-            {"text": str(arm), "link": _link(f"arm-{i}", url, {"arm": str(arm)}, panel.link_id)}
-            for i, arm in enumerate(problem.arms[:MAX_ARMS])
-        ],
         more_arms=max(len(problem.arms) - MAX_ARMS, 0),
         max_edges=MAX_EDGES,
         roles=LABELS,
@@ -123,13 +150,9 @@ async def panel(
 ) -> Response:
     """Show the panel alone."""
     panel = await _panel(request, view, variable, arm)
-    status = 422 if panel.error else 200
     return await render_in_thread(
-        request, "graph_panel.html", principal, status, panel=panel, roles=LABELS
+        request, "graph_panel.html", principal, panel.status, panel=panel, roles=LABELS
     )
-
-
-# -- the picture --------------------------------------------------------------------------------
 
 
 async def _summary(
@@ -150,43 +173,70 @@ async def _summary(
 
 
 def _summarize(belief: Belief, evidence: Evidence | None, reason: str) -> GraphSummary:
-    problem, probabilities = belief.problem, belief.edges()
+    problem, untestable = belief.problem, belief.undecidable_edges
     if isinstance(belief, IndependentArmsBelief) and not reason:
         reason = f"The graph is too large to be tested: {belief.why}."
-    suspected = (*(evidence.suspected if evidence else ()), *risen(belief))
-    undecidable = belief.undecidable_edges
-    edges = sorted(
-        (
-            DoubtfulEdge(text, problem.edge_priors[text], probability, text not in undecidable)
-            for text, probability in probabilities.items()
-        ),
-        key=lambda edge: -edge.probability,
+    edges = [
+        UncertainEdge(text, problem.edge_priors[text], probability, text not in untestable)
+        for text, probability in belief.edges().items()
+    ]
+    edges.sort(key=lambda edge: -edge.probability)
+    return GraphSummary(
+        problem,
+        evidence,
+        reason.removesuffix(_OTHER_SURFACES),
+        tuple(edges),
+        suspected=(*(evidence.suspected if evidence else ()), *risen(belief)),
+        soft=tuple(edge.text for edge in edges if edge.text not in problem.graph.edge_texts),
     )
-    soft = [edge.text for edge in edges if edge.text not in problem.graph.edge_texts]
-    drawn = picture(problem, probabilities, suspected, soft[:MAX_EDGES])
-    reason = reason.removesuffix(_OTHER_SURFACES)
-    return GraphSummary(problem, drawn, evidence, reason, tuple(edges), len(soft))
 
 
-def _svg(summary: GraphSummary, url: str, current: str) -> Markup:
-    positions = summary.problem.positions
-
-    def link(name: str) -> dict[str, str]:
-        return _link(f"variable-{positions[name]}", url, {"variable": name}, current)
-
-    return Markup(inline_svg(summary.picture, link))  # which escapes every name
+# -- the picture: laid out and drawn again only if the problem or an edge has changed ------------
 
 
-def _link(link_id: str, url: str, query: Mapping[str, str], current: str) -> dict[str, str]:
-    """Return the attributes of a link that shows its target in the panel."""
-    address = _url(url, query)
-    link = {
-        "id": link_id,
-        "href": f"{address}#panel",
-        "hx-get": _url(f"{url}/panel", query),
-        "hx-push-url": address,
-    }
-    return link | ({"aria-current": "true"} if link_id == current else {})
+@lru_cache(maxsize=64)
+def _draw(
+    problem: Problem,
+    edges: tuple[UncertainEdge, ...],
+    suspected: tuple[str, ...],
+    soft: tuple[str, ...],
+    url: str,
+    current: str,
+) -> GraphDrawing:
+    """Draw the picture with links, of which the one with the id `current` is marked."""
+    shapes = _lay_out(problem, edges, suspected, soft)
+
+    def link(link_id: str, query: Mapping[str, str]) -> dict[str, str]:
+        address = _url(url, query)
+        attributes = {
+            "id": link_id,
+            "href": f"{address}#panel",
+            "hx-get": _url(f"{url}/panel", query),
+            "hx-push-url": address,
+        }
+        return attributes | ({"aria-current": "true"} if link_id == current else {})
+
+    def link_of(name: str) -> dict[str, str]:
+        return link(f"variable-{problem.positions[name]}", {"variable": name})
+
+    return GraphDrawing(
+        Markup(inline_svg(shapes, link_of)),  # which escapes every name
+        tuple((Markup(entry.sample), entry.label) for entry in legend(shapes)),
+        tuple(
+            (str(arm), link(f"arm-{i}", {"arm": str(arm)}))
+            for i, arm in enumerate(problem.arms[:MAX_ARMS])
+        ),
+    )
+
+
+@lru_cache(maxsize=16)
+def _lay_out(
+    problem: Problem,
+    edges: tuple[UncertainEdge, ...],
+    suspected: tuple[str, ...],
+    soft: tuple[str, ...],
+) -> GraphPicture:
+    return picture(problem, {edge.text: edge.probability for edge in edges}, suspected, soft)
 
 
 def _url(url: str, query: Mapping[str, str]) -> str:
@@ -198,7 +248,7 @@ def _url(url: str, query: Mapping[str, str]) -> str:
 # -- the panel ----------------------------------------------------------------------------------
 
 
-async def _panel(request: Request, view: StateView, variable: str, arm: str) -> Panel:
+async def _panel(request: Request, view: StateView, variable: str, arm: str) -> DetailsPanel:
     url, problem = page_url(view.name, "graph/panel"), view.problem
     try:
         if variable:
@@ -210,10 +260,10 @@ async def _panel(request: Request, view: StateView, variable: str, arm: str) -> 
                 is_exact=True,
             )
             link_id = f"variable-{problem.positions[variable]}"
-            return Panel(link_id, _url(url, {"variable": variable}), variable=tables)
+            return DetailsPanel(link_id, _url(url, {"variable": variable}), variable=tables)
         if arm:
             formula, index = formula_view(problem, arm), problem.arm_index(arm)
-            return Panel(
+            return DetailsPanel(
                 f"arm-{index}",
                 _url(url, {"arm": formula.arm}),
                 formula=formula,
@@ -222,5 +272,5 @@ async def _panel(request: Request, view: StateView, variable: str, arm: str) -> 
     except UnavailableError:
         raise
     except DowiseError as error:
-        return Panel(error=page_message(request, error))
-    return Panel()
+        return DetailsPanel(error=page_message(request, error))
+    return DetailsPanel()

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
 
 from dowise.errors import DowiseError
 from dowise.experiment import KINDS, Event, StateView, decision_of, event_text
@@ -19,7 +20,7 @@ from dowise_web.api.dependencies import (
     run_long,
 )
 from dowise_web.auth import Reader
-from dowise_web.pages.rendering import is_from_htmx, page_message, render, render_in_thread
+from dowise_web.pages.rendering import is_from_htmx, page_message, render_in_thread
 
 router = APIRouter(prefix="/experiments/{name:path}/history")
 
@@ -36,6 +37,7 @@ class HistoryLine:
     event: Event
     text: str
     decision: int | None
+    """Number of the decision that the event is about, if any."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class HistoryLines:
 
 
 @router.get("")
-def history(
+async def history(
     request: Request,
     experiment: ReadExperiment,
     principal: Reader,
@@ -59,15 +61,21 @@ def history(
     """Show the page, or older or newer lines of its list if htmx asks for a part."""
     kind, search = kind if kind in KINDS else "", search.strip()
     is_part = bool(before or after is not None) and is_from_htmx(request)
-    view = experiment.view(recent=EVENTS_PER_READ)
+    view = await run_in_threadpool(experiment.view, EVENTS_PER_READ)
     last: int | None
     if is_part and after is not None:
-        lines, last = _newer_lines(view, kind, search, after)
+        lines, last = await run_in_threadpool(_newer_lines, view, kind, search, after)
     else:
+        _, lines = await cached(
+            request,
+            view,
+            ("lines", kind, search, before),
+            lambda view: _older_lines(view, kind, search, before or view.head.number + 1),
+            is_exact=True,
+        )
         last = None if before else view.head.number
-        lines = _older_lines(view, kind, search, before or view.head.number + 1)
     query = {"kind": kind, "search": search}
-    return render(
+    return await render_in_thread(
         request,
         "history_lines.html" if is_part else "history.html",
         principal,
@@ -109,7 +117,7 @@ async def explain(
         rows=rows,
         error=message,
         number=id,
-        here="history",
+        active_page="history",
         is_page=not is_from_htmx(request),
     )
 
@@ -126,7 +134,7 @@ async def audit(
         principal,
         view=view,
         audit=result,
-        here="history",
+        active_page="history",
         is_page=not is_from_htmx(request),
     )
 

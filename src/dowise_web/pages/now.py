@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -53,11 +54,15 @@ def now(
     view: CurrentView,
     principal: Reader,
     decision: Annotated[int | None, Query(ge=1, le=2**53)] = None,
-    said: Annotated[str, Query(max_length=20)] = "",
-    seen: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+    result: Annotated[str, Query(alias="said", max_length=20)] = "",
+    last_event: Annotated[int | None, Query(alias="seen", ge=0, le=2**53)] = None,
 ) -> Response:
-    """Show the page; `seen` is the last event of the decision that the reader's page shows."""
-    return _render_page(request, view, principal, decision, said=said, seen=seen)
+    """Show the page.
+
+    `result` is what the form that led here has done, `last_event` the last event of the decision
+    that the reader's page shows.
+    """
+    return _render_page(request, view, principal, decision, result=result, last_event=last_event)
 
 
 @router.get("/{form}")
@@ -145,13 +150,13 @@ def _submit(
 ) -> Response:
     """Act and redirect to the page, so that a reload repeats nothing; or show what is wrong."""
     try:
-        decision, said = act()
+        decision, result = act()
     except UnavailableError:
         raise
     except DowiseError as error:
         failed = FailedForm(name, page_message(request, error), form)
         return _render_page(request, experiment.view(), principal, number, failed=failed)
-    query = urlencode({"decision": decision, "said": said})
+    query = urlencode({"decision": decision, "said": result})
     return RedirectResponse(f"{page_url(experiment.name)}?{query}", 303)
 
 
@@ -186,15 +191,15 @@ def _render_page(
     principal: Principal,
     number: int | None,
     *,
-    said: str = "",
-    seen: int | None = None,
+    result: str = "",
+    last_event: int | None = None,
     failed: FailedForm | None = None,
 ) -> Response:
     problem, pending = view.problem, view.pending()
+    choices = _choices(problem)
     case = None if number is None else view.case(number)
     is_erased = case is not None and case.status == "erased"
-    asked = None if case is None or is_erased else view.decision(case.id)
-    order = [*problem.graph.topological_order()]
+    decision = None if case is None or is_erased else view.decision(case.id)
     return render(
         request,
         "now.html",
@@ -202,19 +207,19 @@ def _render_page(
         200 if failed is None else 422,
         None if failed is None else {"HX-Push-Url": "false"},
         view=view,
-        here="now",
+        active_page="now",
         problem=problem,
         case=case,
-        asked=asked,
-        said=said,
+        decision=decision,
+        result=result,
         failed=failed,
-        has_changed=case is not None and seen is not None and case.last_event > seen,
+        has_changed=case is not None and last_event is not None and case.last_event > last_event,
         notes=[] if case is None or is_erased else view.idle(case.id),
-        missing=[] if case is None else _sorted(case.missing_variables(problem), order, problem),
-        correctable={} if case is None else _correctable(case, problem, order),
-        arms=[str(arm) for arm in problem.arms],
-        has_checkboxes=len(problem.arms) <= MAX_CHECKBOXES,
-        settings=_settings(problem),
+        missing=[] if case is None else choices.sort(case.missing_variables(problem)),
+        correctable={} if case is None else _correctable(case, problem),
+        arms=choices.arms,
+        has_checkboxes=len(choices.arms) <= MAX_CHECKBOXES,
+        settings=choices.settings,
         request_id=f"page-{secrets.token_urlsafe(15)}",
         pending=[
             (other, pending_seconds(other), other.missing_variables(problem))
@@ -223,35 +228,49 @@ def _render_page(
         more_pending=max(len(pending) - MAX_PENDING, 0),
         recent=_recent(view),
         encode_value=encode_value,
-        chance=_chance(asked),
+        chance=_chance(decision),
     )
 
 
-def _sorted(names: tuple[str, ...], order: list[str], problem: Problem) -> list[str]:
-    """Sort variables about as they are observed: causes first, the reward last."""
-    return sorted(names, key=lambda name: (name == problem.reward, order.index(name)))
+@dataclass(frozen=True)
+class _Choices:
+    """What the forms of a problem offer."""
+
+    arms: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...]
+    """What can be excluded, with its label: each value that an arm sets, and setting nothing."""
+    ranks: Mapping[str, int]
+    """Order in which variables are about observed: causes first, the reward last."""
+
+    def sort(self, names: Iterable[str]) -> list[str]:
+        """Sort variables about as they are observed."""
+        return sorted(names, key=self.ranks.__getitem__)
 
 
-def _correctable(case: Case, problem: Problem, order: list[str]) -> dict[str, str | None]:
-    """Return the context and the outcome of a case, for the variables of the current problem."""
-    labels = {**case.context, **case.values}
-    names = tuple(name for name in labels if name in problem.domains and name not in case.arm)
-    return {name: labels[name] for name in _sorted(names, order, problem)}
-
-
-def _settings(problem: Problem) -> list[tuple[str, str]]:
-    """Return what can be excluded: each value that an arm sets, and the arm that sets nothing."""
+@lru_cache(maxsize=64)
+def _choices(problem: Problem) -> _Choices:
     pairs = {setting for arm in problem.arms for setting in arm.items()}
     ordered = sorted(pairs, key=lambda pair: (pair[0], problem.domains[pair[0]].index(pair[1])))
-    texts = [(str(Intervention({name: label})), f"{name} to {label}") for name, label in ordered]
-    return [*texts, ("do()", "nothing at all")] if Intervention() in problem.arms else texts
+    settings = [(str(Intervention({name: label})), f"{name} to {label}") for name, label in ordered]
+    if Intervention() in problem.arms:
+        settings.append(("do()", "nothing at all"))
+    order = [name for name in problem.graph.topological_order() if name != problem.reward]
+    ranks = {name: rank for rank, name in enumerate([*order, problem.reward])}
+    return _Choices(tuple(map(str, problem.arms)), tuple(settings), ranks)
+
+
+def _correctable(case: Case, problem: Problem) -> dict[str, str | None]:
+    """Return the context and the outcome of a case, for the variables of the current problem."""
+    labels = {**case.context, **case.values}
+    names = [name for name in labels if name in problem.domains and name not in case.arm]
+    return {name: labels[name] for name in _choices(problem).sort(names)}
 
 
 def _recent(view: StateView) -> list[Case]:
     """Return the last decisions that have an outcome."""
     first = max(view.counts()["asked"] - 4 * MAX_RECENT, 0)
-    done = [case for case in view.decisions(after=first) if case.status == "done"]
-    return done[: -MAX_RECENT - 1 : -1]
+    cases = [case for case in view.decisions(after=first) if case.status == "done"]
+    return cases[: -MAX_RECENT - 1 : -1]
 
 
 def _chance(decision: LiveDecision | None) -> str | None:

@@ -19,7 +19,7 @@ from starlette.datastructures import FormData
 import dowise
 from dowise._core.document import format_number, pluralize
 from dowise.errors import DowiseError
-from dowise.experiment import duration
+from dowise.experiment import StateView, duration
 from dowise_web.auth import Principal, read_form
 from dowise_web.errors import public_message
 
@@ -163,11 +163,11 @@ def render(
     **context: Any,
 ) -> HTMLResponse:
     """Render a page or a part of one. A page of an experiment needs its `view`."""
-    html = (
-        _templates()
-        .get_template(template)
-        .render(principal=principal, path=request.url.path, **context)
-    )
+    view: StateView | None = context.setdefault("view", None)
+    if view is not None:
+        context |= {"name": view.name, "head": view.head, "base_url": page_url(view.name, "")[:-1]}
+    context |= {"principal": principal, "path": request.url.path}
+    html = _templates().get_template(template).render(context)
     # JSON may contain lone surrogates, which UTF-8 can't encode.
     return HTMLResponse(html.encode(errors="replace"), status, dict(headers or {}))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil, floor, inf, log10
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -66,8 +67,9 @@ class Axis:
         width = (self.high - self.low) or 1.0
         return f"{_MARGIN + (100 - 2 * _MARGIN) * (value - self.low) / width:.2f}%"
 
+    @cached_property
     def labels(self) -> list[tuple[str, str]]:
-        """Return positions and texts of the ticks."""
+        """Positions and texts of the ticks."""
         return [(self.at(tick), format_number(tick)) for tick in self.ticks]
 
 
@@ -215,8 +217,14 @@ class _Query:
     """Parsed query of the URL; what is invalid is reported in `error`, and ignored."""
 
     def __init__(
-        self, request: Request, problem: Problem, tolerance: str = "", rounds: str = ""
+        self,
+        request: Request,
+        view: StateView,
+        problem: Problem,
+        tolerance: str = "",
+        rounds: str = "",
     ) -> None:
+        self._url = page_url(view.name, "known")
         self.context = get_values(request.query_params, "context.")
         self.default_tolerance = f"{default_tolerance(problem):g}"
         self.tolerance, self.rounds, self.error = tolerance.strip(), rounds.strip(), ""
@@ -242,13 +250,21 @@ class _Query:
             self.error = f"{text!r} is not a number such as {example}."
             return None
 
-    def url(self, view: StateView, context: dict[str, str], **more: str) -> str:
+    def url(self, context: Mapping[str, str], **more: str) -> str:
         """Return the URL of the page with another context, or with more of it."""
-        parts = {f"context.{name}": encode_value(label) for name, label in context.items()}
+        parts = _context_fields(context)
         numbers = {"tolerance": self.tolerance, "rounds": self.rounds}
         parts |= {name: text for name, text in numbers.items() if text} | more
-        url = page_url(view.name, "known")
-        return f"{url}?{urlencode(parts)}" if parts else url
+        return f"{self._url}?{urlencode(parts)}" if parts else self._url
+
+    def charts_url(self, context: Mapping[str, str]) -> str:
+        """Return the URL of the charts in a context, which are a part of the page."""
+        return f"{self._url}/past?{urlencode(_context_fields(context))}"
+
+
+def _context_fields(context: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a form that hold a context."""
+    return {f"context.{name}": encode_value(label) for name, label in context.items()}
 
 
 @router.get("")
@@ -263,7 +279,7 @@ async def known(
 ) -> Response:
     """Show the page; `arms=all` shows every arm, `past=1` the charts without JavaScript."""
     view, status = await _status(request, view)
-    query = _Query(request, status.problem, tolerance, rounds)
+    query = _Query(request, view, status.problem, tolerance, rounds)
     context = await _selected_context(request, view, status, query)
     continuing = ""
     if query.rounds_number is not None:
@@ -271,9 +287,6 @@ async def known(
     charts = await _charts(request, view, status, context) if past else None
     limit = query.tolerance_number
     url_of_all = {"arms": "all"} if arms == "all" else {}
-    context_query = {
-        f"context.{name}": encode_value(label) for name, label in context.context.items()
-    }
     return await render_in_thread(
         request,
         "known.html",
@@ -285,20 +298,20 @@ async def known(
         table=arm_table(status, context, arms == "all"),
         where=context_text(context),
         contexts=[
-            _context_row(view, other, context, query)
+            _context_row(other, context, query)
             for other in sorted(status.contexts, key=lambda other: -other.weight)
         ],
-        selected={name: encode_value(label) for name, label in context.context.items()},
+        selected=_context_fields(context.context),
         decisions=describe_decisions(status),
         advice=None if limit is None else status.advice(limit),
         stopping=describe_stopping(status, bool(continuing)),
         continuing=continuing,
         unit=unit(status.problem),
         caveats=[*describe_unused(status), *status.notes],
-        all_arms_url=query.url(view, context.context, arms="all"),
-        current_url=query.url(view, context.context, **url_of_all),
-        charts_url=query.url(view, context.context, past="1"),
-        charts_part_url=f"{page_url(view.name, 'known/past')}?{urlencode(context_query)}",
+        all_arms_url=query.url(context.context, arms="all"),
+        current_url=query.url(context.context, **url_of_all),
+        charts_url=query.url(context.context, past="1"),
+        charts_part_url=query.charts_url(context.context),
         charts=charts,
         max_contexts=MAX_CONTEXTS,
     )
@@ -308,7 +321,7 @@ async def known(
 async def known_past(request: Request, view: CurrentView, principal: Reader) -> Response:
     """Show the charts alone, which take longer."""
     view, status = await _status(request, view)
-    context = await _selected_context(request, view, status, _Query(request, status.problem))
+    context = await _selected_context(request, view, status, _Query(request, view, status.problem))
     charts = await _charts(request, view, status, context)
     return await render_in_thread(request, "known_past.html", principal, charts=charts)
 
@@ -374,14 +387,12 @@ async def _charts(
     return history_charts(status.problem, history, context.leader)
 
 
-def _context_row(
-    view: StateView, context: ArmSummary, selected: ArmSummary, query: _Query
-) -> dict[str, Any]:
+def _context_row(context: ArmSummary, selected: ArmSummary, query: _Query) -> dict[str, Any]:
     leaders = context.leaders
     is_open = len(leaders) == len(context.arms) > 1
     return {
         "text": context_text(context),
-        "url": query.url(view, context.context),
+        "url": query.url(context.context),
         "is_selected": context.context == selected.context,
         "share": context.weight,
         "leader": str(context.arms[context.leader]) if len(leaders) == 1 else None,

@@ -227,7 +227,7 @@ def confirm_revoke(
     if not id:
         return RedirectResponse("/people", 303)
     person = _find_person(request, principal, id)
-    return render(request, "people_revoke.html", principal, here="people", person=person)
+    return render(request, "people_revoke.html", principal, active_page="people", person=person)
 
 
 @router.post("/people/revoke")
@@ -286,7 +286,7 @@ def _render_people(
         "people.html",
         principal,
         422 if error else 200,
-        here="people",
+        active_page="people",
         revoked=[person.token for person in former if str(person.token["id"]) == revoked],
         error=error,
         sent=sent or {},

@@ -49,7 +49,7 @@ def test_ticks_are_few_and_on_the_axis(low, high):
     axis = axis_for(low, high)
     assert 1 <= len(axis.ticks) <= 7
     assert all(low - 1e-9 <= tick <= high + 1e-9 for tick in axis.ticks)
-    assert all(0 < float(place.rstrip("%")) < 100 for place, _ in axis.labels())
+    assert all(0 < float(place.rstrip("%")) < 100 for place, _ in axis.labels)
 
 
 def test_units_say_what_the_means_are_of():
