@@ -1,10 +1,10 @@
 """Fixtures of the tests of the command line."""
 
 import pytest
-from support.cli_runner import Desk
+from support.cli_runner import CommandLine
 
 
 @pytest.fixture
-def desk(tmp_path, monkeypatch):
+def cli(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return Desk(tmp_path)
+    return CommandLine(tmp_path)

@@ -1,11 +1,13 @@
-"""Rendering of documents on a terminal, narrow ones included."""
+"""Documents and progress on terminals, narrow ones included, and in logs."""
+
+import io
 
 import pytest
 from rich.console import Console
 
-from dowise._core.document import BulletList, Document, Heading, Paragraph, Table
+from dowise._core.document import BulletList, Heading, Paragraph, Table
 from dowise.cli import console as console_module
-from dowise.cli.console import print_document, print_table, print_wrapped
+from dowise.cli.console import print_blocks, print_table, print_wrapped
 
 COLUMNS = ("arm", "mean", "P(best)")
 ROWS = (("do(Pain relief=nerve block)", "0.5", "0.25"), ("do()", "0.125", "0.75"))
@@ -53,7 +55,7 @@ def test_another_wide_cell_gets_a_line_below_the_others(rendered):
     )
 
 
-def test_many_rows_are_cut_in_every_form(rendered):
+def test_long_tables_are_truncated_at_every_width(rendered):
     table = Table(COLUMNS, tuple((f"do(X={i})", "0", "0") for i in range(50)))  # 26 wide
     for width in (80, 22):
         text = rendered(width, print_table, table)
@@ -61,7 +63,7 @@ def test_many_rows_are_cut_in_every_form(rendered):
         assert "and 10 more" in " ".join(text.split())
 
 
-def test_labels_with_texts_have_no_header_and_wrap_their_texts(rendered):
+def test_tables_without_column_names_wrap_their_texts(rendered):
     table = Table(("", ""), (("arms", "one two three"), ("head", "four")))
     assert rendered(18, print_table, table) == ("  arms  one two\n        three\n  head  four\n")
 
@@ -75,6 +77,37 @@ def test_a_wrapped_line_has_no_trailing_spaces(rendered):
 def test_blocks_are_separated_by_blank_lines_except_after_headings(monkeypatch, capsys):
     console = Console(width=40, highlight=False, markup=False)
     monkeypatch.setattr(console_module, "make_console", lambda: console)
-    blocks = (Heading("Title"), Paragraph("One.\nTwo."), BulletList(("item",)), Heading("Next"))
-    print_document(Document(blocks))
+    print_blocks(Heading("Title"), Paragraph("One.\nTwo."), BulletList(("item",)), Heading("Next"))
     assert capsys.readouterr().out == "Title\nOne.\nTwo.\n\n  item\n\nNext\n"
+
+
+@pytest.fixture
+def stderr(monkeypatch):
+    stream = io.StringIO()
+
+    def replace(is_terminal):
+        console = Console(file=stream, force_terminal=is_terminal, width=80)
+        monkeypatch.setattr(console_module, "make_error_console", lambda: console)
+        return stream
+
+    return replace
+
+
+def test_progress_in_a_log_is_a_line_now_and_then(stderr, monkeypatch):
+    stream, clock = stderr(False), iter([0, 0, 5, 30, 31, 32])
+    monkeypatch.setattr(console_module, "monotonic", lambda: next(clock))
+    with console_module.progress_bars() as show:
+        for completed in (0, 1, 3, 4, 10):
+            show("simulation", completed, 10)
+    assert stream.getvalue().splitlines() == [
+        "simulation: 3 of 10 jobs done, about 70 s left",
+        "simulation: 10 of 10 jobs done",
+    ]
+
+
+def test_progress_on_a_terminal_is_a_bar(stderr):
+    stream = stderr(True)
+    with console_module.progress_bars() as show:
+        show("task1", 0, 4)
+        show("task1", 3, 4)
+    assert "task1" in stream.getvalue() and "3/4" in stream.getvalue()

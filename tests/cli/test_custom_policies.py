@@ -8,87 +8,92 @@ import pytest
 from support.custom_policies import BROKEN, FAILING_LINE, GREEDY, LEAVING_LINES
 
 from dowise.policies import registry
-from dowise.policies import registry as own
 
-RACE = ("--horizon", "5", "--trials", "2", "--workers", "1")
+RUN = ("--horizon", "5", "--trials", "2", "--workers", "1")
+SIMULATE = ("simulate", "task1", *RUN, "--policies")
+NEW = ("new", "ward.db", "ward.toml", "--policy")
+REHEARSE = ("rehearse", "task1", "--horizon", "2", "--workers", "1", "--policy")
+FAILURE = f"ZeroDivisionError: float division by zero (greedy_mine.py, line {FAILING_LINE})"
 
 
 @pytest.fixture
-def desk(desk, monkeypatch):
-    """A desk with modules; what they made known is forgotten after the test."""
+def cli(cli, monkeypatch):
+    """Yield a command line in a folder with modules of policies, which are forgotten later."""
     monkeypatch.setattr(registry, "_POLICIES", {**registry._POLICIES})
-    monkeypatch.setattr(own, "_MODULES", {})
+    monkeypatch.setattr(registry, "_MODULES", {})
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name, text in {"greedy_mine": GREEDY, **BROKEN}.items():
-        (desk.folder / f"{name}.py").write_text(text)
-    yield desk
+        cli.write(f"{name}.py", text)
+    yield cli
+    forget_modules()
+
+
+def forget_modules():
+    """Forget imported policies, as in a new process."""
     for name in [name for name in sys.modules if name.endswith("_mine")]:
         del sys.modules[name]
+    registry._MODULES.clear()
+    registry._POLICIES.pop("any-of-mine", None)
 
 
-def test_a_race_with_a_class_and_a_function_of_one_s_own(desk):
-    names = "ts,greedy_mine:Greedy,mine=greedy_mine:Greedy,greedy_mine:anything"
-    page = desk.json(
-        "simulate", "task1", "--policies", names, *RACE, "--option",
-        "greedy_mine:Greedy.explore=0.5", "--option", "mine.explore=0", "--out", "race",
-    )  # fmt: skip
+def run_program(cli, *words):
+    command = [sys.executable, "-m", "dowise", *words]
+    return subprocess.run(command, capture_output=True, cwd=cli.folder, text=True, check=False)
+
+
+def result_files(cli):
+    return sorted((cli.folder / "out" / "results").iterdir())
+
+
+def test_simulate_classes_and_functions(cli):
     labels = ["ts", "greedy_mine:Greedy", "mine", "greedy_mine:anything"]
-    assert [row["policy"] for row in page["final"]] == labels
-    (file,) = (desk.folder / "race" / "calls").iterdir()
+    names = "ts,greedy_mine:Greedy,mine=greedy_mine:Greedy,greedy_mine:anything"
+    options = ("--option", "greedy_mine:Greedy.explore=0.5", "--option", "mine.explore=0")
+    document = cli.run_json(*SIMULATE, names, *options, "--out", "out")
+    assert [row["policy"] for row in document["final"]] == labels
+    (file,) = (cli.folder / "out" / "calls").iterdir()
     spec = json.loads(file.read_text())["spec"]["policies"]
     assert spec["greedy_mine:Greedy"]["made by"] == spec["mine"]["made by"] == "greedy_mine:Greedy"
     assert spec["greedy_mine:Greedy"]["options"] == {"explore": 0.5}
     assert spec["mine"]["options"] == {"explore": 0} and spec["mine"]["source"]
 
 
-def test_a_policy_that_a_module_registers(desk):
-    args = ("simulate", "task1", "--policies", "any-of-mine", *RACE)
-    assert "unknown policy 'any-of-mine'" in desk.fails(*args)
-    page = desk.json(*args, "--policy-module", "greedy_mine")
-    assert [row["policy"] for row in page["final"]] == ["any-of-mine"]
+def test_simulate_a_policy_that_a_module_registers(cli):
+    assert cli.error_code(*SIMULATE, "any-of-mine") == "unknown-policy"
+    document = cli.run_json(*SIMULATE, "any-of-mine", "--policy-module", "greedy_mine")
+    assert [row["policy"] for row in document["final"]] == ["any-of-mine"]
 
 
 @pytest.mark.slow
-def test_workers_import_it_from_the_current_folder(desk):
-    command = [sys.executable, "-m", "dowise"]  # a process of its own, so that nothing is inherited
-    race = [*command, "simulate", "task1", "--policies", "ucb,greedy_mine:Greedy", "--horizon", "5",
-            "--trials", "12", "--json", "--workers"]  # fmt: skip
-    one, two = (
-        subprocess.run([*race, workers], capture_output=True, check=True, cwd=desk.folder).stdout
-        for workers in ("1", "2")
-    )
-    assert json.loads(one)["final"][1]["policy"] == "greedy_mine:Greedy" and one == two
-    rehearsal = [*command, "rehearse", "task1", "--policy", "greedy_mine:Greedy", "--horizon", "3",
-                 "--worlds", "3", "--json", "--workers"]  # fmt: skip
-    one, two = (
-        subprocess.run([*rehearsal, workers], capture_output=True, check=True, cwd=desk.folder)
-        for workers in ("1", "2")
-    )
-    assert json.loads(one.stdout)["policy"] == "greedy_mine:Greedy" and one.stdout == two.stdout
-    failing = ["greedy_mine:Failing" if x == "greedy_mine:Greedy" else x for x in rehearsal]
-    failed = subprocess.run([*failing, "2"], capture_output=True, cwd=desk.folder, text=True)
-    (line,) = (x for x in failed.stderr.splitlines() if x.startswith("Error"))
-    assert f"(greedy_mine.py, line {FAILING_LINE})" in line and "Traceback" not in failed.stderr
+def test_workers_import_policies_from_the_current_folder(cli):
+    """Programs of their own, so that workers inherit nothing."""
+    simulate = ("simulate", "task1", "--policies", "ucb,greedy_mine:Greedy", "--horizon", "5")
+    simulate += ("--trials", "12", "--json", "--workers")
+    rehearse = ("rehearse", "task1", "--policy", "greedy_mine:Greedy", "--horizon", "3")
+    rehearse += ("--worlds", "3", "--json", "--workers")
+    for words in (simulate, rehearse):
+        first, second = (run_program(cli, *words, workers).stdout for workers in ("1", "2"))
+        assert first == second and "greedy_mine:Greedy" in first
+    failing = ["greedy_mine:Failing" if x == "greedy_mine:Greedy" else x for x in rehearse]
+    result = run_program(cli, *failing, "2")
+    assert FAILURE in result.stderr and "Traceback" not in result.stderr
+    leaving = [x.replace("ucb,greedy_mine:Greedy", "greedy_mine:Leaving") for x in simulate]
+    result = run_program(cli, *leaving, "2")
+    assert result.returncode == 2
+    assert f"SystemExit: 0 (greedy_mine.py, line {LEAVING_LINES[0]})" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nowhere_mine:X", "not found in this folder or on Python's path (expected"),
-        ("greedy_mine.py:Greedy", "(expected a name such as greedy_mine)\n"),
-        ("./greedy_mine.py:Greedy", "is not the name of a module (expected a name such as greedy"),
+        ("nowhere_mine:X", "not found in this folder or on Python's path"),
+        ("greedy_mine.py:Greedy", "expected a name such as greedy_mine"),
         (":Greedy", "'' is not the name of a module"),
-        (
-            "greedy_mine:Gredy",
-            "has no 'Gredy' (did you mean 'Greedy'?) (available: Greedy, Failing",
-        ),
+        ("greedy_mine:Gredy", "has no 'Gredy' (did you mean 'Greedy'?)"),
         ("greedy_mine:", "needs a class or function (available: Greedy, Failing"),
-        ("greedy_mine:NUMBER", "is an int, not a policy: name a class or a function"),
-        ("builtins:int", "name a class or a function that makes one from a problem"),
-        (
-            "greedy_mine:Nothing",
-            "makes a Nothing, which has no decide: check_policy(Nothing) tells",
-        ),
+        ("greedy_mine:NUMBER", "is an int, not a policy"),
+        ("builtins:int", "name a class or a function"),
+        ("greedy_mine:Nothing", "makes a Nothing, which has no decide"),
         ("divides_mine:X", "ZeroDivisionError: division by zero (divides_mine.py, line 1)"),
         ("wrong_mine:X", "SyntaxError: invalid syntax (wrong_mine.py, line 1)"),
         ("lacks_mine:X", "No module named 'no_such_thing' (lacks_mine.py, line 1)"),
@@ -96,158 +101,95 @@ def test_workers_import_it_from_the_current_folder(desk):
         ("refused_mine:X", "did you mean 'task1'?"),
     ],
 )
-@pytest.mark.parametrize("command", ["simulate", "rehearse", "new"])
-def test_what_is_no_policy_is_refused_in_one_line_and_before_anything_runs(
-    desk, name, message, command
-):
-    before = {*desk.folder.iterdir()}
-    args = {
-        "simulate": ("task1", "--policies", f"ts,{name}", *RACE, "--out", "race"),
-        "rehearse": ("task1", "--policy", name, "--horizon", "5", "--workers", "1"),
-        "new": ("ward.db", "ward.toml", "--policy", name),
-    }[command]
-    assert message in desk.fails(command, *args)
-    assert {path for path in desk.folder.iterdir() if path.name != "__pycache__"} == before
+@pytest.mark.parametrize(
+    "words",
+    [(*SIMULATE[:-1], "--out", "out", "--policies"), REHEARSE, NEW],
+    ids=["simulate", "rehearse", "new"],
+)
+def test_an_invalid_policy_is_refused_before_anything_is_written(cli, words, name, message):
+    before = {*cli.folder.iterdir()}
+    assert message in cli.error(*words, name)
+    assert {path for path in cli.folder.iterdir() if path.name != "__pycache__"} == before
 
 
-def test_an_error_in_a_policy_says_where_and_how_to_see_more(desk, monkeypatch):
-    args = ("simulate", "task1", "--policies", "greedy_mine:Failing", *RACE)
-    said = f"ZeroDivisionError: float division by zero (greedy_mine.py, line {FAILING_LINE})"
-    shown = desk.fails(*args)
-    assert f"greedy_mine:Failing on task1, trial 0: {said}" in shown
-    assert desk.fails("rehearse", "task1", "--policy", "greedy_mine:Failing", "--horizon", "2",
-                      "--workers", "1").startswith(said)  # fmt: skip
-    wants = desk.fails("simulate", "task1", "--policies", "greedy_mine:Reading", *RACE)
-    assert wants.startswith("FileNotFoundError") and "greedy_mine.py, line" in wants
+def test_an_error_in_a_policy_names_its_line(cli, monkeypatch):
+    message = f"greedy_mine:Failing on task1, trial 0: {FAILURE}"
+    assert cli.error(*SIMULATE, "greedy_mine:Failing").strip() == message
+    assert cli.error(*REHEARSE, "greedy_mine:Failing").startswith(FAILURE)
+    assert "greedy_mine.py, line" in cli.error(*SIMULATE, "greedy_mine:Reading")
     monkeypatch.setenv("DOWISE_TRACEBACK", "1")
-    lines = desk.run(*args).stderr.splitlines()
+    lines = cli.run(*SIMULATE, "greedy_mine:Failing").stderr.splitlines()
     assert lines[0].startswith("Traceback") and any("in decide" in line for line in lines)
-    assert lines[-1] == f"Error: greedy_mine:Failing on task1, trial 0: {said}"
+    assert lines[-1] == f"Error: {message}"
 
 
-def test_a_policy_that_leaves_is_an_error_as_any_other(desk):
-    said = [f"SystemExit: 0 (greedy_mine.py, line {line})" for line in LEAVING_LINES]
-    race = ("simulate", "task1", *RACE, "--policies")
-    failed = desk.run(*race, "greedy_mine:Leaving")
-    assert failed.exit_code == 2 and failed.stdout == ""
-    assert (
-        f"Error: greedy_mine:Leaving on task1, trial 0: {said[0]}\nHint: DOWISE_TRACEBACK=1"
-        in failed.stderr
+def test_a_policy_that_calls_sys_exit_is_an_error(cli):
+    observe, decide, create = (
+        f"SystemExit: 0 (greedy_mine.py, line {line})" for line in LEAVING_LINES
     )
-    decides, at_once = "greedy_mine:LeavingToDecide", "greedy_mine:LeavingAtOnce"
-    assert desk.fails(*race, decides).startswith(f"{decides} on task1, trial 0: {said[1]}")
-    for command in (
-        (*race, at_once),
-        ("rehearse", "task1", "--policy", at_once, "--horizon", "2", "--workers", "1"),
-        ("new", "ward.db", "ward.toml", "--policy", at_once),
-    ):
-        assert desk.fails(*command).startswith(f"the policy '{at_once}': {said[2]}")
-    rehearsal = ("rehearse", "task1", "--policy", decides, "--horizon", "2", "--workers", "1")
-    assert desk.fails(*rehearsal).startswith(said[1])
-    desk.begin("--policy", decides)
-    assert desk.fails("ask", "ward.db", "-c", "Age=1").startswith(said[1])
+    assert observe in cli.error(*SIMULATE, "greedy_mine:Leaving")
+    deciding, creating = "greedy_mine:LeavingToDecide", "greedy_mine:LeavingAtOnce"
+    assert decide in cli.error(*SIMULATE, deciding)
+    assert cli.error(*REHEARSE, deciding).startswith(decide)
+    for words in (SIMULATE, REHEARSE, NEW):
+        assert cli.error(*words, creating).startswith(f"the policy '{creating}': {create}")
+    cli.create("--policy", deciding)
+    assert cli.error("ask", "ward.db", "-c", "Age=1").startswith(decide)
 
 
-@pytest.mark.slow
-def test_a_policy_that_leaves_in_a_worker_is_an_error_as_any_other(desk):
-    race = [sys.executable, "-m", "dowise", "simulate", "task1", "--policies",
-            "greedy_mine:Leaving", "--horizon", "5", "--trials", "12",
-            "--workers", "2"]  # fmt: skip
-    failed = subprocess.run(race, capture_output=True, cwd=desk.folder, text=True)
-    assert failed.returncode == 2 and failed.stdout == ""
-    assert "greedy_mine:Leaving on task1, trial" in failed.stderr
-    assert f"SystemExit: 0 (greedy_mine.py, line {LEAVING_LINES[0]})" in failed.stderr
-
-
-def forget_modules():
-    """As a process that begins anew."""
-    for name in [name for name in sys.modules if name.endswith("_mine")]:
-        del sys.modules[name]
-    own._MODULES.clear()
-    registry._POLICIES.pop("any-of-mine", None)
-
-
-def test_a_policy_whose_file_changed_is_run_again(desk):
-    command = ("simulate", "task1", "--policies", "greedy_mine:Greedy", *RACE, "--out", "race")
-    first = desk.json(*command)
+def test_a_policy_whose_file_changed_is_run_again(cli):
+    words = (*SIMULATE, "greedy_mine:Greedy", "--out", "out")
+    first = cli.run_json(*words)
     forget_modules()
-    assert desk.json(*command) == first
-    files = sorted((desk.folder / "race" / "results").iterdir())
+    assert cli.run_json(*words) == first
+    number = len(result_files(cli))
     forget_modules()
-    source = desk.folder / "greedy_mine.py"
-    source.write_text(source.read_text().replace("NUMBER = 3", "NUMBER = 4"))
-    desk.json(*command)
-    assert len(sorted((desk.folder / "race" / "results").iterdir())) == 2 * len(files)
+    cli.write("greedy_mine.py", GREEDY.replace("NUMBER = 3", "NUMBER = 4"))
+    cli.run_json(*words)
+    assert len(result_files(cli)) == 2 * number
 
 
-@pytest.mark.filterwarnings("default::dowise.errors.DowiseWarning")
-def test_a_policy_that_failed_at_once_may_be_mended(desk):
-    race = ("simulate", "task1", "--policies", "greedy_mine:Failing", *RACE, "--out", "race")
-    desk.fails(*race)
+def test_a_policy_that_failed_can_be_corrected(cli):
+    words = (*SIMULATE, "greedy_mine:Failing", "--out", "out")
+    cli.error(*words)
     forget_modules()
-    file = desk.folder / "greedy_mine.py"
-    file.write_text(
-        file.read_text().replace(
-            "return self.explore / 0", "return super().decide(context, rng, allowed)"
-        )
-    )
-    done = desk.run(*race)
-    assert done.exit_code == 0
-    again = desk.run(*race)
-    assert again.stdout == done.stdout and "Note" not in again.stderr
+    corrected = "return super().decide(context, rng, allowed)"
+    cli.write("greedy_mine.py", GREEDY.replace("return self.explore / 0", corrected))
+    assert cli.run_ok(*words) == cli.run_ok(*words)
 
 
-def test_a_live_experiment(desk, monkeypatch):
+def test_a_live_experiment_needs_the_module_to_ask_but_not_to_tell(cli):
     policy = ("--policy", "greedy_mine:Greedy", "--option", "explore=0.2")
-    assert desk.begin(*policy)["policy"] == "greedy_mine:Greedy"
-    first = desk.json("ask", "ward.db", "-c", "Age=1")
-    assert max(first["probabilities"]) == pytest.approx(0.8 + 0.2 / len(first["probabilities"]))
-    desk.json("tell", "ward.db", "1", "Frailty=0", "Recovery=1")
+    assert cli.create(*policy)["policy"] == "greedy_mine:Greedy"
+    decision = cli.run_json("ask", "ward.db", "-c", "Age=1")
+    arms = len(decision["probabilities"])
+    assert max(decision["probabilities"]) == pytest.approx(0.8 + 0.2 / arms)
 
-    monkeypatch.setattr(own, "_MODULES", {})  # another process, which nobody told of the module
-    del sys.modules["greedy_mine"], registry._POLICIES["any-of-mine"]
-    refused = desk.fails("ask", "ward.db", "-c", "Age=1")
-    assert "'greedy_mine:Greedy' is not known here" in refused
-    assert (
-        "import the module that has it first (in a command, --policy-module greedy_mine)" in refused
-    )
+    forget_modules()
+    assert cli.run_json("tell", "ward.db", "1", "Frailty=0", "Recovery=1")["status"] == "done"
+    message = cli.error("ask", "ward.db", "-c", "Age=1")
+    assert "'greedy_mine:Greedy'" in message and "--policy-module greedy_mine" in message
     assert "greedy_mine" not in sys.modules  # what a journal names is not imported
     module = ("--policy-module", "greedy_mine")
-    assert desk.json("ask", "ward.db", "-c", "Age=1", *module)["id"] == 2
-    assert desk.json("audit", "ward.db", *module)["ok"]
+    assert cli.run_json("ask", "ward.db", "-c", "Age=1", *module)["id"] == 2
+    assert cli.run_json("audit", "ward.db", *module)["ok"]
 
 
-def test_an_error_in_a_live_policy_changes_nothing(desk):
-    desk.begin("--policy", "greedy_mine:Failing")
-    events = desk.json("audit", "ward.db")["events"]
-    refused = desk.fails("ask", "ward.db", "-c", "Age=1")
-    assert f"ZeroDivisionError: float division by zero (greedy_mine.py, line {FAILING_LINE})" in (
-        refused
+def test_an_error_in_a_live_policy_changes_nothing(cli):
+    cli.create("--policy", "greedy_mine:Failing")
+    events = cli.run_json("audit", "ward.db")["events"]
+    assert FAILURE in cli.error("ask", "ward.db", "-c", "Age=1")
+    assert cli.run_json("audit", "ward.db")["events"] == events
+
+
+def test_evaluate_custom_policies_and_arms_with_a_colon(cli):
+    cli.write(
+        "ward.toml",
+        "graph = 'X -> Y'\nreward = 'Y'\n[domains]\nX = ['at 8:00', 'at 9:00']\n",
     )
-    assert desk.json("audit", "ward.db")["events"] == events
-
-
-def test_another_policy_is_evaluated(desk):
-    desk.begin("--policy", "random")
+    cli.create("--policy", "random")
     for number in range(1, 4):
-        desk.json("ask", "ward.db", "-c", "Age=1")
-        desk.json("tell", "ward.db", number, "Frailty=0", "Recovery=1")
-    found = desk.json("evaluate", "ward.db", "greedy_mine:Greedy", "--option", "explore=0.2")
-    assert "greedy_mine:Greedy" in json.dumps(found)
-
-
-def test_an_arm_with_a_colon_is_no_module(desk):
-    (desk.folder / "ward.toml").write_text(
-        "graph = 'X -> Y'\nreward = 'Y'\n[domains]\nX = ['at 8:00', 'at 9:00']\n"
-    )
-    desk.begin("--policy", "random")
-    for number in range(1, 3):
-        desk.json("ask", "ward.db")
-        desk.json("tell", "ward.db", number, "Y=1")
-    assert "do(X=at 8:00)" in json.dumps(desk.json("evaluate", "ward.db", "do(X=at 8:00)"))
-
-
-def test_the_help_says_how(desk):
-    for command in ("simulate", "rehearse", "new", "revise", "evaluate"):
-        shown = " ".join(desk.well(command, "--help").split())
-        assert "MODULE:CLASS a custom policy" in shown and "--policy-module" in shown
+        cli.run_json("ask", "ward.db")
+        cli.run_json("tell", "ward.db", number, "Y=1")
+    for target in ("greedy_mine:Greedy", "do(X=at 8:00)"):
+        assert target in cli.run_json("evaluate", "ward.db", target)["target"]
