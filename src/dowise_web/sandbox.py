@@ -4,6 +4,10 @@ Users may send any problem, and reading one can take any time and memory. So eac
 process of its own (`dowise_web.sandbox_worker`), which has no secrets in its environment and limits
 on time, memory, files and processes.
 
+pebble would need about as much code around it: its processes are started by multiprocessing, which
+hands them the environment and the arguments of the server (with passwords of databases), and a busy
+one outlives a server that is killed (`test_workers_end_with_a_killed_server`).
+
 >>> with Sandbox() as sandbox:
 ...     result = sandbox.preview('graph = "X -> Y"\\nreward = "Y"')
 >>> [arm["text"] for arm in result["arms"]["first"]]
@@ -25,7 +29,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from fastapi import FastAPI
 
@@ -38,26 +42,23 @@ _KillReason = Literal["timeout", "closing", "stop", "end"]
 
 START_TIMEOUT = 60.0  # seconds to load everything, on a busy machine
 EXIT_TIMEOUT = 5.0  # seconds between the end of the output and the end of the process
-MAX_STDERR = 8_192  # bytes that are kept for the log
 MAX_OPTIONS = 64 * 1024  # characters of JSON
 MAX_FINISHED_REHEARSALS = 20
 _SOURCES = Path(__file__).parents[1]  # the folder in which `import dowise_web` is found
 
-_ENVIRONMENT = (
-    "PATH", "HOME", "TMPDIR", "TMP", "TEMP", "XDG_CACHE_HOME", "LD_LIBRARY_PATH", "LANG",
-    "SYSTEMROOT", "USERNAME", "USERPROFILE", "PYTHONHOME", "PYTHONUSERBASE",
-)  # fmt: skip
-"""Variables that are passed on: what Python and the cache of kernels need, and no token."""
+# Variables that are passed on: what Python and the cache of kernels need, and no token.
+_ENVIRONMENT = {"PATH", "HOME", "TMPDIR", "TMP", "TEMP", "XDG_CACHE_HOME", "LD_LIBRARY_PATH"}
+_ENVIRONMENT |= {"LANG", "SYSTEMROOT", "USERNAME", "USERPROFILE", "PYTHONHOME", "PYTHONUSERBASE"}
 _THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 # Libraries in C report a lack of memory by these signals only.
 _OUT_OF_MEMORY_SIGNALS = [
     getattr(signal, name, None) for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGKILL")
 ]
 
-_TIMEOUT_MESSAGES = {
-    "preview": "reading this problem takes more than {}: make the graph or the domains smaller, or "
-    "list variables that can't be set in non_manipulable",
-    "begin": "the first decision takes more than {}: make the problem smaller, or choose another "
+_TIMEOUT_MESSAGES: Mapping[JobKind, str] = {
+    "preview": "reading this problem takes more than {}{}: make the graph or the domains smaller, "
+    "or list variables that can't be set in non_manipulable",
+    "begin": "the first decision takes more than {}{}: make the problem smaller, or choose another "
     "policy",
     "rehearse": "the rehearsal takes more than {}{}: use fewer worlds or rounds, or rehearse on "
     "another machine with `dowise rehearse`",
@@ -69,6 +70,16 @@ _MEMORY_MESSAGE = (
 _SIZE_MESSAGE = "the result has more than {:,} bytes: make the graph or the domains smaller"
 _FAILED_MESSAGE = "something went wrong in the server; its log has the details"
 _CLOSING_MESSAGE = "the server is shutting down: try again later"
+_DEFAULT_REHEARSAL: Mapping[str, Any] = {
+    "worlds": 20,
+    "policy": "best",
+    "options": None,
+    "prior": None,
+    "tolerance": None,
+    "delay": 0,
+    "looks": 20,
+    "seed": 0,
+}
 
 _LOG = logging.getLogger("dowise_web")
 
@@ -94,12 +105,8 @@ class Limits:
 
     def seconds(self, kind: JobKind) -> float:
         """Return the time limit of a kind of job."""
-        limits = {
-            "preview": self.preview_seconds,
-            "begin": self.begin_seconds,
-            "rehearse": self.rehearse_seconds,
-        }
-        return limits[kind]
+        seconds: float = getattr(self, f"{kind}_seconds")
+        return seconds
 
 
 class BadInputError(InputSyntaxError):
@@ -142,31 +149,26 @@ class SandboxFailedError(UnavailableError):
 
 
 class Worker:
-    """A process that does one job, as the server sees it; it starts to load at once."""
+    """A process that does one job, as the server sees it; it starts to load immediately."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
         self._killed_by: _KillReason | None = None
         self._has_exited = False
-        self._progress: tuple[int, int] | None = None
-        self._stderr = b""
         arguments = json.dumps({"megabytes": limits.megabytes})
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-B", "-m", "dowise_web.sandbox_worker", arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # what user input makes a library print
                 env=_environment(),
                 process_group=0,
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         except OSError as error:
-            _LOG.error("the sandbox can't start a process: %s", error)
-            raise SandboxFailedError(_FAILED_MESSAGE) from None
-        self._stderr_reader = threading.Thread(target=self._read_stderr, daemon=True)
-        self._stderr_reader.start()
+            raise _failure(f"can't start: {error}") from None
 
     @property
     def pid(self) -> int:
@@ -177,22 +179,26 @@ class Worker:
         """Return True if the process is still running."""
         return self._process.poll() is None
 
-    def run(self, kind: JobKind, job: bytes, progress: Progress | None) -> dict[str, Any]:
+    def run(self, kind: JobKind, job: bytes, progress: Progress | None = None) -> dict[str, Any]:
         """Run a job and return its answer; an error in `progress` ends it."""
         assert self._process.stdin is not None
         with self._timeout(START_TIMEOUT):
-            self._read_line(None)  # {"ready": true}
+            message = self._receive()
+        if "ready" not in message:
+            raise self._error(None, message)
+        worlds = None
         with self._timeout(self._limits.seconds(kind)):
             with suppress(BrokenPipeError):
                 self._process.stdin.write(job + b"\n")
                 self._process.stdin.flush()
-            while True:
-                data = self._read_line(kind)
-                if "progress" not in data:
-                    return self._parse_answer(data)
-                self._progress = done, total = data["progress"]
+            while "progress" in (message := self._receive()):
+                worlds = message["progress"]
                 if progress is not None:
-                    progress(done, total)
+                    progress(*worlds)
+        if "answer" not in message:
+            raise self._error(kind, message, worlds)
+        answer: dict[str, Any] = message["answer"]
+        return answer
 
     def kill(self, reason: _KillReason) -> None:
         """Kill the process group; `run` raises an error."""
@@ -210,57 +216,42 @@ class Worker:
         """Kill the process and close its pipes; for the thread that calls `run`."""
         self.kill("end")
         self._wait()
-        self._stderr_reader.join(1.0)
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            assert pipe is not None
-            with suppress(OSError):  # unsent input
-                pipe.close()
+        with suppress(OSError), self._process:  # input that was not sent
+            pass
 
-    def _parse_answer(self, data: dict[str, Any]) -> dict[str, Any]:
-        if "answer" in data:
-            answer: dict[str, Any] = data["answer"]
-            return answer
-        if "refused" in data:
-            raise BadInputError(**data["refused"])
-        if data.get("exceeded") == "memory":
-            raise LimitExceededError(_MEMORY_MESSAGE.format(self._limits.megabytes))
-        if data.get("exceeded") == "nesting":
-            raise BadInputError("brackets are nested too deeply", code="syntax-error")
-        self._log_stderr()
-        raise SandboxFailedError(_FAILED_MESSAGE)
-
-    def _read_line(self, kind: JobKind | None) -> dict[str, Any]:
-        """Read a line of the output; `kind` is None before a job was sent."""
+    def _receive(self) -> dict[str, Any]:
+        """Read a line of the output, or return the exit status if there is none."""
         assert self._process.stdout is not None
         limit = self._limits.answer_bytes
         line = self._process.stdout.readline(limit + 1)
         if len(line) > limit:
             raise LimitExceededError(_SIZE_MESSAGE.format(limit))
-        if not line.endswith(b"\n"):
-            self._raise_exit_error(kind)
-        data: dict[str, Any] = json.loads(line)
-        return data
+        message: dict[str, Any] = (
+            json.loads(line) if line.endswith(b"\n") else {"status": self._wait()}
+        )
+        return message
 
-    def _raise_exit_error(self, kind: JobKind | None) -> NoReturn:
-        status = self._wait()
+    def _error(
+        self, kind: JobKind | None, message: dict[str, Any], worlds: list[int] | None = None
+    ) -> DowiseError:
+        """Return the error for a last message without an answer; `kind` is None before a job."""
+        status = message.get("status", 0)
         if self._killed_by == "closing":
-            raise SandboxFailedError(_CLOSING_MESSAGE)
+            return SandboxFailedError(_CLOSING_MESSAGE)
         if self._killed_by == "stop":
-            raise SandboxFailedError("the job was stopped", code="stopped")
+            return SandboxFailedError("the job was stopped", code="stopped")
+        if "refused" in message:
+            return BadInputError(**message["refused"])
         if kind is not None:
-            if self._killed_by == "timeout" or status == -getattr(signal, "SIGXCPU", 0):
-                raise LimitExceededError(self._timeout_message(kind), code="timeout")
-            if -status in _OUT_OF_MEMORY_SIGNALS:
-                raise LimitExceededError(_MEMORY_MESSAGE.format(self._limits.megabytes))
-        self._log_stderr()
-        raise SandboxFailedError(_FAILED_MESSAGE)
-
-    def _timeout_message(self, kind: JobKind) -> str:
-        limit, so_far = pluralize(round(self._limits.seconds(kind)), "second"), ""
-        if self._progress is not None:
-            done, total = self._progress
-            so_far = f" ({done:,} of {total:,} worlds were finished by then)"
-        return _TIMEOUT_MESSAGES[kind].format(limit, so_far)
+            if self._killed_by == "timeout" or status == -getattr(signal, "SIGXCPU", 0) != 0:
+                limit, so_far = pluralize(round(self._limits.seconds(kind)), "second"), ""
+                if worlds is not None:
+                    so_far = f" ({worlds[0]:,} of {worlds[1]:,} worlds were finished by then)"
+                text = _TIMEOUT_MESSAGES[kind].format(limit, so_far)
+                return LimitExceededError(text, code="timeout")
+            if "out_of_memory" in message or -status in _OUT_OF_MEMORY_SIGNALS:
+                return LimitExceededError(_MEMORY_MESSAGE.format(self._limits.megabytes))
+        return _failure(message.get("failed", f"ended with status {status}"))
 
     @contextmanager
     def _timeout(self, seconds: float) -> Iterator[None]:
@@ -282,24 +273,20 @@ class Worker:
             self._process.kill()
             return self._process.wait()
 
-    def _read_stderr(self) -> None:
-        """Read stderr in a thread, so that the process never blocks on it, and keep the end."""
-        pipe = self._process.stderr
-        assert pipe is not None
-        with suppress(OSError, ValueError):  # the pipe was closed
-            for part in iter(lambda: os.read(pipe.fileno(), MAX_STDERR), b""):
-                self._stderr = (self._stderr + part)[-MAX_STDERR:]
 
-    def _log_stderr(self) -> None:
-        self._stderr_reader.join(1.0)
-        text = self._stderr.decode(errors="replace").strip()
-        _LOG.error("a process of the sandbox failed: %s", text or "no message")
+def _failure(details: str) -> SandboxFailedError:
+    """Log why a process failed, and return the error for the user."""
+    _LOG.error("a process of the sandbox failed: %s", details)
+    return SandboxFailedError(_FAILED_MESSAGE)
 
 
 def _environment() -> dict[str, str]:
     """Return the environment of a worker, with `PYTHONPATH` only if dowise is found by it."""
-    variables = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    variables |= {name: value for name, value in os.environ.items() if name.startswith("NUMBA_")}
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _ENVIRONMENT or name.startswith("NUMBA_")
+    }
     path = os.environ.get("PYTHONPATH", "")
     if str(_SOURCES) in (str(Path(part).absolute()) for part in path.split(os.pathsep) if part):
         variables["PYTHONPATH"] = path
@@ -334,7 +321,8 @@ class Sandbox:
 
     def preview(self, text: str) -> dict[str, Any]:
         """Describe a problem: roles, arms, picture, advice. A graph alone gives a draft of one."""
-        return self._run("preview", text, {})
+        self._check_text(text)
+        return self._run("preview", text)
 
     def begin(
         self,
@@ -350,47 +338,34 @@ class Sandbox:
         `problem`, `policy` and `options` of the result are valid for `Experiment.create`. A problem
         that `is_current` belongs to an experiment that gets another policy: it may be of any size.
         """
-        job = {
+        if not is_current:
+            self._check_text(text)
+        settings = {
             "policy": policy,
             "options": options,
             "learn_restricted": learn_restricted,
             "is_current": is_current,
         }
-        return self._run("begin", text, job)
+        return self._run("begin", text, settings)
 
     def rehearse(
         self,
         text: str,
         horizon: int,
-        worlds: int = 20,
-        policy: str = "best",
-        options: Mapping[str, Any] | None = None,
         *,
-        prior: Any = None,
-        tolerance: float | None = None,
-        delay: int = 0,
-        looks: int = 20,
-        seed: int = 0,
         progress: Progress | None = None,
         on_start: Callable[[Callable[[], None]], None] | None = None,
+        **settings: Any,
     ) -> dict[str, Any]:
         """Rehearse an experiment, as `dowise rehearse` does; `words` has the result as text.
 
-        `progress` is called in this thread with the number of finished worlds and of all; an error
-        in it ends the rehearsal. `on_start` is called with a function that ends it.
+        `settings` are arguments of `dowise.experiment.rehearse`. `progress` is called in this
+        thread with the number of finished worlds and of all; an error in it ends the rehearsal.
+        `on_start` is called with a function that ends it.
         """
-        job = {
-            "policy": policy,
-            "options": options,
-            "horizon": horizon,
-            "worlds": worlds,
-            "prior": prior,
-            "tolerance": tolerance,
-            "delay": delay,
-            "looks": looks,
-            "seed": seed,
-        }
-        return self._run("rehearse", text, job, progress, on_start)
+        self._check_text(text)
+        settings = {**_DEFAULT_REHEARSAL, **settings, "horizon": horizon}
+        return self._run("rehearse", text, settings, progress, on_start)
 
     def close(self) -> None:
         """End all processes; jobs in progress fail."""
@@ -406,16 +381,12 @@ class Sandbox:
         self,
         kind: JobKind,
         text: str,
-        job: dict[str, Any],
+        settings: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
         on_start: Callable[[Callable[[], None]], None] | None = None,
     ) -> dict[str, Any]:
-        is_current = job.get("is_current", False)
-        if not is_current:
-            self._check_text(text)
-        options = json.loads(_to_json(job, None if is_current else MAX_OPTIONS))
-        fields = {"kind": kind, "seconds": self.limits.seconds(kind), "text": text}
-        line = json.dumps({**fields, **options}).encode()
+        job = {"kind": kind, "seconds": self.limits.seconds(kind), "text": text}
+        job |= _plain(settings or {})
         with self._slot(kind):
             worker = self._take_worker()
             try:
@@ -423,7 +394,7 @@ class Sandbox:
                     on_start(lambda: worker.kill("stop"))
                 if kind == "rehearse":  # it takes long, and others need a process soon
                     self._start_spare()
-                return worker.run(kind, line, progress)
+                return worker.run(kind, json.dumps(job).encode(), progress)
             finally:
                 with self._lock:
                     self._running.discard(worker)
@@ -480,24 +451,20 @@ class Sandbox:
                     self._spare = Worker(self.limits)
 
 
-def _to_json(job: dict[str, Any], max_length: int | None) -> str:
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as plain JSON data."""
     try:
-        text = json.dumps(job, allow_nan=False, default=_mapping_to_dict)
+        text = json.dumps(settings, allow_nan=False, default=dict)  # other mappings
     except (TypeError, ValueError, RecursionError):
         raise BadInputError(
             "options must be plain JSON: numbers, texts, lists", "options", code="invalid-type"
         ) from None
-    if max_length is not None and len(text) > max_length:
+    if len(text) > MAX_OPTIONS and not settings.get("is_current"):
         raise BadInputError(
-            f"the options have more than {max_length:,} characters", "options", code="too-large"
+            f"the options have more than {MAX_OPTIONS:,} characters", "options", code="too-large"
         )
-    return text
-
-
-def _mapping_to_dict(value: object) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError
+    data: dict[str, Any] = json.loads(text)
+    return data
 
 
 @dataclass
@@ -505,8 +472,8 @@ class RehearsalJob:
     """A rehearsal that runs in the background: its progress, and finally its result or error."""
 
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
-    done: int = 0
-    total: int = 0
+    finished_worlds: int = 0
+    worlds: int = 0
     result: dict[str, Any] | None = None
     error: DowiseError | None = None
     is_stopped: bool = False
@@ -529,9 +496,9 @@ class RehearsalJob:
         if self.is_stopped:  # before it started
             kill()
 
-    def set_progress(self, done: int, total: int) -> None:
+    def set_progress(self, finished_worlds: int, worlds: int) -> None:
         """Set the number of finished worlds, and of all."""
-        self.done, self.total = done, total
+        self.finished_worlds, self.worlds = finished_worlds, worlds
 
 
 class RehearsalJobs:

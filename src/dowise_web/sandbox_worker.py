@@ -2,8 +2,8 @@
 
 `python -m dowise_web.sandbox_worker '{"megabytes": 2048}'` writes {"ready": true}, reads a job (a
 line of JSON), and writes lines of JSON: {"progress": [3, 20]} now and then, and finally one of
-{"answer": …}, {"refused": …}, {"exceeded": "memory"}, {"failed": true}. It exits when its input
-ends, which the system closes whatever happens to the server.
+{"answer": …}, {"refused": …}, {"out_of_memory": true}, {"failed": "Traceback …"}. It exits when its
+input ends, which the system closes whatever happens to the server.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import os
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from time import monotonic
 from typing import Any, BinaryIO
 
 PROGRESS_INTERVAL = 0.1  # seconds
+MAX_TRACEBACK = 8_192  # characters
 MAX_FILE_MEGABYTES = 16
 # Of files that are written, which are compiled kernels only: the largest has half a megabyte. The
 # server compiles what it needs before it opens its port, but a policy may be used for the first
@@ -72,39 +74,25 @@ def _lower_limit(kind: int, number: int, grace: int = 0) -> None:
         resource.setrlimit(kind, (min(number, new_hard), new_hard))
 
 
-class _Output:
-    """Lines of JSON to the server."""
-
-    def __init__(self, pipe: BinaryIO) -> None:
-        self._pipe = pipe
-        self._last_progress = 0.0
-
-    def write(self, data: dict[str, Any]) -> None:
-        self._pipe.write(json.dumps(data, allow_nan=False).encode() + b"\n")
-        self._pipe.flush()
-
-    def report_progress(self, done: int, total: int) -> None:
-        now = monotonic()
-        if done in (0, total) or now - self._last_progress >= PROGRESS_INTERVAL:
-            self._last_progress = now
-            self.write({"progress": [done, total]})
-
-
 def main() -> None:
     """Do one job."""
     limit_process(**json.loads(sys.argv[1]))
     # What user input makes a library print must not mix with the answer, nor read the job.
-    jobs, output = os.fdopen(os.dup(0), "rb"), _Output(os.fdopen(os.dup(1), "wb"))
+    jobs, output = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     queue: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_receive, args=(jobs, queue), daemon=True).start()
+
+    def send(message: dict[str, Any]) -> None:
+        output.write(json.dumps(message, allow_nan=False).encode() + b"\n")
+        output.flush()
+
     _warm_up()
-    output.write({"ready": True})
+    send({"ready": True})
     job = json.loads(queue.get())
     limit_job(job["kind"], job["seconds"])
-    _run_job(job, output)
-    sys.stderr.flush()
+    _run_job(job, send)
     os._exit(0)  # faster than the shutdown of Python
 
 
@@ -121,30 +109,36 @@ def _warm_up() -> None:
     """Import what a preview needs; numba, which takes longer, is left to jobs that need it."""
     from dowise_web.preview import preview
 
-    preview({"text": _SMALL_PROBLEM}, lambda _done, _total: None)
+    preview({"text": _SMALL_PROBLEM}, lambda _finished, _worlds: None)
 
 
-def _run_job(job: dict[str, Any], output: _Output) -> None:
+def _run_job(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
     from dowise.errors import DowiseError
     from dowise_web.preview import JOBS
     from dowise_web.sandbox import BadInputError
 
+    last_progress = 0.0
+
+    def progress(finished: int, worlds: int) -> None:
+        nonlocal last_progress
+        if finished in (0, worlds) or monotonic() - last_progress >= PROGRESS_INTERVAL:
+            last_progress = monotonic()
+            send({"progress": [finished, worlds]})
+
     try:
-        output.write({"answer": JOBS[job["kind"]](job, output.report_progress)})
-    except BadInputError as error:
-        place = {"line": error.line, "column": error.column}
-        refused = {"message": str(error), "field": error.field, "code": error.code, **place}
-        output.write({"refused": refused})
+        send({"answer": JOBS[job["kind"]](job, progress)})
     except DowiseError as error:
-        refused = {"message": str(error), "field": "problem", "code": error.code}
-        output.write({"refused": refused})
+        refused: dict[str, Any] = {"message": str(error), "code": error.code}
+        if isinstance(error, BadInputError):
+            refused |= {"field": error.field, "line": error.line, "column": error.column}
+        send({"refused": refused})
     except MemoryError:
-        output.write({"exceeded": "memory"})
+        send({"out_of_memory": True})
     except RecursionError:
-        output.write({"exceeded": "nesting"})
+        refused = {"message": "brackets are nested too deeply", "code": "syntax-error"}
+        send({"refused": refused})
     except Exception:
-        traceback.print_exc()
-        output.write({"failed": True})
+        send({"failed": traceback.format_exc()[-MAX_TRACEBACK:]})
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def test_beginning_and_rehearsing(sandbox):
     assert page["policy"] == "random" and page["options"]["floor"] == 0.1
     told = []
     page = sandbox.rehearse(
-        TASK2, 5, 3, "random", looks=2, progress=lambda *numbers: told.append(numbers)
+        TASK2, 5, worlds=3, policy="random", looks=2, progress=lambda *numbers: told.append(numbers)
     )
     assert page["worlds"] == 3 and len(page["looks"]) == 3 and "In 3 worlds" in page["words"]
     assert told[0] == (0, 3) and told[-1] == (3, 3)
@@ -151,7 +151,7 @@ def test_a_library_that_aborts_is_no_crash_of_ours(sandbox):
         os.kill(pids[0], signal.SIGABRT)
 
     with pytest.raises(LimitExceededError, match="more than 2,048 MB of memory"):
-        sandbox.rehearse(TASK2, 100, 100, "random", progress=abort)
+        sandbox.rehearse(TASK2, 100, worlds=100, policy="random", progress=abort)
     assert is_gone(pids[0])
 
 
@@ -224,21 +224,21 @@ def test_one_rehearsal_at_a_time_and_previews_beside_it():
 
         def long():
             with pytest.raises(KeyboardInterrupt):
-                sandbox.rehearse(TASK2, 5, 3, "random", progress=pause)
+                sandbox.rehearse(TASK2, 5, worlds=3, policy="random", progress=pause)
 
         thread = threading.Thread(target=long)
         thread.start()
         try:
             assert begun.wait(60)
             with pytest.raises(SandboxBusyError, match="a rehearsal is already running"):
-                sandbox.rehearse(TASK2, 5, 3, "random")
+                sandbox.rehearse(TASK2, 5, worlds=3, policy="random")
             assert sandbox.preview(TINY)["arms"]["count"] == 2
             (busy,) = sandbox._running
         finally:
             go_on.set()
             thread.join()
         assert is_gone(busy.pid)
-        assert sandbox.rehearse(TASK2, 2, 1, "random")["worlds"] == 1
+        assert sandbox.rehearse(TASK2, 2, worlds=1, policy="random")["worlds"] == 1
 
 
 def test_who_finds_no_turn_is_told_to_try_again():
