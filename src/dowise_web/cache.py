@@ -31,7 +31,7 @@ MAX_WAITING_PER_PRINCIPAL = 20  # requests that wait for jobs of other requests
 
 
 @dataclass(eq=False)
-class Job:
+class CacheEntry:
     """A computation in progress or finished, and the view it is computed from."""
 
     view: StateView
@@ -50,7 +50,7 @@ class ResultCache:
     def __init__(self, limiter: FairLimiter) -> None:
         self.waiting: Counter[int] = Counter()
         self._limiter = limiter
-        self._jobs: OrderedDict[Key, Job] = OrderedDict()
+        self._jobs: OrderedDict[Key, CacheEntry] = OrderedDict()
         self._awaited: dict[Key, StateView] = {}
         self._short_jobs = asyncio.Semaphore(MAX_SHORT_JOBS)
 
@@ -104,7 +104,7 @@ class ResultCache:
             has_waited = True
 
     @staticmethod
-    def _serves(job: Job, view: StateView, may_be_later: bool) -> bool:
+    def _serves(job: CacheEntry, view: StateView, may_be_later: bool) -> bool:
         if job.has_failed:
             return False
         return job.view.head == view.head or (
@@ -119,12 +119,12 @@ class ResultCache:
         principal: int,
         is_long: bool,
         is_exact: bool,
-    ) -> Job:
+    ) -> CacheEntry:
         ticket = self._limiter.enqueue(principal) if is_long else None
         awaited = self._awaited.pop(whole, view)
         if not is_exact and awaited.head.number > view.head.number:
             view = awaited  # so that one computation serves all who wait
-        job = self._jobs[whole] = Job(view, ticket)
+        job = self._jobs[whole] = CacheEntry(view, ticket)
         self._jobs.move_to_end(whole)
         job.task = asyncio.create_task(self._run(whole, job, compute))
         finished = [key for key, other in self._jobs.items() if key != whole and other.task.done()]
@@ -132,7 +132,7 @@ class ResultCache:
             del self._jobs[old]
         return job
 
-    async def _run(self, whole: Key, job: Job, compute: Compute) -> Any:
+    async def _run(self, whole: Key, job: CacheEntry, compute: Compute) -> Any:
         try:
             async with self._short_jobs if job.ticket is None else job.ticket:
                 return await run_in_threadpool(compute, job.view)
@@ -141,7 +141,7 @@ class ResultCache:
                 del self._jobs[whole]
             raise
 
-    async def _wait(self, whole: Key, job: Job, view: StateView, principal: int) -> None:
+    async def _wait(self, whole: Key, job: CacheEntry, view: StateView, principal: int) -> None:
         """Wait for the end of a job, whatever comes of it."""
         newest = self._awaited.get(whole, view)
         self._awaited[whole] = view if view.head.number >= newest.head.number else newest

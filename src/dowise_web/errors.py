@@ -135,11 +135,11 @@ async def _handle_validation_error(request: Request, error: Exception) -> Respon
     errors = error.errors()
     listed = [
         {
-            "where": [*map(_replace_surrogates, one["loc"][:MAX_VALIDATION_ERRORS])],
-            "why": _replace_surrogates(_message(one)),
-            "code": one["type"],
+            "where": [*map(_replace_surrogates, invalid["loc"][:MAX_VALIDATION_ERRORS])],
+            "why": _replace_surrogates(_message(invalid)),
+            "code": invalid["type"],
         }
-        for one in errors[:MAX_VALIDATION_ERRORS]
+        for invalid in errors[:MAX_VALIDATION_ERRORS]
     ]
     detail = f"{_field(errors[0]['loc'])}: {_message(errors[0])}" if errors else "invalid request"
     is_json = "json" in request.headers.get("content-type", "")

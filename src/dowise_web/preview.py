@@ -177,7 +177,9 @@ def _recorded_notes() -> Iterator[list[str]]:
             yield notes
         finally:
             notes += [
-                str(one.message) for one in recorded if issubclass(one.category, DowiseWarning)
+                str(warning.message)
+                for warning in recorded
+                if issubclass(warning.category, DowiseWarning)
             ]
 
 
@@ -239,11 +241,11 @@ class Graph:
     def summary(self) -> str:
         """Describe the graph, and what a problem needs beyond it."""
         names = {"text": "a graph", "GML": "a graph in GML", "BIF": "a network in BIF"}
-        what = names.get(self.format, f"a graph in {self.format}")
+        kind = names.get(self.format, f"a graph in {self.format}")
         tables = " Its probability tables are not used: an experiment learns them."
         perhaps = join_names(self.candidates[:5])
         return (
-            f"This is {what} with {pluralize(len(self.structure.graph), 'variable')}. A problem "
+            f"This is {kind} with {pluralize(len(self.structure.graph), 'variable')}. A problem "
             f"also names the variable that is the reward (perhaps {perhaps}), those known before "
             "the choice (context), and those that can't be set (non_manipulable)."
             f"{tables if self.format == 'BIF' else ''}"
@@ -288,6 +290,7 @@ MAX_EXPLAINED = 1_000  # variables that can be set: 2 to this power can still be
 def describe(problem: Problem, notes: list[str]) -> dict[str, Any]:
     """Describe a problem; `made_of` is the format of the graph that it was drafted from."""
     best, more = _best(problem)
+    few_sets = len(problem.manipulable) <= MAX_EXPLAINED
     sets = [", ".join(sorted(names)) for names in problem.intervention_sets[:MAX_LISTED]]
     return {
         "kind": "problem",
@@ -304,15 +307,18 @@ def describe(problem: Problem, notes: list[str]) -> dict[str, Any]:
         "forbidden": [str(assignment) for assignment in problem.forbidden],
         "costs": list(costs_in_words(problem)),
         "doubts": doubts_in_words(problem),
-        "sets": {"kind": problem.arms_kind, "count": len(problem.intervention_sets),
-                 "first": _shorten(sets)},
+        "sets": {
+            "kind": problem.arms_kind,
+            "count": len(problem.intervention_sets),
+            "first": _shorten(sets),
+        },
         "arms": {"count": len(problem.arms), "first": _arms(problem)},
-        "why": _why(problem),
+        "why": why_others_are_out(problem) if few_sets else None,
         "best": best,
         "advice": {"soft": _soft_advice(problem), "floor": best and floor_advice(best, {})},
         "notes": notes + more,
         **_picture(problem),
-    }  # fmt: skip
+    }
 
 
 def describe_graph(graph: Graph) -> dict[str, Any]:
@@ -365,10 +371,6 @@ def _shorten(texts: Iterable[str]) -> list[str]:
     return shortened
 
 
-def _why(problem: Problem) -> str | None:
-    return why_others_are_out(problem) if len(problem.manipulable) <= MAX_EXPLAINED else None
-
-
 def _best(problem: Problem) -> tuple[str | None, list[str]]:
     """Return the recommended policy, or None and the reason."""
     try:
@@ -393,12 +395,14 @@ def _picture(problem: Problem) -> dict[str, Any]:
 
 
 _Job = Mapping[str, Any]
-
-# Bounds of the numbers of a rehearsal.
-_MINIMUM = {"horizon": 1, "worlds": 1, "delay": 0, "looks": 1, "seed": 0}
-_MAXIMUM = {
-    "horizon": 100_000, "worlds": 1_000, "delay": 100_000, "looks": 200, "seed": 2**128 - 1
-}  # fmt: skip
+_BOUNDS = {
+    "horizon": (1, 100_000),
+    "worlds": (1, 1_000),
+    "delay": (0, 100_000),
+    "looks": (1, 200),
+    "seed": (0, 2**128 - 1),
+}
+"""Least and greatest number of each setting of a rehearsal."""
 
 
 def preview(job: _Job, _progress: Progress) -> dict[str, Any]:
@@ -461,7 +465,7 @@ def rehearse(job: _Job, progress: Progress) -> dict[str, Any]:
     """Rehearse an experiment, as `dowise rehearse` does; `words` has the result as text."""
     from dowise.experiment import rehearse as run
 
-    numbers = {name: _whole_number(job, name) for name in _MAXIMUM}
+    numbers = {name: _whole_number(job, name) for name in _BOUNDS}
     tolerance = job["tolerance"]
     is_number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
     if tolerance is not None and not (is_number and isfinite(tolerance) and tolerance >= 0):
@@ -540,7 +544,7 @@ def _prior(prior: Any) -> Any:
 
 
 def _whole_number(job: _Job, name: str) -> int:
-    number, low, high = job[name], _MINIMUM[name], _MAXIMUM[name]
+    number, (low, high) = job[name], _BOUNDS[name]
     if type(number) is not int or not low <= number <= high:
         raise BadInputError(
             f"{name}={number!r:.80} must be a whole number between {low:,} and {high:,}",

@@ -18,12 +18,33 @@ from dowise_web.limits import FairLimiter
 _LOG = logging.getLogger("dowise_web")
 
 RESERVED_WORDS = frozenset(
-    (
-        "amend", "ask", "ask-many", "audit", "belief", "counted", "decisions", "erase", "evaluate",
-        "events", "explain", "export", "formula", "graph", "history", "import", "known", "now",
-        "revise", "status", "stream", "tell", "variable", "withdraw",
-    )
-)  # fmt: skip
+    {
+        "amend",
+        "ask",
+        "ask-many",
+        "audit",
+        "belief",
+        "counted",
+        "decisions",
+        "erase",
+        "evaluate",
+        "events",
+        "explain",
+        "export",
+        "formula",
+        "graph",
+        "history",
+        "import",
+        "known",
+        "now",
+        "revise",
+        "status",
+        "stream",
+        "tell",
+        "variable",
+        "withdraw",
+    }
+)
 """Path segments that follow the name of an experiment in a URL."""
 HEAD_MAX_AGE = 0.4  # seconds for which the number of the last event is reused
 
@@ -60,17 +81,17 @@ class ExperimentRegistry:
         with self._lock:  # two threads may have opened it: the first one stays
             return self._experiments.setdefault(name, experiment)
 
-    def create(self, name: str, problem: Problem, **rest: Any) -> Experiment:
+    def create(self, name: str, problem: Problem, **options: Any) -> Experiment:
         """Create an experiment, under a name that a URL can hold."""
         self.check_name(name)
-        experiment = Experiment.create(self.storage, name, problem, **rest)
+        experiment = Experiment.create(self.storage, name, problem, **options)
         with self._lock:
             return self._experiments.setdefault(experiment.name, experiment)
 
     def check_name(self, name: str) -> None:
         """Raise `DowiseError` if a URL can't hold this name of an experiment."""
-        first, *others = validate_name(name).split("/")
-        if {first, *others} & {"", ".", ".."} or (others and others[-1] in RESERVED_WORDS):
+        parts = validate_name(name).split("/")
+        if {"", ".", ".."} & {*parts} or (len(parts) > 1 and parts[-1] in RESERVED_WORDS):
             raise DowiseError(
                 f"the name {name!r:.200} does not work in a URL: remove empty or dotted parts "
                 "between slashes, and words such as “now” or “ask” after the last slash",
@@ -119,9 +140,7 @@ def _locations(store: str) -> list[str]:
         return [store]
     path = Path(store).resolve()
     locations = {str(path), str(Path(store).absolute())}
-    if any(
-        sign in store for sign in "./\\"
-    ):  # a plain word reveals nothing, and may be in any text
+    if any(sign in store for sign in "./\\"):  # a plain word may be in any text
         locations.add(store)
     if path.parent != path.parent.parent:  # not the root
         locations.add(str(path.parent))

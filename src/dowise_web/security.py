@@ -24,13 +24,11 @@ from dowise_web.errors import INTERNAL_ERROR, problem_response
 from dowise_web.settings import Settings
 
 _LOG = logging.getLogger("dowise_web")
-_CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:",
-        "connect-src 'self'", "font-src 'self'", "form-action 'self'", "base-uri 'none'",
-        "frame-ancestors 'none'",
-    )
-)  # fmt: skip
+_CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
 _HEADERS = {
     "Content-Security-Policy": _CONTENT_SECURITY_POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",

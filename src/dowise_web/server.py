@@ -188,9 +188,9 @@ def warm_up(
     """
     names = registry.names()[:MAX_WARMED_UP]
     _warm_up(Experiment.create(MemoryStorage(), "warm", load_problem("task2"), seed=0))
-    for done, name in enumerate(names):
+    for count, name in enumerate(names):
         if progress is not None:
-            progress(done, len(names))
+            progress(count, len(names))
         try:
             _warm_up(registry.experiment(name))
         except DowiseError as error:  # a damaged journal, a policy that is not registered

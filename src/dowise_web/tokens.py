@@ -224,24 +224,13 @@ def create_session(
     parent = _find(storage, secret)
     if parent is None or parent.kind not in ("link", "token") or not _is_valid(parent):
         return None
-    created_at = now()
-    ends_at = _format_time(created_at + timedelta(hours=hours))
+    created = _new("session", parent.role, parent.name, timedelta(hours=hours))
+    ends_at = created.token.ends_at or ""
     if parent.kind == "token" and parent.ends_at is not None:
         ends_at = min(ends_at, parent.ends_at)
-    new_secret = _new_secret()
-    session = Token(
-        0,
-        _hash(new_secret),
-        "session",
-        parent.role,
-        parent.name,
-        parent.id,
-        _format_time(created_at),
-        ends_at,
-        None,
-    )
+    session = created.token._replace(parent=parent.id, ends_at=ends_at)
     added = TokenTable(storage).add_child(session, once=parent.kind == "link")
-    return None if added is None else CreatedToken(new_secret, added)
+    return None if added is None else CreatedToken(created.secret, added)
 
 
 def authenticate(storage: Storage, secret: object) -> Token | None:
@@ -275,29 +264,24 @@ def token_to_json(token: Token, parents: Collection[int] = ()) -> dict[str, Any]
 
     `parents` are the numbers of tokens with sessions: a link among them was used.
     """
-    data = token._asdict()
+    data = token._asdict() | {"state": _state(token, parents)}
     del data["hash"]
-    return {**data, "state": _state(token, parents)}
+    return data
 
 
 def _create(
     storage: Storage, kind: str, role: str, name: str | None, lifetime: timedelta | None
 ) -> CreatedToken:
-    created_at = now()
+    created = _new(kind, _validate_role(role), _validate_name(name), lifetime)
+    return CreatedToken(created.secret, TokenTable(storage).add(created.token))
+
+
+def _new(kind: str, role: str, name: str, lifetime: timedelta | None) -> CreatedToken:
+    """Return a token that is not stored yet, and so has no number."""
+    secret, created_at = f"dowise_{secrets.token_urlsafe(32)}", now()
     ends_at = None if lifetime is None else _format_time(created_at + lifetime)
-    secret, holder = _new_secret(), _validate_name(name)
-    token = Token(
-        0,
-        _hash(secret),
-        kind,
-        _validate_role(role),
-        holder,
-        None,
-        _format_time(created_at),
-        ends_at,
-        None,
-    )
-    return CreatedToken(secret, TokenTable(storage).add(token))
+    token = Token(0, _hash(secret), kind, role, name, None, _format_time(created_at), ends_at, None)
+    return CreatedToken(secret, token)
 
 
 def _find(storage: Storage, secret: object) -> Token | None:
@@ -319,10 +303,6 @@ def _state(token: Token, parents: Collection[int] = ()) -> str:
         return "ended"
     is_over = token.ends_at is not None and token.ends_at <= _format_time(now())
     return "expired" if is_over else "valid"
-
-
-def _new_secret() -> str:
-    return f"dowise_{secrets.token_urlsafe(32)}"
 
 
 def _hash(secret: str) -> str:

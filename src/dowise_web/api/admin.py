@@ -35,7 +35,7 @@ from dowise_web.api.schemas import (
     TOKENS,
     Erase,
     Import,
-    New,
+    NewExperiment,
     NewToken,
     Preview,
     Rehearse,
@@ -48,9 +48,8 @@ from dowise_web.sandbox import get_sandbox
 
 router = APIRouter(responses=PROBLEMS)
 _ACCESS: list[Any] = ["access"]
-_CHANGING: list[Any] = ["changing"]
 _EXPERIMENTS: list[Any] = ["experiments"]
-_TRYING: list[Any] = ["trying"]
+_PREVIEWS: list[Any] = ["previews"]
 
 MAX_CELLS = 5_000_000  # of a table of records
 MAX_SEED = 2**128 - 1
@@ -59,13 +58,15 @@ MAX_SEED = 2**128 - 1
 # -- changing experiments -----------------------------------------------------------------------
 
 
-@router.post("/api/experiments", tags=_CHANGING, status_code=201)
-def new(request: Request, principal: Admin, body: New) -> Response:
+@router.post("/api/experiments", tags=_EXPERIMENTS, status_code=201)
+def new(request: Request, principal: Admin, body: NewExperiment) -> Response:
     """Create an experiment; the problem is first tried in a sandbox. Role: admin."""
     return json_response(create_experiment(request, principal, body), 201)
 
 
-def create_experiment(request: Request, principal: Principal, body: New) -> dict[str, Any]:
+def create_experiment(
+    request: Request, principal: Principal, body: NewExperiment
+) -> dict[str, Any]:
     """Create an experiment, and return its description."""
     registry = get_registry(request)
     registry.check_name(body.name)
@@ -94,7 +95,7 @@ def create_experiment(request: Request, principal: Principal, body: New) -> dict
     return {**experiment_to_json(experiment), "imported": imported, "notes": notes}
 
 
-@router.post(f"{PREFIX}/revise", tags=_CHANGING)
+@router.post(f"{PREFIX}/revise", tags=_EXPERIMENTS)
 def revise(request: Request, experiment: AdminExperiment, body: Revise) -> Response:
     """Change the problem, policy or prior from here on. Role: admin."""
     check_policy_name(body.policy)
@@ -106,12 +107,12 @@ def revise(request: Request, experiment: AdminExperiment, body: Revise) -> Respo
         )
     config = experiment.view().config
     policy = config.policy if body.policy is None else body.policy
-    kept = config.options if policy == config.policy and body.problem is None else {}
+    inherited = config.options if policy == config.policy and body.problem is None else {}
     trial = _try(
         request,
         body.problem,
         policy,
-        {**kept, **(options or {})},
+        {**inherited, **(options or {})},
         config.learn_restricted,
         config.problem,
     )
@@ -131,7 +132,7 @@ def revise(request: Request, experiment: AdminExperiment, body: Revise) -> Respo
     return json_response(document | {"past_records": view.counted().as_dict()})
 
 
-@router.post(f"{PREFIX}/import", tags=_CHANGING)
+@router.post(f"{PREFIX}/import", tags=_EXPERIMENTS)
 def import_records(experiment: AdminExperiment, body: Import) -> Response:
     """Import past records. Role: admin."""
     _check_size(body.records)
@@ -145,7 +146,7 @@ def import_records(experiment: AdminExperiment, body: Import) -> Response:
     return json_response(document | {"changed": bool(count), "head": str(experiment.head)})
 
 
-@router.post(f"{PREFIX}/erase/{{id}}", tags=_CHANGING)
+@router.post(f"{PREFIX}/erase/{{id}}", tags=_EXPERIMENTS)
 def erase(experiment: AdminExperiment, id: DecisionId, body: Erase) -> Response:  # noqa: A002
     """Erase the personal data of a decision for good. Role: admin."""
     is_changed = experiment.erase(id, body.reason)
@@ -246,13 +247,13 @@ def revoke(
 # -- previews and rehearsals --------------------------------------------------------------------
 
 
-@router.post("/api/preview", tags=_TRYING)
+@router.post("/api/preview", tags=_PREVIEWS)
 def preview(request: Request, principal: Admin, body: Preview) -> Response:  # noqa: ARG001
     """The graph and the arms of a problem, or what is wrong with it and where. Role: admin."""
     return json_response(get_sandbox(request.app).preview(body.problem))
 
 
-@router.post("/api/rehearse", tags=_TRYING)
+@router.post("/api/rehearse", tags=_PREVIEWS)
 def rehearse(request: Request, principal: Admin, body: Rehearse) -> Response:  # noqa: ARG001
     """Simulate a whole experiment in worlds drawn from the prior. Role: admin."""
     check_policy_name(body.policy)

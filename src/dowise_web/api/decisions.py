@@ -17,7 +17,7 @@ from dowise_web.api.dependencies import (
 )
 from dowise_web.api.schemas import CASE, DECISION, DECISIONS, Amend, Ask, AskMany, Tell, Withdraw
 
-router = APIRouter(prefix=PREFIX, tags=["deciding"], responses=PROBLEMS)
+router = APIRouter(prefix=PREFIX, tags=["decisions"], responses=PROBLEMS)
 
 
 @router.post("/ask", responses=DECISION)

@@ -53,7 +53,7 @@ from dowise_web.api.schemas import CASE, EVENTS, STATUS, Evaluate, keyword_optio
 from dowise_web.auth import Principal, Reader, is_still_valid
 
 router = APIRouter(prefix=PREFIX, responses=PROBLEMS)
-_LOOKING: list[Any] = ["looking"]
+_QUERIES: list[Any] = ["queries"]
 _JOURNAL: list[Any] = ["journal"]
 
 MAX_OPTION = 10_000  # of a policy's numeric option, such as draws per decision
@@ -76,7 +76,7 @@ def entity_tag(head: Head, request: Request) -> str:
     return f'W/"{hashlib.sha256(source.encode()).hexdigest()[:32]}"'
 
 
-@router.get("/status", tags=_LOOKING, responses=STATUS)
+@router.get("/status", tags=_QUERIES, responses=STATUS)
 async def status(
     request: Request,
     view: CurrentView,
@@ -101,7 +101,7 @@ async def status(
     return json_response(status_to_json(result, tolerance), headers=headers)
 
 
-@router.get("/decisions", tags=_LOOKING)
+@router.get("/decisions", tags=_QUERIES)
 def decisions(
     view: CurrentView,
     status: CaseStatus | None = None,
@@ -115,15 +115,15 @@ def decisions(
     return json_response({"decisions": listed, "next": following})
 
 
-@router.get("/decisions/{id}", tags=_LOOKING, responses=CASE)
+@router.get("/decisions/{id}", tags=_QUERIES, responses=CASE)
 def decision(view: CurrentView, id: DecisionId) -> Response:  # noqa: A002
     """One decision, with what was told of it."""
     case = view.case(id)
-    made = None if case.status == "erased" else decision_to_json(view.decision(id))
-    return json_response(case_to_json(view, case) | {"decision": made})
+    as_made = None if case.status == "erased" else decision_to_json(view.decision(id))
+    return json_response(case_to_json(view, case) | {"decision": as_made})
 
 
-@router.get("/explain/{id}", tags=_LOOKING)
+@router.get("/explain/{id}", tags=_QUERIES)
 async def explain(request: Request, view: CurrentView, id: DecisionId) -> Response:  # noqa: A002
     """Why a decision was made."""
     _, explanation = await cached(
@@ -132,19 +132,19 @@ async def explain(request: Request, view: CurrentView, id: DecisionId) -> Respon
     return json_response(explanation_to_json(explanation))
 
 
-@router.get("/counted", tags=_LOOKING)
+@router.get("/counted", tags=_QUERIES)
 async def counted(request: Request, view: CurrentView) -> Response:
     """The number of past records that the policy learns from, and why not from the others."""
     return json_response((await run_long(request, view.counted)).as_dict())
 
 
-@router.get("/belief", tags=_LOOKING)
+@router.get("/belief", tags=_QUERIES)
 async def belief(request: Request, view: CurrentView) -> Response:
     """The belief: counts of every variable by the values of its causes."""
     return json_response(await run_long(request, lambda: belief_to_json(view.belief)))
 
 
-@router.get("/variable", tags=_LOOKING)
+@router.get("/variable", tags=_QUERIES)
 async def variable(
     request: Request, view: CurrentView, variable: Annotated[str, Query(max_length=1000)]
 ) -> Response:
@@ -158,13 +158,13 @@ async def variable(
     return json_response(tables.as_dict())
 
 
-@router.get("/formula", tags=_LOOKING)
+@router.get("/formula", tags=_QUERIES)
 def formula(view: CurrentView, arm: Annotated[str, Query(max_length=10_000)]) -> Response:
     """The formula of an arm's expected reward."""
     return json_response(formula_view(view.problem, arm).as_dict())
 
 
-@router.get("/history", tags=_LOOKING)
+@router.get("/history", tags=_QUERIES)
 async def history(
     request: Request,
     view: CurrentView,
@@ -183,7 +183,7 @@ async def history(
     return json_response(result.as_dict())
 
 
-@router.post("/evaluate", tags=_LOOKING)
+@router.post("/evaluate", tags=_QUERIES)
 async def evaluate(request: Request, view: CurrentView, body: Evaluate) -> Response:
     """What another policy, or one arm for everyone, would have earned on the same decisions."""
     target = target_from_json(body.policy)

@@ -16,14 +16,16 @@ Arm = Annotated[str | dict[str, Label], Field(examples=["do(Dose=low)"])]
 Reason = Annotated[str, Field(max_length=10_000, examples=["a typing error"])]
 Name = Annotated[str, Field(max_length=200)]
 Options = Annotated[dict[str, JsonValue], Field(examples=[{"floor": 0.1}])]
-Problem = Annotated[str, Field(max_length=256 * 1024, examples=['graph = "X -> Y"\nreward = "Y"'])]
+ProblemText = Annotated[
+    str, Field(max_length=256 * 1024, examples=['graph = "X -> Y"\nreward = "Y"'])
+]
 Records = Annotated[
     list[dict[str, Label]] | None,
     Field(description="Past records, one row each; `arm` is what was set."),
 ]
 
 
-Request = Annotated[
+RequestId = Annotated[
     str | None,
     Field(max_length=200, description="Instead of Idempotency-Key, which must be ASCII."),
 ]
@@ -45,7 +47,7 @@ class Ask(_Body):
     context: Values | None = Field(None, description="What is known before the choice.")
     allowed: list[Arm] | None = Field(None, description="Choose only among these arms.")
     forbid: list[Arm] | None = Field(None, description="Exclude every arm that sets this.")
-    request_id: Request = None
+    request_id: RequestId = None
 
 
 class AskMany(_Body):
@@ -63,7 +65,7 @@ class AskMany(_Body):
             raise ValueError(f"{listed:,} arms are too many for {len(self.contexts):,} contexts")
         return self
 
-    request_id: Request = None
+    request_id: RequestId = None
 
 
 class Tell(_Body):
@@ -97,7 +99,7 @@ class Erase(_Body):
 class Revise(_Body):
     """Another problem, policy or prior from here on; fields that are left out stay."""
 
-    problem: Problem | None = None
+    problem: ProblemText | None = None
     policy: Name | None = None
     options: Options | None = None
     learn_restricted: bool | None = None
@@ -115,11 +117,13 @@ class Import(_Body):
     asked_at: AskedAt = []
 
 
-class New(_Body):
+class NewExperiment(_Body):
     """A new experiment."""
 
     name: Name
-    problem: Problem = Field(description="The text of a problem file; it can't name other files.")
+    problem: ProblemText = Field(
+        description="The text of a problem file; it can't name other files."
+    )
     policy: Name = "best"
     options: Options | None = None
     seed: Annotated[
@@ -144,13 +148,13 @@ class Evaluate(_Body):
 class Preview(_Body):
     """A problem to preview."""
 
-    problem: Problem
+    problem: ProblemText
 
 
 class Rehearse(_Body):
     """An experiment to rehearse."""
 
-    problem: Problem
+    problem: ProblemText
     horizon: Annotated[int, Field(ge=1)]
     worlds: Annotated[int, Field(ge=1)] = 20
     policy: Name = "best"
@@ -181,14 +185,11 @@ def keyword_options(options: dict[str, Any] | None) -> dict[str, Any] | None:
     return options
 
 
-Labels = dict[str, str | None]
-
-
-class _Document(BaseModel):
+class _Response(BaseModel):
     model_config = ConfigDict(extra="allow")  # fields may be added, these stay
 
 
-class Decision(_Document):
+class DecisionResponse(_Response):
     """An arm to play, and the reason."""
 
     id: int
@@ -201,20 +202,20 @@ class Decision(_Document):
     reason: str
 
 
-class Decisions(_Document):
+class DecisionsResponse(_Response):
     """The decisions of a batch."""
 
-    decisions: list[Decision]
+    decisions: list[DecisionResponse]
 
 
-class Case(_Document):
+class CaseResponse(_Response):
     """A decision, with what was told of it."""
 
     id: int
     status: str
 
 
-class ArmResult(_Document):
+class ArmResponse(_Response):
     """What is known about an arm in a context, in units of the reward."""
 
     arm: str
@@ -226,26 +227,26 @@ class ArmResult(_Document):
     plays: int
 
 
-class Context(_Document):
+class ContextResponse(_Response):
     """The arms in a context."""
 
     context: dict[str, str]
     share: float
     leader: str
-    arms: list[ArmResult]
+    arms: list[ArmResponse]
 
 
-class Status(_Document):
+class StatusResponse(_Response):
     """Status of an experiment."""
 
     name: str
     policy: str
     decisions: dict[str, int]
     expected_regret_of_stopping: float
-    contexts: list[Context]
+    contexts: list[ContextResponse]
 
 
-class Event(_Document):
+class EventResponse(_Response):
     """An event of the journal."""
 
     number: int
@@ -254,26 +255,26 @@ class Event(_Document):
     actor: str
 
 
-class Events(_Document):
+class EventsResponse(_Response):
     """Some events of the journal; `next` continues the list."""
 
-    events: list[Event]
+    events: list[EventResponse]
     next: int | None
 
 
-class Summary(_Document):
+class SummaryResponse(_Response):
     """An experiment of the store."""
 
     name: str
 
 
-class Experiments(_Document):
+class ExperimentsResponse(_Response):
     """The experiments of the store."""
 
-    experiments: list[Summary]
+    experiments: list[SummaryResponse]
 
 
-class Token(_Document):
+class TokenResponse(_Response):
     """A token, link or session."""
 
     id: int
@@ -282,16 +283,16 @@ class Token(_Document):
     name: str
 
 
-class Tokens(_Document):
+class TokensResponse(_Response):
     """All tokens, links and sessions."""
 
-    tokens: list[Token]
+    tokens: list[TokenResponse]
 
 
 def _response(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
     return {200: {"model": model, "description": (model.__doc__ or "").strip()}}
 
 
-DECISION, DECISIONS, CASE = _response(Decision), _response(Decisions), _response(Case)
-STATUS, EVENTS = _response(Status), _response(Events)
-EXPERIMENTS, TOKENS = _response(Experiments), _response(Tokens)
+DECISION, DECISIONS = _response(DecisionResponse), _response(DecisionsResponse)
+CASE, STATUS, EVENTS = _response(CaseResponse), _response(StatusResponse), _response(EventsResponse)
+EXPERIMENTS, TOKENS = _response(ExperimentsResponse), _response(TokensResponse)

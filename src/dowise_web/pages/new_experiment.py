@@ -16,7 +16,7 @@ from dowise.errors import DowiseError
 from dowise.policies import policy_info, policy_names
 from dowise.problem import builtin_names, builtin_path, load_problem, problem_text
 from dowise_web.api.admin import create_experiment
-from dowise_web.api.schemas import New
+from dowise_web.api.schemas import NewExperiment
 from dowise_web.auth import Admin, Principal
 from dowise_web.errors import http_status
 from dowise_web.pages.rendering import (
@@ -36,11 +36,14 @@ CONTEXT_LINES = 2  # lines shown before and after an error
 MAX_LINE = 160  # characters of a line that are shown
 MAX_DIGITS = 20
 
+_EMPTY_FIELDS = ("problem", "name", "suggested", "floor", "prior", "seed", "ignore_restricted")
 _DEFAULTS = {
-    "problem": "", "name": "", "suggested": "", "policy": "best", "floor": "", "prior": "",
-    "seed": "", "ignore_restricted": "", "horizon": "200", "worlds": "20", "tolerance": "",
+    **dict.fromkeys((*_EMPTY_FIELDS, "tolerance"), ""),
+    "policy": "best",
+    "horizon": "200",
+    "worlds": "20",
     "delay": "0",
-}  # fmt: skip
+}
 
 
 @router.get("")
@@ -168,7 +171,7 @@ def _options(form: FormData) -> dict[str, Any]:
     return {name: number for name, number in options.items() if number is not None}
 
 
-def _body(form: FormData, sandbox: Sandbox) -> New:
+def _body(form: FormData, sandbox: Sandbox) -> NewExperiment:
     problem = _problem(form)
     if not problem.strip():
         raise BadInputError("write a problem first", "problem", code="missing-value")
@@ -179,7 +182,7 @@ def _body(form: FormData, sandbox: Sandbox) -> New:
     if not name:
         raise BadInputError("enter a name for the experiment", "name", code="missing-value")
     try:
-        return New(
+        return NewExperiment(
             name=name,
             problem=problem,
             policy=get_text(form, "policy") or "best",

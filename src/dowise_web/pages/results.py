@@ -192,14 +192,17 @@ def history_charts(problem: Problem, history: History, leader: int) -> list[Char
     arms = [leader, *(int(arm) for arm in order if arm != leader)][:MAX_SERIES]
     has_all = len(history.arms) <= MAX_SERIES  # then an arm has the same colour in every context
     lines = [
-        {"name": str(history.arms[arm]), "colour": (arm if has_all else i) + 1,
-         "leads": arm == leader}
+        {
+            "name": str(history.arms[arm]),
+            "colour": (arm if has_all else i) + 1,
+            "leads": arm == leader,
+        }
         for i, arm in enumerate(arms)
-    ]  # fmt: skip
+    ]
     chances = [{**line, "values": best[:, arm]} for line, arm in zip(lines, arms, strict=True)]
     if not has_all:
-        rest = np.clip(1 - best[:, arms].sum(axis=1), 0, 1)
-        chances.append({"name": "all others", "colour": "others", "leads": False, "values": rest})
+        others = np.clip(1 - best[:, arms].sum(axis=1), 0, 1)
+        chances.append({"name": "all others", "colour": "others", "leads": False, "values": others})
     means = [{**line, "values": mean[:, arm]} for line, arm in zip(lines, arms, strict=True)]
     loss = {"name": "loss", "colour": 1, "leads": True, "values": history.stopping[last, 0]}
     title = unit(problem)
