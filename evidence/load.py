@@ -22,7 +22,7 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from web.crowd import check_the_journal, crowd  # noqa: E402
+from support.load_clients import check_the_journal, crowd  # noqa: E402
 
 from dowise._core.files import write_text  # noqa: E402
 

@@ -42,10 +42,10 @@ def connected(port):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_request_under_way_is_answered(ward, number):
     store, secret = ward
-    process = programs.start("-m", "dowise", "serve", store, "--port", 0, "--json")
+    process = programs.start_python("-m", "dowise", "serve", store, "--port", 0, "--json")
     try:
         port = int(first_document(process)["url"].rpartition(":")[2])
-        line = programs.until(lambda: connected(port), 20)
+        line = programs.wait_until(lambda: connected(port), 20)
         body = b'{"context": {}}'
         head = (
             f"POST /api/experiments/ward/ask HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
@@ -61,5 +61,5 @@ def test_a_request_under_way_is_answered(ward, number):
         line.close()
         assert process.wait(20) == 128 + number
     finally:
-        programs.end(process)
+        programs.kill_session(process)
     assert Experiment.open(store).counts()["asked"] == 1

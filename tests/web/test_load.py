@@ -1,7 +1,7 @@
 """Small crowds at a real server; evidence/load.py has the whole minute with fifty."""
 
 import pytest
-from web.crowd import check_the_journal, crowd
+from support.load_clients import check_the_journal, crowd
 
 
 @pytest.mark.slow

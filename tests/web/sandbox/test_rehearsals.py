@@ -15,6 +15,6 @@ class Broken:
 def test_a_rehearsal_that_fails_in_a_way_that_nobody_foresaw_is_over(caplog):
     rehearsals = RehearsalJobs(Broken())
     found = rehearsals.find(rehearsals.start("graph").id)
-    assert programs.until(lambda: found.is_finished, 5)
+    assert programs.wait_until(lambda: found.is_finished, 5)
     assert "secret" not in str(found.error) and "log" in str(found.error)
     assert "a secret of ours" in caplog.text

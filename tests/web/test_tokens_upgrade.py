@@ -17,7 +17,7 @@ from dowise.experiment.storage import open_storage, sql
 from dowise_web import tokens
 from dowise_web.tokens import TokenTable
 
-SCHEMA_1 = Path(__file__).parents[1] / "golden" / "schema-1.db"
+SCHEMA_1 = Path(__file__).parents[1] / "experiment" / "golden" / "schema-1.db"
 
 
 @pytest.fixture

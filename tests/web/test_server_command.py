@@ -33,7 +33,7 @@ def store(tmp_path_factory):
 @contextlib.contextmanager
 def serving(*arguments):
     """The process, and what it printed as JSON."""
-    process = programs.start("-m", "dowise", "serve", *arguments, "--json")
+    process = programs.start_python("-m", "dowise", "serve", *arguments, "--json")
     try:
         printed = ""
         for line in process.stdout:
@@ -43,7 +43,7 @@ def serving(*arguments):
                 return
         raise AssertionError(process.communicate())
     finally:
-        programs.end(process)
+        programs.kill_session(process)
 
 
 def is_up(page, **more):
@@ -52,7 +52,7 @@ def is_up(page, **more):
             return httpx2.get(f"{page['url']}/health", **more).status_code == 200
         return False
 
-    return programs.until(answers, SECONDS)
+    return programs.wait_until(answers, SECONDS)
 
 
 def stream_of(page):
@@ -81,7 +81,7 @@ def test_a_signal_ends_it_within_seconds_with_streams_open(store, number):
         line = stream_of(page)
         process.send_signal(number)
         assert process.wait(20) == 128 + number  # a stream by itself would go on for ever
-        assert programs.until(lambda: not programs.left(process), 5), "a child is left"
+        assert programs.wait_until(lambda: not programs.living_processes(process), 5), "a child is left"
         line.close()
         said = process.stderr.read()
         assert "Traceback" not in said and page["link"].partition("#")[2] not in said

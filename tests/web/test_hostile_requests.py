@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 from support.servers import running
-from web.hostile import AT, CORPUS, MARK
-from web.test_guard import raw, status
+from support.hostile_requests import AT, CORPUS, MARK
+from web.test_security import raw, status
 
 from dowise import Experiment, load_problem
 

@@ -8,7 +8,7 @@ import pytest
 
 import dowise
 
-HOUSE = Path(__file__).parents[3]
+HOUSE = Path(__file__).parents[2]
 SERVICE = Path(dowise.__file__).parents[1] / "dowise_web"
 VENDOR = SERVICE / "static" / "vendor"
 
