@@ -1,33 +1,8 @@
 """Stores of every kind to test on."""
 
 import pytest
-from support.postgres_server import LACKING, running_server
 
 from dowise.experiment.storage import MemoryStorage, open_storage
-
-
-@pytest.fixture(scope="session")
-def postgres(request):
-    """A running PostgreSQL server."""
-    with running_server() as server:
-        if server is None:
-            request.config.get_terminal_writer().line(f"\n{LACKING}", red=True, bold=True)
-            pytest.skip(LACKING)
-        yield server
-
-
-@pytest.fixture
-def database(postgres):
-    """The URL of an empty database."""
-    return postgres.url(postgres.new_database())
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request, tmp_path):
-    """A file name or a URL where a store can be made."""
-    if request.param == "postgres":
-        return request.getfixturevalue("database")
-    return str(tmp_path / "ward.db")
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from urllib.parse import quote, urljoin, urlsplit
 from xml.etree import ElementTree
 
 import pytest
-from support.servers import running
 from support.hostile_requests import AT, CORPUS, MARK
+from support.servers import running
 from web.test_security import raw, status
 
 from dowise import Experiment, load_problem

@@ -81,7 +81,9 @@ def test_a_signal_ends_it_within_seconds_with_streams_open(store, number):
         line = stream_of(page)
         process.send_signal(number)
         assert process.wait(20) == 128 + number  # a stream by itself would go on for ever
-        assert programs.wait_until(lambda: not programs.living_processes(process), 5), "a child is left"
+        assert programs.wait_until(lambda: not programs.living_processes(process), 5), (
+            "a child is left"
+        )
         line.close()
         said = process.stderr.read()
         assert "Traceback" not in said and page["link"].partition("#")[2] not in said
